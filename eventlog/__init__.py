@@ -1,0 +1,6 @@
+"""The language all rooms share: what happened to an evaluation, in which order, and what may follow.
+
+Read `events.py` for the words, `lifecycle.py` for the grammar, `timeline.py` for how a jumbled
+stream becomes a story again, and `log.py` for the contract that every form of the log keeps.
+Nothing here knows a database.
+"""

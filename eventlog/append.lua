@@ -1,0 +1,165 @@
+-- Append events of one evaluation: judge all, then write. A Lua error does not roll back.
+--
+-- KEYS   stream, fence, wake, epoch
+-- ARGV   the epoch the caller saw ("" skips the check), the mode (normal | tail | claim),
+--        then attempt, sequence, type and body of each event; none at all just asks for the epoch
+-- Reply  {epoch now, {answer, ...}, stream as it stands (claims only)}
+--
+-- The fence, a hash beside the stream, makes this independent of the stream's length:
+--   newest      the highest attempt          closing     the sequence that closed it
+--   epoch       in which it was opened       committed   "attempt:sequence" that Postgres has
+--   d:<seq>     digest of each of its events x:<seq>:<digest>  a conflicting body already kept
+
+local stream, fence, wake, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local seen, mode = ARGV[1], ARGV[2]
+local CLOSING = {completed = true, retrying = true, failed = true, timed_out = true, cancelled = true}
+
+-- Two halves: the random key is lost with the data, the run id changes with the process.
+local function current_epoch()
+  local server = redis.call('INFO', 'server')
+  local random = redis.call('GET', epoch_key)
+  if not random then
+    local now = redis.call('TIME')
+    random = string.sub(redis.sha1hex(server .. now[1] .. now[2] .. epoch_key), 1, 12)
+    redis.call('SET', epoch_key, random)
+  end
+  return random .. '-' .. string.sub(string.match(server, 'run_id:(%x+)'), 1, 12)
+end
+
+local function parse_events()
+  local events = {}
+  for at = 3, #ARGV, 4 do
+    local attempt, sequence, type, body = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+    if not (body and string.match(attempt, '^[1-9]%d*$') and string.match(sequence, '^%d+$')) then
+      return nil
+    end
+    events[#events + 1] = {
+      attempt = tonumber(attempt), sequence = tonumber(sequence), type = type, body = body,
+      digest = string.sub(redis.sha1hex(body), 1, 20),
+    }
+  end
+  return events
+end
+
+local events = parse_events()
+if not events then
+  return redis.error_reply('ERR append: each event is an attempt from 1, a sequence from 0, a type and a body')
+end
+
+local epoch = current_epoch()
+local answers = {}
+if seen ~= '' and seen ~= epoch then
+  for i = 1, #events do answers[i] = 'EPOCH' end
+  return {epoch, answers}
+end
+
+-- What is known, as tables this script may change before anything is written.
+local empty = redis.call('XLEN', stream) == 0
+local held = redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed')
+local newest, closing, opened_in = tonumber(held[1] or 0), tonumber(held[2]), held[3]
+local digests, renewed = {}, false
+
+local function digest_of(sequence)
+  if digests[sequence] == nil and not renewed then
+    digests[sequence] = redis.call('HGET', fence, 'd:' .. sequence)
+  end
+  return digests[sequence]
+end
+
+local function learn(event)
+  if event.attempt > newest then
+    newest, closing, opened_in, digests, renewed = event.attempt, nil, nil, {}, true
+  end
+  digests[event.sequence] = event.digest
+  if event.sequence == 0 then opened_in = epoch end
+  if CLOSING[event.type] and event.sequence < (closing or math.huge) then closing = event.sequence end
+end
+
+-- A stream without a fence was written with plain XADDs: learn from it, once.
+local function learn_from_stream()
+  for _, entry in ipairs(redis.call('XRANGE', stream, '-', '+')) do
+    local field = {}
+    for i = 1, #entry[2], 2 do field[entry[2][i]] = entry[2][i + 1] end
+    local attempt, sequence = tonumber(field.attempt), tonumber(field.sequence)
+    if attempt and sequence and field.event and attempt >= newest
+      and not (attempt == newest and digests[sequence]) then
+      learn({attempt = attempt, sequence = sequence, type = field.type,
+        digest = string.sub(redis.sha1hex(field.event), 1, 20)})
+    end
+  end
+end
+
+if empty then
+  newest, closing, opened_in, renewed = 0, nil, nil, true
+elseif not held[1] then
+  renewed = true
+  learn_from_stream()
+end
+
+local function judge(event)
+  if event.attempt < newest then return 'FENCED' end
+  if event.attempt == newest then
+    local digest = digest_of(event.sequence)
+    if digest then return digest == event.digest and 'DUPLICATE' or 'CONFLICT' end
+    if closing and event.sequence > closing then return 'CLOSED' end
+  end
+  if event.sequence == 0 or mode == 'tail' then return 'OK' end
+  if event.attempt > newest then return 'FENCED' end
+  if event.sequence == 1 then
+    if not digest_of(0) then return 'FENCED' end
+    if opened_in ~= epoch then return 'EPOCH' end
+  end
+  return 'OK'
+end
+
+local refused = false
+for i, event in ipairs(events) do
+  answers[i] = judge(event)
+  if answers[i] == 'OK' then
+    learn(event)
+  elseif answers[i] ~= 'DUPLICATE' then
+    refused = true
+  end
+end
+
+-- A conflicting body is kept once, for the reader to quarantine; a lost claim is merely lost.
+local function keeps_conflict(event)
+  return mode ~= 'claim' and redis.call('HSETNX', fence, 'x:' .. event.sequence .. ':' .. event.digest, 1) == 1
+end
+
+local function write_fence()
+  if renewed then redis.call('DEL', fence) end
+  local fields = {'newest', newest}
+  local function set(name, value)
+    if value then fields[#fields + 1] = name; fields[#fields + 1] = value end
+  end
+  set('closing', closing)
+  set('epoch', opened_in)
+  set('committed', held[4])
+  for sequence, digest in pairs(digests) do set('d:' .. sequence, digest) end
+  for at = 1, #fields, 100 do redis.call('HSET', fence, unpack(fields, at, math.min(at + 99, #fields))) end
+end
+
+-- A tail is put back whole or not at all: half an attempt would look like a gap.
+if not (mode == 'tail' and refused) then
+  local wrote, opened = false, false
+  for i, event in ipairs(events) do
+    if answers[i] == 'OK' or (answers[i] == 'CONFLICT' and keeps_conflict(event)) then
+      redis.call('XADD', stream, '*', 'attempt', event.attempt, 'sequence', event.sequence,
+        'type', event.type, 'event', event.body)
+      wrote = true
+      opened = opened or event.sequence == 0
+    end
+  end
+  if wrote then
+    write_fence()
+    if opened then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
+    local _, prefix = string.find(stream, ':events:', 1, true)
+    redis.call('XADD', wake, '*', 'id', string.sub(stream, prefix + 1))
+  end
+end
+
+if mode == 'claim' and (answers[1] == 'OK' or answers[1] == 'DUPLICATE') then
+  return {epoch, answers, redis.call('XRANGE', stream, '-', '+')}
+end
+return {epoch, answers}

@@ -1,0 +1,235 @@
+"""Between events and bytes: caps before parsing, old versions lifted, NULs made safe, nothing dropped.
+
+Reading never raises: an entry is either an `Entry` or a `Refused` that says why, so that one bad event
+cannot keep its neighbours from being read.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+
+from eventlog import payloads as p
+from eventlog.events import EVENT_ADAPTER, EVENT_CLASSES, SCHEMA_VERSION, Event, EventKey, type_of
+from eventlog.upcast import CannotUpcast, to_current
+
+MAX_EVENT_BYTES = 1024 * 1024
+"""The whole envelope as JSON."""
+
+_NUL_ESCAPE = b"\\u0000"
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+RawEntry = tuple[bytes, Sequence[bytes]]
+"""A stream entry as the wire has it: its id, and fields and values in turn."""
+
+
+class Reason(StrEnum):
+    """Why something was put into quarantine."""
+
+    GARBAGE = "garbage"
+    UNKNOWN_TYPE = "unknown_type"
+    FUTURE_VERSION = "future_version"
+    INVALID = "invalid"
+    OVERSIZE = "oversize"
+    MISMATCH = "mismatch"
+    CONFLICT = "conflict"
+    ILLEGAL = "illegal"
+    BAD_WAKE_UP = "bad_wake_up"
+    UNSTORABLE = "unstorable"
+    OVERLONG = "overlong"
+
+
+class Entry(NamedTuple):
+    """One readable event, where it arrived, and the bytes to keep."""
+
+    id: bytes
+    event: Event
+    body: bytes
+
+    @property
+    def key(self) -> EventKey:
+        """The event's place in its evaluation."""
+        return self.event.attempt, self.event.sequence
+
+
+class Refused(NamedTuple):
+    """One entry that could not be taken as an event."""
+
+    id: bytes
+    reason: Reason
+    detail: str
+    body: bytes
+
+
+class OversizeEvent(ValueError):  # noqa: N818 - reads as the thing it is
+    """An event whose JSON is larger than `MAX_EVENT_BYTES`."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the event is {size} bytes long, {MAX_EVENT_BYTES} are allowed")
+        self.size = size
+
+
+def make_event(  # noqa: PLR0913 - an envelope has this many fields
+    payload: p.AnyPayload,
+    *,
+    evaluation_id: str,
+    batch_id: str,
+    attempt: int,
+    sequence: int,
+    occurred_at: datetime,
+    source: str,
+    traceparent: str | None = None,
+) -> Event:
+    """Put a payload into its envelope."""
+    event_type = type_of(payload)
+    return EVENT_CLASSES[event_type](
+        evaluation_id=evaluation_id,
+        batch_id=batch_id,
+        attempt=attempt,
+        sequence=sequence,
+        occurred_at=occurred_at,
+        source=source,
+        traceparent=traceparent,
+        schema_version=SCHEMA_VERSION,
+        data=payload,
+    )
+
+
+def encode(event: Event) -> bytes:
+    """Turn an event into the JSON that travels and is kept."""
+    body = event.__pydantic_serializer__.to_json(event, exclude_none=True)
+    if _NUL_ESCAPE in body:
+        body = to_json(_scrubbed(from_json(body)))
+    if len(body) > MAX_EVENT_BYTES:
+        raise OversizeEvent(len(body))
+    return body
+
+
+def fields_of(event: Event, body: bytes) -> dict[str, str | int | bytes]:
+    """Lay an event out as the fields of its stream entry."""
+    return {"attempt": event.attempt, "sequence": event.sequence, "type": event.type, "event": body}
+
+
+def decode_body(body: bytes) -> Event:
+    """Read a stored body back; raises where `read_entry` would refuse."""
+    match _decode(b"", body):
+        case Entry(event=event):
+            return event
+        case Refused(reason=reason, detail=detail):
+            raise ValueError(f"{reason}: {detail}")
+
+
+def read_entries(evaluation_id: str, raw: Iterable[RawEntry]) -> list[Entry | Refused]:
+    """Read the entries of one evaluation's stream, in the order of their arrival."""
+    return [read_entry(evaluation_id, entry) for entry in raw]
+
+
+def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | Refused:
+    """Read one entry, checking that its fields say what its envelope says."""
+    entry_id, fields = raw
+    named = dict(zip(fields[::2], fields[1::2], strict=False))
+    body = named.get(b"event")
+    if body is None:
+        return Refused(entry_id, Reason.GARBAGE, "no field `event`", _as_json_list(fields))
+    read = _decode(entry_id, body)
+    if isinstance(read, Refused):
+        return read
+    event = read.event
+    if event.evaluation_id != evaluation_id:
+        detail = f"written to the stream of {evaluation_id!r}, but names {event.evaluation_id!r}"
+        return Refused(entry_id, Reason.MISMATCH, detail, body)
+    if (
+        named.get(b"type") != event.type.encode()
+        or named.get(b"attempt") != b"%d" % event.attempt
+        or named.get(b"sequence") != b"%d" % event.sequence
+    ):
+        return Refused(entry_id, Reason.MISMATCH, _mismatch(named, event), body)
+    return read
+
+
+def _decode(entry_id: bytes, body: bytes) -> Entry | Refused:
+    if len(body) > MAX_EVENT_BYTES:
+        detail = f"{len(body)} bytes, {MAX_EVENT_BYTES} are allowed"
+        return Refused(entry_id, Reason.OVERSIZE, detail, body)
+    if b"NaN" in body or b"Infinity" in body:
+        # pydantic lets them pass where any JSON value may stand; JSON has no such numbers, nor has Postgres.
+        try:
+            from_json(body, allow_inf_nan=False)
+        except ValueError as garbage:
+            return Refused(entry_id, Reason.GARBAGE, str(garbage), body)
+    if _NUL_ESCAPE in body:
+        body = _without_nuls(body)
+    try:
+        return Entry(entry_id, EVENT_ADAPTER.validate_json(body), body)
+    except ValidationError as error:
+        return _decode_slowly(entry_id, body, error)
+
+
+def _decode_slowly(entry_id: bytes, body: bytes, error: ValidationError) -> Entry | Refused:
+    """Find out whether an event the current schema refuses is old, new, or wrong."""
+    try:
+        found = from_json(body)
+    except ValueError as garbage:
+        return Refused(entry_id, Reason.GARBAGE, str(garbage), body)
+    if not isinstance(found, dict):
+        return Refused(entry_id, Reason.GARBAGE, "not a JSON object", body)
+    version = found.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        return Refused(entry_id, Reason.INVALID, f"schema_version is {version!r}", body)
+    if version > SCHEMA_VERSION:
+        detail = f"schema_version {version}; this reader knows up to {SCHEMA_VERSION}"
+        return Refused(entry_id, Reason.FUTURE_VERSION, detail, body)
+    event_type = found.get("type")
+    if not isinstance(event_type, str) or event_type not in EVENT_CLASSES:
+        return Refused(entry_id, Reason.UNKNOWN_TYPE, f"type is {event_type!r}", body)
+    if version == SCHEMA_VERSION:
+        return Refused(entry_id, Reason.INVALID, _first_error(error), body)
+    return _decode_old(entry_id, body, found)
+
+
+def _decode_old(entry_id: bytes, body: bytes, found: p.JsonObject) -> Entry | Refused:
+    try:
+        lifted = to_current(found, current=SCHEMA_VERSION)
+        return Entry(entry_id, EVENT_ADAPTER.validate_json(to_json(lifted)), body)
+    except CannotUpcast as error:
+        return Refused(entry_id, Reason.INVALID, str(error), body)
+    except ValidationError as error:
+        return Refused(entry_id, Reason.INVALID, _first_error(error), body)
+
+
+def _first_error(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+
+
+def _mismatch(named: dict[bytes, bytes], event: Event) -> str:
+    said = {k: named.get(k, b"").decode(errors="replace") for k in (b"attempt", b"sequence", b"type")}
+    outside = ", ".join(said.values())
+    return f"fields say ({outside}), envelope ({event.attempt}, {event.sequence}, {event.type})"
+
+
+def _as_json_list(fields: Sequence[bytes]) -> bytes:
+    return to_json([field.decode(errors="replace") for field in fields])
+
+
+def _without_nuls(body: bytes) -> bytes:
+    try:
+        return to_json(_scrubbed(from_json(body)))
+    except ValueError:
+        return body  # not JSON at all: refused as garbage in the next step, with its bytes intact
+
+
+def _scrubbed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Replace NULs, which Postgres can't hold in text, by the character made for what is unreadable."""
+    match value:
+        case str():
+            return value.replace("\0", _REPLACEMENT)
+        case list():
+            return [_scrubbed(item) for item in value]
+        case dict():
+            return {_scrubbed(key): _scrubbed(item) for key, item in value.items()}
+        case _:
+            return value

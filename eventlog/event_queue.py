@@ -1,0 +1,323 @@
+"""The writer's event queue: numbers events, sends them in company, and sees them through an outage.
+
+Recording never waits. One sender takes everything that is due, of all attempts, into one round trip;
+what is recorded meanwhile makes up the next. Only a claim waits for its answer, because the owner must
+know that it is one.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from typing import Self
+
+from eventlog import lifecycle as life
+from eventlog import payloads as p
+from eventlog.clock import utc_now
+from eventlog.codec import RawEntry, encode, make_event
+from eventlog.commands import Command, Decision, Fact, OpenAttempt, RecordProgress, decide
+from eventlog.keys import shard_of
+from eventlog.log import Answer, Append, EventLog, LogUnavailable, Mode, Record, Reply
+from eventlog.outbox import Draft, Outbox
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """How a queue behaves; the defaults suit an executor."""
+
+    linger: float = 0.002
+    """Seconds an event waits for company."""
+    max_calls: int = 500
+    """Attempts in one round trip."""
+    max_bytes: int = 10 * 1024 * 1024
+    """What unsent events and the acknowledged tail may hold before no more work is taken on."""
+    release_interval: float = 1.0
+    """Seconds between looks at what Postgres has."""
+    longest_backoff: float = 1.0
+
+
+class AttemptLost(Exception):  # noqa: N818 - what happened, to whoever must stop
+    """Somebody else has ended this attempt: stop, and drop the work."""
+
+    def __init__(self, evaluation_id: str, attempt: int, answer: Answer) -> None:
+        super().__init__(f"attempt {attempt} of {evaluation_id} is no longer ours: {answer}")
+        self.evaluation_id = evaluation_id
+        self.attempt = attempt
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An attempt that is ours, with the stream as it stood: an answer in it is not asked for again."""
+
+    attempt: "OwnedAttempt"
+    stream: tuple[RawEntry, ...]
+
+
+class OwnedAttempt:
+    """One attempt that this writer, and nobody else, writes to."""
+
+    def __init__(self, queue: "EventQueue", draft: Draft, state: life.State) -> None:
+        self._queue = queue
+        self._draft = draft
+        self._state = state
+
+    @property
+    def depth(self) -> int:
+        """Events recorded but not yet acknowledged."""
+        return self._draft.depth
+
+    def record(self, fact: Fact) -> None:
+        """Record what happened; returns at once.
+
+        Raises `IllegalTransition` for what can't follow, `AttemptLost` if the attempt was taken away.
+        """
+        self._write(RecordProgress(fact))
+
+    def open(self, opening: p.Queued) -> None:
+        """Write sequence 0 oneself, as a writer without a coordinator does."""
+        self._write(OpenAttempt(opening))
+
+    async def on_record(self) -> None:
+        """Wait until everything recorded is in the log."""
+        await self._queue.until_on_record(self._draft)
+        self._check()
+
+    def _write(self, command: Command) -> None:
+        self._check()
+        record = self._queue.number(self._draft, decide(self._state, command))
+        self._state = life.evolve(self._state, record.event)
+        self._queue.add(self._draft, record)
+
+    def _check(self) -> None:
+        if self._draft.lost:
+            raise AttemptLost(self._draft.evaluation_id, self._draft.attempt, self._draft.lost)
+
+
+class EventQueue:
+    """All that one writer has to say, for any number of attempts at once."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        *,
+        source: str,
+        settings: QueueSettings | None = None,
+        now: Callable[[], datetime] = utc_now,
+        observe: Callable[[float], None] | None = None,
+    ) -> None:
+        self.settings = settings or QueueSettings()
+        self.outbox = Outbox(max_bytes=self.settings.max_bytes)
+        self._log = log
+        self._source = source
+        self._now = now
+        self._observe = observe
+        self._epochs: dict[int, str] = {}
+        self._work = asyncio.Event()
+        self._waiters: dict[Draft, list[asyncio.Future[None]]] = {}
+        self._outage_since: float | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._send_loop()), asyncio.create_task(self._release_loop())]
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    async def aclose(self, *, patience: float = 30.0) -> int:
+        """Flush for as long as `patience` allows, stop, and return how many events were left unsent."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await asyncio.gather(*(self.until_on_record(draft) for draft in self.outbox))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.outbox.depth:
+            logger.error("events left unsent", extra={"events": self.outbox.depth})
+        return self.outbox.depth
+
+    def own(self, evaluation_id: str, batch_id: str, *, attempt: int = 1) -> OwnedAttempt:
+        """Own an attempt outright: for a writer that opens its attempts itself."""
+        draft = self.outbox.keep(Draft(evaluation_id, batch_id, attempt))
+        return OwnedAttempt(self, draft, life.Unopened(attempt - 1))
+
+    async def claim(
+        self, evaluation_id: str, batch_id: str, *, attempt: int, claim: p.Provisioning
+    ) -> Claimed:
+        """Ask to own an attempt the coordinator has opened; raises `AttemptLost` when refused."""
+        draft = Draft(evaluation_id, batch_id, attempt)
+        record = self.number(draft, Decision(attempt, 1, claim))
+        reply = await self._ask_until_answered(draft, record)
+        self._learn_epoch(draft, reply.epoch)
+        answer = reply.answers[0]
+        if not answer.on_record:
+            raise AttemptLost(evaluation_id, attempt, answer)
+        self.outbox.keep(draft, record)
+        return Claimed(OwnedAttempt(self, draft, life.Provisioning(attempt, 1, claim)), reply.stream)
+
+    def number(self, draft: Draft, decision: Decision) -> Record:
+        """Put a decision into its envelope."""
+        event = make_event(
+            decision.payload,
+            evaluation_id=draft.evaluation_id,
+            batch_id=draft.batch_id,
+            attempt=decision.attempt,
+            sequence=decision.sequence,
+            occurred_at=self._now(),
+            source=self._source,
+        )
+        return Record(event, encode(event))
+
+    def add(self, draft: Draft, record: Record) -> None:
+        """Hand an event to the sender."""
+        self.outbox.add(draft, record, monotonic())
+        self._work.set()
+
+    async def until_on_record(self, draft: Draft) -> None:
+        """Wait until a draft is on record, or lost."""
+        if draft.lost or draft.on_record:
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(draft, []).append(waiter)
+        await waiter
+
+    async def _send_loop(self) -> None:
+        backoff = Backoff(self.settings.longest_backoff)
+        while True:
+            await self._until_due()
+            due = self.outbox.due(monotonic(), self.settings.linger, self.settings.max_calls)
+            try:
+                await self._send(due)
+            except LogUnavailable as error:
+                self._note_outage(error)
+                await asyncio.sleep(backoff.next())
+            else:
+                self._note_recovery()
+                backoff.reset()
+
+    async def _until_due(self) -> None:
+        """Wait for the first thing to be due; something recorded meanwhile may be due sooner."""
+        while True:
+            self._work.clear()
+            due_at = self.outbox.next_due(self.settings.linger)
+            wait = None if due_at is None else due_at - monotonic()
+            if wait is not None and wait <= 0:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._work.wait()
+
+    async def _send(self, due: list[Draft]) -> None:
+        epochs = [await self._epoch_of(draft) for draft in due]
+        calls = [self.outbox.send(draft, epoch) for draft, epoch in zip(due, epochs, strict=True)]
+        try:
+            replies = await self._log.append(calls)
+        except LogUnavailable:
+            for draft in due:
+                self.outbox.failed(draft)
+            raise
+        for draft, reply in zip(due, replies, strict=True):
+            self._answered(draft, reply)
+
+    def _answered(self, draft: Draft, reply: Reply) -> None:
+        delay = monotonic() - draft.in_flight_since
+        self.outbox.answered(draft, reply)
+        self._learn_epoch(draft, reply.epoch)
+        if draft.lost:
+            lost = {"evaluation_id": draft.evaluation_id, "attempt": draft.attempt, "answer": draft.lost}
+            logger.warning("attempt lost", extra=lost)
+        elif self._observe:
+            self._observe(delay)
+        if draft.lost or draft.on_record:
+            for waiter in self._waiters.pop(draft, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def _shard(self, draft: Draft) -> int:
+        return shard_of(draft.evaluation_id, self._log.shards)
+
+    async def _epoch_of(self, draft: Draft) -> str:
+        shard = self._shard(draft)
+        if shard not in self._epochs:
+            self._epochs[shard] = await self._log.epoch(draft.evaluation_id)
+        return self._epochs[shard]
+
+    def _learn_epoch(self, draft: Draft, epoch: str) -> None:
+        """When Redis has lost a shard, put back all that this writer had there."""
+        shard = self._shard(draft)
+        if self._epochs.get(shard) == epoch:
+            return
+        self._epochs[shard] = epoch
+        logger.warning("the log has forgotten: putting tails back", extra={"shard": shard})
+        for other in self.outbox:
+            if self._shard(other) == shard:
+                self.outbox.forgotten(other)
+        self._work.set()
+
+    async def _release_loop(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.release_interval)
+            try:
+                await self.release_settled()
+            except LogUnavailable as error:
+                self._note_outage(error)
+
+    async def release_settled(self) -> None:
+        """Let go of what Postgres has; notice a loss even when there is nothing to say."""
+        drafts = list(self.outbox)
+        marks = await self._log.committed([draft.evaluation_id for draft in drafts])
+        # The epoch is read after the marks: if it still holds, a missing stream expired and was not lost.
+        one_a_shard = {self._shard(draft): draft for draft in drafts}
+        for draft in one_a_shard.values():
+            self._learn_epoch(draft, await self._log.epoch(draft.evaluation_id))
+        for draft, mark in zip(drafts, marks, strict=True):
+            if draft.is_settled_by(mark):
+                self.outbox.release(draft)
+
+    async def _ask_until_answered(self, draft: Draft, claim: Record) -> Reply:
+        """Repeat a claim through an outage: its nonce makes the repetition harmless."""
+        backoff = Backoff(self.settings.longest_backoff)
+        while True:
+            try:
+                epoch = await self._epoch_of(draft)
+                return (await self._log.append([Append(draft.evaluation_id, [claim], epoch, Mode.CLAIM)]))[
+                    0
+                ]
+            except LogUnavailable as error:
+                self._note_outage(error)
+                await asyncio.sleep(backoff.next())
+
+    def _note_outage(self, error: LogUnavailable) -> None:
+        if self._outage_since is None:
+            self._outage_since = monotonic()
+            logger.warning("the log is unavailable: holding events", extra={"error": str(error)})
+
+    def _note_recovery(self) -> None:
+        if self._outage_since is not None:
+            outage = round(monotonic() - self._outage_since, 3)
+            self._outage_since = None
+            logger.info("the log is back", extra={"outage_s": outage})
+
+
+class Backoff:
+    """Growing, jittered pauses."""
+
+    def __init__(self, longest: float, *, first: float = 0.02) -> None:
+        self._first, self._longest = first, longest
+        self._pause = first
+
+    def next(self) -> float:
+        """Return how long to wait this time."""
+        pause, self._pause = self._pause, min(self._pause * 2, self._longest)
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
+
+    def reset(self) -> None:
+        """Start small again."""
+        self._pause = self._first

@@ -1,0 +1,150 @@
+"""The envelope: one frozen model per event type, a discriminated union over `type`."""
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+
+from eventlog import payloads as p
+
+SCHEMA_VERSION = 2
+"""The version this code writes; older ones are upcast when read, newer ones are quarantined."""
+
+MAX_ATTEMPT = 1_000_000
+MAX_SEQUENCE = 1_000_000
+
+EventKey = tuple[int, int]
+"""(attempt, sequence): with the evaluation's id it names an event for ever."""
+
+
+class Envelope(BaseModel):
+    """What every event has in common."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    evaluation_id: p.Name
+    batch_id: p.Name
+    attempt: int = Field(ge=1, le=MAX_ATTEMPT)
+    sequence: int = Field(ge=0, le=MAX_SEQUENCE)
+    occurred_at: AwareDatetime
+    source: p.Name
+    traceparent: str | None = Field(default=None, max_length=128)
+    schema_version: Literal[2]
+
+    @property
+    def key(self) -> EventKey:
+        """The event's place in its evaluation."""
+        return self.attempt, self.sequence
+
+
+class QueuedEvent(Envelope):
+    """An attempt was opened."""
+
+    type: Literal["queued"] = "queued"
+    data: p.Queued
+
+
+class CancelledEvent(Envelope):
+    """The evaluation was cancelled."""
+
+    type: Literal["cancelled"] = "cancelled"
+    data: p.Cancelled
+
+
+class ProvisioningEvent(Envelope):
+    """An executor claimed the attempt."""
+
+    type: Literal["provisioning"] = "provisioning"
+    data: p.Provisioning
+
+
+class RunningEvent(Envelope):
+    """The target started."""
+
+    type: Literal["running"] = "running"
+    data: p.Running
+
+
+class RespondedEvent(Envelope):
+    """The target answered."""
+
+    type: Literal["responded"] = "responded"
+    data: p.Responded
+
+
+class ScoredEvent(Envelope):
+    """An evaluator judged the answer."""
+
+    type: Literal["scored"] = "scored"
+    data: p.Scored
+
+
+class CompletedEvent(Envelope):
+    """The evaluation has its verdict."""
+
+    type: Literal["completed"] = "completed"
+    data: p.Completed
+
+
+class RetryingEvent(Envelope):
+    """The attempt ended; another will follow."""
+
+    type: Literal["retrying"] = "retrying"
+    data: p.Retrying
+
+
+class FailedEvent(Envelope):
+    """The evaluation failed."""
+
+    type: Literal["failed"] = "failed"
+    data: p.Failed
+
+
+class TimedOutEvent(Envelope):
+    """A limit passed."""
+
+    type: Literal["timed_out"] = "timed_out"
+    data: p.TimedOut
+
+
+Event = (
+    QueuedEvent
+    | CancelledEvent
+    | ProvisioningEvent
+    | RunningEvent
+    | RespondedEvent
+    | ScoredEvent
+    | CompletedEvent
+    | RetryingEvent
+    | FailedEvent
+    | TimedOutEvent
+)
+"""Any event."""
+
+EVENT_CLASSES: dict[str, type[Event]] = {
+    cls.model_fields["type"].default: cls
+    for cls in (
+        QueuedEvent,
+        CancelledEvent,
+        ProvisioningEvent,
+        RunningEvent,
+        RespondedEvent,
+        ScoredEvent,
+        CompletedEvent,
+        RetryingEvent,
+        FailedEvent,
+        TimedOutEvent,
+    )
+}
+"""Event type → its class; the order is that of an evaluation's life."""
+
+EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+
+_TYPE_OF_PAYLOAD: dict[type[p.AnyPayload], str] = {
+    cls.model_fields["data"].annotation: name  # type: ignore[misc]  # each `data` is annotated with its payload class
+    for name, cls in EVENT_CLASSES.items()
+}
+
+
+def type_of(payload: p.AnyPayload) -> str:
+    """Name the event type that carries this payload."""
+    return _TYPE_OF_PAYLOAD[type(payload)]

@@ -1,0 +1,32 @@
+"""Names of the keys in Redis; the braces make all keys of a shard share one cluster slot."""
+
+from zlib import crc32
+
+DEFAULT_SHARDS = 4
+GROUP = "storage"
+"""The consumer group through which all storage workers read all shards."""
+
+
+def shard_of(evaluation_id: str, shards: int) -> int:
+    """Place an evaluation: the same on every machine, in every language."""
+    return crc32(evaluation_id.encode()) % shards
+
+
+def events_key(shard: int, evaluation_id: str) -> str:
+    """Name the evaluation's own stream."""
+    return f"eval:{{{shard:02}}}:events:{evaluation_id}"
+
+
+def fence_key(shard: int, evaluation_id: str) -> str:
+    """Name the small hash beside the stream that keeps appends O(1)."""
+    return f"eval:{{{shard:02}}}:fence:{evaluation_id}"
+
+
+def wake_key(shard: int) -> str:
+    """Name the shard's wake-up stream."""
+    return f"eval:{{{shard:02}}}:wake"
+
+
+def epoch_key(shard: int) -> str:
+    """Name the random key that is made once and lost with everything else."""
+    return f"eval:{{{shard:02}}}:epoch"

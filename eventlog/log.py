@@ -1,0 +1,112 @@
+"""The contract every form of the log keeps; `tests/conformance` holds them all to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from eventlog.codec import RawEntry
+from eventlog.events import Event, EventKey
+
+EXPIRY_SECONDS = 60
+"""How long an ended evaluation's stream stays; longer than any coordinator may stall."""
+
+
+class Answer(StrEnum):
+    """What became of an event that was appended."""
+
+    OK = "OK"
+    DUPLICATE = "DUPLICATE"
+    CONFLICT = "CONFLICT"
+    FENCED = "FENCED"
+    CLOSED = "CLOSED"
+    EPOCH = "EPOCH"
+
+    @property
+    def on_record(self) -> bool:
+        """Whether the log holds the event now."""
+        return self in {Answer.OK, Answer.DUPLICATE}
+
+
+class Mode(StrEnum):
+    """How an append is meant."""
+
+    NORMAL = "normal"
+    TAIL = "tail"
+    """All or nothing: an owner puts its attempt back after Redis lost it."""
+    CLAIM = "claim"
+    """One event, sequence 1; the reply brings the stream along."""
+
+
+class Record(NamedTuple):
+    """An event ready to travel."""
+
+    event: Event
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One call: some events of one evaluation, and the epoch their writer last saw."""
+
+    evaluation_id: str
+    records: Sequence[Record]
+    epoch: str
+    mode: Mode = Mode.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer an event, the epoch now, and for a claim the stream as it stands."""
+
+    answers: tuple[Answer, ...]
+    epoch: str
+    stream: tuple[RawEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far Postgres has an evaluation; `ended` lets its stream expire."""
+
+    evaluation_id: str
+    attempt: int
+    sequence: int
+    ended: bool
+
+
+class LogUnavailable(Exception):  # noqa: N818 - what callers catch to wait and try again
+    """The log could not be reached, or did not answer: what was asked may or may not have happened."""
+
+
+class EventLog(Protocol):
+    """An ordered log for each evaluation, and wake-ups that say which one to look at."""
+
+    shards: int
+
+    async def epoch(self, evaluation_id: str) -> str:
+        """Return the epoch of the shard that holds this evaluation."""
+        ...
+
+    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+        """Append events, each call atomically; calls of several evaluations share a round trip."""
+        ...
+
+    async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
+        """Return each evaluation's entries in order of arrival, at most `limit` of each."""
+        ...
+
+    async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
+        """Say which evaluations' newest attempt is closed, as far as the log knows without reading it."""
+        ...
+
+    async def settle(self, marks: Sequence[Mark]) -> None:
+        """Record how far Postgres has come, and let ended evaluations' streams expire."""
+        ...
+
+    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
+        """Return how far Postgres has each evaluation; None where the stream is gone."""
+        ...
+
+    async def now_ms(self) -> int:
+        """Return the log's own clock, the one its entry ids are made of."""
+        ...

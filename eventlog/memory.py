@@ -1,0 +1,161 @@
+"""The log in memory: the same rules in Python, for unit tests and simulation."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from eventlog import keys
+from eventlog.codec import RawEntry, fields_of
+from eventlog.events import EventKey
+from eventlog.lifecycle import CLOSING_TYPES
+from eventlog.log import EXPIRY_SECONDS, Answer, Append, Mark, Mode, Record, Reply
+
+
+@dataclass(slots=True)
+class _Stream:
+    entries: list[RawEntry] = field(default_factory=list)
+    newest: int = 0
+    closing: int | None = None
+    epoch: str = ""
+    bodies: dict[int, bytes] = field(default_factory=dict)
+    conflicts: set[bytes] = field(default_factory=set)
+    committed: EventKey = (0, -1)
+    expires_ms: float = float("inf")
+
+    def copy(self) -> "_Stream":
+        return _Stream(
+            list(self.entries),
+            self.newest,
+            self.closing,
+            self.epoch,
+            dict(self.bodies),
+            set(self.conflicts),
+            self.committed,
+            self.expires_ms,
+        )
+
+
+class MemoryEventLog:
+    """`EventLog` without a server; `clock_ms` is its Redis TIME."""
+
+    def __init__(self, clock_ms: Callable[[], int], *, shards: int = keys.DEFAULT_SHARDS) -> None:
+        self.shards = shards
+        self.wake_ups: list[list[str]] = [[] for _ in range(shards)]
+        self._clock_ms = clock_ms
+        self._streams: dict[str, _Stream] = {}
+        self._lives = 0
+        self._last_id = (0, 0)
+
+    def lose_everything(self) -> None:
+        """Be the Redis that was flushed, or restarted without its data."""
+        self._streams.clear()
+        self.wake_ups = [[] for _ in range(self.shards)]
+        self._lives += 1
+
+    async def epoch(self, evaluation_id: str) -> str:
+        """Return the epoch of the shard that holds this evaluation."""
+        return f"{keys.shard_of(evaluation_id, self.shards):02}-{self._lives}"
+
+    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+        """Append events, each call atomically."""
+        return [await self._append(call) for call in calls]
+
+    async def _append(self, call: Append) -> Reply:
+        epoch = await self.epoch(call.evaluation_id)
+        if call.epoch not in {"", epoch}:
+            return Reply((Answer.EPOCH,) * len(call.records), epoch)
+        before = self._alive(call.evaluation_id)
+        after = before.copy()
+        answers = tuple(self._add(after, record, call.mode, epoch) for record in call.records)
+        whole = all(answer.on_record for answer in answers)
+        wrote = len(after.entries) > len(before.entries) and (call.mode is not Mode.TAIL or whole)
+        if wrote:
+            self._streams[call.evaluation_id] = after
+            self.wake_ups[keys.shard_of(call.evaluation_id, self.shards)].append(call.evaluation_id)
+        claimed = call.mode is Mode.CLAIM and answers[0].on_record
+        return Reply(answers, epoch, tuple(after.entries) if claimed else ())
+
+    def _add(self, stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+        answer = _judge(stream, record, mode, epoch)
+        kept_conflict = (
+            answer is Answer.CONFLICT and mode is not Mode.CLAIM and record.body not in stream.conflicts
+        )
+        if kept_conflict:
+            stream.conflicts.add(record.body)
+        if answer is Answer.OK:
+            _learn(stream, record, epoch)
+        if answer is Answer.OK or kept_conflict:
+            stream.entries.append((self._next_id(), _fields(record)))
+        return answer
+
+    async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
+        """Return each evaluation's entries in order of arrival, at most `limit` of each."""
+        return [self._alive(evaluation_id).entries[:limit] for evaluation_id in evaluation_ids]
+
+    async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
+        """Say which evaluations' newest attempt is closed."""
+        return [self._alive(evaluation_id).closing is not None for evaluation_id in evaluation_ids]
+
+    async def settle(self, marks: Sequence[Mark]) -> None:
+        """Record how far Postgres has come, and let ended evaluations' streams expire."""
+        for mark in marks:
+            stream = self._alive(mark.evaluation_id)
+            stream.committed = (mark.attempt, mark.sequence)
+            if mark.ended and stream.newest <= mark.attempt:
+                stream.expires_ms = self._clock_ms() + EXPIRY_SECONDS * 1000
+
+    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
+        """Return how far Postgres has each evaluation; None where the stream is gone."""
+        streams = [self._alive(evaluation_id) for evaluation_id in evaluation_ids]
+        return [stream.committed if stream.entries else None for stream in streams]
+
+    async def now_ms(self) -> int:
+        """Return the log's own clock, the one its entry ids are made of."""
+        return self._clock_ms()
+
+    def _alive(self, evaluation_id: str) -> _Stream:
+        stream = self._streams.get(evaluation_id)
+        if stream and stream.expires_ms <= self._clock_ms():
+            del self._streams[evaluation_id]
+            stream = None
+        return stream or _Stream()
+
+    def _next_id(self) -> bytes:
+        now = self._clock_ms()
+        last, count = self._last_id
+        self._last_id = (last, count + 1) if now <= last else (now, 0)
+        return b"%d-%d" % self._last_id
+
+
+def _judge(stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+    attempt, sequence = record.event.key
+    if attempt < stream.newest:
+        return Answer.FENCED
+    if attempt == stream.newest:
+        if sequence in stream.bodies:
+            same = stream.bodies[sequence] == record.body
+            return Answer.DUPLICATE if same else Answer.CONFLICT
+        if stream.closing is not None and sequence > stream.closing:
+            return Answer.CLOSED
+    if sequence == 0 or mode is Mode.TAIL:
+        return Answer.OK
+    if attempt > stream.newest or (sequence == 1 and 0 not in stream.bodies):
+        return Answer.FENCED
+    return Answer.EPOCH if sequence == 1 and stream.epoch != epoch else Answer.OK
+
+
+def _learn(stream: _Stream, record: Record, epoch: str) -> None:
+    attempt, sequence = record.event.key
+    if attempt > stream.newest:
+        stream.newest, stream.closing, stream.epoch, stream.bodies = attempt, None, "", {}
+    stream.bodies[sequence] = record.body
+    if sequence == 0:
+        stream.epoch, stream.expires_ms = epoch, float("inf")
+    if record.event.type in CLOSING_TYPES:
+        stream.closing = min(sequence, stream.closing if stream.closing is not None else sequence)
+
+
+def _fields(record: Record) -> list[bytes]:
+    flat: list[bytes] = []
+    for name, value in fields_of(record.event, record.body).items():
+        flat += (name.encode(), value if isinstance(value, bytes) else str(value).encode())
+    return flat

@@ -1,0 +1,158 @@
+"""The memory of a writer's event queue, without clock or network: what to send, keep and let go.
+
+A writer owns attempts. Each `Draft` numbers its attempt's events and remembers them in three stretches:
+
+    unsent  → in flight → acknowledged
+    (never dropped)       (the tail: kept until Postgres has it, put back if Redis forgets it)
+
+A refusal (FENCED, CLOSED, CONFLICT) means that somebody else ended the attempt: the draft is lost, and
+its owner is told. EPOCH means that Redis forgot: the whole draft goes again, as one tail.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from eventlog.events import EventKey
+from eventlog.lifecycle import CLOSING_TYPES
+from eventlog.log import Answer, Append, Mode, Record, Reply
+
+RECORD_OVERHEAD = 2_048
+"""Bytes a record costs in memory besides its body: the event's objects, measured by `bench.latency`."""
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """The events of one owned attempt, in order."""
+
+    evaluation_id: str
+    batch_id: str
+    attempt: int
+    unsent: list[Record] = field(default_factory=list)
+    in_flight: list[Record] = field(default_factory=list)
+    acknowledged: list[Record] = field(default_factory=list)
+    unsent_since: float = 0.0
+    in_flight_since: float = 0.0
+    last_sequence: int = -1
+    closed: bool = False
+    forgotten_by_redis: bool = False
+    lost: Answer | None = None
+
+    @property
+    def depth(self) -> int:
+        """Events not yet on record."""
+        return len(self.unsent) + len(self.in_flight)
+
+    @property
+    def on_record(self) -> bool:
+        """Whether everything recorded so far is in the log."""
+        return self.depth == 0 and not self.forgotten_by_redis
+
+    def due_at(self, linger: float) -> float:
+        """When to send: at once what closes the attempt or was forgotten, else after a moment's company."""
+        return 0.0 if self.closed or self.forgotten_by_redis else self.unsent_since + linger
+
+    def is_settled_by(self, mark: EventKey | None) -> bool:
+        """Whether Postgres has all of a closed draft; no mark means that its stream has expired since."""
+        if not (self.closed and self.on_record):
+            return False
+        return mark is None or mark >= (self.attempt, self.last_sequence)
+
+
+class Outbox:
+    """All drafts of one writer."""
+
+    def __init__(self, *, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.bytes = 0
+        self._drafts: dict[Draft, None] = {}
+        self._waiting: dict[Draft, None] = {}
+
+    def __iter__(self) -> Iterator[Draft]:
+        return iter(list(self._drafts))
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the writer may take on another attempt; those it has may always go on."""
+        return self.bytes < self.max_bytes
+
+    @property
+    def depth(self) -> int:
+        """Events of all drafts not yet on record."""
+        return sum(draft.depth for draft in self._drafts)
+
+    def keep(self, draft: Draft, claim: Record | None = None) -> Draft:
+        """Start keeping a draft, of which the log may already have the claim."""
+        self._drafts[draft] = None
+        if claim:
+            draft.acknowledged.append(claim)
+            draft.last_sequence = claim.event.sequence
+            self.bytes += _size(claim)
+        return draft
+
+    def add(self, draft: Draft, record: Record, now: float) -> None:
+        """Take an event in; it will not be dropped before the log has it or refuses it."""
+        if not draft.unsent:
+            draft.unsent_since = now
+        draft.unsent.append(record)
+        draft.last_sequence = record.event.sequence
+        draft.closed = record.event.type in CLOSING_TYPES
+        self._waiting[draft] = None
+        self.bytes += _size(record)
+
+    def due(self, now: float, linger: float, limit: int) -> list[Draft]:
+        """Choose what to send now; a draft in flight waits for its answer, which keeps its order."""
+        ready = (d for d in self._waiting if not d.in_flight and d.due_at(linger) <= now)
+        return list(islice(ready, limit))
+
+    def next_due(self, linger: float) -> float | None:
+        """Say when something will be due, if anything waits."""
+        return min((d.due_at(linger) for d in self._waiting if not d.in_flight), default=None)
+
+    def send(self, draft: Draft, epoch: str) -> Append:
+        """Move a draft's unsent events into flight, as one call."""
+        mode = Mode.TAIL if draft.forgotten_by_redis else Mode.NORMAL
+        if mode is Mode.TAIL:
+            draft.unsent, draft.acknowledged = [*draft.acknowledged, *draft.unsent], []
+            draft.forgotten_by_redis = False
+        draft.in_flight, draft.unsent = draft.unsent, []
+        draft.in_flight_since = draft.unsent_since
+        self._waiting.pop(draft, None)
+        return Append(draft.evaluation_id, draft.in_flight, epoch, mode)
+
+    def failed(self, draft: Draft) -> None:
+        """Take a call back whose fate is unknown: asking again is harmless."""
+        draft.unsent, draft.in_flight = [*draft.in_flight, *draft.unsent], []
+        draft.unsent_since = draft.in_flight_since
+        self._waiting[draft] = None
+
+    def answered(self, draft: Draft, reply: Reply) -> None:
+        """Take in what the log said."""
+        refusal = next((a for a in reply.answers if not a.on_record), None)
+        if refusal is Answer.EPOCH:
+            self.failed(draft)
+            draft.forgotten_by_redis = True
+        elif refusal:
+            draft.lost = refusal
+            self.release(draft)
+        else:
+            draft.acknowledged += draft.in_flight
+            draft.in_flight = []
+
+    def forgotten(self, draft: Draft) -> None:
+        """Redis has lost this draft: it goes again, whole."""
+        if draft.acknowledged or draft.depth:
+            draft.forgotten_by_redis = True
+            self._waiting[draft] = None
+
+    def release(self, draft: Draft) -> None:
+        """Let a draft go: Postgres has it, or it is no longer ours."""
+        self._drafts.pop(draft, None)
+        self._waiting.pop(draft, None)
+        kept = (*draft.unsent, *draft.in_flight, *draft.acknowledged)
+        self.bytes -= sum(map(_size, kept))
+        draft.unsent, draft.in_flight, draft.acknowledged = [], [], []
+
+
+def _size(record: Record) -> int:
+    return len(record.body) + RECORD_OVERHEAD

@@ -1,0 +1,172 @@
+"""What each event carries: frozen, typed, capped."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+
+MAX_TEXT = 512 * 1024
+"""Characters in one free text: an output, a message, a reason."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+"""An identifier people type and logs print: short, and without control characters."""
+Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Amount = Annotated[float, Field(ge=0, le=1e12)]
+
+
+class Payload(BaseModel):
+    """Base of every payload and of the values inside them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Usage(Payload):
+    """Tokens a call consumed."""
+
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+
+    @property
+    def total(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+
+class Case(Payload):
+    """The test case an evaluation runs."""
+
+    id: Name
+    input: JsonValue = None
+    expected: JsonValue = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Answer(Payload):
+    """What a target said, and what it cost."""
+
+    output: Text
+    usage: Usage = Usage()
+    cost_usd: Amount = 0.0
+    latency_ms: Amount = 0.0
+    cached: bool = False
+
+
+class Score(Payload):
+    """One evaluator's judgement of one answer."""
+
+    evaluator: Name
+    score: Annotated[float, Field(ge=-1e12, le=1e12)]
+    passed: bool | None = None
+    reason: Text = ""
+    usage: Usage = Usage()
+    cost_usd: Amount = 0.0
+
+
+class Fault(Payload):
+    """Why an attempt did not complete."""
+
+    kind: Name
+    message: Text = ""
+
+
+class OpeningReason(StrEnum):
+    """Why the coordinator opened an attempt."""
+
+    SUBMITTED = "submitted"
+    RETRY = "retry"
+    LOST = "lost"
+    OPERATOR = "operator"
+    SCORING = "scoring"
+
+
+class Queued(Payload):
+    """Sequence 0: the attempt is open; an answer already known travels along and is not paid for again."""
+
+    case: Case
+    reason: OpeningReason = OpeningReason.SUBMITTED
+    answer: Answer | None = None
+    scores: tuple[Score, ...] = ()
+    epoch: str = Field(default="", max_length=200)
+
+
+class Cancelled(Payload):
+    """Sequence 0: opens an attempt and ends the evaluation at once."""
+
+    by: Name
+    reason: Text = ""
+
+
+class Provisioning(Payload):
+    """Sequence 1, the claim: this incarnation owns the attempt from here on."""
+
+    executor: Name
+    nonce: Name
+    runtime: Name = "process"
+
+
+class Running(Payload):
+    """The target has started."""
+
+    target: Name
+    process: str = Field(default="", max_length=200)
+
+
+class Responded(Answer):
+    """The target has answered: paid work is on record before it is scored."""
+
+
+class Scored(Score):
+    """One evaluator has judged the answer."""
+
+
+class Completed(Payload):
+    """The verdict; self-contained but for the output when `responded` precedes it."""
+
+    verdict: Literal["passed", "failed"]
+    score: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
+    scores: tuple[Score, ...] = ()
+    usage: Usage = Usage()
+    cost_usd: Amount = 0.0
+    latency_ms: Amount = 0.0
+    output: Text | None = None
+    exit_code: int | None = None
+
+
+class Retrying(Payload):
+    """A transient fault: closes the attempt, not the evaluation."""
+
+    error: Fault
+    retry_at: datetime
+
+
+class Failed(Payload):
+    """A fault that another try would not mend."""
+
+    error: Fault
+
+
+class TimedOut(Payload):
+    """A limit has passed; at sequence 0 the coordinator's, later the owner's."""
+
+    limit: Name
+    seconds: Amount
+    error: Fault | None = None
+
+
+AnyPayload = (
+    Queued
+    | Cancelled
+    | Provisioning
+    | Running
+    | Responded
+    | Scored
+    | Completed
+    | Retrying
+    | Failed
+    | TimedOut
+)
+"""The sum of all payloads."""
+
+JsonObject = dict[str, Any]

@@ -1,0 +1,275 @@
+"""How a jumbled stream becomes a story again: pure, total, and the same for every reader.
+
+A stream holds entries in the order of their arrival, with duplicates, holes and the late words of
+attempts that are over. `unfold` starts from a `Cursor` (what a reader already has) and walks:
+
+- the first entry of a key is the event; an equal one is a duplicate, another body a conflict;
+- within an attempt, only the contiguous continuation is applied, in the order of sequences;
+- sequence 0 of a higher attempt is a fence: what the older attempt had not got to by that place
+  in the stream is stale, and so is all it says afterwards;
+- what lies beyond a hole waits; `bridge` steps over the hole to a closing event once the reader
+  has waited long enough.
+
+Where an entry stands in the stream decides, never when a reader looked, so any number of readers
+that take any bites of it come to the same result.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from eventlog import lifecycle as life
+from eventlog.codec import Entry
+from eventlog.events import EventKey
+from eventlog.lifecycle import Phase
+
+
+class Verdict(StrEnum):
+    """What became of an event."""
+
+    APPLIED = "applied"
+    STALE = "stale"
+    """Of an attempt that a higher one has replaced."""
+    LATE = "late"
+    """Not in its place when the gap there was bridged."""
+    REJECTED = "rejected"
+    """In its place, and illegal there."""
+
+
+class Cursor(NamedTuple):
+    """How far a history has been applied."""
+
+    attempt: int = 0
+    sequence: int = -1
+    phase: Phase = Phase.UNOPENED
+
+
+class Step(NamedTuple):
+    """One event, what became of it, the phase after it, and whether it moved the cursor."""
+
+    entry: Entry
+    verdict: Verdict
+    phase: Phase
+    moved: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A hole in an attempt, with events waiting beyond it."""
+
+    attempt: int
+    missing: tuple[range, ...]
+    waiting: tuple[Entry, ...]
+
+    @property
+    def since_ms(self) -> int:
+        """When the oldest entry beyond the hole arrived, on the log's clock."""
+        return min(arrival_ms(entry.id) for entry in self.waiting)
+
+    @property
+    def closing(self) -> Entry | None:
+        """The event by which the owner closed the attempt, if it is among those waiting."""
+        closing = (entry for entry in self.waiting if entry.event.type in life.OWNERS_CLOSING)
+        return min(closing, key=lambda entry: entry.event.sequence, default=None)
+
+
+class Bridge(NamedTuple):
+    """The fact that a hole was stepped over, and which sequences it had swallowed."""
+
+    attempt: int
+    missing: tuple[range, ...]
+    closing: Entry
+
+
+@dataclass(slots=True)
+class Unfolding:
+    """What a walk came to."""
+
+    cursor: Cursor
+    steps: list[Step] = field(default_factory=list)
+    conflicts: list[Entry] = field(default_factory=list)
+    duplicates: int = 0
+    gap: Gap | None = None
+    bridges: list[Bridge] = field(default_factory=list)
+
+
+def arrival_ms(entry_id: bytes) -> int:
+    """Read the time of arrival out of an entry's id."""
+    return int(entry_id.partition(b"-")[0])
+
+
+def unfold(cursor: Cursor, entries: Sequence[Entry], *, bridge_until_ms: int | None = None) -> Unfolding:
+    """Walk on from a cursor; what the cursor already covers must not be among the entries.
+
+    Gaps whose oldest waiting entry arrived at `bridge_until_ms` or before are bridged, if they can be.
+    """
+    if _is_plain_continuation(cursor, entries):
+        return _walk_straight(cursor, entries)
+    return _Walk(cursor, entries, bridge_until_ms).run()
+
+
+def _is_plain_continuation(cursor: Cursor, entries: Sequence[Entry]) -> bool:
+    """Whether the entries are just the next ones, in order: nearly always so."""
+    attempt, sequence, _ = cursor
+    for _, event, _ in entries:
+        if attempt == 0:
+            attempt = event.attempt
+        sequence += 1
+        if event.sequence != sequence or event.attempt != attempt:
+            return False
+    return True
+
+
+def _walk_straight(cursor: Cursor, entries: Iterable[Entry]) -> Unfolding:
+    walked = Unfolding(cursor)
+    for entry in entries:
+        _apply(walked, entry)
+    return walked
+
+
+def _apply(walked: Unfolding, entry: Entry) -> None:
+    """Take the next entry; an illegal one is passed over, so that what follows is not lost."""
+    event = entry.event
+    attempt, _, phase = walked.cursor
+    try:
+        if event.attempt > attempt:
+            following = life.reopen(phase, event)
+        else:
+            following = life.advance(phase, event.type, sequence=event.sequence)
+    except life.IllegalTransition as illegal:
+        moved = event.attempt == attempt and phase not in life.CLOSED
+        walked.steps.append(Step(entry, Verdict.REJECTED, phase, moved, str(illegal)))
+        if moved:
+            walked.cursor = Cursor(attempt, event.sequence, phase)
+        return
+    walked.steps.append(Step(entry, Verdict.APPLIED, following, True))  # noqa: FBT003 - a tuple's field
+    walked.cursor = Cursor(event.attempt, event.sequence, following)
+
+
+class _Walk:
+    """The general case: reordered, duplicated, fenced, or with holes."""
+
+    def __init__(self, cursor: Cursor, entries: Sequence[Entry], bridge_until_ms: int | None) -> None:
+        self.walked = Unfolding(cursor)
+        self.bridge_until_ms = bridge_until_ms
+        self.open = self._first_of_each_key(entries)
+        self.place = {key: index for index, key in enumerate(self.open)}
+        self.refused_attempts: set[int] = set()
+
+    def _first_of_each_key(self, entries: Iterable[Entry]) -> dict[EventKey, Entry]:
+        first: dict[EventKey, Entry] = {}
+        for entry in entries:
+            known = first.setdefault(entry.key, entry)
+            if known is entry:
+                continue
+            if known.body == entry.body or known.event == entry.event:
+                self.walked.duplicates += 1
+            else:
+                self.walked.conflicts.append(entry)
+        return first
+
+    def run(self) -> Unfolding:
+        """Apply and judge what can be, then bridge what has waited too long."""
+        self._follow_openings()
+        while (gap := self._gap()) and self._may_bridge(gap):
+            self._bridge(gap)
+        self.walked.gap = gap
+        return self.walked
+
+    def _follow_openings(self) -> None:
+        while opening := self._next_opening():
+            self._apply_contiguous(before=self.place[opening.key])
+            self._name_the_rest(before=self.place[opening.key])
+            _apply(self.walked, self.open.pop(opening.key))
+            if self.walked.cursor.attempt != opening.event.attempt:
+                self.refused_attempts.add(opening.event.attempt)
+        self._apply_contiguous(before=len(self.place))
+        self._name_the_rest(before=len(self.place))
+
+    def _next_opening(self) -> Entry | None:
+        """Find the first to arrive of the openings above the current attempt."""
+        attempt = self.walked.cursor.attempt
+        return next((e for (a, sequence), e in self.open.items() if sequence == 0 and a > attempt), None)
+
+    def _apply_contiguous(self, *, before: int) -> None:
+        """Apply the attempt's next events, as far as they arrived before the fence."""
+        while self.walked.cursor.phase not in life.CLOSED:
+            key = (self.walked.cursor.attempt, self.walked.cursor.sequence + 1)
+            if self.place.get(key, before) >= before or key not in self.open:
+                return
+            _apply(self.walked, self.open.pop(key))
+
+    def _gap(self) -> Gap | None:
+        """Look for events that wait, first in the current attempt, then above it."""
+        attempt, sequence, phase = self.walked.cursor
+        if phase in life.ENDED:
+            return None
+        if phase not in life.CLOSED and (gap := self._gap_in(attempt, sequence + 1)):
+            return gap
+        higher = min((a for a, _ in self.open if a > attempt and self._may_yet_open(a)), default=None)
+        return self._gap_in(higher, 0) if higher is not None else None
+
+    def _gap_in(self, attempt: int, expected: int) -> Gap | None:
+        waiting = sorted(
+            (e for (a, s), e in self.open.items() if a == attempt and s >= expected),
+            key=lambda entry: entry.event.sequence,
+        )
+        if not waiting:
+            return None
+        return Gap(attempt, holes(expected, [e.event.sequence for e in waiting]), tuple(waiting))
+
+    def _may_bridge(self, gap: Gap) -> bool:
+        ripe = self.bridge_until_ms is not None and gap.since_ms <= self.bridge_until_ms
+        return ripe and gap.closing is not None
+
+    def _bridge(self, gap: Gap) -> None:
+        closing = gap.closing
+        assert closing is not None  # noqa: S101 - _may_bridge has seen it
+        event = closing.event
+        del self.open[closing.key]
+        missing = tuple(hole for hole in gap.missing if hole.stop <= event.sequence)
+        self.walked.bridges.append(Bridge(gap.attempt, missing, closing))
+        phase = Phase(event.type)
+        self.walked.steps.append(Step(closing, Verdict.APPLIED, phase, moved=True))
+        self.walked.cursor = Cursor(event.attempt, event.sequence, phase)
+        self._name_the_rest(before=len(self.place))
+
+    def _name_the_rest(self, *, before: int) -> None:
+        """Judge what can't be applied any more; a reader that had stopped here would have said the same."""
+        for key in sorted(self.open):
+            if self.place[key] < before and not self._waits(key):
+                self.walked.steps.append(self._leftover(self.open.pop(key)))
+
+    def _waits(self, key: EventKey) -> bool:
+        attempt, sequence, phase = self.walked.cursor
+        if key[0] == attempt:
+            return key[1] > sequence and phase not in life.CLOSED
+        return key[0] > attempt and self._may_yet_open(key[0])
+
+    def _may_yet_open(self, attempt: int) -> bool:
+        """Whether a higher attempt's opening may still arrive: then its events wait, whatever they are."""
+        return self.walked.cursor.phase not in life.FINAL and attempt not in self.refused_attempts
+
+    def _leftover(self, entry: Entry) -> Step:
+        attempt, sequence, phase = self.walked.cursor
+        if entry.event.attempt < attempt:
+            return Step(
+                entry, Verdict.STALE, phase, moved=False, detail=f"attempt {attempt} has replaced it"
+            )
+        if entry.event.attempt == attempt and entry.event.sequence < sequence:
+            return Step(
+                entry, Verdict.LATE, phase, moved=False, detail="the gap in its place had been bridged"
+            )
+        return Step(entry, Verdict.REJECTED, phase, moved=False, detail=f"the evaluation is {phase}")
+
+
+def holes(expected: int, present: Sequence[int]) -> tuple[range, ...]:
+    """Name the stretches that are missing before and between sorted sequences."""
+    found = []
+    for sequence in present:
+        if sequence > expected:
+            found.append(range(expected, sequence))
+        expected = sequence + 1
+    return tuple(found)

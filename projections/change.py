@@ -1,0 +1,168 @@
+"""What one evaluation's new events change in the tables: a pure fold of a walk through its stream."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from hashlib import sha256
+from typing import NamedTuple
+
+from eventlog import payloads as p
+from eventlog.codec import Reason, Refused
+from eventlog.events import EventKey
+from eventlog.lifecycle import ENDED, Phase
+from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict
+from projections.progress import Progress
+from projections.scorecard import Scorecard, scorecard
+
+
+class Row(NamedTuple):
+    """An evaluation as the tables have it."""
+
+    evaluation_id: str
+    batch_id: str
+    month: date
+    cursor: Cursor
+    owner: str | None = None
+    bridged: bool = False
+    head: str | None = None
+
+
+class EventRow(NamedTuple):
+    """One row of `events`, in the order of its columns."""
+
+    month: date
+    evaluation_id: str
+    attempt: int
+    sequence: int
+    type: str
+    verdict: str
+    occurred_at: datetime
+    entry_id: str
+    event: bytes
+
+
+class Quarantined(NamedTuple):
+    """One row of `quarantine`, in the order of its columns."""
+
+    id: str
+    evaluation_id: str | None
+    reason: str
+    detail: str
+    entry_id: str
+    body: bytes
+
+
+def quarantined(evaluation_id: str | None, refused: Refused) -> Quarantined:
+    """Name what was refused by its content, so that seeing it again adds nothing."""
+    digest = sha256(repr((evaluation_id, refused.reason.value)).encode() + refused.body).hexdigest()
+    return Quarantined(
+        digest[:32],
+        evaluation_id,
+        refused.reason.value,
+        refused.detail.replace("\0", "\N{REPLACEMENT CHARACTER}"),
+        refused.id.decode(),
+        refused.body,
+    )
+
+
+@dataclass(slots=True)
+class Change:
+    """All that is to be written for one evaluation, in one transaction."""
+
+    row: Row
+    shard: int
+    before: Cursor | None
+    """What the row must still be; None where there must be no row yet."""
+    ended_at: datetime | None = None
+    events: list[EventRow] = field(default_factory=list)
+    side_events: list[EventRow] = field(default_factory=list)
+    bridges: list[Bridge] = field(default_factory=list)
+    scorecard: Scorecard | None = None
+    reopened: bool = False
+    quarantined: list[Quarantined] = field(default_factory=list)
+    progress: Progress = field(default_factory=Progress)
+    side_progress: dict[EventKey, Progress] = field(default_factory=dict)
+    """What side events add, each counted only by whoever really inserts it."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether the evaluation's row is created or moved."""
+        return self.before != self.row.cursor
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return not (self.moves or self.side_events or self.quarantined)
+
+
+def fold(row: Row, shard: int, walked: Unfolding, *, exists: bool) -> Change:
+    """Fold a walk into the change it makes to the tables."""
+    change = Change(row, shard, row.cursor if exists else None)
+    if not exists:
+        change.progress.total = 1
+    phase = row.cursor.phase
+    for step in walked.steps:
+        if step.moved:
+            _take(change, step, before=phase, bridged=_closes_a_bridge(step, walked.bridges))
+            phase = step.phase
+        else:
+            _take_aside(change, step)
+    change.row = change.row._replace(cursor=walked.cursor)
+    change.bridges = walked.bridges
+    change.progress.bridged += len(walked.bridges)
+    change.quarantined = [_illegal(step) for step in walked.steps if step.verdict is Verdict.REJECTED]
+    return change
+
+
+def _closes_a_bridge(step: Step, bridges: Iterable[Bridge]) -> bool:
+    return any(bridge.closing is step.entry for bridge in bridges)
+
+
+def _take(change: Change, step: Step, *, before: Phase, bridged: bool) -> None:
+    event = step.entry.event
+    change.events.append(_event_row(change.row, step))
+    change.progress.add_spending(step, before=before)
+    row = change.row._replace(head=step.entry.id.decode())
+    if event.sequence == 0 and step.verdict is Verdict.APPLIED:
+        row = row._replace(owner=None, bridged=False)
+        change.progress.retried += event.attempt > 1 and event.type == "queued"
+        if before in ENDED:
+            change.progress.remove_ending(before)
+            change.reopened, change.scorecard, change.ended_at = True, None, None
+    if isinstance(event.data, p.Provisioning):
+        row = row._replace(owner=event.data.executor)
+    if bridged:
+        row = row._replace(bridged=True)
+    if step.verdict is Verdict.APPLIED and step.phase in ENDED:
+        change.scorecard = scorecard(event, bridged=row.bridged)
+        change.ended_at = event.occurred_at
+        change.progress.add_ending(change.scorecard)
+    change.row = row
+
+
+def _take_aside(change: Change, step: Step) -> None:
+    change.side_events.append(_event_row(change.row, step))
+    spending = Progress()
+    spending.add_spending(step, before=step.phase)
+    if spending:
+        change.side_progress[step.entry.key] = spending
+
+
+def _event_row(row: Row, step: Step) -> EventRow:
+    entry_id, event, body = step.entry
+    return EventRow(
+        row.month,
+        event.evaluation_id,
+        event.attempt,
+        event.sequence,
+        event.type,
+        step.verdict.value,
+        event.occurred_at,
+        entry_id.decode(),
+        body,
+    )
+
+
+def _illegal(step: Step) -> Quarantined:
+    entry_id, event, body = step.entry
+    return quarantined(event.evaluation_id, Refused(entry_id, Reason.ILLEGAL, step.detail, body))

@@ -1,0 +1,108 @@
+"""The tables in memory: the same contract, for unit tests and simulation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from eventlog.events import EventKey
+from projections.change import Change, EventRow, Quarantined, Row
+from projections.progress import Progress
+from projections.scorecard import Scorecard
+from projections.tables import Committed
+
+
+@dataclass(slots=True)
+class _Held:
+    row: Row
+    ended_at: datetime | None
+    updated_at: float
+
+
+class MemoryTables:
+    """`Tables` without a server."""
+
+    def __init__(self, clock: Callable[[], float], *, month: date = date(2026, 1, 1)) -> None:
+        self.batches: dict[str, date] = {}
+        self.evaluations: dict[str, _Held] = {}
+        self.events: dict[tuple[str, int, int], EventRow] = {}
+        self.scorecards: dict[str, Scorecard] = {}
+        self.progress: dict[tuple[str, int], Progress] = {}
+        self.bridges: dict[tuple[str, int, int], tuple[range, ...]] = {}
+        self.quarantined: dict[str, Quarantined] = {}
+        self._clock = clock
+        self._month = month
+
+    async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
+        """Return each batch's month, making external batches of those nobody submitted."""
+        return {batch_id: self.batches.setdefault(batch_id, self._month) for batch_id in batch_ids}
+
+    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
+        """Return the evaluations that have a row."""
+        return {key: self.evaluations[key].row for key in evaluation_ids if key in self.evaluations}
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, bytes]]:
+        """Return the bodies of all events the log for good has of some evaluations."""
+        found: dict[str, dict[EventKey, bytes]] = {row.evaluation_id: {} for row in rows}
+        for (evaluation_id, attempt, sequence), event in self.events.items():
+            if evaluation_id in found:
+                found[evaluation_id][attempt, sequence] = event.event
+        return found
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        """Write everything in one transaction; rows move only if they are still as they were read."""
+        committed = Committed()
+        for change in changes:
+            if change.moves and not self._move(change):
+                committed.lost.add(change.row.evaluation_id)
+                continue
+            self._write_aside(change)
+            committed.newly_quarantined += await self.quarantine(change.quarantined)
+        return committed
+
+    def _move(self, change: Change) -> bool:
+        row = change.row
+        held = self.evaluations.get(row.evaluation_id)
+        if (held.row.cursor if held else None) != change.before:
+            return False
+        self.evaluations[row.evaluation_id] = _Held(row, change.ended_at, self._clock())
+        for event in change.events:
+            key = (event.evaluation_id, event.attempt, event.sequence)
+            if key in self.events:
+                raise KeyError(f"{key} is stored already")
+            self.events[key] = event
+        if change.reopened:
+            self.scorecards.pop(row.evaluation_id, None)
+        if change.scorecard:
+            self.scorecards[row.evaluation_id] = change.scorecard
+        for bridge in change.bridges:
+            key = (row.evaluation_id, bridge.attempt, bridge.closing.event.sequence)
+            self.bridges[key] = bridge.missing
+        self._count(change, change.progress)
+        return True
+
+    def _write_aside(self, change: Change) -> None:
+        for event in change.side_events:
+            key = (event.evaluation_id, event.attempt, event.sequence)
+            if key not in self.events:
+                self.events[key] = event
+                self._count(change, change.side_progress.get(key[1:], Progress()))
+
+    def _count(self, change: Change, progress: Progress) -> None:
+        counted = self.progress.setdefault((change.row.batch_id, change.shard), Progress())
+        counted += progress
+
+    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+        """Keep what could not be taken as an event; returns how many were new."""
+        new = {bad.id: bad for bad in refused if bad.id not in self.quarantined}
+        self.quarantined |= new
+        return len(new)
+
+    async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
+        """Return a page of evaluations that have not ended nor moved for so many seconds."""
+        until = self._clock() - unchanged_for
+        found = (
+            key
+            for key, held in sorted(self.evaluations.items())
+            if held.ended_at is None and key > after and held.updated_at < until
+        )
+        return list(found)[:limit]

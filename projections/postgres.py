@@ -1,0 +1,254 @@
+"""The tables in Postgres: bulk reads by binary arrays, bulk writes by COPY, one transaction a commit.
+
+The compare-and-set comes first. Whoever wins it owns the keys that follow, so events go straight into
+their partition by COPY; the unique key stands behind it all, should that reasoning ever be wrong.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import astuple
+from datetime import date
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from eventlog.events import EventKey
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
+from projections.change import Change, EventRow, Quarantined, Row
+from projections.progress import Progress
+from projections.sql import query
+from projections.tables import Committed, TablesUnavailable, Unstorable
+
+UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+RETRIED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+MAX_KNOWN_BATCHES = 10_000
+EVENT_TYPES = ("date", "text", "int4", "int4", "text", "text", "timestamptz", "text", "bytea")
+"""Wire types of the COPY; json travels as the plain bytes of its text."""
+
+
+def make_pool(postgres_url: str, *, size: int) -> AsyncConnectionPool:
+    """Make a pool, to be opened by its user.
+
+    No statement is prepared: a plan cached while a table was empty would stay bad for hours.
+    """
+    return AsyncConnectionPool(
+        postgres_url,
+        min_size=1,
+        max_size=size,
+        open=False,
+        timeout=5,
+        kwargs={"prepare_threshold": None, "connect_timeout": 3, "application_name": "scoreline"},
+        check=AsyncConnectionPool.check_connection,
+    )
+
+
+class PostgresTables:
+    """`Tables` on a PostgreSQL server."""
+
+    def __init__(self, pool: AsyncConnectionPool) -> None:
+        self._pool = pool
+        self._months: dict[str, date] = {}
+
+    async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
+        """Return each batch's month, making external batches of those nobody submitted."""
+        unknown = sorted(set(batch_ids) - self._months.keys())
+        if unknown:
+            if len(self._months) > MAX_KNOWN_BATCHES:
+                self._months.clear()
+            async with self._connection() as conn:
+                await conn.execute(query("open_external_batches"), [unknown])
+                cursor = await conn.execute(query("read_batches"), [unknown])
+                self._months |= {batch_id: month for batch_id, month, _ in await cursor.fetchall()}
+        return self._months
+
+    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
+        """Return the evaluations that have a row."""
+        async with self._connection() as conn:
+            cursor = await conn.cursor(binary=True).execute(query("read_rows"), [list(evaluation_ids)])
+            found = await cursor.fetchall()
+        return {
+            key: Row(key, batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, bridged, head)
+            for key, batch_id, month, attempt, sequence, state, owner, bridged, head in found
+        }
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, bytes]]:
+        """Return the bodies of all events the log for good has of some evaluations."""
+        found: dict[str, dict[EventKey, bytes]] = defaultdict(dict)
+        async with self._connection() as conn:
+            wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
+            cursor = await conn.execute(query("read_stored"), wanted)
+            for evaluation_id, attempt, sequence, body in await cursor.fetchall():
+                found[evaluation_id][attempt, sequence] = body.encode()
+        return found
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        """Write everything in one transaction; rows move only if they are still as they were read."""
+        while True:
+            try:
+                async with self._connection() as conn:
+                    return await _commit(conn, changes)
+            except RETRIED:
+                continue  # the others went first; nothing of ours was written
+
+    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+        """Keep what could not be taken as an event; returns how many were new."""
+        async with self._connection() as conn:
+            return await _insert_quarantined(conn, refused)
+
+    async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
+        """Return a page of evaluations that have not ended nor moved for so many seconds."""
+        async with self._connection() as conn:
+            cursor = await conn.execute(query("read_open_evaluations"), [after, unchanged_for, limit])
+            return [evaluation_id for (evaluation_id,) in await cursor.fetchall()]
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Lend a connection and a transaction, and say in our words what went wrong."""
+        try:
+            async with self._pool.connection() as conn:
+                yield conn
+        except RETRIED:
+            raise
+        except UNAVAILABLE as error:
+            raise TablesUnavailable(str(error).strip() or type(error).__name__) from error
+        except (psycopg.DataError, psycopg.IntegrityError) as error:
+            raise Unstorable(str(error).strip()) from error
+
+
+async def _commit(conn: AsyncConnection[Any], changes: Sequence[Change]) -> Committed:
+    moving = sorted((c for c in changes if c.moves), key=lambda change: change.row.evaluation_id)
+    won = await _create(conn, [c for c in moving if c.before is None])
+    won |= await _move(conn, [c for c in moving if c.before is not None])
+    lost = {c.row.evaluation_id for c in moving} - won if len(won) < len(moving) else set()
+    standing = [c for c in changes if c.row.evaluation_id not in lost] if lost else changes
+    winners = [c for c in moving if c.row.evaluation_id not in lost] if lost else moving
+
+    await _copy_events(conn, (event for change in winners for event in change.events))
+    await _write_scorecards(conn, winners)
+    await _insert_bridges(conn, winners)
+    bad = [refused for change in standing for refused in change.quarantined]
+    newly_quarantined = await _insert_quarantined(conn, bad)
+    progress = await _insert_side_events(conn, standing)
+    for change in winners:
+        progress[change.row.batch_id, change.shard] += change.progress
+    # Last, because every worker of a batch wants these rows: they are locked for as short as can be.
+    await _add_progress(conn, progress)
+    return Committed(lost, newly_quarantined)
+
+
+async def _create(conn: AsyncConnection[Any], changes: Sequence[Change]) -> set[str]:
+    return await _returning_ids(
+        conn,
+        query("insert_evaluations"),
+        [
+            (
+                c.row.evaluation_id,
+                c.row.batch_id,
+                c.row.month,
+                c.shard,
+                *c.row.cursor,
+                c.row.owner,
+                c.row.bridged,
+                c.row.head,
+                c.ended_at,
+            )
+            for c in changes
+        ],
+    )
+
+
+async def _move(conn: AsyncConnection[Any], changes: Sequence[Change]) -> set[str]:
+    return await _returning_ids(
+        conn,
+        query("move_evaluations"),
+        [
+            (
+                c.row.evaluation_id,
+                *(c.before or Cursor())[:2],
+                *c.row.cursor,
+                c.row.owner,
+                c.row.bridged,
+                c.row.head,
+                c.ended_at,
+            )
+            for c in changes
+        ],
+    )
+
+
+async def _returning_ids(
+    conn: AsyncConnection[Any], statement: LiteralString, rows: Sequence[tuple[Any, ...]]
+) -> set[str]:
+    if not rows:
+        return set()
+    cursor = await conn.cursor(binary=True).execute(statement, _columns(rows))
+    return {evaluation_id for (evaluation_id,) in await cursor.fetchall()}
+
+
+async def _copy_events(conn: AsyncConnection[Any], events: Iterable[EventRow]) -> None:
+    async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
+        copy.set_types(EVENT_TYPES)
+        for event in events:
+            await copy.write_row(event)
+
+
+async def _write_scorecards(conn: AsyncConnection[Any], changes: Sequence[Change]) -> None:
+    reopened = [c.row.evaluation_id for c in changes if c.reopened]
+    if reopened:
+        await conn.execute(query("delete_scorecards"), [reopened])
+    cards = [c.scorecard for c in changes if c.scorecard]
+    if cards:
+        await conn.execute(query("upsert_scorecards"), _columns(cards))
+
+
+async def _insert_bridges(conn: AsyncConnection[Any], changes: Sequence[Change]) -> None:
+    rows = [
+        (c.row.evaluation_id, bridge.attempt, bridge.closing.event.sequence, _multirange(bridge.missing))
+        for c in changes
+        for bridge in c.bridges
+    ]
+    if rows:
+        await conn.execute(query("insert_bridges"), _columns(rows))
+
+
+async def _insert_quarantined(conn: AsyncConnection[Any], refused: Sequence[Quarantined]) -> int:
+    if not refused:
+        return 0
+    cursor = await conn.execute(query("insert_quarantine"), _columns(refused))
+    return cursor.rowcount
+
+
+async def _insert_side_events(
+    conn: AsyncConnection[Any], changes: Sequence[Change]
+) -> defaultdict[tuple[str, int], Progress]:
+    """Insert what stands beside the path, and count only what was really new."""
+    progress: defaultdict[tuple[str, int], Progress] = defaultdict(Progress)
+    side = {c.row.evaluation_id: c for c in changes if c.side_events}
+    rows = [event for change in side.values() for event in change.side_events]
+    if not rows:
+        return progress
+    cursor = await conn.execute(query("insert_side_events"), _columns(rows))
+    for evaluation_id, attempt, sequence in await cursor.fetchall():
+        change = side[evaluation_id]
+        spent = change.side_progress.get((attempt, sequence))
+        if spent:
+            progress[change.row.batch_id, change.shard] += spent
+    return progress
+
+
+async def _add_progress(conn: AsyncConnection[Any], progress: Mapping[tuple[str, int], Progress]) -> None:
+    rows = [(*key, *astuple(added)) for key, added in sorted(progress.items()) if added]
+    if rows:
+        await conn.execute(query("add_progress"), _columns(rows))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _multirange(missing: Iterable[range]) -> str:
+    return "{" + ",".join(f"[{hole.start},{hole.stop})" for hole in missing) + "}"

@@ -1,0 +1,17 @@
+INSERT INTO batch_progress AS p
+    (batch_id, shard, total, completed, passed, failed, timed_out, cancelled, retried, bridged,
+     scored, score_sum, tokens, cost_usd)
+SELECT *
+FROM unnest(
+    %b::text[], %b::smallint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[],
+    %b::bigint[], %b::bigint[], %b::bigint[], %b::numeric[], %b::bigint[], %b::numeric[]
+) AS d (batch_id, shard, total, completed, passed, failed, timed_out, cancelled, retried, bridged,
+        scored, score_sum, tokens, cost_usd)
+ORDER BY batch_id, shard
+ON CONFLICT (batch_id, shard) DO UPDATE
+SET total = p.total + excluded.total, completed = p.completed + excluded.completed,
+    passed = p.passed + excluded.passed, failed = p.failed + excluded.failed,
+    timed_out = p.timed_out + excluded.timed_out, cancelled = p.cancelled + excluded.cancelled,
+    retried = p.retried + excluded.retried, bridged = p.bridged + excluded.bridged,
+    scored = p.scored + excluded.scored, score_sum = p.score_sum + excluded.score_sum,
+    tokens = p.tokens + excluded.tokens, cost_usd = p.cost_usd + excluded.cost_usd;

@@ -1,0 +1,1 @@
+DELETE FROM scorecards WHERE evaluation_id = ANY(%b);

@@ -1,0 +1,63 @@
+"""The command line. Commands import what they need when they run, so that help is there at once."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from scoreline.commands import database, demo, quarantine, storage_worker
+
+app = typer.Typer(
+    name="scoreline",
+    help="Runs evaluations, and keeps the life of each as an ordered log of events.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="With no EVAL_REDIS_URL and EVAL_POSTGRES_URL, embedded servers start and stop by themselves.",
+)
+app.command("demo")(demo.run)
+app.add_typer(storage_worker.app, name="storage-worker")
+app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(database.app, name="db")
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("scoreline"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Take what comes before the command."""
+
+
+def main() -> None:
+    """Run a command; what can be explained is explained in one line."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if not isinstance(error, _explained()):
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)
+
+
+def _explained() -> tuple[type[Exception], ...]:
+    """List the errors whose text is written for the user."""
+    from projections.database import DatabaseNotReady
+    from projections.migrate import MigrationError
+    from scoreline.embedded import EmbeddedServerError
+    from scoreline.preflight import Unavailable
+    from scoreline.settings import SettingsError
+
+    return DatabaseNotReady, MigrationError, EmbeddedServerError, Unavailable, SettingsError

@@ -1,0 +1,51 @@
+"""Logs with structure: one line each, fields and all, as JSON for machines or as text for a terminal."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_QUIET = ("psycopg.pool", "storage_worker.broker")
+
+
+def configure(level: str) -> None:
+    """Send our logs to stderr; libraries speak up only when something is wrong."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(TextFormatter() if sys.stderr.isatty() else JsonFormatter())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """Return what a log call passed as `extra`."""
+    return {name: value for name, value in vars(record).items() if name not in _PLAIN}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Render a record."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **fields_of(record),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """One line for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Render a record."""
+        time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
+        fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
+        line = f"{time} {record.levelname.lower():7} {record.getMessage()}{fields}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line

@@ -1,0 +1,62 @@
+"""Settings from the environment: `EVAL_` names, checked whole. An unknown one is an error, not silence."""
+
+import os
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from eventlog.keys import DEFAULT_SHARDS
+from storage_worker.settings import Ordering
+
+PREFIX = "EVAL_"
+TEST_PREFIX = "EVAL_TEST_"
+"""Names the test suite reads; they mean nothing here."""
+
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class SettingsError(Exception):
+    """A setting is unknown or makes no sense; says which, and what is allowed."""
+
+
+class Settings(BaseModel):
+    """What the environment says; a flag of the same name overrides it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    redis_url: str | None = Field(default=None, repr=False)
+    postgres_url: str | None = Field(default=None, repr=False)
+    data_dir: Path | None = None
+    shards: int = Field(default=DEFAULT_SHARDS, ge=1, le=100)
+    ordering: Ordering = Ordering.STRICT
+    gap_timeout: Seconds = 30.0
+    gap_warning: Seconds = 5.0
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings, refusing names that nobody reads."""
+    environ = os.environ if environ is None else environ
+    given = {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in environ.items()
+        if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX)
+    }
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        raise SettingsError(_explain(error)) from None
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = str(first["loc"][0])
+    name = PREFIX + field.upper()
+    if first["type"] != "extra_forbidden":
+        return f"{name}: {first['msg']}."
+    near = get_close_matches(field, Settings.model_fields, n=1)
+    meant = f" Did you mean {PREFIX}{near[0].upper()}?" if near else ""
+    return f"{name} is not a setting of scoreline.{meant}"

@@ -1,0 +1,87 @@
+"""Storage workers as processes: one here, or several under the process manager."""
+
+import asyncio
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import IO
+
+from scoreline.embedded import Servers
+from scoreline.processes import process_manager
+from scoreline.settings import Settings
+from storage_worker.settings import StorageSettings
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """What to start."""
+
+    name: str
+    workers: int = 1
+    batch_size: int = 2_000
+    health_port: int | None = None
+
+
+def storage_settings(plan: WorkerPlan, settings: Settings, servers: Servers) -> StorageSettings:
+    """Tell a worker what it needs to know."""
+    return StorageSettings(
+        redis_url=servers.redis_url,
+        postgres_url=servers.postgres_url,
+        consumer=plan.name,
+        shards=settings.shards,
+        ordering=settings.ordering,
+        gap_timeout=timedelta(seconds=settings.gap_timeout),
+        gap_warning=timedelta(seconds=settings.gap_warning),
+        batch_size=plan.batch_size,
+        health_port=plan.health_port,
+    )
+
+
+def worker_environ(settings: Settings, servers: Servers) -> dict[str, str]:
+    """Say the same to a child through its environment, where no process list shows it."""
+    return {
+        **os.environ,
+        "EVAL_REDIS_URL": servers.redis_url,
+        "EVAL_POSTGRES_URL": servers.postgres_url,
+        "EVAL_SHARDS": str(settings.shards),
+        "EVAL_ORDERING": settings.ordering.value,
+        "EVAL_GAP_TIMEOUT": str(settings.gap_timeout),
+        "EVAL_GAP_WARNING": str(settings.gap_warning),
+        "EVAL_LOG_LEVEL": settings.log_level,
+    }
+
+
+def worker_argv(plan: WorkerPlan, number: int) -> list[str]:
+    """Spell the command of one worker out."""
+    argv = [sys.executable, "-m", "scoreline", "storage-worker", "start", "--no-restart", "--follow-stdin"]
+    argv += ["--name", f"{plan.name}-{number}", "--batch-size", str(plan.batch_size)]
+    if plan.health_port is not None:
+        argv += ["--health-port", str(plan.health_port + number)]
+    return argv
+
+
+def run_here(plan: WorkerPlan, settings: Settings, servers: Servers) -> None:
+    """Be a storage worker until told to stop."""
+    from storage_worker.app import build_app
+
+    asyncio.run(build_app(storage_settings(plan, settings, servers)).run())
+
+
+def run_managed(
+    plan: WorkerPlan, settings: Settings, servers: Servers, *, log_to: IO[bytes] | int = 2
+) -> None:
+    """Keep storage workers alive until told to stop."""
+    asyncio.run(_manage(plan, settings, servers, log_to))
+
+
+async def _manage(plan: WorkerPlan, settings: Settings, servers: Servers, log_to: IO[bytes] | int) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with process_manager(worker_environ(settings, servers), log_to=log_to) as manager:
+        for number in range(plan.workers):
+            manager.keep(f"storage-worker-{number}", worker_argv(plan, number))
+        await stop.wait()

@@ -1,0 +1,124 @@
+"""The FastStream application: one batch subscriber a shard, and the loops beside them.
+
+Each subscriber reads up to `batch_size` wake-ups at a time and acknowledges them after its handler has
+returned, which is after the commit. While one shard's transaction commits, the others read and decode:
+four shards keep Redis, Python and Postgres busy at once without a pipeline of our own.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from faststream import FastStream
+from faststream.redis import RedisBroker, StreamSub
+from faststream.specification import AsyncAPI
+
+from eventlog.keys import GROUP, wake_key
+from eventlog.redis_streams import UNAVAILABLE, RedisEventLog
+from projections.postgres import PostgresTables, make_pool
+from storage_worker.consumer import Consumer
+from storage_worker.gaps import Patience
+from storage_worker.health import serve_health
+from storage_worker.settings import Ordering, StorageSettings
+from storage_worker.storage import Storage
+from storage_worker.sweep import sweep_forever
+from storage_worker.woken import WakeUp, read_wake_ups
+
+logger = logging.getLogger(__name__)
+
+POLL_MS = 1_000
+"""How long one read waits for news; it returns at once when there is any."""
+TAKE_OVER_COUNT = 500
+"""Wake-ups taken over from dead workers at a time: a storm of them must not drown what is new."""
+
+
+async def raw_parser(message: Any, original: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401 - FastStream's message
+    """Keep FastStream from interpreting the fields: one odd byte would fail the whole batch."""
+    parsed = await original({**message, "data": []})
+    parsed.raw_message = message
+    return parsed
+
+
+async def raw_decoder(message: Any) -> list[WakeUp]:  # noqa: ANN401 - FastStream's message
+    """Hand out ids and fields as bytes."""
+    raw = message.raw_message
+    return list(zip(raw["message_ids"], raw["data"], strict=True))
+
+
+def build_app(settings: StorageSettings) -> FastStream:
+    """Put a storage worker together."""
+    log = RedisEventLog.from_url(settings.redis_url, shards=settings.shards)
+    pool = make_pool(settings.postgres_url, size=settings.shards + 4)
+    storage = Storage(log, PostgresTables(pool), _patience(settings))
+    consumer = Consumer(log.redis, storage, shards=settings.shards, consumer=settings.consumer)
+    broker = RedisBroker(
+        settings.redis_url,
+        apply_types=False,
+        graceful_timeout=15,
+        parser=raw_parser,
+        decoder=raw_decoder,
+        logger=logging.getLogger("storage_worker.broker"),
+        log_level=logging.DEBUG,
+    )
+    for shard in range(settings.shards):
+        _subscribe(broker, storage, settings, shard)
+
+    @asynccontextmanager
+    async def lifespan(*_context: object) -> AsyncIterator[None]:
+        await pool.open(wait=True)
+        await consumer.ensure_groups()
+        drained = await consumer.drain_own(count=settings.batch_size)
+        logger.info("ready", extra={"consumer": settings.consumer, "drained": drained})
+        loops = (
+            asyncio.create_task(sweep_forever(storage, pool, consumer, settings)),
+            asyncio.create_task(_take_over_forever(consumer, settings.claim_idle)),
+            asyncio.create_task(serve_health(storage, consumer, app, settings)),
+        )
+        try:
+            yield
+        finally:
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+            await pool.close()
+            await log.aclose()
+
+    app = FastStream(
+        broker,
+        lifespan=lifespan,
+        specification=AsyncAPI(title="Scoreline storage worker", version="1", description=__doc__ or ""),
+    )
+    return app
+
+
+def _subscribe(broker: RedisBroker, storage: Storage, settings: StorageSettings, shard: int) -> None:
+    stream = StreamSub(
+        wake_key(shard),
+        group=GROUP,
+        consumer=settings.consumer,
+        batch=True,
+        max_records=settings.batch_size,
+        polling_interval=POLL_MS,
+    )
+
+    @broker.subscriber(stream=stream, title=f"wake-ups of shard {shard:02}")
+    async def wake(wake_ups: list[WakeUp]) -> None:
+        """An evaluation's stream has news: read it, order it, store it."""
+        await storage.wake(read_wake_ups(wake_ups))
+
+
+def _patience(settings: StorageSettings) -> Patience:
+    patience = Patience(settings.gap_timeout, settings.gap_warning)
+    return patience.hurried() if settings.ordering is Ordering.DEGRADED else patience
+
+
+async def _take_over_forever(consumer: Consumer, idle: timedelta) -> None:
+    while True:
+        await asyncio.sleep(idle.total_seconds() / 3)
+        try:
+            await consumer.take_over(idle_ms=int(idle.total_seconds() * 1000), count=TAKE_OVER_COUNT)
+        except UNAVAILABLE as error:
+            logger.debug("could not look for abandoned wake-ups", extra={"error": str(error)})

@@ -1,0 +1,105 @@
+"""The wake-up streams: groups, this worker's own leftovers, those of dead workers, and their trimming.
+
+FastStream reads what is new. Everything here is what it leaves to its users: groups that start at 0, so
+that nothing written before them is missed; a drain of what this worker had in hand when it died; taking
+over from workers that will not come back; and cutting off what everybody has read.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from eventlog.keys import GROUP, wake_key
+from storage_worker.storage import Storage
+from storage_worker.woken import WakeUp, read_wake_ups
+
+logger = logging.getLogger(__name__)
+
+
+class Consumer:
+    """One consumer's hold on all wake-up streams."""
+
+    def __init__(self, redis: Redis, storage: Storage, *, shards: int, consumer: str) -> None:
+        self._redis = redis
+        self._storage = storage
+        self._streams = [wake_key(shard) for shard in range(shards)]
+        self._consumer = consumer
+
+    async def ensure_groups(self) -> None:
+        """Create the groups where they are missing, from the very beginning of each stream."""
+        for stream in self._streams:
+            try:
+                await self._redis.xgroup_create(stream, GROUP, id="0", mkstream=True)
+            except ResponseError as error:
+                if "BUSYGROUP" not in str(error):
+                    raise
+
+    async def drain_own(self, *, count: int) -> int:
+        """Finish what this consumer had in hand when it last stopped."""
+        drained = 0
+        for stream in self._streams:
+            while True:
+                found = await self._redis.xreadgroup(GROUP, self._consumer, {stream: "0"}, count=count)
+                wake_ups = _entries(found)
+                if not wake_ups:
+                    break
+                await self._finish(stream, wake_ups)
+                drained += len(wake_ups)
+        return drained
+
+    async def take_over(self, *, idle_ms: int, count: int) -> int:
+        """Finish what other consumers have had in hand for too long, at most `count` a stream."""
+        taken = 0
+        for stream in self._streams:
+            _, wake_ups, *_ = await self._redis.xautoclaim(
+                stream, GROUP, self._consumer, min_idle_time=idle_ms, count=count
+            )
+            if wake_ups:
+                await self._finish(stream, wake_ups)
+                taken += len(wake_ups)
+        if taken:
+            logger.info("took over wake-ups of a worker gone", extra={"count": taken})
+        return taken
+
+    async def _finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
+        await self._storage.wake(read_wake_ups(wake_ups))
+        # After the commit: a crash here repeats the work, it never loses it.
+        await self._redis.xack(stream, GROUP, *(entry_id for entry_id, _ in wake_ups))
+
+    async def trim(self) -> None:
+        """Cut off what has been read and acknowledged."""
+        for stream in self._streams:
+            groups = await self._redis.xinfo_groups(stream)
+            delivered = next(g["last-delivered-id"] for g in groups if _text(g["name"]) == GROUP)
+            pending = await self._redis.xpending(stream, GROUP)
+            oldest = min((i for i in (delivered, pending["min"]) if i), key=_order)
+            await self._redis.xtrim(stream, minid=_text(oldest))
+
+    async def lag(self) -> dict[str, int]:
+        """Count wake-ups not yet read, and those in hand."""
+        unread = in_hand = 0
+        for stream in self._streams:
+            for group in await self._redis.xinfo_groups(stream):
+                unread += group.get("lag") or 0
+                in_hand += group["pending"]
+        return {"unread": unread, "in_hand": in_hand}
+
+
+def _entries(found: Any) -> list[WakeUp]:  # noqa: ANN401 - a list in RESP2, a mapping in RESP3
+    if not found:
+        return []
+    if isinstance(found, dict):
+        return [entry for batches in found.values() for batch in batches for entry in batch]
+    return [entry for _, batch in found for entry in batch]
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _order(entry_id: bytes | str) -> tuple[int, int]:
+    milliseconds, _, count = _text(entry_id).partition("-")
+    return int(milliseconds), int(count or 0)

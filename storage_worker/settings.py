@@ -1,0 +1,37 @@
+"""What a storage worker is told."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from eventlog.keys import DEFAULT_SHARDS
+
+
+class Ordering(StrEnum):
+    """How long the order of events is worth waiting for."""
+
+    STRICT = "strict"
+    DEGRADED = "degraded"
+    """Gaps are bridged at once: for days when finishing matters more than fidelity."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSettings:
+    """Where to read and write, and how patient to be."""
+
+    redis_url: str
+    postgres_url: str
+    consumer: str
+    shards: int = DEFAULT_SHARDS
+    ordering: Ordering = Ordering.STRICT
+    gap_timeout: timedelta = timedelta(seconds=30)
+    gap_warning: timedelta = timedelta(seconds=5)
+    batch_size: int = 2_000
+    claim_idle: timedelta = timedelta(seconds=30)
+    """How long a wake-up may be in a worker's hands before another takes it over."""
+    health_port: int | None = None
+
+    @property
+    def sweep_interval(self) -> timedelta:
+        """Often enough that a gap is bridged within one and a half time-outs."""
+        return max(min(self.gap_timeout / 2, timedelta(seconds=15)), timedelta(milliseconds=100))

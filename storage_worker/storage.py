@@ -1,0 +1,228 @@
+"""The path of a batch of wake-ups: read, order, check, commit, and only then let go.
+
+    unique ids → one pipelined read of their streams → rows → what is new (sighting.py)
+      → one transaction → marks for the writers → and the caller may acknowledge
+
+The rows are read after the streams: an attempt is opened in Postgres before it appears in its stream,
+so an event never meets a row older than its own opening. Nothing here keeps an evaluation in memory
+between two batches; the stream is the buffer, and every worker sees the same one.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from time import monotonic
+
+from eventlog.codec import RawEntry, Reason, Refused
+from eventlog.event_queue import Backoff
+from eventlog.events import EventKey
+from eventlog.keys import shard_of
+from eventlog.lifecycle import ENDED
+from eventlog.log import EventLog, LogUnavailable, Mark
+from projections.change import Change, quarantined
+from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
+from storage_worker.gaps import GapBreaker, Patience
+from storage_worker.sighting import MAX_ENTRIES, Resolution, Sighting, resolve, sight
+from storage_worker.tally import Tally
+from storage_worker.woken import Woken
+
+logger = logging.getLogger(__name__)
+
+MAX_SLICE = 1_000
+"""Evaluations in one transaction."""
+SLICE_BYTES = 32 * 1024 * 1024
+"""What the streams of one slice should come to, going by those of the slice before."""
+REMEMBERED_WARNINGS = 10_000
+
+
+class Storage:
+    """Brings evaluations' streams into the tables."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        tables: Tables,
+        patience: Patience,
+        *,
+        breaker: GapBreaker | None = None,
+    ) -> None:
+        self.tally = Tally()
+        self.outage: str | None = None
+        self._log = log
+        self._tables = tables
+        self._patience = patience
+        self._breaker = breaker or GapBreaker()
+        self._mean_bytes = 4_096.0
+        self._warned: OrderedDict[tuple[str, int, int], None] = OrderedDict()
+
+    @property
+    def in_a_hurry(self) -> bool:
+        """Whether gaps are bridged without waiting because they have become the rule."""
+        return self._breaker.is_open(monotonic())
+
+    async def wake(self, woken: Woken) -> None:
+        """Do what wake-ups ask for, however long Redis or Postgres may be away."""
+        backoff = Backoff(longest=2.0)
+        while True:
+            try:
+                if woken.refused:
+                    self.tally.quarantined += await self._tables.quarantine(woken.refused)
+                await self.store(woken.evaluation_ids)
+            except (LogUnavailable, TablesUnavailable) as error:
+                self._note_outage(error)
+                await asyncio.sleep(backoff.next())
+            else:
+                self._note_recovery()
+                return
+
+    async def store(self, evaluation_ids: Sequence[str]) -> None:
+        """Store all there is of these evaluations, or raise what is unavailable."""
+        waiting = list(dict.fromkeys(evaluation_ids))
+        if len(waiting) > self._slice_size():
+            waiting = await self._closing_first(waiting)
+        while waiting:
+            size = self._slice_size()
+            lost = await self._pass(waiting[:size])
+            # Whoever lost a race is read again before its wake-up is acknowledged.
+            waiting = [*waiting[size:], *sorted(lost)]
+
+    async def sweep(self, *, unchanged_for: float, page: int) -> int:
+        """Look again at every evaluation that has not ended nor moved for so many seconds."""
+        after, looked = "", 0
+        while ids := await self._tables.open_evaluations(
+            after=after, unchanged_for=unchanged_for, limit=page
+        ):
+            await self.store(ids)
+            after, looked = ids[-1], looked + len(ids)
+        return looked
+
+    def _slice_size(self) -> int:
+        return max(8, min(MAX_SLICE, int(SLICE_BYTES / self._mean_bytes)))
+
+    async def _closing_first(self, evaluation_ids: list[str]) -> list[str]:
+        """Under lag, let those go first that have come to their end."""
+        closing = await self._log.closing(evaluation_ids)
+        ended = [key for key, closed in zip(evaluation_ids, closing, strict=True) if closed]
+        others = [key for key, closed in zip(evaluation_ids, closing, strict=True) if not closed]
+        return ended + others
+
+    async def _pass(self, evaluation_ids: Sequence[str]) -> set[str]:
+        now_ms = await self._log.now_ms()
+        streams = await self._log.read(evaluation_ids, limit=MAX_ENTRIES + 1)
+        self._mean_bytes = _mean_bytes(streams)
+        rows = await self._tables.rows(evaluation_ids)
+        sightings = [
+            sight(key, raw, rows.get(key)) for key, raw in zip(evaluation_ids, streams, strict=True)
+        ]
+        resolutions = await self._resolve(sightings, now_ms)
+        committed = await self._commit(resolutions)
+        self.tally.count(resolutions, committed.lost)
+        self.tally.quarantined += committed.newly_quarantined
+        self._look_at_gaps(resolutions, now_ms)
+        await self._log.settle(_marks(resolutions, committed.lost))
+        return committed.lost
+
+    async def _resolve(self, sightings: Sequence[Sighting], now_ms: int) -> list[Resolution]:
+        stored = await self._stored(sightings)
+        new_batches = {seen.batch_id for seen in sightings if seen.row is None and seen.batch_id}
+        months = await self._tables.months(sorted(new_batches)) if new_batches else {}
+        bridge_until_ms = self._patience_now().bridge_until_ms(now_ms)
+        return [
+            resolve(
+                seen,
+                shard=shard_of(seen.evaluation_id, self._log.shards),
+                month=months.get(seen.batch_id or ""),
+                stored=stored.get(seen.evaluation_id, {}),
+                bridge_until_ms=bridge_until_ms,
+            )
+            for seen in sightings
+        ]
+
+    async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, bytes]]:
+        doubtful = [seen.row for seen in sightings if seen.must_compare and seen.row]
+        return await self._tables.stored(doubtful) if doubtful else {}
+
+    def _patience_now(self) -> Patience:
+        return self._patience.hurried() if self.in_a_hurry else self._patience
+
+    async def _commit(self, resolutions: Sequence[Resolution]) -> Committed:
+        orphans = [bad for resolution in resolutions for bad in resolution.orphans]
+        newly = await self._tables.quarantine(orphans) if orphans else 0
+        changes = [r.change for r in resolutions if r.change and not r.change.is_empty]
+        committed = await self._commit_all(changes)
+        committed.newly_quarantined += newly
+        return committed
+
+    async def _commit_all(self, changes: Sequence[Change]) -> Committed:
+        """Commit together; if the database refuses the data, find out whose it was."""
+        if not changes:
+            return Committed()
+        try:
+            return await self._tables.commit(changes)
+        except Unstorable as error:
+            if len(changes) == 1:
+                return await self._give_up(changes[0], error)
+        middle = len(changes) // 2
+        first = await self._commit_all(changes[:middle])
+        second = await self._commit_all(changes[middle:])
+        return Committed(first.lost | second.lost, first.newly_quarantined + second.newly_quarantined)
+
+    async def _give_up(self, change: Change, error: Unstorable) -> Committed:
+        """Keep what the database refuses as bytes, with its reason, so that it stops only itself."""
+        key = change.row.evaluation_id
+        logger.error("events refused by the database", extra={"evaluation_id": key, "error": str(error)})
+        refused = [
+            quarantined(key, Refused(row.entry_id.encode(), Reason.UNSTORABLE, str(error), row.event))
+            for row in (*change.events, *change.side_events)
+        ]
+        change.events, change.side_events = [], []
+        change.row = change.row._replace(cursor=change.before or change.row.cursor)
+        return Committed(newly_quarantined=await self._tables.quarantine(refused + change.quarantined))
+
+    def _look_at_gaps(self, resolutions: Sequence[Resolution], now_ms: int) -> None:
+        gaps = [r for r in resolutions if r.gap]
+        self.tally.gaps_open = len(gaps)
+        old = [r for r in gaps if r.gap and self._patience.is_worth_a_warning(r.gap.since_ms, now_ms)]
+        for resolution in old:
+            self._warn_once(resolution)
+        if self._breaker.observe(monotonic(), looked=len(resolutions), gapped=len(old)):
+            logger.error("gaps have become the rule: no longer waiting for order")
+
+    def _warn_once(self, resolution: Resolution) -> None:
+        gap, change = resolution.gap, resolution.change
+        if gap is None or change is None:
+            return
+        key = (change.row.evaluation_id, gap.attempt, gap.missing[0].start if gap.missing else 0)
+        if key in self._warned:
+            return
+        self._warned[key] = None
+        if len(self._warned) > REMEMBERED_WARNINGS:
+            self._warned.popitem(last=False)
+        self.tally.gaps_warned += 1
+        missing = [[hole.start, hole.stop - 1] for hole in gap.missing]
+        extra = {"evaluation_id": key[0], "attempt": gap.attempt, "missing": missing}
+        logger.warning("events are missing", extra=extra)
+
+    def _note_outage(self, error: Exception) -> None:
+        if self.outage is None:
+            logger.warning("waiting for the servers", extra={"error": str(error)})
+        self.outage = str(error)
+
+    def _note_recovery(self) -> None:
+        if self.outage is not None:
+            logger.info("the servers are back")
+        self.outage = None
+
+
+def _mean_bytes(streams: Sequence[Sequence[RawEntry]]) -> float:
+    size = sum(len(fields[-1]) for raw in streams for _, fields in raw if fields)
+    return max(1.0, size / max(1, len(streams)))
+
+
+def _marks(resolutions: Sequence[Resolution], lost: set[str]) -> list[Mark]:
+    return [
+        Mark(row.evaluation_id, row.cursor.attempt, row.cursor.sequence, ended=row.cursor.phase in ENDED)
+        for row in (r.change.row for r in resolutions if r.change)
+        if row.evaluation_id not in lost and row.cursor.attempt > 0
+    ]

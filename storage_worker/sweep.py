@@ -1,0 +1,56 @@
+"""The sweep: looks again at what has not moved, so that no lost wake-up and no gap is for ever.
+
+It goes by the tables, never by SCAN. One worker does it at a time, by an advisory lock that its
+connection holds; for thrift only, as two sweeps would merely do the same work twice.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+from redis.exceptions import RedisError
+
+from eventlog.log import LogUnavailable
+from projections.tables import TablesUnavailable
+from storage_worker.consumer import Consumer
+from storage_worker.settings import StorageSettings
+from storage_worker.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+LOCK = 7_265_002
+PAGE = 1_000
+
+
+async def sweep_forever(
+    storage: Storage, pool: AsyncConnectionPool, consumer: Consumer, settings: StorageSettings
+) -> None:
+    """Sweep whenever this worker is the one to do it, until cancelled."""
+    interval = settings.sweep_interval.total_seconds()
+    while True:
+        await asyncio.sleep(interval)
+        try:
+            await _lead_while_possible(storage, pool, consumer, interval)
+        except (psycopg.Error, RedisError, LogUnavailable, TablesUnavailable, OSError) as error:
+            logger.warning("the sweep was interrupted", extra={"error": str(error)})
+
+
+async def _lead_while_possible(
+    storage: Storage, pool: AsyncConnectionPool, consumer: Consumer, interval: float
+) -> None:
+    async with pool.connection() as conn:
+        await conn.set_autocommit(True)
+        try:
+            cursor = await conn.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
+            leads = (await cursor.fetchone() or [False])[0]
+            while leads:
+                await storage.sweep(unchanged_for=interval, page=PAGE)
+                await consumer.trim()
+                await asyncio.sleep(interval)
+                await conn.execute("SELECT 1")  # the lock is gone when the connection is
+        finally:
+            with suppress(psycopg.Error):
+                await conn.execute("SELECT pg_advisory_unlock_all()")
+                await conn.set_autocommit(False)

@@ -1,0 +1,38 @@
+"""What a worker has done since it started; the health endpoint shows it."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+
+from storage_worker.sighting import Resolution
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts, by what they count."""
+
+    passes: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    duplicates: int = 0
+    bridged: int = 0
+    quarantined: int = 0
+    lost_races: int = 0
+    gaps_open: int = 0
+    gaps_warned: int = 0
+
+    def count(self, resolutions: Iterable[Resolution], lost: set[str]) -> None:
+        """Add what a pass has committed."""
+        self.passes += 1
+        self.lost_races += len(lost)
+        for resolution in resolutions:
+            change = resolution.change
+            if change is None or change.row.evaluation_id in lost:
+                continue
+            self.duplicates += resolution.duplicates
+            self.bridged += len(change.bridges)
+            for event in (*change.events, *change.side_events):
+                self.events[event.verdict] += 1
+
+    def as_dict(self) -> dict[str, object]:
+        """Show the counts as plain data."""
+        return asdict(self)

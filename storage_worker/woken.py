@@ -1,0 +1,38 @@
+"""What wake-ups ask for. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from eventlog.codec import Reason, Refused
+from projections.change import Quarantined, quarantined
+
+WakeUp = tuple[bytes, dict[bytes, bytes]]
+"""An entry's id and fields."""
+MAX_ID_BYTES = 800
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """What a batch of wake-ups asks for."""
+
+    evaluation_ids: list[str] = field(default_factory=list)
+    refused: list[Quarantined] = field(default_factory=list)
+
+
+def read_wake_ups(wake_ups: Sequence[WakeUp]) -> Woken:
+    """Take the evaluation ids out; what is no id is kept with its reason."""
+    woken = Woken()
+    for entry_id, fields in wake_ups:
+        raw = fields.get(b"id", b"") if fields else b""
+        try:
+            evaluation_id = raw.decode()
+            usable = 0 < len(raw) <= MAX_ID_BYTES and evaluation_id.isprintable()
+        except UnicodeDecodeError:
+            usable = False
+        if usable:
+            woken.evaluation_ids.append(evaluation_id)
+        elif fields:
+            detail = "a wake-up has one field `id`: an evaluation id, printable UTF-8"
+            refused = Refused(entry_id, Reason.BAD_WAKE_UP, detail, repr(fields).encode())
+            woken.refused.append(quarantined(None, refused))
+    return woken

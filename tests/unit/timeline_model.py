@@ -1,0 +1,99 @@
+"""A deliberately naive reader: one entry at a time, everything looked up by searching, no fast path.
+
+It is the timeline's definition in the fewest words, and shares with it only the words of its answer.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from eventlog import lifecycle as life
+from eventlog.codec import Entry
+from eventlog.events import EventKey
+from eventlog.timeline import Cursor, Unfolding, Verdict, unfold
+
+CLOSED = {"completed", "retrying", "failed", "timed_out", "cancelled"}
+FINAL = {"completed", "cancelled"}
+
+
+@dataclass
+class NaiveReader:
+    """Takes entries as they arrive; whatever has no verdict yet is waiting."""
+
+    attempt: int = 0
+    sequence: int = -1
+    phase: str = "unopened"
+    verdicts: dict[EventKey, Verdict] = field(default_factory=dict)
+    waiting: dict[EventKey, Entry] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
+
+    def read(self, entries: Iterable[Entry]) -> "NaiveReader":
+        for entry in entries:
+            if entry.key not in self.verdicts and entry.key not in self.waiting:
+                self.waiting[entry.key] = entry
+                while self._judge_one():
+                    pass
+        return self
+
+    def _judge_one(self) -> bool:
+        for key, entry in sorted(self.waiting.items()):
+            if verdict := self._verdict(entry):
+                self.verdicts[key] = verdict
+                del self.waiting[key]
+                return True
+        return False
+
+    def _verdict(self, entry: Entry) -> Verdict | None:
+        attempt, sequence = entry.key
+        if attempt < self.attempt:
+            return Verdict.STALE
+        if attempt > self.attempt:
+            if sequence == 0:
+                return self._open(entry)
+            return Verdict.REJECTED if self.phase in FINAL or attempt in self.refused else None
+        if self.phase in CLOSED:
+            return Verdict.REJECTED
+        return self._continue(entry) if sequence == self.sequence + 1 else None
+
+    def _open(self, entry: Entry) -> Verdict:
+        try:
+            self.phase = life.reopen(life.Phase(self.phase), entry.event)
+        except life.IllegalTransition:
+            self.refused.add(entry.event.attempt)
+            return Verdict.REJECTED
+        self.attempt, self.sequence = entry.key
+        return Verdict.APPLIED
+
+    def _continue(self, entry: Entry) -> Verdict:
+        self.sequence = entry.event.sequence
+        try:
+            self.phase = life.advance(
+                life.Phase(self.phase), entry.event.type, sequence=entry.event.sequence
+            )
+        except life.IllegalTransition:
+            return Verdict.REJECTED
+        return Verdict.APPLIED
+
+
+@dataclass
+class BitingReader:
+    """Reads with `unfold` as the storage worker does: the stream so far, less what it already has.
+
+    A refused opening is not left out: it says that what follows it has no attempt to belong to.
+    """
+
+    cursor: Cursor = Cursor()
+    verdicts: dict[EventKey, Verdict] = field(default_factory=dict)
+    applied: list[EventKey] = field(default_factory=list)
+
+    def read(self, so_far: Sequence[Entry], *, bridge_until_ms: int | None = None) -> Unfolding:
+        fresh = [entry for entry in so_far if not self._is_covered(entry.key)]
+        walked = unfold(self.cursor, fresh, bridge_until_ms=bridge_until_ms)
+        for step in walked.steps:
+            if self.verdicts.setdefault(step.entry.key, step.verdict) is Verdict.APPLIED:
+                self.applied.append(step.entry.key)
+        self.cursor = walked.cursor
+        return walked
+
+    def _is_covered(self, key: EventKey) -> bool:
+        refused_opening = key[1] == 0 and key[0] > self.cursor.attempt
+        return key in self.verdicts and not refused_opening
