@@ -12,6 +12,7 @@
 
 local stream, fence, wake, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen, mode = ARGV[1], ARGV[2]
+local evaluation_id = string.match(stream, ':events:(.+)$')
 local CLOSING = {completed = true, retrying = true, failed = true, timed_out = true, cancelled = true}
 
 -- Two halves: the random key is lost with the data, the run id changes with the process.
@@ -44,6 +45,9 @@ end
 local events = parse_events()
 if not events then
   return redis.error_reply('ERR append: each event is an attempt from 1, a sequence from 0, a type and a body')
+end
+if not evaluation_id then
+  return redis.error_reply('ERR append: the first key is that of a stream, eval:{NN}:events:<evaluation id>')
 end
 
 local epoch = current_epoch()
@@ -112,10 +116,11 @@ local function judge(event)
   return 'OK'
 end
 
-local refused = false
+local refused, begins = false, false
 for i, event in ipairs(events) do
   answers[i] = judge(event)
   if answers[i] == 'OK' then
+    begins = begins or event.sequence == 0 or event.attempt > newest
     learn(event)
   elseif answers[i] ~= 'DUPLICATE' then
     refused = true
@@ -123,8 +128,12 @@ for i, event in ipairs(events) do
 end
 
 -- A conflicting body is kept once, for the reader to quarantine; a lost claim is merely lost.
+local kept = {}
 local function keeps_conflict(event)
-  return mode ~= 'claim' and redis.call('HSETNX', fence, 'x:' .. event.sequence .. ':' .. event.digest, 1) == 1
+  local name = 'x:' .. event.sequence .. ':' .. event.digest
+  if mode == 'claim' or kept[name] or redis.call('HEXISTS', fence, name) == 1 then return false end
+  kept[name] = true
+  return true
 end
 
 local function write_fence()
@@ -137,25 +146,26 @@ local function write_fence()
   set('epoch', opened_in)
   set('committed', held[4])
   for sequence, digest in pairs(digests) do set('d:' .. sequence, digest) end
+  for name in pairs(kept) do set(name, 1) end
   for at = 1, #fields, 100 do redis.call('HSET', fence, unpack(fields, at, math.min(at + 99, #fields))) end
+  local life = renewed and not begins and redis.call('PTTL', stream) or -1
+  if life > 0 then redis.call('PEXPIRE', fence, life) end
 end
 
 -- A tail is put back whole or not at all: half an attempt would look like a gap.
 if not (mode == 'tail' and refused) then
-  local wrote, opened = false, false
+  local wrote = false
   for i, event in ipairs(events) do
     if answers[i] == 'OK' or (answers[i] == 'CONFLICT' and keeps_conflict(event)) then
       redis.call('XADD', stream, '*', 'attempt', event.attempt, 'sequence', event.sequence,
         'type', event.type, 'event', event.body)
       wrote = true
-      opened = opened or event.sequence == 0
     end
   end
   if wrote then
     write_fence()
-    if opened then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
-    local _, prefix = string.find(stream, ':events:', 1, true)
-    redis.call('XADD', wake, '*', 'id', string.sub(stream, prefix + 1))
+    if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
+    redis.call('XADD', wake, '*', 'id', evaluation_id)
   end
 end
 

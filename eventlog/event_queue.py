@@ -21,7 +21,7 @@ from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode, make_event
 from eventlog.commands import Command, Decision, Fact, OpenAttempt, RecordProgress, decide
 from eventlog.keys import shard_of
-from eventlog.log import Answer, Append, EventLog, LogUnavailable, Mode, Record, Reply
+from eventlog.log import Answer, Append, LogUnavailable, LogWriter, Mode, Record, Reply
 from eventlog.outbox import Draft, Outbox
 
 logger = logging.getLogger(__name__)
@@ -105,7 +105,7 @@ class EventQueue:
 
     def __init__(
         self,
-        log: EventLog,
+        log: LogWriter,
         *,
         source: str,
         settings: QueueSettings | None = None,
@@ -246,7 +246,8 @@ class EventQueue:
     async def _epoch_of(self, draft: Draft) -> str:
         shard = self._shard(draft)
         if shard not in self._epochs:
-            self._epochs[shard] = await self._log.epoch(draft.evaluation_id)
+            epoch = await self._log.epoch(draft.evaluation_id)
+            self._epochs.setdefault(shard, epoch)  # a change meanwhile must be noticed, not overwritten
         return self._epochs[shard]
 
     def _learn_epoch(self, draft: Draft, epoch: str) -> None:
@@ -271,14 +272,15 @@ class EventQueue:
 
     async def release_settled(self) -> None:
         """Let go of what Postgres has; notice a loss even when there is nothing to say."""
-        drafts = list(self.outbox)
+        drafts, epochs = list(self.outbox), dict(self._epochs)
         marks = await self._log.committed([draft.evaluation_id for draft in drafts])
-        # The epoch is read after the marks: if it still holds, a missing stream expired and was not lost.
+        # The epoch is read after the marks: if it has held, a missing stream expired and was not lost.
         one_a_shard = {self._shard(draft): draft for draft in drafts}
         for draft in one_a_shard.values():
             self._learn_epoch(draft, await self._log.epoch(draft.evaluation_id))
         for draft, mark in zip(drafts, marks, strict=True):
-            if draft.is_settled_by(mark):
+            held = epochs.get(self._shard(draft)) == self._epochs[self._shard(draft)]
+            if draft.is_settled_by(mark) and (mark or held):
                 self.outbox.release(draft)
 
     async def _ask_until_answered(self, draft: Draft, claim: Record) -> Reply:

@@ -78,8 +78,8 @@ class LogUnavailable(Exception):  # noqa: N818 - what callers catch to wait and 
     """The log could not be reached, or did not answer: what was asked may or may not have happened."""
 
 
-class EventLog(Protocol):
-    """An ordered log for each evaluation, and wake-ups that say which one to look at."""
+class LogWriter(Protocol):
+    """What a writer needs of the log."""
 
     shards: int
 
@@ -90,6 +90,16 @@ class EventLog(Protocol):
     async def append(self, calls: Sequence[Append]) -> list[Reply]:
         """Append events, each call atomically; calls of several evaluations share a round trip."""
         ...
+
+    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
+        """Return how far Postgres has each evaluation; None where the stream is gone."""
+        ...
+
+
+class LogReader(Protocol):
+    """What a reader needs of the log."""
+
+    shards: int
 
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
         """Return each evaluation's entries in order of arrival, at most `limit` of each."""
@@ -103,10 +113,10 @@ class EventLog(Protocol):
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         ...
 
-    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
-        """Return how far Postgres has each evaluation; None where the stream is gone."""
-        ...
-
     async def now_ms(self) -> int:
         """Return the log's own clock, the one its entry ids are made of."""
         ...
+
+
+class EventLog(LogWriter, LogReader, Protocol):
+    """An ordered log for each evaluation, and wake-ups that say which one to look at."""

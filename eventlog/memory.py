@@ -147,6 +147,7 @@ def _learn(stream: _Stream, record: Record, epoch: str) -> None:
     attempt, sequence = record.event.key
     if attempt > stream.newest:
         stream.newest, stream.closing, stream.epoch, stream.bodies = attempt, None, "", {}
+        stream.expires_ms = float("inf")
     stream.bodies[sequence] = record.body
     if sequence == 0:
         stream.epoch, stream.expires_ms = epoch, float("inf")

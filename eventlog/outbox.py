@@ -36,6 +36,7 @@ class Draft:
     last_sequence: int = -1
     closed: bool = False
     forgotten_by_redis: bool = False
+    tail_in_flight: bool = False
     lost: Answer | None = None
 
     @property
@@ -53,10 +54,12 @@ class Draft:
         return 0.0 if self.closed or self.forgotten_by_redis else self.unsent_since + linger
 
     def is_settled_by(self, mark: EventKey | None) -> bool:
-        """Whether Postgres has all of a closed draft; no mark means that its stream has expired since."""
-        if not (self.closed and self.on_record):
+        """Whether Postgres has all of a closed draft, or a higher attempt; no mark: its stream has expired."""
+        if not self.on_record:
             return False
-        return mark is None or mark >= (self.attempt, self.last_sequence)
+        if mark and mark[0] > self.attempt:
+            return True
+        return self.closed and (mark is None or mark >= (self.attempt, self.last_sequence))
 
 
 class Outbox:
@@ -115,6 +118,7 @@ class Outbox:
         if mode is Mode.TAIL:
             draft.unsent, draft.acknowledged = [*draft.acknowledged, *draft.unsent], []
             draft.forgotten_by_redis = False
+        draft.tail_in_flight = mode is Mode.TAIL
         draft.in_flight, draft.unsent = draft.unsent, []
         draft.in_flight_since = draft.unsent_since
         self._waiting.pop(draft, None)
@@ -123,6 +127,7 @@ class Outbox:
     def failed(self, draft: Draft) -> None:
         """Take a call back whose fate is unknown: asking again is harmless."""
         draft.unsent, draft.in_flight = [*draft.in_flight, *draft.unsent], []
+        draft.forgotten_by_redis = draft.forgotten_by_redis or draft.tail_in_flight
         draft.unsent_since = draft.in_flight_since
         self._waiting[draft] = None
 

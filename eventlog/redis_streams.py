@@ -6,17 +6,17 @@ not, is answered by asking again.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from hashlib import sha1
+from itertools import chain
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from redis.asyncio import Redis
+from pydantic_core import to_json
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     BusyLoadingError,
     ConnectionError,  # noqa: A004 - redis' own, caught below
-    NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     TimeoutError,  # noqa: A004 - redis' own, caught below
@@ -26,9 +26,11 @@ from eventlog import keys
 from eventlog.codec import RawEntry
 from eventlog.events import EventKey
 from eventlog.log import EXPIRY_SECONDS, Answer, Append, LogUnavailable, Mark, Reply
+from eventlog.scripts import Call, Script
 
-SETTLE_CHUNK = 1_000
-"""Evaluations in one settle call: Redis serves nobody else meanwhile."""
+SETTLE_CHUNK = 200
+READ_CHUNK = 100
+"""Evaluations in one call: Redis serves nobody else meanwhile, so each takes a millisecond at most."""
 
 UNAVAILABLE = (
     ConnectionError,
@@ -40,44 +42,23 @@ UNAVAILABLE = (
 )
 
 
-class _Script:
-    """A Lua file, called by digest and loaded again whenever Redis has forgotten it."""
-
-    def __init__(self, name: str) -> None:
-        self.source = (Path(__file__).parent / name).read_text(encoding="utf-8")
-        self.sha = sha1(self.source.encode(), usedforsecurity=False).hexdigest()
-
-    async def run(self, redis: Redis, calls: Sequence[tuple[list[str], list[Any]]]) -> list[Any]:
-        """Run the script once a call, all in one round trip."""
-        replies = await self._pipelined(redis, calls)
-        if any(isinstance(reply, NoScriptError) for reply in replies):
-            await redis.script_load(self.source)
-            replies = await self._pipelined(redis, calls)
-        for reply in replies:
-            if isinstance(reply, Exception):
-                raise reply
-        return replies
-
-    async def _pipelined(self, redis: Redis, calls: Sequence[tuple[list[str], list[Any]]]) -> list[Any]:
-        async with redis.pipeline(transaction=False) as pipe:
-            for key_names, arguments in calls:
-                pipe.execute_command("EVALSHA", self.sha, len(key_names), *key_names, *arguments)
-            return await pipe.execute(raise_on_error=False)
+HERE = Path(__file__).parent
+_APPEND = Script(HERE / "append.lua")
+_SETTLE = Script(HERE / "settle.lua")
+_READ = Script(HERE / "read.lua")
 
 
-_APPEND = _Script("append.lua")
-_SETTLE = _Script("settle.lua")
-
-
-def connect(url: str, *, max_connections: int = 32) -> Redis:
+def connect(url: str, *, max_connections: int = 16) -> Redis:
     """Connect with the client's own retries off: whoever calls decides what a failure means."""
-    return Redis.from_url(
+    pool = BlockingConnectionPool.from_url(
         url,
         retry=Retry(NoBackoff(), 0),
         socket_timeout=5,
         socket_connect_timeout=3,
         max_connections=max_connections,
+        timeout=5,
     )
+    return Redis.from_pool(pool)
 
 
 class RedisEventLog:
@@ -103,11 +84,11 @@ class RedisEventLog:
 
     async def append(self, calls: Sequence[Append]) -> list[Reply]:
         """Append events, each call atomically; calls of several evaluations share a round trip."""
-        with _translated():
+        with translated():
             replies = await _APPEND.run(self.redis, [self._append_call(call) for call in calls])
         return [_reply(raw) for raw in replies]
 
-    def _append_call(self, call: Append) -> tuple[list[str], list[Any]]:
+    def _append_call(self, call: Append) -> Call:
         arguments: list[Any] = [call.epoch, call.mode.value]
         for event, body in call.records:
             arguments += (event.attempt, event.sequence, event.type, body)
@@ -117,17 +98,29 @@ class RedisEventLog:
 
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
         """Return each evaluation's entries in order of arrival, at most `limit` of each."""
-        with _translated():
-            async with self.redis.pipeline(transaction=False) as pipe:
-                pipe.response_callbacks = {}  # raw lists: dictionaries would be built to be thrown away
-                for evaluation_id in evaluation_ids:
-                    key = keys.events_key(self._shard(evaluation_id), evaluation_id)
-                    pipe.execute_command("XRANGE", key, "-", "+", "COUNT", limit)
-                return cast("list[list[RawEntry]]", await pipe.execute())
+        calls: list[Call] = []
+        order: list[int] = []
+        for shard, places in self._by_shard(evaluation_ids).items():
+            order += places
+            for at in range(0, len(places), READ_CHUNK):
+                wanted = [evaluation_ids[place] for place in places[at : at + READ_CHUNK]]
+                calls.append(([keys.wake_key(shard)], [keys.events_key(shard, ""), to_json(wanted), limit]))
+        with translated():
+            replies = await _READ.run(self.redis, calls)
+        streams: list[list[RawEntry]] = [[]] * len(evaluation_ids)
+        for place, stream in zip(order, chain.from_iterable(replies), strict=True):
+            streams[place] = stream
+        return streams
+
+    def _by_shard(self, evaluation_ids: Sequence[str]) -> dict[int, list[int]]:
+        places: dict[int, list[int]] = defaultdict(list)
+        for place, evaluation_id in enumerate(evaluation_ids):
+            places[self._shard(evaluation_id)].append(place)
+        return places
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
         """Say which evaluations' newest attempt is closed, by their fences alone."""
-        with _translated():
+        with translated():
             async with self.redis.pipeline(transaction=False) as pipe:
                 for evaluation_id in evaluation_ids:
                     pipe.execute_command("HEXISTS", self._pair(evaluation_id)[1], "closing")
@@ -135,24 +128,19 @@ class RedisEventLog:
 
     async def settle(self, marks: Sequence[Mark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
-        calls = []
-        for at in range(0, len(marks), SETTLE_CHUNK):
-            calls += self._settle_calls(marks[at : at + SETTLE_CHUNK])
+        calls: list[Call] = []
+        for shard, places in self._by_shard([mark.evaluation_id for mark in marks]).items():
+            prefixes = keys.events_key(shard, ""), keys.fence_key(shard, ""), EXPIRY_SECONDS
+            for at in range(0, len(places), SETTLE_CHUNK):
+                chunk = [_packed(marks[place]) for place in places[at : at + SETTLE_CHUNK]]
+                calls.append(([keys.wake_key(shard)], [*prefixes, to_json(chunk)]))
         if calls:
-            with _translated():
+            with translated():
                 await _SETTLE.run(self.redis, calls)
-
-    def _settle_calls(self, marks: Sequence[Mark]) -> list[tuple[list[str], list[Any]]]:
-        by_shard: dict[int, tuple[list[str], list[Any]]] = defaultdict(lambda: ([], [EXPIRY_SECONDS]))
-        for mark in marks:
-            names, arguments = by_shard[self._shard(mark.evaluation_id)]
-            names += self._pair(mark.evaluation_id)
-            arguments += (mark.attempt, mark.sequence, int(mark.ended))
-        return list(by_shard.values())
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
         """Return how far Postgres has each evaluation; None where the stream is gone."""
-        with _translated():
+        with translated():
             async with self.redis.pipeline(transaction=False) as pipe:
                 for evaluation_id in evaluation_ids:
                     stream, fence = self._pair(evaluation_id)
@@ -163,7 +151,7 @@ class RedisEventLog:
 
     async def now_ms(self) -> int:
         """Return the log's own clock, the one its entry ids are made of."""
-        with _translated():
+        with translated():
             seconds, micros = await self.redis.time()
         return seconds * 1000 + micros // 1000
 
@@ -175,7 +163,7 @@ class RedisEventLog:
         return [keys.events_key(shard, evaluation_id), keys.fence_key(shard, evaluation_id)]
 
 
-class _translated:  # noqa: N801 - used as a statement
+class translated:  # noqa: N801 - reads as a statement
     """Turn what means "not now" into `LogUnavailable`; a refused command stays the bug it is."""
 
     def __enter__(self) -> None: ...
@@ -192,6 +180,10 @@ def _reply(raw: list[Any]) -> Reply:
         epoch=epoch.decode(),
         stream=tuple((entry[0], entry[1]) for entry in stream[0]) if stream else (),
     )
+
+
+def _packed(mark: Mark) -> tuple[str, int, int, bool]:
+    return mark.evaluation_id, mark.attempt, mark.sequence, mark.ended
 
 
 def _mark(exists: int, mark: bytes | None) -> EventKey | None:

@@ -1,11 +1,12 @@
 -- Say how far Postgres has come, and let what has ended there expire.
 --
--- KEYS  stream and fence of each evaluation, all of one shard
--- ARGV  seconds to live, then for each: attempt, sequence, 1 if the evaluation has ended
+-- KEYS  the shard's wake-up stream, which shares its slot with all the shard's keys
+-- ARGV  prefix of the streams, prefix of the fences, seconds to live,
+--       a JSON array of {id, attempt, sequence, ended}
 --
 -- A higher attempt in the stream keeps it alive; one opened after this persists it again (append.lua).
 
-local ttl = ARGV[1]
+local streams, fences, ttl = ARGV[1], ARGV[2], ARGV[3]
 
 -- Plain XADDs leave no fence; the last entry then tells which attempt is the newest.
 local function newest_attempt(stream, fence)
@@ -18,15 +19,14 @@ local function newest_attempt(stream, fence)
   return 0
 end
 
-for i = 1, #KEYS / 2 do
-  local stream, fence = KEYS[2 * i - 1], KEYS[2 * i]
-  local attempt, sequence, ended = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
-  if redis.call('XLEN', stream) > 0 then
+for _, mark in ipairs(cjson.decode(ARGV[4])) do
+  local id, attempt, sequence, ended = mark[1], mark[2], mark[3], mark[4]
+  local stream, fence = streams .. id, fences .. id
+  if redis.call('EXISTS', stream) == 1 then
     redis.call('HSET', fence, 'committed', attempt .. ':' .. sequence)
-    if ended == '1' and newest_attempt(stream, fence) <= tonumber(attempt) then
+    if ended and newest_attempt(stream, fence) <= attempt then
       redis.call('EXPIRE', stream, ttl)
       redis.call('EXPIRE', fence, ttl)
     end
   end
 end
-return #KEYS / 2

@@ -208,7 +208,7 @@ class _Walk:
             return None
         if phase not in life.CLOSED and (gap := self._gap_in(attempt, sequence + 1)):
             return gap
-        higher = min((a for a, _ in self.open if a > attempt and self._may_yet_open(a)), default=None)
+        higher = min((a for a, _ in self.open if a > attempt), default=None)
         return self._gap_in(higher, 0) if higher is not None else None
 
     def _gap_in(self, attempt: int, expected: int) -> Gap | None:

@@ -1,6 +1,5 @@
 """What one evaluation's new events change in the tables: a pure fold of a walk through its stream."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from hashlib import sha256
@@ -8,7 +7,7 @@ from typing import NamedTuple
 
 from eventlog import payloads as p
 from eventlog.codec import Reason, Refused
-from eventlog.events import EventKey
+from eventlog.events import Event, EventKey
 from eventlog.lifecycle import ENDED, Phase
 from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict
 from projections.progress import Progress
@@ -69,10 +68,16 @@ def quarantined(evaluation_id: str | None, refused: Refused) -> Quarantined:
 class Change:
     """All that is to be written for one evaluation, in one transaction."""
 
-    row: Row
+    evaluation_id: str
+    batch_id: str
+    month: date
     shard: int
     before: Cursor | None
     """What the row must still be; None where there must be no row yet."""
+    after: Cursor
+    owner: str | None
+    bridged: bool
+    head: str | None
     ended_at: datetime | None = None
     events: list[EventRow] = field(default_factory=list)
     side_events: list[EventRow] = field(default_factory=list)
@@ -87,7 +92,7 @@ class Change:
     @property
     def moves(self) -> bool:
         """Whether the evaluation's row is created or moved."""
-        return self.before != self.row.cursor
+        return self.before != self.after
 
     @property
     def is_empty(self) -> bool:
@@ -97,61 +102,69 @@ class Change:
 
 def fold(row: Row, shard: int, walked: Unfolding, *, exists: bool) -> Change:
     """Fold a walk into the change it makes to the tables."""
-    change = Change(row, shard, row.cursor if exists else None)
-    if not exists:
-        change.progress.total = 1
-    phase = row.cursor.phase
+    key, batch_id, month, cursor, owner, bridged, head = row
+    before = cursor if exists else None
+    change = Change(key, batch_id, month, shard, before, walked.cursor, owner, bridged, head)
+    change.progress.total = 0 if exists else 1
+    change.progress.bridged = len(walked.bridges)
+    change.bridges = walked.bridges
+    phase = cursor.phase
     for step in walked.steps:
         if step.moved:
-            _take(change, step, before=phase, bridged=_closes_a_bridge(step, walked.bridges))
+            _take(change, step, before=phase)
             phase = step.phase
         else:
             _take_aside(change, step)
-    change.row = change.row._replace(cursor=walked.cursor)
-    change.bridges = walked.bridges
-    change.progress.bridged += len(walked.bridges)
-    change.quarantined = [_illegal(step) for step in walked.steps if step.verdict is Verdict.REJECTED]
+        if step.verdict is Verdict.REJECTED:
+            change.quarantined.append(_illegal(step))
     return change
 
 
-def _closes_a_bridge(step: Step, bridges: Iterable[Bridge]) -> bool:
-    return any(bridge.closing is step.entry for bridge in bridges)
-
-
-def _take(change: Change, step: Step, *, before: Phase, bridged: bool) -> None:
+def _take(change: Change, step: Step, *, before: Phase) -> None:
+    """Take an event that moved the cursor."""
     event = step.entry.event
-    change.events.append(_event_row(change.row, step))
+    change.events.append(_event_row(change.month, step))
     change.progress.add_spending(step, before=before)
-    row = change.row._replace(head=step.entry.id.decode())
-    if event.sequence == 0 and step.verdict is Verdict.APPLIED:
-        row = row._replace(owner=None, bridged=False)
-        change.progress.retried += event.attempt > 1 and event.type == "queued"
-        if before in ENDED:
-            change.progress.remove_ending(before)
-            change.reopened, change.scorecard, change.ended_at = True, None, None
-    if isinstance(event.data, p.Provisioning):
-        row = row._replace(owner=event.data.executor)
-    if bridged:
-        row = row._replace(bridged=True)
-    if step.verdict is Verdict.APPLIED and step.phase in ENDED:
-        change.scorecard = scorecard(event, bridged=row.bridged)
-        change.ended_at = event.occurred_at
-        change.progress.add_ending(change.scorecard)
-    change.row = row
+    change.head = step.entry.id.decode()
+    if step.verdict is not Verdict.APPLIED:
+        return
+    if event.sequence == 0:
+        _open_attempt(change, event, before)
+    elif isinstance(event.data, p.Provisioning):
+        change.owner = event.data.executor
+    if step.phase in ENDED:
+        _end(change, step)
+
+
+def _open_attempt(change: Change, event: Event, before: Phase) -> None:
+    change.owner, change.bridged = None, False
+    change.progress.retried += event.attempt > 1 and event.type == "queued"
+    if before in ENDED:
+        change.progress.remove_ending(before)
+        change.reopened, change.scorecard, change.ended_at = True, None, None
+
+
+def _end(change: Change, step: Step) -> None:
+    event = step.entry.event
+    change.bridged = any(bridge.closing is step.entry for bridge in change.bridges)
+    change.scorecard = scorecard(event, bridged=change.bridged)
+    change.ended_at = event.occurred_at
+    change.progress.add_ending(change.scorecard)
 
 
 def _take_aside(change: Change, step: Step) -> None:
-    change.side_events.append(_event_row(change.row, step))
+    """Keep an event that moved nothing."""
+    change.side_events.append(_event_row(change.month, step))
     spending = Progress()
     spending.add_spending(step, before=step.phase)
     if spending:
         change.side_progress[step.entry.key] = spending
 
 
-def _event_row(row: Row, step: Step) -> EventRow:
+def _event_row(month: date, step: Step) -> EventRow:
     entry_id, event, body = step.entry
     return EventRow(
-        row.month,
+        month,
         event.evaluation_id,
         event.attempt,
         event.sequence,

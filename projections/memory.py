@@ -53,18 +53,19 @@ class MemoryTables:
         committed = Committed()
         for change in changes:
             if change.moves and not self._move(change):
-                committed.lost.add(change.row.evaluation_id)
+                committed.lost.add(change.evaluation_id)
                 continue
             self._write_aside(change)
             committed.newly_quarantined += await self.quarantine(change.quarantined)
         return committed
 
     def _move(self, change: Change) -> bool:
-        row = change.row
-        held = self.evaluations.get(row.evaluation_id)
+        held = self.evaluations.get(change.evaluation_id)
         if (held.row.cursor if held else None) != change.before:
             return False
-        self.evaluations[row.evaluation_id] = _Held(row, change.ended_at, self._clock())
+        place = (change.evaluation_id, change.batch_id, change.month, change.after)
+        row = Row(*place, change.owner, change.bridged, change.head)
+        self.evaluations[change.evaluation_id] = _Held(row, change.ended_at, self._clock())
         for event in change.events:
             key = (event.evaluation_id, event.attempt, event.sequence)
             if key in self.events:
@@ -88,7 +89,7 @@ class MemoryTables:
                 self._count(change, change.side_progress.get(key[1:], Progress()))
 
     def _count(self, change: Change, progress: Progress) -> None:
-        counted = self.progress.setdefault((change.row.batch_id, change.shard), Progress())
+        counted = self.progress.setdefault((change.batch_id, change.shard), Progress())
         counted += progress
 
     async def quarantine(self, refused: Sequence[Quarantined]) -> int:

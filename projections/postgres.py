@@ -18,7 +18,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.change import Change, EventRow, Quarantined, Row
+from projections.change import Change, Quarantined, Row
 from projections.progress import Progress
 from projections.sql import query
 from projections.tables import Committed, TablesUnavailable, Unstorable
@@ -27,7 +27,13 @@ UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 RETRIED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 MAX_KNOWN_BATCHES = 10_000
 EVENT_TYPES = ("date", "text", "int4", "int4", "text", "text", "timestamptz", "text", "bytea")
-"""Wire types of the COPY; json travels as the plain bytes of its text."""
+STAGED_TYPES = (
+    *("text", "text", "date", "int2", "int4", "int4", "int4", "int4", "text", "text", "bool", "text"),
+    *("timestamptz", "text", "text", "float8", "bytea", "int8", "numeric", "float8", "int8", "bytea"),
+)
+"""Wire types of the COPYs; json travels as the plain bytes of its text."""
+_NO_ROW = (None, None)
+_NO_CARD = (None,) * 9
 
 
 def make_pool(postgres_url: str, *, size: int) -> AsyncConnectionPool:
@@ -43,7 +49,14 @@ def make_pool(postgres_url: str, *, size: int) -> AsyncConnectionPool:
         timeout=5,
         kwargs={"prepare_threshold": None, "connect_timeout": 3, "application_name": "scoreline"},
         check=AsyncConnectionPool.check_connection,
+        configure=_configure,
     )
+
+
+async def _configure(conn: AsyncConnection[Any]) -> None:
+    """Give each connection the table in which its moves are staged."""
+    await conn.execute(query("create_staged"))
+    await conn.commit()
 
 
 class PostgresTables:
@@ -120,94 +133,79 @@ class PostgresTables:
 
 
 async def _commit(conn: AsyncConnection[Any], changes: Sequence[Change]) -> Committed:
-    moving = sorted((c for c in changes if c.moves), key=lambda change: change.row.evaluation_id)
-    won = await _create(conn, [c for c in moving if c.before is None])
-    won |= await _move(conn, [c for c in moving if c.before is not None])
-    lost = {c.row.evaluation_id for c in moving} - won if len(won) < len(moving) else set()
-    standing = [c for c in changes if c.row.evaluation_id not in lost] if lost else changes
-    winners = [c for c in moving if c.row.evaluation_id not in lost] if lost else moving
+    moving = sorted((c for c in changes if c.moves), key=lambda change: change.evaluation_id)
+    lost = await _move(conn, moving)
+    standing = [c for c in changes if c.evaluation_id not in lost]
+    winners = [c for c in moving if c.evaluation_id not in lost]
 
-    await _copy_events(conn, (event for change in winners for event in change.events))
-    await _write_scorecards(conn, winners)
+    await _copy(conn, query("copy_events"), EVENT_TYPES, (event for c in winners for event in c.events))
+    await _write_scorecards(conn, winners, lost)
     await _insert_bridges(conn, winners)
     bad = [refused for change in standing for refused in change.quarantined]
     newly_quarantined = await _insert_quarantined(conn, bad)
     progress = await _insert_side_events(conn, standing)
     for change in winners:
-        progress[change.row.batch_id, change.shard] += change.progress
+        progress[change.batch_id, change.shard] += change.progress
     # Last, because every worker of a batch wants these rows: they are locked for as short as can be.
     await _add_progress(conn, progress)
     return Committed(lost, newly_quarantined)
 
 
-async def _create(conn: AsyncConnection[Any], changes: Sequence[Change]) -> set[str]:
-    return await _returning_ids(
-        conn,
-        query("insert_evaluations"),
-        [
-            (
-                c.row.evaluation_id,
-                c.row.batch_id,
-                c.row.month,
-                c.shard,
-                *c.row.cursor,
-                c.row.owner,
-                c.row.bridged,
-                c.row.head,
-                c.ended_at,
-            )
-            for c in changes
-        ],
-    )
-
-
 async def _move(conn: AsyncConnection[Any], changes: Sequence[Change]) -> set[str]:
-    return await _returning_ids(
-        conn,
-        query("move_evaluations"),
-        [
-            (
-                c.row.evaluation_id,
-                *(c.before or Cursor())[:2],
-                *c.row.cursor,
-                c.row.owner,
-                c.row.bridged,
-                c.row.head,
-                c.ended_at,
-            )
-            for c in changes
-        ],
-    )
-
-
-async def _returning_ids(
-    conn: AsyncConnection[Any], statement: LiteralString, rows: Sequence[tuple[Any, ...]]
-) -> set[str]:
-    if not rows:
+    """Create and move rows by compare-and-set; returns the evaluations that lost the race."""
+    if not changes:
         return set()
-    cursor = await conn.cursor(binary=True).execute(statement, _columns(rows))
+    await _copy(conn, query("copy_staged"), STAGED_TYPES, map(_staged, changes))
+    created = await conn.execute(query("insert_evaluations"))
+    moved = created.rowcount
+    if any(change.before is not None for change in changes):
+        moved += (await conn.execute(query("move_evaluations"))).rowcount
+    if moved == len(changes):
+        return set()
+    cursor = await conn.execute(query("read_lost"))
     return {evaluation_id for (evaluation_id,) in await cursor.fetchall()}
 
 
-async def _copy_events(conn: AsyncConnection[Any], events: Iterable[EventRow]) -> None:
-    async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
-        copy.set_types(EVENT_TYPES)
-        for event in events:
-            await copy.write_row(event)
+def _staged(change: Change) -> tuple[Any, ...]:
+    card = change.scorecard
+    return (
+        change.evaluation_id,
+        change.batch_id,
+        change.month,
+        change.shard,
+        *(change.before or _NO_ROW)[:2],
+        *change.after,
+        change.owner,
+        change.bridged,
+        change.head,
+        change.ended_at,
+        *(card[3:12] if card else _NO_CARD),
+    )
 
 
-async def _write_scorecards(conn: AsyncConnection[Any], changes: Sequence[Change]) -> None:
-    reopened = [c.row.evaluation_id for c in changes if c.reopened]
+async def _copy(
+    conn: AsyncConnection[Any],
+    statement: LiteralString,
+    types: Sequence[str],
+    rows: Iterable[tuple[Any, ...]],
+) -> None:
+    async with conn.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            await copy.write_row(row)
+
+
+async def _write_scorecards(conn: AsyncConnection[Any], changes: Sequence[Change], lost: set[str]) -> None:
+    reopened = [c.evaluation_id for c in changes if c.reopened]
     if reopened:
         await conn.execute(query("delete_scorecards"), [reopened])
-    cards = [c.scorecard for c in changes if c.scorecard]
-    if cards:
-        await conn.execute(query("upsert_scorecards"), _columns(cards))
+    if any(c.scorecard for c in changes):
+        await conn.execute(query("upsert_scorecards"), [list(lost)])
 
 
 async def _insert_bridges(conn: AsyncConnection[Any], changes: Sequence[Change]) -> None:
     rows = [
-        (c.row.evaluation_id, bridge.attempt, bridge.closing.event.sequence, _multirange(bridge.missing))
+        (c.evaluation_id, bridge.attempt, bridge.closing.event.sequence, _multirange(bridge.missing))
         for c in changes
         for bridge in c.bridges
     ]
@@ -227,7 +225,7 @@ async def _insert_side_events(
 ) -> defaultdict[tuple[str, int], Progress]:
     """Insert what stands beside the path, and count only what was really new."""
     progress: defaultdict[tuple[str, int], Progress] = defaultdict(Progress)
-    side = {c.row.evaluation_id: c for c in changes if c.side_events}
+    side = {c.evaluation_id: c for c in changes if c.side_events}
     rows = [event for change in side.values() for event in change.side_events]
     if not rows:
         return progress
@@ -236,7 +234,7 @@ async def _insert_side_events(
         change = side[evaluation_id]
         spent = change.side_progress.get((attempt, sequence))
         if spent:
-            progress[change.row.batch_id, change.shard] += spent
+            progress[change.batch_id, change.shard] += spent
     return progress
 
 

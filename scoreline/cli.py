@@ -58,6 +58,7 @@ def _explained() -> tuple[type[Exception], ...]:
     from projections.migrate import MigrationError
     from scoreline.embedded import EmbeddedServerError
     from scoreline.preflight import Unavailable
+    from scoreline.problem import Problem
     from scoreline.settings import SettingsError
 
-    return DatabaseNotReady, MigrationError, EmbeddedServerError, Unavailable, SettingsError
+    return DatabaseNotReady, MigrationError, EmbeddedServerError, Unavailable, SettingsError, Problem

@@ -64,8 +64,9 @@ def worker_argv(plan: WorkerPlan, number: int) -> list[str]:
 
 def run_here(plan: WorkerPlan, settings: Settings, servers: Servers) -> None:
     """Be a storage worker until told to stop."""
-    from storage_worker.app import build_app
+    from storage_worker.app import build_app, collect_garbage_rarely
 
+    collect_garbage_rarely()
     asyncio.run(build_app(storage_settings(plan, settings, servers)).run())
 
 
@@ -79,8 +80,8 @@ def run_managed(
 async def _manage(plan: WorkerPlan, settings: Settings, servers: Servers, log_to: IO[bytes] | int) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(wanted, stop.set)
     async with process_manager(worker_environ(settings, servers), log_to=log_to) as manager:
         for number in range(plan.workers):
             manager.keep(f"storage-worker-{number}", worker_argv(plan, number))

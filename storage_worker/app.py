@@ -1,18 +1,19 @@
 """The FastStream application: one batch subscriber a shard, and the loops beside them.
 
-Each subscriber reads up to `batch_size` wake-ups at a time and acknowledges them after its handler has
-returned, which is after the commit. While one shard's transaction commits, the others read and decode:
+Each subscriber reads up to `batch_size` wake-ups at a time; its handler acknowledges them after the
+commit. While one shard's transaction commits, the others read and decode:
 four shards keep Redis, Python and Postgres busy at once without a pipeline of our own.
 """
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from faststream import FastStream
+from faststream import AckPolicy, FastStream
 from faststream.redis import RedisBroker, StreamSub
 from faststream.specification import AsyncAPI
 
@@ -25,7 +26,7 @@ from storage_worker.health import serve_health
 from storage_worker.settings import Ordering, StorageSettings
 from storage_worker.storage import Storage
 from storage_worker.sweep import sweep_forever
-from storage_worker.woken import WakeUp, read_wake_ups
+from storage_worker.woken import WakeUp
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ def build_app(settings: StorageSettings) -> FastStream:
         log_level=logging.DEBUG,
     )
     for shard in range(settings.shards):
-        _subscribe(broker, storage, settings, shard)
+        _subscribe(broker, consumer, settings, shard)
 
     @asynccontextmanager
     async def lifespan(*_context: object) -> AsyncIterator[None]:
@@ -94,9 +95,10 @@ def build_app(settings: StorageSettings) -> FastStream:
     return app
 
 
-def _subscribe(broker: RedisBroker, storage: Storage, settings: StorageSettings, shard: int) -> None:
+def _subscribe(broker: RedisBroker, consumer: Consumer, settings: StorageSettings, shard: int) -> None:
+    key = wake_key(shard)
     stream = StreamSub(
-        wake_key(shard),
+        key,
         group=GROUP,
         consumer=settings.consumer,
         batch=True,
@@ -104,10 +106,10 @@ def _subscribe(broker: RedisBroker, storage: Storage, settings: StorageSettings,
         polling_interval=POLL_MS,
     )
 
-    @broker.subscriber(stream=stream, title=f"wake-ups of shard {shard:02}")
+    @broker.subscriber(stream=stream, ack_policy=AckPolicy.MANUAL, title=f"wake-ups of shard {shard:02}")
     async def wake(wake_ups: list[WakeUp]) -> None:
         """An evaluation's stream has news: read it, order it, store it."""
-        await storage.wake(read_wake_ups(wake_ups))
+        await consumer.finish(key, wake_ups)
 
 
 def _patience(settings: StorageSettings) -> Patience:
@@ -122,3 +124,9 @@ async def _take_over_forever(consumer: Consumer, idle: timedelta) -> None:
             await consumer.take_over(idle_ms=int(idle.total_seconds() * 1000), count=TAKE_OVER_COUNT)
         except UNAVAILABLE as error:
             logger.debug("could not look for abandoned wake-ups", extra={"error": str(error)})
+
+
+def collect_garbage_rarely() -> None:
+    """Let the collector look only now and then: batches make many short-lived objects and few cycles."""
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)

@@ -7,16 +7,20 @@ over from workers that will not come back; and cutting off what everybody has re
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from eventlog.keys import GROUP, wake_key
+from eventlog.scripts import Script
 from storage_worker.storage import Storage
 from storage_worker.woken import WakeUp, read_wake_ups
 
 logger = logging.getLogger(__name__)
+
+_ACK = Script(Path(__file__).parent / "ack.lua")
 
 
 class Consumer:
@@ -46,7 +50,7 @@ class Consumer:
                 wake_ups = _entries(found)
                 if not wake_ups:
                     break
-                await self._finish(stream, wake_ups)
+                await self.finish(stream, wake_ups)
                 drained += len(wake_ups)
         return drained
 
@@ -58,16 +62,20 @@ class Consumer:
                 stream, GROUP, self._consumer, min_idle_time=idle_ms, count=count
             )
             if wake_ups:
-                await self._finish(stream, wake_ups)
+                await self.finish(stream, wake_ups)
                 taken += len(wake_ups)
         if taken:
             logger.info("took over wake-ups of a worker gone", extra={"count": taken})
         return taken
 
-    async def _finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
+    async def finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
+        """Store what the wake-ups tell of, and only then acknowledge: a crash repeats, it never loses."""
         await self._storage.wake(read_wake_ups(wake_ups))
-        # After the commit: a crash here repeats the work, it never loses it.
-        await self._redis.xack(stream, GROUP, *(entry_id for entry_id, _ in wake_ups))
+        await self._acknowledge(stream, wake_ups)
+
+    async def _acknowledge(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
+        ids = b" ".join(entry_id for entry_id, _ in wake_ups)
+        await _ACK.run(self._redis, [([stream], [GROUP, ids])])
 
     async def trim(self) -> None:
         """Cut off what has been read and acknowledged."""

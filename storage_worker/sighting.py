@@ -56,12 +56,13 @@ def sight(evaluation_id: str, raw: Sequence[RawEntry], row: Row | None) -> Sight
         detail = f"more than {MAX_ENTRIES} entries; those beyond were not read"
         seen.refused.append(Refused(raw[MAX_ENTRIES][0], Reason.OVERLONG, detail, b""))
         raw = raw[:MAX_ENTRIES]
+    batch_id = seen.batch_id
     for entry in _uncovered(seen, raw) if row else raw:
         read = read_entry(evaluation_id, entry)
         if isinstance(read, Refused):
             seen.refused.append(read)
-        elif read.event.batch_id != (seen.batch_id or read.event.batch_id):
-            detail = f"names batch {read.event.batch_id!r}, the evaluation is of {seen.batch_id!r}"
+        elif read.event.batch_id != (batch_id := batch_id or read.event.batch_id):
+            detail = f"names batch {read.event.batch_id!r}, the evaluation is of {batch_id!r}"
             seen.refused.append(Refused(read.id, Reason.MISMATCH, detail, read.body))
         else:
             seen.entries.append(read)

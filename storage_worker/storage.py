@@ -19,7 +19,8 @@ from eventlog.event_queue import Backoff
 from eventlog.events import EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
-from eventlog.log import EventLog, LogUnavailable, Mark
+from eventlog.log import LogReader, LogUnavailable, Mark
+from eventlog.timeline import Cursor
 from projections.change import Change, quarantined
 from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
 from storage_worker.gaps import GapBreaker, Patience
@@ -41,7 +42,7 @@ class Storage:
 
     def __init__(
         self,
-        log: EventLog,
+        log: LogReader,
         tables: Tables,
         patience: Patience,
         *,
@@ -170,14 +171,14 @@ class Storage:
 
     async def _give_up(self, change: Change, error: Unstorable) -> Committed:
         """Keep what the database refuses as bytes, with its reason, so that it stops only itself."""
-        key = change.row.evaluation_id
+        key = change.evaluation_id
         logger.error("events refused by the database", extra={"evaluation_id": key, "error": str(error)})
         refused = [
             quarantined(key, Refused(row.entry_id.encode(), Reason.UNSTORABLE, str(error), row.event))
             for row in (*change.events, *change.side_events)
         ]
         change.events, change.side_events = [], []
-        change.row = change.row._replace(cursor=change.before or change.row.cursor)
+        change.after = change.before or Cursor()
         return Committed(newly_quarantined=await self._tables.quarantine(refused + change.quarantined))
 
     def _look_at_gaps(self, resolutions: Sequence[Resolution], now_ms: int) -> None:
@@ -193,7 +194,7 @@ class Storage:
         gap, change = resolution.gap, resolution.change
         if gap is None or change is None:
             return
-        key = (change.row.evaluation_id, gap.attempt, gap.missing[0].start if gap.missing else 0)
+        key = (change.evaluation_id, gap.attempt, gap.missing[0].start if gap.missing else 0)
         if key in self._warned:
             return
         self._warned[key] = None
@@ -222,7 +223,12 @@ def _mean_bytes(streams: Sequence[Sequence[RawEntry]]) -> float:
 
 def _marks(resolutions: Sequence[Resolution], lost: set[str]) -> list[Mark]:
     return [
-        Mark(row.evaluation_id, row.cursor.attempt, row.cursor.sequence, ended=row.cursor.phase in ENDED)
-        for row in (r.change.row for r in resolutions if r.change)
-        if row.evaluation_id not in lost and row.cursor.attempt > 0
+        Mark(
+            change.evaluation_id,
+            change.after.attempt,
+            change.after.sequence,
+            ended=change.after.phase in ENDED,
+        )
+        for change in (r.change for r in resolutions if r.change)
+        if change.evaluation_id not in lost and change.after.attempt > 0
     ]

@@ -26,7 +26,7 @@ class Tally:
         self.lost_races += len(lost)
         for resolution in resolutions:
             change = resolution.change
-            if change is None or change.row.evaluation_id in lost:
+            if change is None or change.evaluation_id in lost:
                 continue
             self.duplicates += resolution.duplicates
             self.bridged += len(change.bridges)

@@ -101,7 +101,7 @@ def wire(events: Iterable[Event], *, first_ms: int = FIRST_ARRIVAL_MS) -> list[R
     return [raw_entry(entry.event, entry_id=entry.id) for entry in arrive(events, first_ms=first_ms)]
 
 
-def raw_entry(event: Event, *, entry_id: bytes = b"1-0", **instead: bytes) -> RawEntry:
+def raw_entry(event: Event, /, *, entry_id: bytes = b"1-0", **instead: bytes) -> RawEntry:
     """Lay an event out as a stream entry; keywords replace single fields, `event=b"garbage"` the body."""
     laid_out = {**fields_of(event, encode(event)), **instead}
     fields: list[bytes] = []

@@ -1,22 +1,15 @@
 -- Compare and set: a row that somebody else has moved since it was read stays as it is.
-WITH moved AS (
-    SELECT *
-    FROM unnest(
-        %b::text[], %b::integer[], %b::integer[], %b::integer[], %b::integer[],
-        %b::text[], %b::text[], %b::boolean[], %b::text[], %b::timestamptz[]
-    ) AS m (evaluation_id, from_attempt, from_sequence, attempt, sequence, state, owner, bridged, head, ended_at)
-), locked AS (
+WITH locked AS (
     SELECT e.evaluation_id, e.attempt, e.sequence
     FROM evaluations e
-    WHERE e.evaluation_id IN (SELECT m.evaluation_id FROM moved m)
+    WHERE e.evaluation_id IN (SELECT s.evaluation_id FROM staged s WHERE s.from_attempt IS NOT NULL)
     ORDER BY e.evaluation_id
     FOR UPDATE
 )
 UPDATE evaluations e
-SET attempt = m.attempt, sequence = m.sequence, state = m.state, owner = m.owner, bridged = m.bridged,
-    head = m.head, ended_at = m.ended_at, updated_at = now()
-FROM moved m
-JOIN locked l ON l.evaluation_id = m.evaluation_id
-WHERE e.evaluation_id = m.evaluation_id
-  AND l.attempt = m.from_attempt AND l.sequence = m.from_sequence
-RETURNING e.evaluation_id;
+SET attempt = s.attempt, sequence = s.sequence, state = s.state, owner = s.owner, bridged = s.bridged,
+    head = s.head, ended_at = s.ended_at, updated_at = now()
+FROM staged s
+JOIN locked l ON l.evaluation_id = s.evaluation_id
+WHERE e.evaluation_id = s.evaluation_id
+  AND l.attempt = s.from_attempt AND l.sequence = s.from_sequence;

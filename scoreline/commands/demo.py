@@ -13,6 +13,6 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print only one JSON object on stdout.")] = False,
 ) -> None:
     """Run a thousand fast evaluations whose events arrive late, doubled, out of order, or not at all."""
-    from scoreline.demo.show import run_demo
+    from scoreline.demo.run import run_demo
 
     raise typer.Exit(run_demo(evaluations=evaluations, workers=workers, seed=seed, as_json=as_json))

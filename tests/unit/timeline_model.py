@@ -13,6 +13,7 @@ from eventlog.timeline import Cursor, Unfolding, Verdict, unfold
 
 CLOSED = {"completed", "retrying", "failed", "timed_out", "cancelled"}
 FINAL = {"completed", "cancelled"}
+UNREAD = Cursor()
 
 
 @dataclass
@@ -81,7 +82,7 @@ class BitingReader:
     A refused opening is not left out: it says that what follows it has no attempt to belong to.
     """
 
-    cursor: Cursor = Cursor()
+    cursor: Cursor = UNREAD
     verdicts: dict[EventKey, Verdict] = field(default_factory=dict)
     applied: list[EventKey] = field(default_factory=list)
 

@@ -1,0 +1,1 @@
+SELECT evaluation_id FROM evaluations WHERE batch_id = %s;

@@ -1,0 +1,1 @@
+COPY staged FROM STDIN (FORMAT binary)

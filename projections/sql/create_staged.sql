@@ -1,0 +1,25 @@
+CREATE TEMP TABLE IF NOT EXISTS staged (
+    evaluation_id text COLLATE "C",
+    batch_id      text,
+    month         date,
+    shard         smallint,
+    from_attempt  integer,
+    from_sequence integer,
+    attempt       integer,
+    sequence      integer,
+    state         text,
+    owner         text,
+    bridged       boolean,
+    head          text,
+    ended_at      timestamptz,
+    -- the scorecard, where there is one
+    status        text,
+    verdict       text,
+    score         double precision,
+    scores        json,
+    tokens        bigint,
+    cost_usd      numeric,
+    latency_ms    double precision,
+    exit_code     bigint,
+    error         json
+) ON COMMIT DELETE ROWS;

@@ -1,0 +1,96 @@
+"""How the quarantine is shown."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from psycopg import AsyncConnection
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from projections.queries import QuarantinedEntry, quarantine_find, quarantine_list
+from scoreline.problem import Problem
+from scoreline.servers import ready_servers
+from scoreline.settings import load_settings
+
+SHOWN_BYTES = 4_096
+
+
+def show_list(evaluation: str | None, reason: str | None, limit: int, *, as_json: bool) -> None:
+    """Print the quarantine, newest first."""
+
+    async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
+        return await quarantine_list(conn, evaluation=evaluation, reason=reason, limit=limit)
+
+    entries = _asked(ask)
+    if as_json:
+        for entry in entries:
+            print(json.dumps(_plain(entry)))  # noqa: T201 - machines read stdout
+        return
+    if not entries:
+        Console(stderr=True).print("The quarantine is empty.")
+        return
+    table = Table("id", "when", "reason", "evaluation", "what is wrong")
+    for entry in entries:
+        when = f"{entry.quarantined_at:%Y-%m-%d %H:%M:%S}"
+        # Foreign text: shown as it is, never read as markup.
+        table.add_row(
+            entry.id[:12], when, entry.reason, Text(entry.evaluation_id or "-"), Text(entry.detail)
+        )
+    Console().print(table)
+
+
+def show_one(identifier: str, *, as_json: bool) -> None:
+    """Print one entry with its bytes."""
+
+    async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
+        return await quarantine_find(conn, identifier, max_bytes=SHOWN_BYTES)
+
+    found = _asked(ask)
+    if not found:
+        raise Problem(f"Nothing in quarantine has an id that begins with {identifier!r}.")
+    if len(found) > 1:
+        raise Problem(f"More than one id begins with {identifier!r}; give more of it.")
+    entry = found[0]
+    if as_json:
+        body = entry.body.decode(errors="backslashreplace")
+        print(json.dumps({**_plain(entry), "entry_id": entry.entry_id, "body": body}))  # noqa: T201 - as above
+        return
+    console = Console()
+    for name, value in {**_plain(entry), "entry_id": entry.entry_id}.items():
+        console.print(Text(f"{name:15}"), Text(str(value)), sep="")
+    console.print()
+    console.print(Text(_readable(entry.body)))
+    if entry.size > SHOWN_BYTES:
+        Console(stderr=True).print(f"(the first {SHOWN_BYTES} of {entry.size} bytes)")
+
+
+def _asked(
+    ask: Callable[[AsyncConnection[Any]], Awaitable[list[QuarantinedEntry]]],
+) -> list[QuarantinedEntry]:
+    async def connected(url: str) -> list[QuarantinedEntry]:
+        async with await AsyncConnection.connect(url) as conn:
+            return await ask(conn)
+
+    with ready_servers(load_settings()) as servers:
+        return asyncio.run(connected(servers.postgres_url))
+
+
+def _plain(entry: QuarantinedEntry) -> dict[str, object]:
+    return {
+        "id": entry.id,
+        "quarantined_at": entry.quarantined_at.isoformat(),
+        "reason": entry.reason,
+        "evaluation_id": entry.evaluation_id,
+        "detail": entry.detail,
+        "size": entry.size,
+    }
+
+
+def _readable(body: bytes) -> str:
+    """Show text as text and everything else as escapes, so that no terminal obeys it."""
+    text = body.decode(sys.stdout.encoding or "utf-8", errors="backslashreplace")
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

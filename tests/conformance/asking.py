@@ -1,0 +1,39 @@
+"""The short words in which the conformance tests speak to a log."""
+
+from collections.abc import Iterable
+
+from eventlog.codec import RawEntry, decode_body
+from eventlog.events import Event
+from eventlog.log import Answer, Append, Mode, Reply
+from tests.builders import EVALUATION, event, records
+from tests.conformance.forms import Form, fields_of
+
+OK, DUPLICATE, CONFLICT = Answer.OK, Answer.DUPLICATE, Answer.CONFLICT
+FENCED, CLOSED, EPOCH = Answer.FENCED, Answer.CLOSED, Answer.EPOCH
+
+
+def events_of(raw: Iterable[RawEntry]) -> list[Event]:
+    """Read raw entries that are known to be good."""
+    return [decode_body(fields_of(entry)[b"event"]) for entry in raw]
+
+
+async def ask(form: Form, *events: Event, mode: Mode = Mode.NORMAL, epoch: str | None = None) -> Reply:
+    """Append events in one call, with the current epoch unless told otherwise."""
+    seen = await form.log.epoch(EVALUATION) if epoch is None else epoch
+    (reply,) = await form.log.append([Append(EVALUATION, records(events), seen, mode)])
+    return reply
+
+
+async def append(form: Form, *events: Event, mode: Mode = Mode.NORMAL) -> list[Answer]:
+    return list((await ask(form, *events, mode=mode)).answers)
+
+
+async def stream(form: Form) -> list[Event]:
+    """Return the evaluation's events in order of arrival."""
+    (raw,) = await form.log.read([EVALUATION], limit=1_000)
+    return events_of(raw)
+
+
+def rival(word: str, *, attempt: int = 1, sequence: int) -> Event:
+    """Make the same key with another body."""
+    return event(word, attempt=attempt, sequence=sequence, source="rival")

@@ -1,0 +1,195 @@
+"""What only a real Redis can show: plain clients, refused scripts, lost scripts, a server that says no."""
+
+from pathlib import Path
+
+import pytest
+from redis.exceptions import ResponseError
+
+import eventlog
+from eventlog import keys
+from eventlog.log import LogUnavailable, Mark, Mode
+from eventlog.redis_streams import RedisEventLog
+from tests.builders import EVALUATION, event, history, raw_entry
+from tests.conformance.asking import (
+    CLOSED,
+    CONFLICT,
+    DUPLICATE,
+    EPOCH,
+    FENCED,
+    OK,
+    append,
+    ask,
+    rival,
+    stream,
+)
+from tests.conformance.forms import RedisForm
+
+APPEND = (Path(eventlog.__file__).parent / "append.lua").read_text()
+
+
+async def plainly(form: RedisForm, *events):
+    for each in events:
+        await form.plain_xadd(EVALUATION, raw_entry(each))
+
+
+# A stream written with two plain XADDs has no fence; the first append learns from it.
+
+
+async def test_a_plain_stream_is_learnt(redis_form):
+    """Duplicates, conflicts, the newest attempt and the closing event are known as if by script."""
+    events = history("queued provisioning running failed")
+    await plainly(redis_form, *events)
+    assert await append(redis_form, *events) == [DUPLICATE] * 4
+    assert await append(redis_form, event("scored", sequence=4)) == [CLOSED]
+    assert await append(redis_form, rival("running", sequence=2)) == [CONFLICT]
+    assert await append(redis_form, rival("running", sequence=2)) == [CONFLICT]
+    assert await append(redis_form, event("queued:operator", attempt=2)) == [OK]
+    assert await append(redis_form, event("running", sequence=2)) == [FENCED]
+    kept = [*events, rival("running", sequence=2), event("queued:operator", attempt=2)]
+    assert await stream(redis_form) == kept
+
+
+async def test_a_plainly_opened_attempt_can_be_claimed(redis_form):
+    """Whoever opens with plain XADDs still gets an executor, and only one."""
+    queued, claim = history("queued provisioning")
+    await plainly(redis_form, queued)
+    assert await append(redis_form, claim, mode=Mode.CLAIM) == [OK]
+    assert await append(redis_form, rival("provisioning", sequence=1), mode=Mode.CLAIM) == [CONFLICT]
+
+
+async def test_the_newest_attempt_of_a_plain_stream_counts(redis_form):
+    """Stale words of an older attempt in between do not confuse it."""
+    await plainly(redis_form, *history("queued provisioning", attempt=2), *history("queued failed"))
+    assert await append(redis_form, event("running", attempt=2, sequence=2)) == [OK]
+    assert await append(redis_form, event("running", sequence=2)) == [FENCED]
+
+
+async def test_the_earliest_closing_event_of_a_plain_stream_closes_it(redis_form):
+    """Whatever a careless client wrote beyond it."""
+    await plainly(redis_form, event("queued"), event("failed", sequence=2), event("completed", sequence=5))
+    assert await append(redis_form, event("running", sequence=3)) == [CLOSED]
+    assert await append(redis_form, event("provisioning", sequence=1)) == [OK]
+
+
+async def test_what_is_no_event_at_all_teaches_the_fence_nothing(redis_form):
+    """Entries without the fields of an event are the reader's to quarantine."""
+    stream_key, _ = redis_form.keys_of(EVALUATION)
+    await redis_form.redis.xadd(stream_key, {"hello": "world"})
+    await redis_form.redis.xadd(stream_key, {"attempt": "many", "sequence": "0", "event": "x"})
+    assert await append(redis_form, *history("queued provisioning")) == [OK, OK]
+
+
+async def test_a_plain_stream_expires_whole(redis_form):
+    """Settling makes a fence that expires with it, and a later conflict does not make it immortal."""
+    await plainly(redis_form, *history("queued failed"))
+    await redis_form.log.settle([Mark(EVALUATION, 1, 1, ended=True)])
+    assert await redis_form.is_expiring(EVALUATION)
+    assert await append(redis_form, rival("queued", sequence=0)) == [CONFLICT]
+    assert await redis_form.is_expiring(EVALUATION)
+
+
+async def test_a_plain_stream_with_a_higher_attempt_does_not_expire(redis_form):
+    """Without a fence the last entry tells which attempt is the newest."""
+    await plainly(redis_form, *history("queued failed"), event("queued:operator", attempt=2))
+    await redis_form.log.settle([Mark(EVALUATION, 1, 1, ended=True)])
+    assert not await redis_form.is_expiring(EVALUATION)
+
+
+# The script.
+
+STREAM, FENCE, WAKE, EPOCH_KEY = (
+    keys.events_key(0, "e"),
+    keys.fence_key(0, "e"),
+    keys.wake_key(0),
+    keys.epoch_key(0),
+)
+GOOD = ["1", "0", "queued", "{}"]
+REFUSED = {
+    "attempt 0": ["0", "0", "queued", "{}"],
+    "a negative attempt": ["-1", "0", "queued", "{}"],
+    "half an attempt": ["1.5", "0", "queued", "{}"],
+    "a word for an attempt": ["one", "0", "queued", "{}"],
+    "a negative sequence": ["1", "-1", "queued", "{}"],
+    "no sequence": ["1", "", "queued", "{}"],
+    "no body": ["1", "0", "queued"],
+    "no type": ["1", "0"],
+}
+
+
+@pytest.mark.parametrize("bad", REFUSED.values(), ids=REFUSED.keys())
+async def test_refused_arguments_leave_nothing_behind(redis_form, bad):
+    """All is judged before anything is written, since Lua does not roll back."""
+    with pytest.raises(ResponseError, match="append: each event"):
+        await redis_form.redis.eval(APPEND, 4, STREAM, FENCE, WAKE, EPOCH_KEY, "", "normal", *GOOD, *bad)
+    assert await redis_form.redis.dbsize() == 0
+
+
+async def test_a_key_that_names_no_evaluation_leaves_nothing_behind(redis_form):
+    """A wake-up could not be written for it: so nothing is."""
+    with pytest.raises(ResponseError, match="append: the first key"):
+        await redis_form.redis.eval(APPEND, 4, "stream", FENCE, WAKE, EPOCH_KEY, "", "normal", *GOOD)
+    assert await redis_form.redis.dbsize() == 0
+
+
+async def test_a_forgotten_script_is_loaded_again(redis_form):
+    """SCRIPT FLUSH, or a restart, costs one round trip."""
+    await append(redis_form, event("queued"))
+    await redis_form.redis.script_flush()
+    assert await append(redis_form, *history("queued provisioning")) == [DUPLICATE, OK]
+
+
+async def test_a_long_tail_is_remembered_event_by_event(redis_form):
+    """More events in a call than fit one HSET are still all known afterwards."""
+    tail = history("provisioning running responded" + " scored" * 300, first=1)
+    assert await append(redis_form, *tail, mode=Mode.TAIL) == [OK] * 303
+    assert await append(redis_form, *tail, mode=Mode.TAIL) == [DUPLICATE] * 303
+
+
+# The epoch: a random key and the server's run id.
+
+
+async def test_an_opening_of_another_epoch_can_not_be_claimed(redis_form):
+    """Redis came back with its data but without its last seconds: the coordinator opens anew."""
+    await append(redis_form, event("queued"))
+    await redis_form.redis.hset(redis_form.keys_of(EVALUATION)[1], "epoch", "of-another-life")
+    assert await append(redis_form, event("provisioning", sequence=1), mode=Mode.CLAIM) == [EPOCH]
+    assert await append(redis_form, event("queued:lost", attempt=2)) == [OK]
+    assert await append(redis_form, event("provisioning", attempt=2, sequence=1), mode=Mode.CLAIM) == [OK]
+
+
+async def test_the_epoch_knows_the_process_as_well_as_the_data(redis_form):
+    """A restarted server that kept its data has another run id, hence another epoch."""
+    run_id = (await redis_form.redis.info("server"))["run_id"]
+    assert (await redis_form.log.epoch(EVALUATION)).endswith(run_id[:12])
+
+
+# A server that says no.
+
+
+async def test_a_full_redis_is_unavailable_and_takes_nothing(redis_form):
+    """Out of memory is an outage: the writer waits, and no half of a call stays behind."""
+    epoch = await redis_form.log.epoch(EVALUATION)
+    await redis_form.redis.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(LogUnavailable):
+            await ask(redis_form, *history("queued provisioning"), epoch=epoch)
+    finally:
+        await redis_form.redis.config_set("maxmemory", "0")
+    assert await stream(redis_form) == []
+    assert await append(redis_form, *history("queued provisioning")) == [OK, OK]
+
+
+async def test_a_server_that_is_not_there_is_unavailable():
+    """Every call says so in the log's own words."""
+    log = RedisEventLog.from_url("redis://127.0.0.1:1/0")
+    with pytest.raises(LogUnavailable):
+        await log.epoch(EVALUATION)
+    with pytest.raises(LogUnavailable):
+        await log.read([EVALUATION], limit=1)
+    with pytest.raises(LogUnavailable):
+        await log.settle([Mark(EVALUATION, 1, 0, ended=False)])
+    with pytest.raises(LogUnavailable):
+        await log.committed([EVALUATION])
+    with pytest.raises(LogUnavailable):
+        await log.now_ms()
+    await log.aclose()

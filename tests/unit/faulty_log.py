@@ -1,0 +1,73 @@
+"""A log that fails on demand: before it is reached, or after it has done what it was asked."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from eventlog.codec import RawEntry, decode_body
+from eventlog.events import Event, EventKey
+from eventlog.keys import DEFAULT_SHARDS
+from eventlog.log import Append, LogUnavailable, Reply
+from eventlog.memory import MemoryEventLog
+from tests.builders import FIRST_ARRIVAL_MS
+
+Fate = Literal["unreached", "reply lost", "fine"]
+
+
+class FaultyLog:
+    """A `LogWriter` over a log in memory, which remembers the calls that reached it."""
+
+    def __init__(self, *, shards: int = DEFAULT_SHARDS) -> None:
+        self.clock_ms = FIRST_ARRIVAL_MS
+        self.memory = MemoryEventLog(lambda: self.clock_ms, shards=shards)
+        self.shards = self.memory.shards
+        self.round_trips: list[list[Append]] = []
+        self.fates: deque[Fate] = deque()
+        self.before_epoch: Callable[[str], Awaitable[None]] | None = None
+        self.after_committed: Callable[[], Awaitable[None]] | None = None
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    def fail(self, *fates: Fate) -> None:
+        """Say what becomes of the next appends, one by one."""
+        self.fates.extend(fates)
+
+    async def epoch(self, evaluation_id: str) -> str:
+        """Let something happen, then pass the question on."""
+        if self.before_epoch:
+            await self.before_epoch(evaluation_id)
+        return await self.memory.epoch(evaluation_id)
+
+    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+        """Append, or fail, or both."""
+        fate = self.fates.popleft() if self.fates else "fine"
+        if fate == "unreached":
+            raise LogUnavailable("not reached")
+        self.round_trips.append(list(calls))
+        replies = await self.memory.append(calls)
+        await self.may_answer.wait()
+        if fate == "reply lost":
+            raise LogUnavailable("the reply was lost")
+        return replies
+
+    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
+        """Pass the question on, and let something happen before the next one."""
+        marks = await self.memory.committed(evaluation_ids)
+        if self.after_committed:
+            await self.after_committed()
+        return marks
+
+    async def events(self, evaluation_id: str) -> list[Event]:
+        """Return what an evaluation's stream holds."""
+        (raw,) = await self.memory.read([evaluation_id], limit=1_000)
+        return [_event(entry) for entry in raw]
+
+    async def keys(self, evaluation_id: str) -> list[EventKey]:
+        """Return the keys of what an evaluation's stream holds."""
+        return [event.key for event in await self.events(evaluation_id)]
+
+
+def _event(entry: RawEntry) -> Event:
+    _, fields = entry
+    return decode_body(fields[fields.index(b"event") + 1])

@@ -1,0 +1,245 @@
+"""Reading bytes as events: what is refused, and why; and that nothing makes the reader raise."""
+
+import json
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from eventlog import payloads as p
+from eventlog.codec import (
+    MAX_EVENT_BYTES,
+    Entry,
+    Reason,
+    Refused,
+    decode_body,
+    encode,
+    read_entries,
+    read_entry,
+)
+from eventlog.events import SCHEMA_VERSION
+from tests.builders import EVALUATION, PAYLOADS, event, history, raw_entry, wire
+
+
+def envelope(**changes: Any) -> dict[str, Any]:
+    """Return the JSON object of a good `queued` event, with changes."""
+    good: dict[str, Any] = json.loads(encode(event("queued")))
+    return {**good, **changes}
+
+
+def read(body: bytes | dict[str, Any]) -> Entry | Refused:
+    """Read a body from an entry whose other fields belong to a good `queued` event."""
+    as_bytes = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return read_entry(EVALUATION, raw_entry(event("queued"), event=as_bytes))
+
+
+def refusal(body: bytes | dict[str, Any]) -> Refused:
+    found = read(body)
+    assert isinstance(found, Refused)
+    return found
+
+
+def as_event(body: bytes) -> Any:
+    found = read(body)
+    assert isinstance(found, Entry), found
+    return found.event
+
+
+def with_input(text: str) -> bytes:
+    """Return a body whose case has this JSON text for its input."""
+    return json.dumps(envelope()).replace('"2 + 2"', text).encode()
+
+
+# What is refused.
+
+GARBAGE = {
+    "nothing": b"",
+    "no JSON": b"hello",
+    "half of it": json.dumps(envelope()).encode()[:-1],
+    "not UTF-8": with_input('"x"').replace(b'"x"', b'"\xff\xfe"'),
+    "half a surrogate pair": with_input(r'"\ud800"'),
+    "a list": b"[1, 2]",
+    "a number": b"7",
+    "null": b"null",
+    "a nesting bomb": b"[" * 500_000,
+    "a nesting bomb inside": with_input("[" * 5_000 + "]" * 5_000),
+    "NaN where anything may stand": with_input("NaN"),
+    "infinity where anything may stand": with_input('{"x": -Infinity}'),
+    "a number nobody can hold": with_input("9" * 5_000),
+}
+
+
+@pytest.mark.parametrize("body", GARBAGE.values(), ids=GARBAGE.keys())
+def test_garbage_is_refused_with_its_bytes_intact(body):
+    """Whatever is not a JSON object goes to quarantine exactly as it came."""
+    refused = refusal(body)
+    assert refused.reason is Reason.GARBAGE
+    assert (refused.id, refused.body) == (b"1-0", body)
+    assert refused.detail
+
+
+INVALID: dict[str, dict[str, Any]] = {
+    "attempt 0": {"attempt": 0},
+    "an absurd attempt": {"attempt": 10**7},
+    "sequence -1": {"sequence": -1},
+    "an extra field": {"colour": "red"},
+    "no payload": {"data": None},
+    "an extra field in the payload": {"data": {"case": {"id": "x"}, "colour": "red"}},
+    "a time without a zone": {"occurred_at": "2026-01-01T00:00:00"},
+    "no time": {"occurred_at": "yesterday"},
+    "an empty id": {"evaluation_id": ""},
+    "a control character in an id": {"batch_id": "batch\n1"},
+    "an endless id": {"source": "x" * 201},
+    "version 0": {"schema_version": 0},
+    "no version": {"schema_version": None},
+    "a version in quotes": {"schema_version": "2"},
+    "a true version": {"schema_version": True},
+}
+
+
+@pytest.mark.parametrize("changes", INVALID.values(), ids=INVALID.keys())
+def test_an_envelope_outside_the_schema_is_invalid(changes):
+    """Every field is checked, and the refusal names the first that is wrong."""
+    refused = refusal(envelope(**changes))
+    assert refused.reason is Reason.INVALID
+    (field, *_) = changes
+    assert field in refused.detail or field == "schema_version"
+
+
+def test_numbers_that_json_does_not_have_are_refused():
+    """NaN in a typed field is as unwelcome as anywhere."""
+    scored = encode(event("scored", sequence=4)).replace(b'"score":1.0', b'"score":NaN')
+    assert refusal(scored).reason is Reason.GARBAGE
+
+
+@pytest.mark.parametrize("unknown", ["abducted", "", None, 7, [], {}, ["queued"]])
+def test_an_unknown_type_is_refused_as_such(unknown):
+    """A type this reader has never heard of, or none at all, raises nothing."""
+    assert refusal(envelope(type=unknown)).reason is Reason.UNKNOWN_TYPE
+
+
+@pytest.mark.parametrize("changes", [{}, {"type": "abducted"}, {"data": {"new": 1}}, {"colour": "red"}])
+def test_a_future_version_is_refused_before_anything_else_about_it(changes):
+    """What a newer writer says is not judged by the rules of today."""
+    refused = refusal(envelope(schema_version=SCHEMA_VERSION + 1, **changes))
+    assert refused.reason is Reason.FUTURE_VERSION
+
+
+@pytest.mark.parametrize("timestamp", [1e20, -1e20, 1e12, "noon", None, [], float("nan")])
+def test_an_old_event_with_an_impossible_time_is_refused(timestamp):
+    """A poisoned version 1 event is one refusal, not a crash of its reader."""
+    old = {k: v for k, v in envelope(schema_version=1).items() if k not in {"occurred_at", "source"}}
+    assert refusal({**old, "timestamp": timestamp}).reason in {Reason.INVALID, Reason.GARBAGE}
+
+
+@pytest.mark.parametrize("data", [{}, [], None, "text", {"executor_id": 7}, {"executor_id": "x" * 200}])
+def test_an_old_event_that_lacks_what_its_version_had_is_invalid(data):
+    """An upcast that can't be made is a refusal that says so."""
+    old = {k: v for k, v in envelope(schema_version=1).items() if k not in {"occurred_at", "source"}}
+    assert refusal({**old, "type": "provisioning", "timestamp": 0, "data": data}).reason is Reason.INVALID
+
+
+def test_an_oversize_body_is_refused_unparsed():
+    """The cap comes before the parser."""
+    assert refusal(b"{" * (MAX_EVENT_BYTES + 1)).reason is Reason.OVERSIZE
+    assert refusal(b"{" * MAX_EVENT_BYTES).reason is Reason.GARBAGE
+
+
+@pytest.mark.parametrize("field", ["type", "attempt", "sequence"])
+@pytest.mark.parametrize("said", [b"2", b"01", b"", b"running", b"\xff"])
+def test_fields_that_disagree_with_the_envelope_are_a_mismatch(field, said):
+    """The fields Lua reads must say what the envelope says, to the byte."""
+    found = read_entry(EVALUATION, raw_entry(event("queued"), **{field: said}))
+    assert isinstance(found, Refused)
+    assert found.reason is Reason.MISMATCH
+    assert found.body == encode(event("queued"))
+
+
+def test_an_event_in_another_evaluations_stream_is_a_mismatch():
+    """Nobody speaks for another evaluation."""
+    found = read_entry("somebody-else", raw_entry(event("queued")))
+    assert isinstance(found, Refused)
+    assert found.reason is Reason.MISMATCH
+    assert EVALUATION in found.detail
+
+
+@pytest.mark.parametrize("fields", [[], [b"event"], [b"\xff\xfe", b"x"], [b"attempt", b"1", b"sequence"]])
+def test_an_entry_without_an_event_is_garbage(fields):
+    """Its fields are kept as JSON, for there is no body to keep."""
+    found = read_entry(EVALUATION, (b"1-0", fields))
+    assert isinstance(found, Refused)
+    assert found.reason is Reason.GARBAGE
+    assert isinstance(json.loads(found.body), list)
+
+
+def test_one_bad_entry_does_not_keep_its_neighbours_from_being_read():
+    """Reading goes on after a refusal, in the order of arrival."""
+    first, second = wire(history("queued provisioning"))
+    bad = raw_entry(event("running", sequence=2), event=b"garbage")
+    kinds = [type(found) for found in read_entries(EVALUATION, [first, bad, second])]
+    assert kinds == [Entry, Refused, Entry]
+
+
+def test_a_stored_body_that_can_not_be_read_raises_where_it_is_asked_for():
+    """`decode_body` is for bodies that were read before: there a refusal is an error."""
+    with pytest.raises(ValueError, match="garbage"):
+        decode_body(b"hello")
+
+
+# NULs, which Postgres can't hold.
+
+
+def test_a_nul_in_a_value_is_replaced_when_written_and_when_read():
+    """Output with a NUL in it is kept, but for the NUL."""
+    written = encode(event(p.Responded(output="a\0b"), sequence=3))
+    assert b"\\u0000" not in written
+    assert json.loads(written)["data"]["output"] == "a�b"
+    assert as_event(with_input(r'"a\u0000b"')).data.case.input == "a�b"
+
+
+def test_a_nul_in_a_key_is_replaced_too():
+    """Keys of free JSON are text in Postgres like any other."""
+    assert as_event(with_input(r'{"k\u0000": [{"\u0000": 1}]}')).data.case.input == {"k�": [{"�": 1}]}
+
+
+def test_an_escaped_backslash_before_u0000_is_left_alone():
+    r"""The text `\u0000`, spelt `\\u0000` in JSON, is six harmless characters."""
+    assert as_event(with_input(r'"\\u0000"')).data.case.input == r"\u0000"
+    harmless = event(p.Queued(case=p.Case(id="x", input=r"\u0000 and \\u0000")))
+    assert decode_body(encode(harmless)) == harmless
+
+
+def test_garbage_with_a_nul_in_it_keeps_its_bytes():
+    """What can't be parsed can't be cleaned either."""
+    assert refusal(rb'{"x": "\u0000').body == rb'{"x": "\u0000'
+
+
+# Whatever comes.
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.binary(max_size=200) | ANY_JSON.map(lambda found: json.dumps(found).encode()))
+@settings(deadline=None)
+def test_reading_never_raises(body):
+    """Whatever the bytes, the answer is an entry or a refusal."""
+    assert isinstance(read(body), Refused)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_reading_a_damaged_envelope_never_raises(data):
+    """Any ANY_JSON in any field, of either version, is read or refused."""
+    word = data.draw(st.sampled_from(sorted(PAYLOADS)))
+    good = json.loads(encode(event(word)))
+    damaged = {
+        **good,
+        **data.draw(st.dictionaries(st.sampled_from([*good, "timestamp"]), ANY_JSON, max_size=3)),
+    }
+    damaged["schema_version"] = data.draw(st.sampled_from([1, SCHEMA_VERSION]))
+    assert isinstance(read(damaged), Entry | Refused)

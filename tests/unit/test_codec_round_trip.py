@@ -1,0 +1,134 @@
+"""What is written is what is read, for every event type; and what can't be kept is not written."""
+
+from datetime import timedelta, timezone
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+from pydantic import BaseModel
+
+from eventlog import payloads as p
+from eventlog.codec import MAX_EVENT_BYTES, Entry, OversizeEvent, encode, make_event, read_entry
+from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION, type_of
+from tests.builders import BATCH, CASE, EVALUATION, PAYLOADS, START, event, raw_entry
+
+
+def test_an_event_too_large_to_keep_is_not_written():
+    """The writer hears of it at once, with the size."""
+    part = p.Score(evaluator="judge", score=0, reason="x" * (p.MAX_TEXT - 1))
+    with pytest.raises(OversizeEvent) as oversize:
+        encode(event(p.Completed(verdict="passed", scores=(part, part, part)), sequence=3))
+    assert oversize.value.size > MAX_EVENT_BYTES
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
+NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+MOMENTS = st.datetimes(timezones=ZONES)
+AMOUNTS = st.floats(0, 1e12)
+SCORES = st.floats(-1e12, 1e12)
+USAGES = st.builds(p.Usage, input_tokens=st.integers(0, 2**53), output_tokens=st.integers(0, 2**53))
+CASES = st.builds(
+    p.Case, id=NAMES, input=JSON, expected=JSON, metadata=st.dictionaries(TEXT, JSON, max_size=2)
+)
+FAULTS = st.builds(p.Fault, kind=NAMES, message=TEXT)
+ANSWER = {
+    "output": TEXT,
+    "usage": USAGES,
+    "cost_usd": AMOUNTS,
+    "latency_ms": AMOUNTS,
+    "cached": st.booleans(),
+}
+SCORE = {
+    "evaluator": NAMES,
+    "score": SCORES,
+    "passed": st.none() | st.booleans(),
+    "reason": TEXT,
+    "usage": USAGES,
+    "cost_usd": AMOUNTS,
+}
+ALL_SCORES = st.lists(st.builds(p.Score, **SCORE), max_size=2).map(tuple)
+PAYLOAD_STRATEGIES: list[st.SearchStrategy[p.AnyPayload]] = [
+    st.builds(
+        p.Queued,
+        case=CASES,
+        reason=st.sampled_from(p.OpeningReason),
+        answer=st.none() | st.builds(p.Answer, **ANSWER),
+        scores=ALL_SCORES,
+        epoch=TEXT,
+    ),
+    st.builds(p.Cancelled, by=NAMES, reason=TEXT),
+    st.builds(p.Provisioning, executor=NAMES, nonce=NAMES, runtime=NAMES),
+    st.builds(p.Running, target=NAMES, process=TEXT),
+    st.builds(p.Responded, **ANSWER),
+    st.builds(p.Scored, **SCORE),
+    st.builds(
+        p.Completed,
+        verdict=st.sampled_from(["passed", "failed"]),
+        score=st.none() | SCORES,
+        scores=ALL_SCORES,
+        usage=USAGES,
+        cost_usd=AMOUNTS,
+        latency_ms=AMOUNTS,
+        output=st.none() | TEXT,
+        exit_code=st.none() | st.integers(-255, 255),
+    ),
+    st.builds(p.Retrying, error=FAULTS, retry_at=MOMENTS),
+    st.builds(p.Failed, error=FAULTS),
+    st.builds(p.TimedOut, limit=NAMES, seconds=AMOUNTS, error=st.none() | FAULTS),
+]
+
+
+@pytest.mark.parametrize("payloads", PAYLOAD_STRATEGIES, ids=EVENT_CLASSES.keys())
+@given(data=st.data())
+@settings(deadline=None)
+def test_what_is_encoded_is_decoded(payloads, data):
+    """Any event survives the wire unchanged, and its entry agrees with its fields."""
+    written = make_event(
+        data.draw(payloads),
+        evaluation_id=data.draw(NAMES),
+        batch_id=data.draw(NAMES),
+        attempt=data.draw(st.integers(1, 10**6)),
+        sequence=data.draw(st.integers(0, 10**6)),
+        occurred_at=data.draw(MOMENTS),
+        source=data.draw(NAMES),
+        traceparent=data.draw(st.none() | TEXT),
+    )
+    entry = read_entry(written.evaluation_id, raw_entry(written))
+    assert isinstance(entry, Entry), entry
+    assert entry.event == written
+    assert entry.body == encode(written) == encode(entry.event)
+    assert entry.key == written.key
+
+
+def test_every_event_type_is_round_tripped():
+    """The strategies above leave no type out."""
+    assert len(PAYLOAD_STRATEGIES) == len(EVENT_CLASSES) == len(PAYLOADS)
+    assert [type_of(payload) for payload in PAYLOADS.values()] == list(EVENT_CLASSES)
+
+
+def test_an_event_can_not_be_changed_once_made():
+    """Events are facts: frozen, as are their payloads."""
+    models: list[BaseModel] = [event("queued"), CASE]
+    for model in models:
+        with pytest.raises(ValueError, match="frozen"):
+            setattr(model, next(iter(type(model).model_fields)), "other")
+
+
+def test_make_event_takes_the_current_version_and_the_type_of_its_payload():
+    """The envelope is filled in one place."""
+    made = make_event(
+        PAYLOADS["running"],
+        evaluation_id=EVALUATION,
+        batch_id=BATCH,
+        attempt=1,
+        sequence=2,
+        occurred_at=START,
+        source="test",
+    )
+    assert (made.type, made.schema_version, made.key) == ("running", SCHEMA_VERSION, (1, 2))

@@ -1,0 +1,266 @@
+"""A writer's queue: claims, what it keeps for the day Redis forgets, and when it lets go."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from eventlog import payloads as p
+from eventlog.codec import decode_body
+from eventlog.event_queue import AttemptLost, Claimed, EventQueue
+from eventlog.log import EXPIRY_SECONDS, Answer, Append, Mark, Mode
+from tests.builders import BATCH, EVALUATION, event, records
+from tests.unit.faulty_log import FaultyLog
+from tests.unit.test_event_queue import QUICK, opened, record, started
+from tests.waiting import until
+
+
+@pytest.fixture
+async def log() -> FaultyLog:
+    return FaultyLog()
+
+
+@pytest.fixture
+async def queue(log: FaultyLog) -> AsyncIterator[EventQueue]:
+    async with started(log) as queue:
+        yield queue
+
+
+async def publish(log: FaultyLog, evaluation_id: str = EVALUATION, *, attempt: int = 1) -> None:
+    """Be the coordinator, which opens attempts."""
+    opening = event("queued", evaluation_id=evaluation_id, attempt=attempt)
+    await log.memory.append([Append(evaluation_id, records([opening]), epoch="")])
+
+
+async def claim(queue: EventQueue, evaluation_id: str = EVALUATION, *, by: str = "executor-1") -> Claimed:
+    return await queue.claim(
+        evaluation_id, BATCH, attempt=1, claim=p.Provisioning(executor=by, nonce=f"{by}:1")
+    )
+
+
+def modes(log: FaultyLog) -> list[Mode]:
+    return [call.mode for round_trip in log.round_trips for call in round_trip]
+
+
+# Claims.
+
+
+async def test_a_claim_returns_the_stream_and_goes_on_from_there(log, queue):
+    """The owner sees what is on record, and its next event is sequence 2."""
+    await publish(log)
+    claimed = await claim(queue)
+    bodies = [fields[fields.index(b"event") + 1] for _, fields in claimed.stream]
+    assert [decode_body(body).type for body in bodies] == ["queued", "provisioning"]
+    record(claimed.attempt, "running completed")
+    await claimed.attempt.on_record()
+    assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
+
+
+async def test_a_claim_whose_reply_was_lost_is_still_ours(log, queue):
+    """It is asked again with the same nonce, and is in the stream once."""
+    await publish(log)
+    log.fail("reply lost", "unreached", "reply lost")
+    claimed = await claim(queue)
+    assert len(claimed.stream) == 2
+    assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
+
+
+async def test_of_many_claimants_exactly_one_is_the_owner(log):
+    """The rest are refused, though every other reply was lost on the way."""
+    await publish(log)
+    log.fail(*["reply lost", "unreached"] * 10)
+    async with started(log) as queue:
+        claims = [claim(queue, by=f"executor-{number}") for number in range(10)]
+        results = await asyncio.gather(*claims, return_exceptions=True)
+    owners = [result for result in results if isinstance(result, Claimed)]
+    refusals = [result.answer for result in results if isinstance(result, AttemptLost)]
+    assert (len(owners), refusals) == (1, [Answer.CONFLICT] * 9)
+    assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
+
+
+async def test_an_attempt_nobody_opened_can_not_be_claimed(log, queue):
+    """A task that outlived its attempt is dropped, and leaves nothing in memory."""
+    with pytest.raises(AttemptLost) as lost:
+        await claim(queue)
+    assert lost.value.answer is Answer.FENCED
+    assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
+
+
+async def test_a_claim_after_a_loss_is_dropped_and_the_tails_are_put_back(log, queue):
+    """EPOCH: tasks not yet claimed are forgotten, owned attempts are restored."""
+    await publish(log)
+    mine = await claim(queue)
+    log.memory.lose_everything()
+    await publish(log)
+    with pytest.raises(AttemptLost) as lost:
+        await claim(queue, by="executor-2")
+    assert lost.value.answer is Answer.EPOCH
+    await mine.attempt.on_record()
+    assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
+
+
+# When Redis forgets.
+
+
+async def test_after_a_loss_each_tail_is_put_back_in_one_call(log, queue):
+    """Acknowledged events and new ones together: the stream is whole again, the opening excepted."""
+    attempts = []
+    for name in ("e-1", "e-2", "e-3"):
+        await publish(log, name)
+        attempts.append((await claim(queue, name)).attempt)
+        record(attempts[-1], "running responded")
+        await attempts[-1].on_record()
+    log.memory.lose_everything()
+    log.round_trips.clear()
+    for owned in attempts:
+        record(owned, "scored")
+    await asyncio.gather(*(owned.on_record() for owned in attempts))
+    for name in ("e-1", "e-2", "e-3"):
+        assert await log.keys(name) == [(1, 1), (1, 2), (1, 3), (1, 4)]
+        tails = [
+            c for trip in log.round_trips for c in trip if c.evaluation_id == name and c.mode is Mode.TAIL
+        ]
+        assert [len(tail.records) for tail in tails] == [4]
+    record(attempts[0], "completed")
+    await attempts[0].on_record()
+    assert modes(log)[-1] is Mode.NORMAL
+
+
+@pytest.mark.parametrize("fault", ["unreached", "reply lost"])
+async def test_a_tail_survives_an_outage_of_its_own(log, queue, fault):
+    """Redis comes back empty and then stumbles again: the tail is still sent as one."""
+    await publish(log)
+    owned = (await claim(queue)).attempt
+    log.memory.lose_everything()
+    log.fail("fine", fault, fault)
+    record(owned, "running")
+    await owned.on_record()
+    assert not log.fates
+    assert await log.keys(EVALUATION) == [(1, 1), (1, 2)]
+
+
+async def test_a_loss_is_noticed_by_a_writer_that_has_nothing_to_say(log, queue):
+    """Looking for what may be released finds the new epoch, and puts back what was on record."""
+    await publish(log)
+    owned = (await claim(queue)).attempt
+    record(owned, "running completed")
+    await owned.on_record()
+    log.memory.lose_everything()
+    await queue.release_settled()
+    await owned.on_record()
+    assert await log.keys(EVALUATION) == [(1, 1), (1, 2), (1, 3)]
+
+
+async def test_an_attempt_superseded_while_redis_was_away_is_lost(log, queue):
+    """The coordinator opened the next one first: the tail is fenced."""
+    await publish(log)
+    owned = (await claim(queue)).attempt
+    log.memory.lose_everything()
+    await publish(log, attempt=2)
+    record(owned, "running")
+    with pytest.raises(AttemptLost):
+        await owned.on_record()
+    assert await log.keys(EVALUATION) == [(2, 0)]
+
+
+async def test_an_epoch_that_changed_while_it_was_first_asked_for_is_noticed():
+    """Two claims ask for a shard's epoch at once, and the loss falls between the answers."""
+    log = FaultyLog(shards=1)
+    await publish(log)
+    lost = asyncio.Event()
+
+    async def second_waits_for_the_loss(evaluation_id: str) -> None:
+        if evaluation_id == "e-2":
+            await lost.wait()
+
+    log.before_epoch = second_waits_for_the_loss
+    async with started(log) as queue:
+        second = asyncio.create_task(claim(queue, "e-2"))
+        await asyncio.sleep(0)
+        mine = (await claim(queue)).attempt
+        log.memory.lose_everything()
+        lost.set()
+        with pytest.raises(AttemptLost):
+            await second
+        await mine.on_record()
+    assert await log.keys(EVALUATION) == [(1, 1)]
+
+
+# Letting go.
+
+
+async def completed(log: FaultyLog, queue: EventQueue, evaluation_id: str = EVALUATION) -> None:
+    owned = opened(queue, evaluation_id)
+    record(owned, "provisioning running completed")
+    await owned.on_record()
+
+
+async def test_a_tail_is_released_once_postgres_has_it(log, queue):
+    """Not before the mark reaches the closing event."""
+    await completed(log, queue)
+    await queue.release_settled()
+    assert len(list(queue.outbox)) == 1
+    await log.memory.settle([Mark(EVALUATION, 1, 2, ended=False)])
+    await queue.release_settled()
+    assert len(list(queue.outbox)) == 1
+    await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+    await queue.release_settled()
+    assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
+
+
+async def test_an_expired_stream_releases_its_tail(log, queue):
+    """Streams expire only after Postgres has them, so that none means done, as long as the epoch holds."""
+    await completed(log, queue)
+    await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+    log.clock_ms += EXPIRY_SECONDS * 1000
+    await queue.release_settled()
+    assert list(queue.outbox) == []
+
+
+async def test_a_lost_stream_releases_nothing(log, queue):
+    """It is missing because Redis was lost: the tail is all there is."""
+    await completed(log, queue)
+    log.memory.lose_everything()
+    await queue.release_settled()
+    (draft,) = queue.outbox
+    await queue.until_on_record(draft)
+    assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
+
+
+async def test_a_loss_in_the_middle_of_a_look_releases_nothing():
+    """Marks of before the loss say nothing, even if the tail is back by the time the epoch is read."""
+    log = FaultyLog(shards=1)
+
+    async def lose_and_put_back() -> None:
+        log.memory.lose_everything()
+        await opened(queue, "e-2").on_record()
+        await until(lambda: draft.on_record)
+
+    async with started(log) as queue:
+        await completed(log, queue)
+        (draft,) = queue.outbox
+        await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+        log.clock_ms += EXPIRY_SECONDS * 1000
+        log.after_committed = lose_and_put_back
+        await queue.release_settled()
+        assert draft in list(queue.outbox)
+        assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
+
+
+async def test_a_superseded_attempt_is_released_though_it_was_never_closed(log, queue):
+    """Its executor gave up in silence; Postgres has a higher attempt."""
+    await publish(log)
+    await claim(queue)
+    await publish(log, attempt=2)
+    await log.memory.settle([Mark(EVALUATION, 2, 0, ended=False)])
+    await queue.release_settled()
+    assert list(queue.outbox) == []
+
+
+async def test_the_release_loop_looks_by_itself(log):
+    """Nobody has to ask."""
+    settings = type(QUICK)(linger=0.0, release_interval=0.005)
+    async with started(log, settings) as queue:
+        await completed(log, queue)
+        await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+        await until(lambda: not list(queue.outbox))

@@ -1,0 +1,99 @@
+"""Golden histories: what was once written is readable for ever, and means what it meant."""
+
+from pathlib import Path
+
+import pytest
+
+from eventlog import lifecycle as life
+from eventlog import payloads as p
+from eventlog.codec import decode_body
+from eventlog.events import SCHEMA_VERSION, Event
+
+HISTORIES = Path(__file__).parent.parent / "histories"
+
+
+def golden(name: str) -> list[Event]:
+    return [decode_body(line) for line in (HISTORIES / f"{name}.jsonl").read_bytes().splitlines()]
+
+
+def ending_of(name: str) -> life.State:
+    state: life.State = life.Unopened()
+    for event in golden(name):
+        state = life.evolve(state, event)
+    return state
+
+
+ENDINGS = {
+    "v1_completed": life.Completed(1, 3, p.Completed(verdict="passed", exit_code=0, output="forty-two")),
+    "v1_failed": life.Failed(1, 3, p.Fault(kind="error", message="exit status 137: out of memory")),
+    "v2_completed": life.Completed(
+        1, 3, p.Completed(verdict="passed", score=1.0, output="42", exit_code=0, latency_ms=812.5)
+    ),
+    "v2_retried": life.Completed(3, 3, p.Completed(verdict="failed", score=0.0, exit_code=1)),
+    "v2_scored": life.Completed(
+        1,
+        6,
+        p.Completed(
+            verdict="passed",
+            score=0.75,
+            scores=(
+                p.Score(evaluator="exact", score=1.0, passed=True),
+                p.Score(
+                    evaluator="llm_judge",
+                    score=0.5,
+                    reason="terse",
+                    usage=p.Usage(input_tokens=90, output_tokens=12),
+                    cost_usd=0.002,
+                ),
+            ),
+            usage=p.Usage(input_tokens=97, output_tokens=13),
+            cost_usd=0.003,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_golden_history_replays_to_its_ending(name):
+    """Each stored line decodes, and the strict state machine accepts them all in order."""
+    assert ending_of(name) == ENDINGS[name]
+
+
+def test_every_golden_history_has_its_expected_ending():
+    """A history that nobody replays would prove nothing."""
+    assert {path.stem for path in HISTORIES.glob("*.jsonl")} == set(ENDINGS)
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_every_schema_version_has_a_golden_history(version):
+    """Whoever raises the version leaves a file of it behind."""
+    assert list(HISTORIES.glob(f"v{version}_*.jsonl"))
+
+
+def test_version_1_is_lifted_to_the_words_of_today():
+    """Loose names and seconds become typed payloads and aware times."""
+    queued, claim, running, _ = golden("v1_completed")
+    assert queued.data == p.Queued(case=p.Case(id="arithmetic-7"))
+    assert claim.data == p.Provisioning(executor="executor-3", nonce="v1:executor-3")
+    assert running.data == p.Running(target="container", process="c0ffee42")
+    assert claim.occurred_at.isoformat() == "2025-01-01T00:00:00.250000+00:00"
+    assert (claim.source, claim.schema_version) == ("executor", SCHEMA_VERSION)
+
+
+def test_a_version_1_case_without_a_name_is_named_after_its_evaluation():
+    """Early executors left the case's id out."""
+    assert golden("v1_failed")[0].data == p.Queued(case=p.Case(id="golden-v1-failed"))
+
+
+def test_the_phases_of_a_retried_evaluation_are_those_of_its_story():
+    """Retried once, timed out, tried again by an operator, completed."""
+    state: life.State = life.Unopened()
+    phases = []
+    for event in golden("v2_retried"):
+        state = life.evolve(state, event)
+        phases.append((state.attempt, life.phase_of(state).value))
+    assert phases == [
+        *[(1, phase) for phase in ("queued", "provisioning", "running", "retrying")],
+        *[(2, phase) for phase in ("queued", "provisioning", "timed_out")],
+        *[(3, phase) for phase in ("queued", "provisioning", "running", "completed")],
+    ]

@@ -1,0 +1,101 @@
+"""A jumbled stream becomes the same story for every reader, whatever bites it takes of it."""
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+
+from eventlog.codec import Entry
+from eventlog.events import Event, EventKey
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Unfolding, Verdict, unfold
+from tests.builders import arrive, event, history
+from tests.unit.timeline_model import UNREAD, BitingReader, NaiveReader
+
+FOREVER = 2**62
+
+
+def verdicts(walked: Unfolding) -> dict[EventKey, Verdict]:
+    return {step.entry.key: step.verdict for step in walked.steps}
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_any_shuffle_with_duplicates_folds_to_the_same_story(data):
+    """A complete attempt ends the same way however its events are ordered and repeated."""
+    scores = " scored" * data.draw(st.integers(0, 3))
+    events = history(f"queued provisioning running responded{scores} completed")
+    repeated = events + data.draw(st.lists(st.sampled_from(events), max_size=5))
+    walked = unfold(UNREAD, arrive(data.draw(st.permutations(repeated))))
+    straight = unfold(UNREAD, arrive(events))
+    assert walked.cursor == straight.cursor
+    assert [(step.entry.event, step.verdict, step.phase) for step in walked.steps] == [
+        (step.entry.event, step.verdict, step.phase) for step in straight.steps
+    ]
+    assert (walked.duplicates, walked.gap) == (len(repeated) - len(events), None)
+
+
+WORDS = "provisioning running responded scored completed retrying failed timed_out queued cancelled"
+OPENINGS = "queued queued:retry queued:operator cancelled timed_out running"
+
+
+@st.composite
+def streams(draw: st.DrawFn, *, attempts_open_in_turn: bool = False) -> list[Entry]:
+    """Draw any stream: up to four attempts with holes, repeats, nonsense, in any order."""
+    events: list[Event] = []
+    for attempt in range(1, draw(st.integers(1, 4)) + 1):
+        events.append(event(draw(st.sampled_from(OPENINGS.split())), attempt=attempt))
+        plausible = history("provisioning running responded scored completed", attempt=attempt, first=1)
+        if draw(st.booleans()):
+            events += plausible[: draw(st.integers(0, 5))]
+            events.append(event("retrying", attempt=attempt, sequence=events[-1].sequence + 1))
+        else:
+            words = draw(st.lists(st.sampled_from(WORDS.split()), max_size=6))
+            events += history(" ".join(words), attempt=attempt, first=1)
+    events += draw(st.lists(st.sampled_from(events), max_size=4))
+    dropped = draw(st.sets(st.integers(0, len(events) - 1), max_size=3))
+    kept = [each for at, each in enumerate(events) if at not in dropped]
+    jumbled = draw(st.permutations(kept)) if draw(st.booleans()) else kept
+    return arrive(_with_openings_in_turn(jumbled) if attempts_open_in_turn else jumbled)
+
+
+def _with_openings_in_turn(events: list[Event]) -> list[Event]:
+    """Let lower attempts open first, as the log itself sees to; all else stays where it was."""
+    openings = iter(sorted((e for e in events if e.sequence == 0), key=lambda e: e.attempt))
+    return [next(openings) if e.sequence == 0 else e for e in events]
+
+
+@given(streams())
+@settings(deadline=None)
+def test_a_walk_agrees_with_the_naive_reader(stream):
+    """`unfold` gives every event of any stream the verdict that one-at-a-time reading gives it."""
+    naive = NaiveReader().read(stream)
+    walked = unfold(UNREAD, stream)
+    assert verdicts(walked) == naive.verdicts
+    assert walked.cursor == (naive.attempt, naive.sequence, naive.phase)
+    assert len(walked.steps) == len(naive.verdicts)
+
+
+@given(streams(attempts_open_in_turn=True), st.data())
+@settings(deadline=None)
+def test_any_bites_come_to_the_same_result(stream, data):
+    """Successive reads of growing prefixes end with the verdicts and the cursor of a single read."""
+    bites = data.draw(st.sets(st.integers(0, len(stream)), max_size=4))
+    bridge_until_ms = data.draw(st.sampled_from([None, FOREVER]))
+    at_once, in_bites = BitingReader(), BitingReader()
+    for end in sorted(bites):
+        in_bites.read(stream[:end])
+    in_bites.read(stream, bridge_until_ms=bridge_until_ms)
+    at_once.read(stream, bridge_until_ms=bridge_until_ms)
+    assert in_bites.verdicts == at_once.verdicts
+    assert in_bites.applied == at_once.applied
+    assert in_bites.cursor == at_once.cursor
+
+
+@given(streams())
+@settings(deadline=None)
+def test_nothing_is_dropped(stream):
+    """Every key of a stream has a verdict, or waits where a later event may still free it."""
+    walked = unfold(UNREAD, stream)
+    unjudged = {entry.key for entry in stream} - set(verdicts(walked))
+    attempt, sequence, phase = walked.cursor
+    assert all(key > (attempt, sequence) for key in unjudged)
+    assert not unjudged or phase not in {Phase.COMPLETED, Phase.CANCELLED}
