@@ -154,7 +154,7 @@ def _decode(entry_id: bytes, body: bytes) -> Entry | Refused:
         detail = f"{len(body)} bytes, {MAX_EVENT_BYTES} are allowed"
         return Refused(entry_id, Reason.OVERSIZE, detail, body)
     if b"NaN" in body or b"Infinity" in body:
-        # pydantic lets them pass where any JSON value may stand; JSON has no such numbers, nor has Postgres.
+        # pydantic lets them pass where any JSON value may stand; JSON and Postgres have no such numbers.
         try:
             from_json(body, allow_inf_nan=False)
         except ValueError as garbage:

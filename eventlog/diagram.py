@@ -1,4 +1,11 @@
-"""The state diagram of the docs, drawn from the lifecycle's tables: it can't disagree with them."""
+"""The state diagram of the docs, drawn from the lifecycle's tables: it can't disagree with them.
+
+    python -m eventlog.diagram ARCHITECTURE.md
+"""
+
+import re
+import sys
+from pathlib import Path
 
 from eventlog.lifecycle import FINAL, OPENINGS, SETTLED, TRANSITIONS, Phase
 
@@ -20,3 +27,15 @@ def state_diagram() -> str:
 
 def _in_order(phases: frozenset[Phase]) -> list[Phase]:
     return [phase for phase in Phase if phase in phases]
+
+
+def redraw(text: str) -> str:
+    """Put the diagram between its markers in a document."""
+    begin, end = "<!-- lifecycle -->", "<!-- /lifecycle -->"
+    drawn = f"{begin}\n```mermaid\n{state_diagram()}\n```\n{end}"
+    return re.sub(f"{begin}.*?{end}", lambda _: drawn, text, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    document = Path(sys.argv[1])
+    document.write_text(redraw(document.read_text(encoding="utf-8")), encoding="utf-8")

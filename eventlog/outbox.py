@@ -54,7 +54,7 @@ class Draft:
         return 0.0 if self.closed or self.forgotten_by_redis else self.unsent_since + linger
 
     def is_settled_by(self, mark: EventKey | None) -> bool:
-        """Whether Postgres has all of a closed draft, or a higher attempt; no mark: its stream has expired."""
+        """Whether Postgres has all of it, or a higher attempt; no mark means that its stream expired."""
         if not self.on_record:
             return False
         if mark and mark[0] > self.attempt:

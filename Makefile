@@ -1,0 +1,59 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench lock diagram clean
+
+help: ## List what can be made
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+demo: $(VENV)/core ## Run a thousand evaluations on a bad network, on embedded servers
+	@$(BIN)/scoreline demo
+
+test: $(VENV)/dev ## Run all tests
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/dev ## Lint, format, types, rooms, dead code
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/vulture
+
+format: $(VENV)/dev ## Put the code into shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/core ## Measure the drain and the latency (minutes; never in CI)
+	@$(BIN)/python -m bench.drain --json
+	@$(BIN)/python -m bench.latency --json
+
+lock: ## Pin the requirements anew, from pyproject.toml
+	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv
+	@for extra in "core:" "dev:--extra dev"; do \
+	  $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	    --no-emit-index-url --no-header --extra build $${extra#*:} pyproject.toml \
+	    -o requirements/$${extra%%:*}.txt; done
+
+diagram: $(VENV)/core ## Draw the state diagram into ARCHITECTURE.md
+	@$(BIN)/python -m eventlog.diagram ARCHITECTURE.md
+
+clean: ## Remove what make has made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Scoreline needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: requirements/core.txt pyproject.toml | $(VENV)/bin/python
+	@echo "installing (once)"
+	@$(PIP) -r requirements/core.txt
+	@$(BIN)/pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/dev: requirements/dev.txt $(VENV)/core
+	@$(PIP) -r requirements/dev.txt
+	@touch $@

@@ -1,0 +1,260 @@
+"""The storage worker on real servers: whatever way events come in, they end up in order, once."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from psycopg import AsyncConnection, sql
+from redis.asyncio import Redis
+
+from eventlog.events import Event
+from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, fence_key, shard_of, wake_key
+from eventlog.log import EXPIRY_SECONDS
+from scoreline.embedded import Servers
+from storage_worker.settings import Ordering
+from tests.builders import history
+from tests.integration.worker import (
+    WAKE_STREAMS,
+    Site,
+    Started,
+    ask,
+    free_port,
+    site,
+    worker,
+    worker_process,
+)
+from tests.waiting import until
+
+LIFE = "queued provisioning running responded scored completed"
+MANY = [f"evaluation-{number}" for number in range(40)]
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
+    async with site(redis_url, postgres_url) as made:
+        yield made
+
+
+def life(evaluation_id: str) -> list[Event]:
+    return history(LIFE, evaluation_id=evaluation_id)
+
+
+async def all_completed(here: Site) -> bool:
+    return await here.counted("completed") == len(MANY)
+
+
+async def test_appended_events_arrive(here: Site) -> None:
+    """What writers append is in Postgres soon after, counted and acknowledged."""
+    async with worker(here):
+        await here.append(*map(life, MANY))
+        await until(lambda: all_completed(here))
+        await until(lambda: here.pending(), 0.01) if await here.pending() else None
+    [counters] = await here.rows("SELECT total, completed, passed, pending, tokens FROM batch_status")
+    assert counters == (40, 40, 40, 0, 40 * 8)
+    assert await here.pending() == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_history_written_backwards_with_plain_xadds_is_completed(here: Site, workers: int) -> None:
+    """Any client may write, in any order, to any number of workers: the reader restores the order."""
+    async with AsyncExitStack() as stack:
+        for number in range(workers):
+            await stack.enter_async_context(
+                worker(here, consumer=f"worker-{number}", gap_timeout=timedelta(seconds=20))
+            )
+        for step in range(len(LIFE.split())):
+            for evaluation_id in MANY:
+                await here.add_plainly([life(evaluation_id)[-1 - step]])
+        await until(lambda: all_completed(here))
+    verdicts = await here.rows("SELECT verdict, count(*) FROM events GROUP BY 1")
+    assert verdicts == [("applied", 40 * 6)]
+    assert await here.rows("SELECT * FROM gap_bridges") == []
+    assert await here.rows("SELECT completed FROM batch_status") == [(40,)]
+
+
+async def test_wake_ups_from_before_the_group_are_not_missed(here: Site) -> None:
+    """Groups begin at the beginning, so a first worker finds what was written before it."""
+    await here.append(life("early"))
+    async with worker(here):
+        await until(lambda: here.state("early"))
+    assert await here.state("early") == "completed"
+
+
+async def hold(redis: Redis, consumer: str, evaluation_id: str) -> None:
+    """Let a consumer take all wake-ups in hand, and do nothing about them."""
+    for stream in WAKE_STREAMS:
+        await redis.xgroup_create(stream, GROUP, id="0", mkstream=True)
+    stream = wake_key(shard_of(evaluation_id, DEFAULT_SHARDS))
+    assert await redis.xreadgroup(GROUP, consumer, {stream: ">"})
+
+
+async def test_worker_finishes_at_its_start_what_it_once_had_in_hand(here: Site) -> None:
+    """A worker that died with wake-ups in hand takes them up again under the same name."""
+    await here.append(life("in hand"))
+    await hold(here.redis, "worker", "in hand")
+    async with worker(here):
+        assert await here.state("in hand") == "completed"
+        assert await here.pending() == 0
+
+
+async def test_wake_ups_of_a_dead_worker_are_taken_over(here: Site) -> None:
+    """What another worker has had in hand for too long is done by the living."""
+    await here.append(life("orphan"))
+    await hold(here.redis, "dead", "orphan")
+    async with worker(here, claim_idle=timedelta(milliseconds=90)):
+        await until(lambda: here.state("orphan"))
+        await until(lambda: nothing_pending(here))
+
+
+async def nothing_pending(here: Site) -> bool:
+    return await here.pending() == 0
+
+
+async def test_event_whose_wake_up_got_lost_is_found_by_the_sweep(here: Site) -> None:
+    """Nothing depends on a wake-up but speed."""
+    async with worker(here):
+        first, *rest = life("unsung")
+        await here.add_plainly([first])
+        await until(lambda: here.state("unsung"))
+        await here.add_plainly(rest, wake=False)
+        await until(lambda: completed(here, "unsung"))
+
+
+async def completed(here: Site, evaluation_id: str) -> bool:
+    return await here.state(evaluation_id) == "completed"
+
+
+async def test_gap_is_bridged_after_the_time_out_and_the_late_original_kept(here: Site) -> None:
+    """A hole before a closing event is stepped over, on record; what fills it later changes nothing."""
+    events = life("gappy")
+    async with worker(here):
+        await here.add_plainly([*events[:2], *events[4:]])
+        await until(lambda: here.state("gappy"))
+        assert await here.state("gappy") == "provisioning"
+        await until(lambda: completed(here, "gappy"))
+        await here.add_plainly([events[2]])
+        await until(lambda: verdict_of(here, "gappy", 2))
+    assert await here.verdicts("gappy") == {0: "applied", 1: "applied", 2: "late", 4: "late", 5: "applied"}
+    bridges = await here.rows("SELECT closing_sequence, missing::text FROM gap_bridges")
+    assert bridges == [(5, "{[2,4)}")]
+    assert await here.rows("SELECT bridged FROM scorecards") == [(True,)]
+
+
+async def verdict_of(here: Site, evaluation_id: str, sequence: int) -> str | None:
+    return (await here.verdicts(evaluation_id)).get(sequence)
+
+
+async def test_degraded_mode_does_not_wait_for_the_missing(here: Site) -> None:
+    """On a day when finishing matters more than order, gaps are bridged at once."""
+    patient = timedelta(minutes=5)
+    async with worker(here, ordering=Ordering.DEGRADED, gap_timeout=patient):
+        await here.append(life("hurried")[:1] + life("hurried")[3:])
+        await until(lambda: completed(here, "hurried"))
+    assert await here.rows("SELECT bridged FROM batch_status") == [(1,)]
+
+
+async def test_ended_evaluation_leaves_redis_by_itself(here: Site) -> None:
+    """Stream and fence expire after the end is committed, those of an open evaluation do not."""
+    async with worker(here):
+        await here.append(life("ended"), life("open")[:3])
+        await until(lambda: completed(here, "ended"))
+        await until(lambda: here.state("open"))
+        await until(lambda: expiring(here, "ended"))
+    assert not await expiring(here, "open")
+
+
+async def expiring(here: Site, evaluation_id: str) -> bool:
+    shard = shard_of(evaluation_id, DEFAULT_SHARDS)
+    lives = [await here.redis.ttl(key(shard, evaluation_id)) for key in (events_key, fence_key)]
+    return all(0 < life <= EXPIRY_SECONDS for life in lives)
+
+
+async def test_wake_up_streams_are_trimmed(here: Site) -> None:
+    """What everybody has read is cut off, so Redis holds only what is in flight."""
+    async with worker(here):
+        await here.append(*map(life, MANY))
+        await until(lambda: all_completed(here))
+        await until(lambda: trimmed(here))
+
+
+async def trimmed(here: Site) -> bool:
+    return await here.wake_ups_left() <= DEFAULT_SHARDS
+
+
+async def test_graceful_stop_leaves_nothing_in_hand(here: Site) -> None:
+    """SIGTERM in the midst of work lets the worker finish what it has begun."""
+    async with worker_process(here, "--no-restart", "--batch-size", "10") as started:
+        await here.append(*(life(f"busy-{number}") for number in range(400)))
+        await until(lambda: here.counted("completed"))
+        assert await started.stop() == 0
+    assert await here.pending() == 0
+
+
+async def test_health_tells_counts_and_what_the_worker_waits_for(
+    here: Site, servers: Servers, postgres_url: str
+) -> None:
+    """200 with counts while all is well, 503 with the reason while Postgres is away, then 200 again."""
+    port = free_port()
+    async with worker(here, health_port=port):
+        await here.append(life("before"))
+        await until(lambda: completed(here, "before"))
+        status, told = await ask(port, "/health") or (0, {})
+        assert (status, told["status"], told["events"]) == (200, "ok", {"applied": 6})
+        async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as admin:
+            name = urlsplit(postgres_url).path[1:]
+            await admit(admin, name, allowed=False)
+            await here.append(life("meanwhile"))
+            _, told = await until(lambda: answer(port, 503))
+            assert told["waiting_for"]
+            await admit(admin, name, allowed=True)
+        _, told = await until(lambda: answer(port, 200), 20)
+        assert told["events"] == {"applied": 12}
+        assert (await ask(port, "/elsewhere") or (0, {}))[0] == 404
+
+
+async def admit(admin: AsyncConnection, database: str, *, allowed: bool) -> None:
+    """Shut a database for everyone, or open it again."""
+    statement = sql.SQL("ALTER DATABASE {} WITH ALLOW_CONNECTIONS {}")
+    await admin.execute(statement.format(sql.Identifier(database), sql.Literal(allowed)))
+    if not allowed:
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        await admin.execute(ended, [database])
+
+
+async def answer(port: int, status: int) -> tuple[int, dict] | None:
+    told = await ask(port, "/health")
+    return told if told and told[0] == status else None
+
+
+async def test_asyncapi_document_lists_the_wake_up_streams(here: Site) -> None:
+    """Whoever wants to connect finds every channel in the document."""
+    port = free_port()
+    async with worker(here, health_port=port):
+        _, document = await until(lambda: ask(port, "/asyncapi.json"))
+    addresses = {channel["address"] for channel in document["channels"].values()}
+    assert addresses == set(WAKE_STREAMS)
+
+
+async def test_killed_child_is_started_again(here: Site) -> None:
+    """Of two workers under one command, a killed one comes back while the other goes on."""
+    async with worker_process(here, "--workers", "2") as started:
+        await until(lambda: started.health(1), 20)
+        victim = children(started)[0]
+        os.kill(victim, signal.SIGKILL)
+        await here.append(*map(life, MANY))
+        await until(lambda: all_completed(here))
+        await until(lambda: len(set(children(started)) - {victim}) == 2)
+        await asyncio.gather(*(until(lambda n=n: started.health(n), 20) for n in range(2)))
+        left = children(started)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+
+
+def children(started: Started) -> list[int]:
+    pid = started.process.pid
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,0 +1,216 @@
+"""Storage workers for tests: one in this process, or the command that users type; and questions to ask.
+
+async with site(redis_url, postgres_url) as here:      a migrated database, and both clients
+    async with worker(here): ...                       a worker in this process
+    async with worker_process(here) as started: ...    `scoreline storage-worker start`
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+from redis.asyncio import Redis
+
+from eventlog.codec import encode, fields_of
+from eventlog.events import Event
+from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, shard_of, wake_key
+from eventlog.log import Append
+from eventlog.redis_streams import RedisEventLog
+from projections.database import prepare
+from storage_worker.app import build_app
+from storage_worker.settings import StorageSettings
+from tests.builders import records
+from tests.waiting import until
+
+SCORELINE = str(Path(sys.executable).with_name("scoreline"))
+"""The installed command."""
+WAKE_STREAMS = [wake_key(shard) for shard in range(DEFAULT_SHARDS)]
+_PATIENCE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A Redis and a database for workers to work on."""
+
+    redis_url: str
+    postgres_url: str
+    redis: Redis
+    conn: AsyncConnection[Any]
+
+    async def append(self, *histories: Iterable[Event]) -> None:
+        """Append histories as our own writers do, one call each."""
+        log = RedisEventLog(self.redis)
+        for history in histories:
+            events = list(history)
+            key = events[0].evaluation_id
+            [reply] = await log.append([Append(key, records(events), await log.epoch(key))])
+            assert all(answer.on_record for answer in reply.answers), reply
+
+    async def add_plainly(self, events: Iterable[Event], *, wake: bool = True) -> None:
+        """Write as any client may: two plain XADDs an event."""
+        for event in events:
+            await self.add_fields(event.evaluation_id, fields_of(event, encode(event)), wake=wake)
+
+    async def add_fields(self, evaluation_id: str, fields: Mapping[Any, Any], *, wake: bool = True) -> None:
+        """Write any entry at all to an evaluation's stream."""
+        shard = shard_of(evaluation_id, DEFAULT_SHARDS)
+        await self.redis.xadd(events_key(shard, evaluation_id), dict(fields))
+        if wake:
+            await self.redis.xadd(wake_key(shard), {"id": evaluation_id})
+
+    async def rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Ask the database."""
+        return await (await self.conn.execute(statement.encode(), values)).fetchall()
+
+    async def state(self, evaluation_id: str) -> str | None:
+        """The evaluation's state, if it has a row."""
+        found = await self.rows("SELECT state FROM evaluations WHERE evaluation_id = %s", evaluation_id)
+        return found[0][0] if found else None
+
+    async def counted(self, state: str) -> int:
+        """How many evaluations are in a state."""
+        return int((await self.rows("SELECT count(*) FROM evaluations WHERE state = %s", state))[0][0])
+
+    async def verdicts(self, evaluation_id: str) -> dict[int, str]:
+        """What became of each event, by its sequence."""
+        asked = "SELECT sequence, verdict FROM events WHERE evaluation_id = %s ORDER BY sequence"
+        return dict(await self.rows(asked, evaluation_id))
+
+    async def reasons(self, evaluation_id: str | None = None) -> list[str]:
+        """Why something was quarantined, of one evaluation or of none."""
+        asked = "SELECT reason FROM quarantine WHERE evaluation_id IS NOT DISTINCT FROM %s ORDER BY reason"
+        return [reason for (reason,) in await self.rows(asked, evaluation_id)]
+
+    async def pending(self) -> int:
+        """Wake-ups that were handed out and not acknowledged."""
+        return sum([(await self.redis.xpending(stream, GROUP))["pending"] for stream in WAKE_STREAMS])
+
+    async def wake_ups_left(self) -> int:
+        """Wake-ups in the streams."""
+        return sum([await self.redis.xlen(stream) for stream in WAKE_STREAMS])
+
+
+@asynccontextmanager
+async def site(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
+    """Migrate the database and lend both clients."""
+    await prepare(postgres_url, shards=DEFAULT_SHARDS)
+    async with (
+        Redis.from_url(redis_url) as redis,
+        await AsyncConnection.connect(postgres_url, autocommit=True) as conn,
+    ):
+        yield Site(redis_url, postgres_url, redis, conn)
+
+
+@asynccontextmanager
+async def worker(here: Site, **changes: Any) -> AsyncIterator[None]:
+    """Run a worker in this process, from ready to stopped."""
+    hasty = StorageSettings(
+        here.redis_url,
+        here.postgres_url,
+        "worker",
+        gap_timeout=timedelta(milliseconds=300),
+        gap_warning=timedelta(milliseconds=100),
+    )
+    app = build_app(replace(hasty, **changes))
+    ready = asyncio.Event()
+    app.after_startup(ready.set)
+    running = asyncio.create_task(app.run(sleep_time=0.01))
+    try:
+        await until(lambda: ready.is_set() or running.done(), _PATIENCE)
+        yield
+    finally:
+        app.exit()
+        await running
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A worker that runs as a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+
+    async def health(self, number: int = 0) -> tuple[int, dict[str, Any]] | None:
+        """What a worker says of itself, if it says anything."""
+        return await ask(self.port + number, "/health")
+
+    async def stop(self) -> int:
+        """Ask it to end, and return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        await until(lambda: self.process.poll() is not None, _PATIENCE)
+        return self.process.returncode
+
+
+@asynccontextmanager
+async def worker_process(here: Site, *options: str, **environ: str) -> AsyncIterator[Started]:
+    """Run `scoreline storage-worker start`, from healthy to stopped."""
+    urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.postgres_url}
+    port = free_port()
+    command = [SCORELINE, "storage-worker", "start", "--health-port", str(port), *options]
+    with ended_in_any_case(command, {**urls, **environ}) as process:
+        started = Started(process, port)
+        await until(started.health, _PATIENCE)
+        yield started
+        if process.poll() is None:
+            await started.stop()
+
+
+@contextmanager
+def ended_in_any_case(command: list[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process that does not outlive the block."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(**environ),
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def environment(**ours: str) -> dict[str, str]:
+    """This process' environment, with no settings of ours but those given."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")} | ours
+
+
+def free_port() -> int:
+    """A port that nobody listens on, and neither on the one above it."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = int(first.getsockname()[1])
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except OSError:
+                continue
+            return port
+
+
+async def ask(port: int, path: str) -> tuple[int, dict[str, Any]] | None:
+    """GET a JSON document from loopback; None where nobody listens."""
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return None
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    if not answer:
+        return None
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
