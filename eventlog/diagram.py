@@ -1,6 +1,6 @@
 """The state diagram of the docs, drawn from the lifecycle's tables: it can't disagree with them.
 
-    python -m eventlog.diagram ARCHITECTURE.md
+python -m eventlog.diagram ARCHITECTURE.md
 """
 
 import re

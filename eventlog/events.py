@@ -2,11 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import AwareDatetime, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from eventlog import payloads as p
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION: Literal[2] = 2
 """The version this code writes; older ones are upcast when read, newer ones are quarantined."""
 
 MAX_ATTEMPT = 1_000_000
@@ -16,10 +17,9 @@ EventKey = tuple[int, int]
 """(attempt, sequence): with the evaluation's id it names an event for ever."""
 
 
-class Envelope(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
+class Envelope:
     """What every event has in common."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     evaluation_id: p.Name
     batch_id: p.Name
@@ -36,6 +36,7 @@ class Envelope(BaseModel):
         return self.attempt, self.sequence
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class QueuedEvent(Envelope):
     """An attempt was opened."""
 
@@ -43,6 +44,7 @@ class QueuedEvent(Envelope):
     data: p.Queued
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class CancelledEvent(Envelope):
     """The evaluation was cancelled."""
 
@@ -50,6 +52,7 @@ class CancelledEvent(Envelope):
     data: p.Cancelled
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class ProvisioningEvent(Envelope):
     """An executor claimed the attempt."""
 
@@ -57,6 +60,7 @@ class ProvisioningEvent(Envelope):
     data: p.Provisioning
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class RunningEvent(Envelope):
     """The target started."""
 
@@ -64,6 +68,7 @@ class RunningEvent(Envelope):
     data: p.Running
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class RespondedEvent(Envelope):
     """The target answered."""
 
@@ -71,6 +76,7 @@ class RespondedEvent(Envelope):
     data: p.Responded
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class ScoredEvent(Envelope):
     """An evaluator judged the answer."""
 
@@ -78,6 +84,7 @@ class ScoredEvent(Envelope):
     data: p.Scored
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class CompletedEvent(Envelope):
     """The evaluation has its verdict."""
 
@@ -85,6 +92,7 @@ class CompletedEvent(Envelope):
     data: p.Completed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class RetryingEvent(Envelope):
     """The attempt ended; another will follow."""
 
@@ -92,6 +100,7 @@ class RetryingEvent(Envelope):
     data: p.Retrying
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class FailedEvent(Envelope):
     """The evaluation failed."""
 
@@ -99,6 +108,7 @@ class FailedEvent(Envelope):
     data: p.Failed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=p.STRICT)
 class TimedOutEvent(Envelope):
     """A limit passed."""
 
@@ -121,7 +131,7 @@ Event = (
 """Any event."""
 
 EVENT_CLASSES: dict[str, type[Event]] = {
-    cls.model_fields["type"].default: cls
+    cls.__dataclass_fields__["type"].default: cls
     for cls in (
         QueuedEvent,
         CancelledEvent,
@@ -140,7 +150,7 @@ EVENT_CLASSES: dict[str, type[Event]] = {
 EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
 _TYPE_OF_PAYLOAD: dict[type[p.AnyPayload], str] = {
-    cls.model_fields["data"].annotation: name  # type: ignore[misc]  # each `data` is annotated with its payload class
+    cls.__dataclass_fields__["data"].type: name
     for name, cls in EVENT_CLASSES.items()
 }
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from eventlog import payloads as p
 from eventlog.codec import Reason, Refused
 from eventlog.events import Event, EventKey
-from eventlog.lifecycle import ENDED, Phase
+from eventlog.lifecycle import CLOSED, ENDED, Phase
 from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict
 from projections.progress import Progress
 from projections.scorecard import Scorecard, scorecard
@@ -132,6 +132,9 @@ def _take(change: Change, step: Step, *, before: Phase) -> None:
         _open_attempt(change, event, before)
     elif isinstance(event.data, p.Provisioning):
         change.owner = event.data.executor
+    if step.phase in CLOSED:
+        # Also where another attempt follows: it is how a late original is known for one.
+        change.bridged = any(bridge.closing is step.entry for bridge in change.bridges)
     if step.phase in ENDED:
         _end(change, step)
 
@@ -146,7 +149,6 @@ def _open_attempt(change: Change, event: Event, before: Phase) -> None:
 
 def _end(change: Change, step: Step) -> None:
     event = step.entry.event
-    change.bridged = any(bridge.closing is step.entry for bridge in change.bridges)
     change.scorecard = scorecard(event, bridged=change.bridged)
     change.ended_at = event.occurred_at
     change.progress.add_ending(change.scorecard)

@@ -8,7 +8,7 @@ from eventlog.events import EventKey
 from projections.change import Change, EventRow, Quarantined, Row
 from projections.progress import Progress
 from projections.scorecard import Scorecard
-from projections.tables import Committed
+from projections.tables import Committed, Unstorable
 
 
 @dataclass(slots=True)
@@ -50,27 +50,32 @@ class MemoryTables:
 
     async def commit(self, changes: Sequence[Change]) -> Committed:
         """Write everything in one transaction; rows move only if they are still as they were read."""
-        committed = Committed()
-        for change in changes:
-            if change.moves and not self._move(change):
-                committed.lost.add(change.evaluation_id)
-                continue
+        committed = Committed({c.evaluation_id for c in changes if c.moves and not self._is_as_read(c)})
+        standing = [c for c in changes if c.evaluation_id not in committed.lost]
+        self._refuse_stored_keys(standing)
+        for change in standing:
+            if change.moves:
+                self._move(change)
             self._write_aside(change)
             committed.newly_quarantined += await self.quarantine(change.quarantined)
         return committed
 
-    def _move(self, change: Change) -> bool:
+    def _is_as_read(self, change: Change) -> bool:
         held = self.evaluations.get(change.evaluation_id)
-        if (held.row.cursor if held else None) != change.before:
-            return False
+        return (held.row.cursor if held else None) == change.before
+
+    def _refuse_stored_keys(self, changes: Sequence[Change]) -> None:
+        """Be the unique key of `events`, before anything is written."""
+        for event in (event for change in changes for event in change.events):
+            if (event.evaluation_id, event.attempt, event.sequence) in self.events:
+                raise Unstorable(f"{event[1:4]} is stored already")
+
+    def _move(self, change: Change) -> None:
         place = (change.evaluation_id, change.batch_id, change.month, change.after)
         row = Row(*place, change.owner, change.bridged, change.head)
         self.evaluations[change.evaluation_id] = _Held(row, change.ended_at, self._clock())
         for event in change.events:
-            key = (event.evaluation_id, event.attempt, event.sequence)
-            if key in self.events:
-                raise KeyError(f"{key} is stored already")
-            self.events[key] = event
+            self.events[event.evaluation_id, event.attempt, event.sequence] = event
         if change.reopened:
             self.scorecards.pop(row.evaluation_id, None)
         if change.scorecard:
@@ -79,7 +84,6 @@ class MemoryTables:
             key = (row.evaluation_id, bridge.attempt, bridge.closing.event.sequence)
             self.bridges[key] = bridge.missing
         self._count(change, change.progress)
-        return True
 
     def _write_aside(self, change: Change) -> None:
         for event in change.side_events:

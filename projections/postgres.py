@@ -68,15 +68,19 @@ class PostgresTables:
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
         """Return each batch's month, making external batches of those nobody submitted."""
-        unknown = sorted(set(batch_ids) - self._months.keys())
-        if unknown:
-            if len(self._months) > MAX_KNOWN_BATCHES:
-                self._months.clear()
-            async with self._connection() as conn:
-                await conn.execute(query("open_external_batches"), [unknown])
-                cursor = await conn.execute(query("read_batches"), [unknown])
-                self._months |= {batch_id: month for batch_id, month, _ in await cursor.fetchall()}
-        return self._months
+        known = {batch_id: self._months[batch_id] for batch_id in batch_ids if batch_id in self._months}
+        unknown = sorted(set(batch_ids) - known.keys())
+        if not unknown:
+            return known
+        async with self._connection() as conn:
+            await conn.execute(query("open_external_batches"), [unknown])
+            cursor = await conn.execute(query("read_batches"), [unknown])
+            found = {batch_id: month for batch_id, month, _ in await cursor.fetchall()}
+        # Remembered only once it is committed: a month without its partition could not be written to.
+        if len(self._months) > MAX_KNOWN_BATCHES:
+            self._months.clear()
+        self._months |= found
+        return known | found
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
         """Return the evaluations that have a row."""
@@ -128,7 +132,7 @@ class PostgresTables:
             raise
         except UNAVAILABLE as error:
             raise TablesUnavailable(str(error).strip() or type(error).__name__) from error
-        except (psycopg.DataError, psycopg.IntegrityError) as error:
+        except (psycopg.DataError, psycopg.IntegrityError, OverflowError) as error:
             raise Unstorable(str(error).strip()) from error
 
 

@@ -91,12 +91,15 @@ def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
 
 def _key(fields: Sequence[bytes]) -> EventKey | None:
     """Read a key off the wire fields in their usual order, cheaply; None sends an entry the long way."""
-    if len(fields) == 8 and fields[0] == b"attempt" and fields[2] == b"sequence" and fields[6] == b"event":
-        try:
-            return int(fields[1]), int(fields[3])
-        except ValueError:
-            return None
-    return None
+    if len(fields) != 8 or fields[0] != b"attempt" or fields[2] != b"sequence" or fields[6] != b"event":
+        return None
+    # Digits only: a sequence of -1 would pass for one that the row covers.
+    if not (fields[1].isdigit() and fields[3].isdigit()):
+        return None
+    try:
+        return int(fields[1]), int(fields[3])
+    except ValueError:  # thousands of digits
+        return None
 
 
 def resolve(
@@ -129,7 +132,14 @@ def _not_stored(seen: Sighting, stored: Mapping[EventKey, bytes]) -> list[Entry]
             fresh.append(entry)
         elif body != entry.body and decode_body(body) != entry.event:
             seen.refused.append(_conflict(entry))
+        elif _is_refused_opening(entry, seen.row):
+            fresh.append(entry)
     return fresh
+
+
+def _is_refused_opening(entry: Entry, row: Row | None) -> bool:
+    """Whether an opening is stored but was not taken: it says that what follows it belongs nowhere."""
+    return row is not None and entry.event.sequence == 0 and entry.event.attempt > row.cursor.attempt
 
 
 def _conflict(entry: Entry) -> Refused:

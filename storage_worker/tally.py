@@ -35,4 +35,4 @@ class Tally:
 
     def as_dict(self) -> dict[str, object]:
         """Show the counts as plain data."""
-        return asdict(self)
+        return asdict(self) | {"events": dict(self.events)}  # asdict spoils a Counter on Python 3.11

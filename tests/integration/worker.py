@@ -96,10 +96,6 @@ class Site:
         """Wake-ups that were handed out and not acknowledged."""
         return sum([(await self.redis.xpending(stream, GROUP))["pending"] for stream in WAKE_STREAMS])
 
-    async def wake_ups_left(self) -> int:
-        """Wake-ups in the streams."""
-        return sum([await self.redis.xlen(stream) for stream in WAKE_STREAMS])
-
 
 @asynccontextmanager
 async def site(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:

@@ -1,11 +1,12 @@
 """What is written is what is read, for every event type; and what can't be kept is not written."""
 
+from dataclasses import FrozenInstanceError
 from datetime import timedelta, timezone
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from pydantic import BaseModel
 
 from eventlog import payloads as p
 from eventlog.codec import MAX_EVENT_BYTES, Entry, OversizeEvent, encode, make_event, read_entry
@@ -114,10 +115,10 @@ def test_every_event_type_is_round_tripped():
 
 def test_an_event_can_not_be_changed_once_made():
     """Events are facts: frozen, as are their payloads."""
-    models: list[BaseModel] = [event("queued"), CASE]
+    models: list[Any] = [event("queued"), CASE]
     for model in models:
-        with pytest.raises(ValueError, match="frozen"):
-            setattr(model, next(iter(type(model).model_fields)), "other")
+        with pytest.raises(FrozenInstanceError):
+            setattr(model, next(iter(type(model).__dataclass_fields__)), "other")
 
 
 def test_make_event_takes_the_current_version_and_the_type_of_its_payload():
