@@ -8,6 +8,7 @@
 -- The fence, a hash beside the stream, makes this independent of the stream's length:
 --   newest      the highest attempt          closing     the sequence that closed it
 --   epoch       in which it was opened       committed   "attempt:sequence" that Postgres has
+--   woken       its last wake-up
 --   d:<seq>     digest of each of its events x:<seq>:<digest>  a conflicting body already kept
 
 local stream, fence, wake, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -27,13 +28,16 @@ local function current_epoch()
   return random .. '-' .. string.sub(string.match(server, 'run_id:(%x+)'), 1, 12)
 end
 
+-- Readers refuse numbers beyond a million; the fence must not be led astray by them either.
+local function is_number(text, pattern)
+  return text and string.match(text, pattern) and tonumber(text) <= 1000000
+end
+
 local function parse_events()
   local events = {}
   for at = 3, #ARGV, 4 do
     local attempt, sequence, type, body = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-    if not (body and string.match(attempt, '^[1-9]%d*$') and string.match(sequence, '^%d+$')) then
-      return nil
-    end
+    if not (body and is_number(attempt, '^[1-9]%d*$') and is_number(sequence, '^%d+$')) then return nil end
     events[#events + 1] = {
       attempt = tonumber(attempt), sequence = tonumber(sequence), type = type, body = body,
       digest = string.sub(redis.sha1hex(body), 1, 20),
@@ -59,7 +63,7 @@ end
 
 -- What is known, as tables this script may change before anything is written.
 local empty = redis.call('XLEN', stream) == 0
-local held = redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed')
+local held = redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed', 'woken')
 local newest, closing, opened_in = tonumber(held[1] or 0), tonumber(held[2]), held[3]
 local digests, renewed = {}, false
 
@@ -84,11 +88,12 @@ local function learn_from_stream()
   for _, entry in ipairs(redis.call('XRANGE', stream, '-', '+')) do
     local field = {}
     for i = 1, #entry[2], 2 do field[entry[2][i]] = entry[2][i + 1] end
-    local attempt, sequence = tonumber(field.attempt), tonumber(field.sequence)
-    if attempt and sequence and field.event and attempt >= newest
-      and not (attempt == newest and digests[sequence]) then
-      learn({attempt = attempt, sequence = sequence, type = field.type,
-        digest = string.sub(redis.sha1hex(field.event), 1, 20)})
+    if field.event and is_number(field.attempt, '^[1-9]%d*$') and is_number(field.sequence, '^%d+$') then
+      local attempt, sequence = tonumber(field.attempt), tonumber(field.sequence)
+      if attempt > newest or (attempt == newest and not digests[sequence]) then
+        learn({attempt = attempt, sequence = sequence, type = field.type,
+          digest = string.sub(redis.sha1hex(field.event), 1, 20)})
+      end
     end
   end
 end
@@ -145,11 +150,31 @@ local function write_fence()
   set('closing', closing)
   set('epoch', opened_in)
   set('committed', held[4])
+  set('woken', held[5])
   for sequence, digest in pairs(digests) do set('d:' .. sequence, digest) end
   for name in pairs(kept) do set(name, 1) end
   for at = 1, #fields, 100 do redis.call('HSET', fence, unpack(fields, at, math.min(at + 99, #fields))) end
   local life = renewed and not begins and redis.call('PTTL', stream) or -1
   if life > 0 then redis.call('PEXPIRE', fence, life) end
+end
+
+local function is_later(id, other)
+  local ms, n = string.match(id, '(%d+)-(%d+)')
+  local other_ms, other_n = string.match(other, '(%d+)-(%d+)')
+  if ms ~= other_ms then return tonumber(ms) > tonumber(other_ms) end
+  return tonumber(n) > tonumber(other_n)
+end
+
+-- A wake-up that no reader has been given yet will make it read this, too: a backlog is not made longer.
+local function wakes_already()
+  if not held[5] or empty then return false end
+  local groups = redis.pcall('XINFO', 'GROUPS', wake)
+  for _, group in ipairs(groups) do
+    local field = {}
+    for i = 1, #group, 2 do field[group[i]] = group[i + 1] end
+    if field.name == 'storage' then return is_later(held[5], field['last-delivered-id']) end
+  end
+  return redis.call('XLEN', wake) > 0
 end
 
 -- A tail is put back whole or not at all: half an attempt would look like a gap.
@@ -165,7 +190,9 @@ if not (mode == 'tail' and refused) then
   if wrote then
     write_fence()
     if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
-    redis.call('XADD', wake, '*', 'id', evaluation_id)
+    if not wakes_already() then
+      redis.call('HSET', fence, 'woken', redis.call('XADD', wake, '*', 'id', evaluation_id))
+    end
   end
 end
 

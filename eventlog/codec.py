@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from eventlog import payloads as p
 from eventlog.events import EVENT_ADAPTER, EVENT_CLASSES, SCHEMA_VERSION, Event, EventKey, type_of
@@ -22,6 +22,7 @@ MAX_EVENT_BYTES = 1024 * 1024
 # Straight to the validator: the adapter around it costs as much again for each small event.
 _validate_json: Callable[[bytes], Event] = EVENT_ADAPTER.validator.validate_json
 _to_json: Callable[..., bytes] = EVENT_ADAPTER.serializer.to_json
+_FIELDS = [b"attempt", b"sequence", b"type", b"event"]
 _NUL_ESCAPE = b"\\u0000"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -103,7 +104,10 @@ def make_event(  # noqa: PLR0913 - an envelope has this many fields
 
 def encode(event: Event) -> bytes:
     """Turn an event into the JSON that travels and is kept."""
-    body = _to_json(event, exclude_none=True)
+    try:
+        body = _to_json(event, exclude_none=True)
+    except PydanticSerializationError:  # lone surrogates, which no UTF-8 can hold
+        body = to_json(_scrubbed(EVENT_ADAPTER.dump_python(event, exclude_none=True)))
     if _NUL_ESCAPE in body:
         body = to_json(_scrubbed(from_json(body)))
     if len(body) > MAX_EVENT_BYTES:
@@ -133,8 +137,8 @@ def read_entries(evaluation_id: str, raw: Iterable[RawEntry]) -> list[Entry | Re
 def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | Refused:
     """Read one entry, checking that its fields say what its envelope says."""
     entry_id, fields = raw
-    named = dict(zip(fields[::2], fields[1::2], strict=False))
-    body = named.get(b"event")
+    values = fields[1::2] if fields[::2] == _FIELDS else _in_order(fields)
+    body = values[-1]
     if body is None:
         return Refused(entry_id, Reason.GARBAGE, "no field `event`", _as_json_list(fields))
     read = _decode(entry_id, body)
@@ -144,10 +148,15 @@ def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | Refused:
     if event.evaluation_id != evaluation_id:
         detail = f"written to the stream of {evaluation_id!r}, but names {event.evaluation_id!r}"
         return Refused(entry_id, Reason.MISMATCH, detail, body)
-    inside = (str(event.attempt).encode(), str(event.sequence).encode(), event.type.encode())
-    if (named.get(b"attempt"), named.get(b"sequence"), named.get(b"type")) != inside:
-        return Refused(entry_id, Reason.MISMATCH, _mismatch(named, event), body)
+    if values[:3] != [b"%d" % event.attempt, b"%d" % event.sequence, event.type.encode()]:
+        return Refused(entry_id, Reason.MISMATCH, _mismatch(values, event), body)
     return read
+
+
+def _in_order(fields: Sequence[bytes]) -> list[bytes | None]:
+    """Find the values where a foreign client wrote its fields in another order, or others besides."""
+    named = dict(zip(fields[::2], fields[1::2], strict=False))
+    return [named.get(name) for name in _FIELDS]
 
 
 def _decode(entry_id: bytes, body: bytes) -> Entry | Refused:
@@ -205,9 +214,8 @@ def _first_error(error: ValidationError) -> str:
     return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
-def _mismatch(named: dict[bytes, bytes], event: Event) -> str:
-    said = {k: named.get(k, b"").decode(errors="replace") for k in (b"attempt", b"sequence", b"type")}
-    outside = ", ".join(said.values())
+def _mismatch(values: Sequence[bytes | None], event: Event) -> str:
+    outside = ", ".join((value or b"?").decode(errors="replace") for value in values[:3])
     return f"fields say ({outside}), envelope ({event.attempt}, {event.sequence}, {event.type})"
 
 
@@ -223,10 +231,12 @@ def _without_nuls(body: bytes) -> bytes:
 
 
 def _scrubbed(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Replace NULs, which Postgres can't hold in text, by the character made for what is unreadable."""
+    """Replace what Postgres and UTF-8 can't hold in text: NULs and halves of surrogate pairs."""
     match value:
         case str():
-            return value.replace("\0", _REPLACEMENT)
+            return value.replace("\0", _REPLACEMENT).encode("utf-8", "replace").decode()
+        case tuple():
+            return [_scrubbed(item) for item in value]
         case list():
             return [_scrubbed(item) for item in value]
         case dict():

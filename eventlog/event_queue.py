@@ -82,6 +82,8 @@ class OwnedAttempt:
 
     def open(self, opening: p.Queued) -> None:
         """Write sequence 0 oneself, as a writer without a coordinator does."""
+        if self._state.sequence >= 0:
+            raise ValueError("the attempt is open; own the next one to open it")
         self._write(OpenAttempt(opening))
 
     async def on_record(self) -> None:
@@ -198,6 +200,10 @@ class EventQueue:
             except LogUnavailable as error:
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())
+            except Exception:
+                # The sender must outlive whatever this was: a queue without one would wait in silence.
+                logger.exception("could not send events; trying again")
+                await asyncio.sleep(backoff.next())
             else:
                 self._note_recovery()
                 backoff.reset()
@@ -219,7 +225,7 @@ class EventQueue:
         calls = [self.outbox.send(draft, epoch) for draft, epoch in zip(due, epochs, strict=True)]
         try:
             replies = await self._log.append(calls)
-        except LogUnavailable:
+        except BaseException:
             for draft in due:
                 self.outbox.failed(draft)
             raise
@@ -253,7 +259,7 @@ class EventQueue:
     def _learn_epoch(self, draft: Draft, epoch: str) -> None:
         """When Redis has lost a shard, put back all that this writer had there."""
         shard = self._shard(draft)
-        if self._epochs.get(shard) == epoch:
+        if self._epochs.setdefault(shard, epoch) == epoch:
             return
         self._epochs[shard] = epoch
         logger.warning("the log has forgotten: putting tails back", extra={"shard": shard})
@@ -289,9 +295,8 @@ class EventQueue:
         while True:
             try:
                 epoch = await self._epoch_of(draft)
-                return (await self._log.append([Append(draft.evaluation_id, [claim], epoch, Mode.CLAIM)]))[
-                    0
-                ]
+                call = Append(draft.evaluation_id, [claim], epoch, Mode.CLAIM)
+                return (await self._log.append([call]))[0]
             except LogUnavailable as error:
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())

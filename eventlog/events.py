@@ -150,8 +150,7 @@ EVENT_CLASSES: dict[str, type[Event]] = {
 EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
 _TYPE_OF_PAYLOAD: dict[type[p.AnyPayload], str] = {
-    cls.__dataclass_fields__["data"].type: name
-    for name, cls in EVENT_CLASSES.items()
+    cls.__dataclass_fields__["data"].type: name for name, cls in EVENT_CLASSES.items()
 }
 
 

@@ -18,6 +18,8 @@ from eventlog import payloads as p
 class Phase(StrEnum):
     """A state by name, as tables and diagrams show it."""
 
+    __hash__ = str.__hash__  # Enum's own is written in Python, and every step looks something up by phase
+
     UNOPENED = "unopened"
     QUEUED = "queued"
     PROVISIONING = "provisioning"

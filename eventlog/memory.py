@@ -39,6 +39,7 @@ class MemoryEventLog:
 
     def __init__(self, clock_ms: Callable[[], int], *, shards: int = keys.DEFAULT_SHARDS) -> None:
         self.shards = shards
+        # What no reader has taken yet; a reader takes from the front.
         self.wake_ups: list[list[str]] = [[] for _ in range(shards)]
         self._clock_ms = clock_ms
         self._streams: dict[str, _Stream] = {}
@@ -70,7 +71,9 @@ class MemoryEventLog:
         wrote = len(after.entries) > len(before.entries) and (call.mode is not Mode.TAIL or whole)
         if wrote:
             self._streams[call.evaluation_id] = after
-            self.wake_ups[keys.shard_of(call.evaluation_id, self.shards)].append(call.evaluation_id)
+            unread = self.wake_ups[keys.shard_of(call.evaluation_id, self.shards)]
+            if not before.entries or call.evaluation_id not in unread:
+                unread.append(call.evaluation_id)
         claimed = call.mode is Mode.CLAIM and answers[0].on_record
         return Reply(answers, epoch, tuple(after.entries) if claimed else ())
 

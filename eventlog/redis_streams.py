@@ -5,8 +5,7 @@ not, is answered by asking again.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from redis.exceptions import (
     ConnectionError,  # noqa: A004 - redis' own, caught below
     OutOfMemoryError,
     ReadOnlyError,
+    ResponseError,
     TimeoutError,  # noqa: A004 - redis' own, caught below
 )
 
@@ -32,11 +32,13 @@ SETTLE_CHUNK = 200
 READ_CHUNK = 100
 """Evaluations in one call: Redis serves nobody else meanwhile, so each takes a millisecond at most."""
 
+NOT_NOW = ("MISCONF", "BUSY ", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "OOM", "LOADING")
 UNAVAILABLE = (
     ConnectionError,
     TimeoutError,
     BusyLoadingError,
     ReadOnlyError,
+    ResponseError,
     OutOfMemoryError,
     OSError,
 )
@@ -45,7 +47,6 @@ UNAVAILABLE = (
 HERE = Path(__file__).parent
 _APPEND = Script(HERE / "append.lua")
 _SETTLE = Script(HERE / "settle.lua")
-_READ = Script(HERE / "read.lua")
 
 
 def connect(url: str, *, max_connections: int = 16) -> Redis:
@@ -98,19 +99,25 @@ class RedisEventLog:
 
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
         """Return each evaluation's entries in order of arrival, at most `limit` of each."""
-        calls: list[Call] = []
-        order: list[int] = []
-        for shard, places in self._by_shard(evaluation_ids).items():
-            order += places
-            for at in range(0, len(places), READ_CHUNK):
-                wanted = [evaluation_ids[place] for place in places[at : at + READ_CHUNK]]
-                calls.append(([keys.wake_key(shard)], [keys.events_key(shard, ""), to_json(wanted), limit]))
+        names = [
+            keys.events_key(self._shard(evaluation_id), evaluation_id) for evaluation_id in evaluation_ids
+        ]
+        streams: dict[bytes, list[RawEntry]] = {}
         with translated():
-            replies = await _READ.run(self.redis, calls)
-        streams: list[list[RawEntry]] = [[]] * len(evaluation_ids)
-        for place, stream in zip(order, chain.from_iterable(replies), strict=True):
-            streams[place] = stream
-        return streams
+            async with self.redis.pipeline(transaction=False) as pipe:
+                pipe.response_callbacks = {}  # raw lists: dictionaries would be built to be thrown away
+                for shard_names in self._chunks(names, evaluation_ids):
+                    beginnings = ("0",) * len(shard_names)
+                    pipe.execute_command("XREAD", "COUNT", limit, "STREAMS", *shard_names, *beginnings)
+                for found in await pipe.execute():
+                    streams.update(found or ())
+        return [streams.get(name.encode(), []) for name in names]
+
+    def _chunks(self, names: Sequence[str], evaluation_ids: Sequence[str]) -> Iterator[list[str]]:
+        """Split keys so that each command is of one shard, and short."""
+        for places in self._by_shard(evaluation_ids).values():
+            for at in range(0, len(places), READ_CHUNK):
+                yield [names[place] for place in places[at : at + READ_CHUNK]]
 
     def _by_shard(self, evaluation_ids: Sequence[str]) -> dict[int, list[int]]:
         places: dict[int, list[int]] = defaultdict(list)
@@ -169,8 +176,13 @@ class translated:  # noqa: N801 - reads as a statement
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, UNAVAILABLE):
+        if isinstance(error, UNAVAILABLE) or _means_not_now(error):
             raise LogUnavailable(str(error) or type(error).__name__) from error
+
+
+def _means_not_now(error: BaseException | None) -> bool:
+    """Whether a server that answers says that it can't, for the moment."""
+    return isinstance(error, ResponseError) and str(error).startswith(NOT_NOW)
 
 
 def _reply(raw: list[Any]) -> Reply:

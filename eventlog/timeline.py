@@ -28,6 +28,8 @@ from eventlog.lifecycle import Phase
 class Verdict(StrEnum):
     """What became of an event."""
 
+    __hash__ = str.__hash__
+
     APPLIED = "applied"
     STALE = "stale"
     """Of an attempt that a higher one has replaced."""
@@ -100,14 +102,21 @@ def arrival_ms(entry_id: bytes) -> int:
     return int(entry_id.partition(b"-")[0])
 
 
-def unfold(cursor: Cursor, entries: Sequence[Entry], *, bridge_until_ms: int | None = None) -> Unfolding:
+def unfold(
+    cursor: Cursor,
+    entries: Sequence[Entry],
+    *,
+    bridge_until_ms: int | None = None,
+    refused_attempts: frozenset[int] = frozenset(),
+) -> Unfolding:
     """Walk on from a cursor; what the cursor already covers must not be among the entries.
 
     Gaps whose oldest waiting entry arrived at `bridge_until_ms` or before are bridged, if they can be.
+    Attempts whose opening was refused in an earlier walk stay refused.
     """
-    if _is_plain_continuation(cursor, entries):
+    if not refused_attempts and _is_plain_continuation(cursor, entries):
         return _walk_straight(cursor, entries)
-    return _Walk(cursor, entries, bridge_until_ms).run()
+    return _Walk(cursor, entries, bridge_until_ms, refused_attempts).run()
 
 
 def _is_plain_continuation(cursor: Cursor, entries: Sequence[Entry]) -> bool:
@@ -123,9 +132,20 @@ def _is_plain_continuation(cursor: Cursor, entries: Sequence[Entry]) -> bool:
 
 
 def _walk_straight(cursor: Cursor, entries: Iterable[Entry]) -> Unfolding:
+    """Take the table's word for what is legal; only what is not needs a closer look."""
     walked = Unfolding(cursor)
+    attempt, sequence, phase = cursor
     for entry in entries:
-        _apply(walked, entry)
+        event = entry.event
+        following = life.TRANSITIONS[phase].get(event.type) if event.sequence else None
+        if following is None:
+            walked.cursor = Cursor(attempt, sequence, phase)
+            _apply(walked, entry)
+            attempt, sequence, phase = walked.cursor
+        else:
+            attempt, sequence, phase = event.attempt, event.sequence, following
+            walked.steps.append(Step(entry, Verdict.APPLIED, phase, True))  # noqa: FBT003 - a tuple's field
+    walked.cursor = Cursor(attempt, sequence, phase)
     return walked
 
 
@@ -151,12 +171,18 @@ def _apply(walked: Unfolding, entry: Entry) -> None:
 class _Walk:
     """The general case: reordered, duplicated, fenced, or with holes."""
 
-    def __init__(self, cursor: Cursor, entries: Sequence[Entry], bridge_until_ms: int | None) -> None:
+    def __init__(
+        self,
+        cursor: Cursor,
+        entries: Sequence[Entry],
+        bridge_until_ms: int | None,
+        refused_attempts: frozenset[int],
+    ) -> None:
         self.walked = Unfolding(cursor)
         self.bridge_until_ms = bridge_until_ms
         self.open = self._first_of_each_key(entries)
         self.place = {key: index for index, key in enumerate(self.open)}
-        self.refused_attempts: set[int] = set()
+        self.refused_attempts = set(refused_attempts)
 
     def _first_of_each_key(self, entries: Iterable[Entry]) -> dict[EventKey, Entry]:
         first: dict[EventKey, Entry] = {}

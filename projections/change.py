@@ -10,7 +10,7 @@ from eventlog.codec import Reason, Refused
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import CLOSED, ENDED, Phase
 from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict
-from projections.progress import Progress
+from projections.progress import SPENDING_TYPES, Progress
 from projections.scorecard import Scorecard, scorecard
 
 
@@ -24,6 +24,13 @@ class Row(NamedTuple):
     owner: str | None = None
     bridged: bool = False
     head: str | None = None
+
+
+class Stored(NamedTuple):
+    """An event as the log for good has it."""
+
+    body: bytes
+    verdict: str
 
 
 class EventRow(NamedTuple):
@@ -113,6 +120,7 @@ def fold(row: Row, shard: int, walked: Unfolding, *, exists: bool) -> Change:
         if step.moved:
             _take(change, step, before=phase)
             phase = step.phase
+            change.head = change.events[-1].entry_id
         else:
             _take_aside(change, step)
         if step.verdict is Verdict.REJECTED:
@@ -124,8 +132,8 @@ def _take(change: Change, step: Step, *, before: Phase) -> None:
     """Take an event that moved the cursor."""
     event = step.entry.event
     change.events.append(_event_row(change.month, step))
-    change.progress.add_spending(step, before=before)
-    change.head = step.entry.id.decode()
+    if event.type in SPENDING_TYPES:
+        change.progress.add_spending(step, before=before)
     if step.verdict is not Verdict.APPLIED:
         return
     if event.sequence == 0:
@@ -171,7 +179,7 @@ def _event_row(month: date, step: Step) -> EventRow:
         event.attempt,
         event.sequence,
         event.type,
-        step.verdict.value,
+        step.verdict,
         event.occurred_at,
         entry_id.decode(),
         body,

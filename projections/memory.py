@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from eventlog.events import EventKey
-from projections.change import Change, EventRow, Quarantined, Row
+from projections.change import Change, EventRow, Quarantined, Row, Stored
 from projections.progress import Progress
 from projections.scorecard import Scorecard
 from projections.tables import Committed, Unstorable
@@ -40,12 +40,12 @@ class MemoryTables:
         """Return the evaluations that have a row."""
         return {key: self.evaluations[key].row for key in evaluation_ids if key in self.evaluations}
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, bytes]]:
-        """Return the bodies of all events the log for good has of some evaluations."""
-        found: dict[str, dict[EventKey, bytes]] = {row.evaluation_id: {} for row in rows}
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+        """Return all events the log for good has of some evaluations."""
+        found: dict[str, dict[EventKey, Stored]] = {row.evaluation_id: {} for row in rows}
         for (evaluation_id, attempt, sequence), event in self.events.items():
             if evaluation_id in found:
-                found[evaluation_id][attempt, sequence] = event.event
+                found[evaluation_id][attempt, sequence] = Stored(event.event, event.verdict)
         return found
 
     async def commit(self, changes: Sequence[Change]) -> Committed:

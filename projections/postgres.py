@@ -18,7 +18,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.change import Change, Quarantined, Row
+from projections.change import Change, Quarantined, Row, Stored
 from projections.progress import Progress
 from projections.sql import query
 from projections.tables import Committed, TablesUnavailable, Unstorable
@@ -92,14 +92,14 @@ class PostgresTables:
             for key, batch_id, month, attempt, sequence, state, owner, bridged, head in found
         }
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, bytes]]:
-        """Return the bodies of all events the log for good has of some evaluations."""
-        found: dict[str, dict[EventKey, bytes]] = defaultdict(dict)
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+        """Return all events the log for good has of some evaluations."""
+        found: dict[str, dict[EventKey, Stored]] = defaultdict(dict)
         async with self._connection() as conn:
             wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
             cursor = await conn.execute(query("read_stored"), wanted)
-            for evaluation_id, attempt, sequence, body in await cursor.fetchall():
-                found[evaluation_id][attempt, sequence] = body.encode()
+            for evaluation_id, attempt, sequence, body, verdict in await cursor.fetchall():
+                found[evaluation_id][attempt, sequence] = Stored(body.encode(), verdict)
         return found
 
     async def commit(self, changes: Sequence[Change]) -> Committed:

@@ -9,6 +9,9 @@ from eventlog.lifecycle import SETTLED, Phase
 from eventlog.timeline import Step, Verdict
 from projections.scorecard import ZERO, Scorecard, exact
 
+SPENDING_TYPES = frozenset({"responded", "scored", "completed"})
+"""Event types that say what something cost."""
+
 
 @dataclass(slots=True)
 class Progress:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic_core import to_json
@@ -85,6 +86,7 @@ def _ended(event: e.Event, *, bridged: bool, error: bytes | None) -> Scorecard:
 ZERO = Decimal(0)
 
 
+@lru_cache(maxsize=4_096)
 def exact(amount: float) -> Decimal:
     """Take a float for the decimal it was written as, so that sums do not depend on their order."""
     return Decimal(repr(amount)) if amount else ZERO

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Protocol
 
 from eventlog.events import EventKey
-from projections.change import Change, Quarantined, Row
+from projections.change import Change, Quarantined, Row, Stored
 
 
 @dataclass(slots=True)
@@ -37,8 +37,8 @@ class Tables(Protocol):
         """Return the evaluations that have a row."""
         ...
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, bytes]]:
-        """Return the bodies of all events the log for good has of some evaluations."""
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+        """Return all events the log for good has of some evaluations."""
         ...
 
     async def commit(self, changes: Sequence[Change]) -> Committed:

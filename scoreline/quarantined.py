@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -36,10 +35,9 @@ def show_list(evaluation: str | None, reason: str | None, limit: int, *, as_json
     table = Table("id", "when", "reason", "evaluation", "what is wrong")
     for entry in entries:
         when = f"{entry.quarantined_at:%Y-%m-%d %H:%M:%S}"
-        # Foreign text: shown as it is, never read as markup.
-        table.add_row(
-            entry.id[:12], when, entry.reason, Text(entry.evaluation_id or "-"), Text(entry.detail)
-        )
+        # Foreign text: never read as markup, nor obeyed by a terminal.
+        whose = Text(_printable(entry.evaluation_id or "-"))
+        table.add_row(entry.id[:12], when, entry.reason, whose, Text(_printable(entry.detail)))
     Console().print(table)
 
 
@@ -61,9 +59,9 @@ def show_one(identifier: str, *, as_json: bool) -> None:
         return
     console = Console()
     for name, value in {**_plain(entry), "entry_id": entry.entry_id}.items():
-        console.print(Text(f"{name:15}"), Text(str(value)), sep="")
+        console.print(Text(f"{name:15}"), Text(_printable(str(value))), sep="")
     console.print()
-    console.print(Text(_readable(entry.body)))
+    console.print(Text(_printable(entry.body.decode(errors="backslashreplace"))))
     if entry.size > SHOWN_BYTES:
         Console(stderr=True).print(f"(the first {SHOWN_BYTES} of {entry.size} bytes)")
 
@@ -90,7 +88,6 @@ def _plain(entry: QuarantinedEntry) -> dict[str, object]:
     }
 
 
-def _readable(body: bytes) -> str:
+def _printable(text: str) -> str:
     """Show text as text and everything else as escapes, so that no terminal obeys it."""
-    text = body.decode(sys.stdout.encoding or "utf-8", errors="backslashreplace")
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

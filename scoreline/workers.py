@@ -64,10 +64,12 @@ def worker_argv(plan: WorkerPlan, number: int) -> list[str]:
 
 def run_here(plan: WorkerPlan, settings: Settings, servers: Servers) -> None:
     """Be a storage worker until told to stop."""
+    import uvloop
+
     from storage_worker.app import build_app, collect_garbage_rarely
 
     collect_garbage_rarely()
-    asyncio.run(build_app(storage_settings(plan, settings, servers)).run())
+    uvloop.run(build_app(storage_settings(plan, settings, servers)).run())
 
 
 def run_managed(

@@ -12,11 +12,13 @@ from datetime import date
 
 from eventlog.codec import Entry, RawEntry, Reason, Refused, decode_body, read_entry
 from eventlog.events import EventKey
-from eventlog.timeline import Cursor, Gap, unfold
-from projections.change import Change, Quarantined, Row, fold, quarantined
+from eventlog.timeline import Cursor, Gap, Verdict, unfold
+from projections.change import Change, Quarantined, Row, Stored, fold, quarantined
 
 MAX_ENTRIES = 5_000
 """Entries read of one stream; no honest evaluation comes near it."""
+MAX_DIGITS = 10
+USUAL_FIELDS = [b"attempt", b"sequence", b"type", b"event"]
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
     row = seen.row
     assert row is not None  # noqa: S101 - asked only where there is a row
     attempt, sequence, _ = row.cursor
-    covered: dict[int, bytes] = {}
+    covered: dict[int, Sequence[bytes]] = {}
     rest: list[RawEntry] = []
     same_stream = row.head is None or sequence < 0
     head = (row.head or "").encode()
@@ -83,23 +85,28 @@ def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
         key = _key(fields)
         if key is None or key > (attempt, sequence):
             rest.append((entry_id, fields))
-        elif key[0] < attempt or covered.setdefault(key[1], fields[-1]) != fields[-1]:
+            # A higher opening may have been refused before: Postgres knows.
+            seen.must_compare = seen.must_compare or (key is not None and key[1] == 0)
+        elif key[0] < attempt or covered.setdefault(key[1], fields) != fields:
             seen.must_compare = True
     seen.must_compare = seen.must_compare or row.bridged or (bool(covered) and not same_stream)
     return raw if seen.must_compare else rest
 
 
 def _key(fields: Sequence[bytes]) -> EventKey | None:
-    """Read a key off the wire fields in their usual order, cheaply; None sends an entry the long way."""
-    if len(fields) != 8 or fields[0] != b"attempt" or fields[2] != b"sequence" or fields[6] != b"event":
-        return None
-    # Digits only: a sequence of -1 would pass for one that the row covers.
-    if not (fields[1].isdigit() and fields[3].isdigit()):
-        return None
-    try:
-        return int(fields[1]), int(fields[3])
-    except ValueError:  # thousands of digits
-        return None
+    """Read a key off the wire fields without decoding; None where the entry is sure to be refused."""
+    if fields[::2] == USUAL_FIELDS:
+        attempt, sequence = _number(fields[1]), _number(fields[3])
+    else:
+        named = dict(zip(fields[::2], fields[1::2], strict=False))
+        attempt, sequence = _number(named.get(b"attempt", b"")), _number(named.get(b"sequence", b""))
+    return None if attempt is None or sequence is None else (attempt, sequence)
+
+
+def _number(text: bytes) -> int | None:
+    """Read a plain number; `-1`, `01` and `1_0` contradict any envelope, and must not pass for covered."""
+    plain = text.isdigit() and len(text) < MAX_DIGITS and (text == b"0" or not text.startswith(b"0"))
+    return int(text) if plain else None
 
 
 def resolve(
@@ -107,7 +114,7 @@ def resolve(
     *,
     shard: int,
     month: date | None,
-    stored: Mapping[EventKey, bytes],
+    stored: Mapping[EventKey, Stored],
     bridge_until_ms: int,
 ) -> Resolution:
     """Say what a sighting changes, given what Postgres already has of it."""
@@ -117,29 +124,25 @@ def resolve(
         row = Row(seen.evaluation_id, seen.batch_id, month, Cursor())
     if row is None:
         return Resolution(None, [quarantined(seen.evaluation_id, bad) for bad in seen.refused])
-    walked = unfold(row.cursor, entries, bridge_until_ms=bridge_until_ms)
+    refused = frozenset(
+        a for (a, s), known in stored.items() if s == 0 and known.verdict == Verdict.REJECTED
+    )
+    walked = unfold(row.cursor, entries, bridge_until_ms=bridge_until_ms, refused_attempts=refused)
     change = fold(row, shard, walked, exists=seen.row is not None)
     seen.refused += (_conflict(entry) for entry in walked.conflicts)
     change.quarantined += (quarantined(seen.evaluation_id, bad) for bad in seen.refused)
     return Resolution(change, gap=walked.gap, duplicates=walked.duplicates)
 
 
-def _not_stored(seen: Sighting, stored: Mapping[EventKey, bytes]) -> list[Entry]:
+def _not_stored(seen: Sighting, stored: Mapping[EventKey, Stored]) -> list[Entry]:
     fresh = []
     for entry in seen.entries:
-        body = stored.get(entry.key)
-        if body is None:
+        known = stored.get(entry.key)
+        if known is None:
             fresh.append(entry)
-        elif body != entry.body and decode_body(body) != entry.event:
+        elif known.body != entry.body and decode_body(known.body) != entry.event:
             seen.refused.append(_conflict(entry))
-        elif _is_refused_opening(entry, seen.row):
-            fresh.append(entry)
     return fresh
-
-
-def _is_refused_opening(entry: Entry, row: Row | None) -> bool:
-    """Whether an opening is stored but was not taken: it says that what follows it belongs nowhere."""
-    return row is not None and entry.event.sequence == 0 and entry.event.attempt > row.cursor.attempt
 
 
 def _conflict(entry: Entry) -> Refused:

@@ -21,7 +21,7 @@ from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
 from eventlog.log import LogReader, LogUnavailable, Mark
 from eventlog.timeline import Cursor
-from projections.change import Change, quarantined
+from projections.change import Change, Stored, quarantined
 from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
 from storage_worker.gaps import GapBreaker, Patience
 from storage_worker.sighting import MAX_ENTRIES, Resolution, Sighting, resolve, sight
@@ -30,7 +30,7 @@ from storage_worker.woken import Woken
 
 logger = logging.getLogger(__name__)
 
-MAX_SLICE = 1_000
+MAX_SLICE = 2_000
 """Evaluations in one transaction."""
 SLICE_BYTES = 32 * 1024 * 1024
 """What the streams of one slice should come to, going by those of the slice before."""
@@ -140,7 +140,7 @@ class Storage:
             for seen in sightings
         ]
 
-    async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, bytes]]:
+    async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, Stored]]:
         doubtful = [seen.row for seen in sightings if seen.must_compare and seen.row]
         return await self._tables.stored(doubtful) if doubtful else {}
 

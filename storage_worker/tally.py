@@ -30,8 +30,7 @@ class Tally:
                 continue
             self.duplicates += resolution.duplicates
             self.bridged += len(change.bridges)
-            for event in (*change.events, *change.side_events):
-                self.events[event.verdict] += 1
+            self.events.update(event.verdict for event in (*change.events, *change.side_events))
 
     def as_dict(self) -> dict[str, object]:
         """Show the counts as plain data."""

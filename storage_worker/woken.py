@@ -1,5 +1,6 @@
 """What wake-ups ask for. Pure."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,8 @@ from projections.change import Quarantined, quarantined
 WakeUp = tuple[bytes, dict[bytes, bytes]]
 """An entry's id and fields."""
 MAX_ID_BYTES = 800
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+"""What no `Name` may contain; all else that an envelope accepts, a wake-up may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +29,13 @@ def read_wake_ups(wake_ups: Sequence[WakeUp]) -> Woken:
         raw = fields.get(b"id", b"") if fields else b""
         try:
             evaluation_id = raw.decode()
-            usable = 0 < len(raw) <= MAX_ID_BYTES and evaluation_id.isprintable()
+            usable = 0 < len(raw) <= MAX_ID_BYTES and not _CONTROL.search(evaluation_id)
         except UnicodeDecodeError:
             usable = False
         if usable:
             woken.evaluation_ids.append(evaluation_id)
         elif fields:
-            detail = "a wake-up has one field `id`: an evaluation id, printable UTF-8"
+            detail = "a wake-up has one field `id`: an evaluation id, UTF-8 without control characters"
             refused = Refused(entry_id, Reason.BAD_WAKE_UP, detail, repr(fields).encode())
             woken.refused.append(quarantined(None, refused))
     return woken

@@ -1,7 +1,10 @@
 """The forms of the event log, each with what a test may see and do beyond the contract."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from redis.exceptions import ResponseError
 
 from eventlog import keys
 from eventlog.codec import RawEntry
@@ -25,6 +28,10 @@ class Form(Protocol):
 
     async def wake_ups(self, evaluation_id: str) -> list[str]:
         """Return the wake-ups of the evaluation's shard, oldest first."""
+        ...
+
+    async def take_wake_ups(self, evaluation_id: str) -> None:
+        """Be the reader to whom the shard's wake-ups are given."""
         ...
 
     async def is_expiring(self, evaluation_id: str) -> bool:
@@ -63,6 +70,9 @@ class MemoryForm:
     async def wake_ups(self, evaluation_id: str) -> list[str]:
         return self.log.wake_ups[keys.shard_of(evaluation_id, self.log.shards)]
 
+    async def take_wake_ups(self, evaluation_id: str) -> None:
+        self.log.wake_ups[keys.shard_of(evaluation_id, self.log.shards)].clear()
+
     async def is_expiring(self, evaluation_id: str) -> bool:
         return self.log._alive(evaluation_id).expires_ms < float("inf")
 
@@ -84,6 +94,13 @@ class RedisForm:
         shard = keys.shard_of(evaluation_id, self.log.shards)
         entries: Any = await self.redis.xrange(keys.wake_key(shard))
         return [fields[b"id"].decode() for _, fields in entries]
+
+    async def take_wake_ups(self, evaluation_id: str) -> None:
+        stream = keys.wake_key(keys.shard_of(evaluation_id, self.log.shards))
+        with suppress(ResponseError):
+            await self.redis.xgroup_create(stream, keys.GROUP, id="0", mkstream=True)
+        await self.redis.xreadgroup(keys.GROUP, "reader", {stream: ">"})
+        await self.redis.xtrim(stream, maxlen=0)
 
     async def is_expiring(self, evaluation_id: str) -> bool:
         """Stream and fence must agree: one that outlives the other would mislead."""

@@ -65,14 +65,35 @@ async def test_a_tail_is_put_back_whole_or_not_at_all(form, bad, answer):
 # Wake-ups.
 
 
-async def test_each_call_that_writes_wakes_once(form):
+async def test_a_call_that_writes_wakes_once(form):
     """One wake-up a call, however many events; none where nothing was written."""
     await append(form, *history("queued provisioning running"))
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
+    await form.take_wake_ups(EVALUATION)
     await append(form, event("queued"))
     await append(form, event("scored", attempt=2, sequence=7))
-    assert await form.wake_ups(EVALUATION) == [EVALUATION]
+    assert await form.wake_ups(EVALUATION) == []
     await append(form, rival("running", sequence=2))
+    assert await form.wake_ups(EVALUATION) == [EVALUATION]
+
+
+async def test_a_wake_up_that_nobody_has_taken_is_not_repeated(form):
+    """Its reader will read the newer events, too; once it is taken, news wakes again."""
+    await append(form, event("queued"))
+    await append(form, event("provisioning", sequence=1))
+    assert await form.wake_ups(EVALUATION) == [EVALUATION]
+    await form.take_wake_ups(EVALUATION)
+    await append(form, event("running", sequence=2))
+    await append(form, event("completed", sequence=3))
+    assert await form.wake_ups(EVALUATION) == [EVALUATION]
+
+
+async def test_a_wake_up_of_a_stream_that_is_gone_does_not_stand_for_a_new_one(form):
+    """Whoever puts an expired evaluation back is heard."""
+    await append(form, event("queued"))
+    await form.log.settle([Mark(EVALUATION, 1, 0, ended=True)])
+    await form.let_expire(EVALUATION)
+    await append(form, event("queued", attempt=2))
     assert await form.wake_ups(EVALUATION) == [EVALUATION] * 2
 
 

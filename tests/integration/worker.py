@@ -179,6 +179,20 @@ def ended_in_any_case(command: list[str], environ: Mapping[str, str]) -> Iterato
                 process.kill()
 
 
+def scoreline(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    command = [SCORELINE, *arguments]
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment(**environ),
+        timeout=60,
+        check=False,
+    )
+
+
 def environment(**ours: str) -> dict[str, str]:
     """This process' environment, with no settings of ours but those given."""
     return {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")} | ours

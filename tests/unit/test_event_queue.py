@@ -172,7 +172,6 @@ async def test_what_arrives_is_measured(log):
     assert delays[0] >= 0
 
 
-@pytest.mark.xfail(reason="an error that is not LogUnavailable ends the sender, and nobody hears of it")
 async def test_a_refused_command_does_not_silence_the_queue(log, queue, monkeypatch):
     """One bad reply (MISCONF, BUSY, NOREPLICAS) is retried or reported; events do not wait for ever."""
     working = log.memory.append

@@ -1,0 +1,68 @@
+"""A log and tables in memory under one clock: the world a storage worker lives in, without servers."""
+
+from datetime import timedelta
+
+from eventlog.events import Event, EventKey
+from eventlog.log import LogReader
+from eventlog.memory import MemoryEventLog, _Stream
+from eventlog.timeline import Cursor
+from projections.memory import MemoryTables
+from projections.tables import Tables
+from storage_worker.gaps import GapBreaker, Patience
+from storage_worker.storage import Storage
+from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, raw_entry
+
+GAP_TIMEOUT = timedelta(seconds=30)
+GAP_WARNING = timedelta(seconds=5)
+PATIENCE = Patience(GAP_TIMEOUT, GAP_WARNING)
+
+
+class World:
+    """Time moves only when told; events are put into streams as a plain XADD does, past every fence."""
+
+    def __init__(self) -> None:
+        self.now_ms = FIRST_ARRIVAL_MS
+        self.log = MemoryEventLog(lambda: self.now_ms)
+        self.tables = MemoryTables(lambda: self.now_ms / 1000)
+
+    def storage(
+        self,
+        *,
+        log: LogReader | None = None,
+        tables: Tables | None = None,
+        patience: Patience = PATIENCE,
+        breaker: GapBreaker | None = None,
+    ) -> Storage:
+        """Make a worker's storage, over other ports if given."""
+        return Storage(log or self.log, tables or self.tables, patience, breaker=breaker)
+
+    def xadd(self, *events: Event, **instead: bytes) -> None:
+        """Put events into their streams, in this order, telling nobody."""
+        for event in events:
+            _, fields = raw_entry(event, **instead)
+            self.xadd_fields(event.evaluation_id, *fields)
+
+    def xadd_fields(self, evaluation_id: str, *fields: bytes) -> None:
+        """Put any fields into a stream."""
+        stream = self.log._streams.setdefault(evaluation_id, _Stream())
+        stream.entries.append((self.log._next_id(), list(fields)))
+
+    def wait(self, time: timedelta) -> None:
+        """Let time pass, on all clocks."""
+        self.now_ms += int(time.total_seconds() * 1000)
+
+    def verdicts(self, evaluation_id: str = EVALUATION) -> dict[EventKey, str]:
+        """Say what became of an evaluation's events."""
+        return {
+            (attempt, sequence): event.verdict
+            for (stored_of, attempt, sequence), event in self.tables.events.items()
+            if stored_of == evaluation_id
+        }
+
+    def cursor(self, evaluation_id: str = EVALUATION) -> Cursor:
+        """Say how far an evaluation has come."""
+        return self.tables.evaluations[evaluation_id].row.cursor
+
+    def reasons(self) -> list[str]:
+        """Say why things are in quarantine."""
+        return sorted(bad.reason for bad in self.tables.quarantined.values())

@@ -1,0 +1,229 @@
+"""The key property: whatever the order, the repeats, the bites and the workers, the tables are the same."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import permutations
+from random import Random
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from eventlog.codec import RawEntry
+from eventlog.events import Event
+from eventlog.log import LogReader, Mark
+from projections.change import Change, Row
+from projections.memory import MemoryTables
+from projections.tables import Committed
+from storage_worker.storage import Storage
+from tests.builders import EVALUATION, event, history
+from tests.dumps import memory_dump
+from tests.jumbled import arrivals, in_order, lives
+from tests.storing import PATIENCE, World
+
+# Any order, any repeats, any bites, any number of workers.
+
+
+class Interruptible(MemoryTables):
+    """Lets other workers run before every call."""
+
+    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+        await asyncio.sleep(0)
+        return dict(await super().rows(evaluation_ids))
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        await asyncio.sleep(0)
+        return await super().commit(changes)
+
+
+async def in_one_bite(events: Sequence[Event]) -> MemoryTables:
+    """Store everything in order, by one worker, in one look."""
+    world = World()
+    world.xadd(*events)
+    await world.storage().store(sorted({each.evaluation_id for each in events}))
+    return world.tables
+
+
+async def in_many_bites(random: Random, events: Sequence[Event]) -> tuple[MemoryTables, int]:
+    """Let up to three workers look whenever they like at whatever they like, alone or at once."""
+    world = World()
+    tables = Interruptible(lambda: 0.0)
+    workers = [world.storage(tables=tables) for _ in range(random.randint(1, 3))]
+    ids = sorted({each.evaluation_id for each in events})
+    for each in events:
+        world.xadd(each)
+        if random.random() < 0.4:
+            looking = random.sample(workers, random.randint(1, len(workers)))
+            await asyncio.gather(
+                *(w.store(random.sample(ids, random.randint(1, len(ids)))) for w in looking)
+            )
+    await asyncio.gather(*(worker.store(ids) for worker in workers))
+    return tables, sum(worker.tally.lost_races for worker in workers)
+
+
+def test_any_arrival_gives_the_same_tables():
+    """Byte for byte, with every event applied, nothing in quarantine and no gap bridged."""
+    races = 0
+
+    @given(st.randoms(use_true_random=False))
+    @settings(deadline=None, max_examples=100)
+    def check_one(random: Random) -> None:
+        nonlocal races
+        written = lives(random)
+        tables, lost_races = asyncio.run(in_many_bites(random, arrivals(random, written)))
+        races += lost_races
+        assert memory_dump(tables) == memory_dump(asyncio.run(in_one_bite(in_order(written))))
+        assert {kept.verdict for kept in tables.events.values()} == {"applied"}
+        assert (tables.quarantined, tables.bridges) == ({}, {})
+        assert len(tables.events) == len(in_order(written))
+
+    check_one()
+    assert races > 0, "without a lost compare-and-set this shows nothing about several workers"
+
+
+# All interleavings of two workers over one evaluation.
+
+
+class Turn:
+    """Where a worker may be interrupted."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
+class SteppedLog:
+    """A log whose reader waits for its turn before it reads."""
+
+    def __init__(self, log: LogReader) -> None:
+        self.log, self.shards = log, log.shards
+
+    async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
+        await Turn()
+        return await self.log.read(evaluation_ids, limit=limit)
+
+    async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
+        return await self.log.closing(evaluation_ids)
+
+    async def settle(self, marks: Sequence[Mark]) -> None:
+        await self.log.settle(marks)
+
+    async def now_ms(self) -> int:
+        return await self.log.now_ms()
+
+
+class SteppedTables(MemoryTables):
+    """Tables whose callers wait for their turn before they read rows, compare, or commit."""
+
+    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+        await Turn()
+        return dict(await super().rows(evaluation_ids))
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        await Turn()
+        return await super().commit(changes)
+
+
+class Scene:
+    """Two workers woken for one evaluation, and a writer that goes on writing."""
+
+    def __init__(self, before: Sequence[Event], meanwhile: Sequence[Event], *, stored: bool) -> None:
+        self.world = World()
+        self.tables = SteppedTables(lambda: 0.0)
+        self.world.xadd(*before)
+        if stored:
+            self.store_alone()
+        self.workers = [self.worker(), self.worker()]
+        self.actors: list[Coroutine[Any, Any, None]] = [w.store([EVALUATION]) for w in self.workers]
+        self.actors.append(self.write(meanwhile))
+        self.alive = [actor for actor in range(3) if self.step(actor)]
+
+    def worker(self) -> Storage:
+        return Storage(SteppedLog(self.world.log), self.tables, PATIENCE)
+
+    async def write(self, events: Sequence[Event]) -> None:
+        for each in events:
+            await Turn()
+            self.world.xadd(each)
+
+    def step(self, actor: int) -> bool:
+        """Let an actor go on to its next turn; returns whether there is one."""
+        try:
+            self.actors[actor].send(None)
+        except StopIteration:
+            return False
+        return True
+
+    def store_alone(self) -> None:
+        """Let a worker store all there is, undisturbed."""
+        alone = self.worker().store([EVALUATION])
+        with suppress(StopIteration):
+            while True:
+                alone.send(None)
+
+
+def every_interleaving(make_scene: Callable[[], Scene]) -> Iterator[Scene]:
+    """Play a scene once for every order in which its actors can take their turns."""
+    unplayed: list[list[int]] = [[]]
+    while unplayed:
+        script, scene, played = unplayed.pop(), make_scene(), list[int]()
+        while scene.alive:
+            if len(played) < len(script):
+                actor = script[len(played)]
+            else:
+                actor, *others = scene.alive
+                unplayed += ([*played, other] for other in others)
+            played.append(actor)
+            if not scene.step(actor):
+                scene.alive.remove(actor)
+        yield scene
+
+
+def check(make_scene: Callable[[], Scene], expected: list[bytes]) -> tuple[int, int]:
+    """Compare every outcome with the expected one; returns how many there were, and how many races."""
+    scenes = races = 0
+    for scene in every_interleaving(make_scene):
+        scene.store_alone()  # the wake-up of the last event
+        assert memory_dump(scene.tables) == expected
+        scenes += 1
+        races += sum(worker.tally.lost_races for worker in scene.workers)
+    return scenes, races
+
+
+def test_two_workers_over_every_order_of_four_events():
+    """24 arrivals, each with all the ways in which two passes can be split at their port calls."""
+    events = history("queued provisioning running completed")
+    expected = memory_dump(asyncio.run(in_one_bite(events)))
+    for arrived in permutations(events):
+        scenes, races = check(partial(Scene, arrived, [], stored=False), expected)
+        assert scenes >= 20
+        assert races > 0
+
+
+@pytest.mark.parametrize(
+    "arrived",
+    [
+        history("queued provisioning running completed"),
+        history("queued provisioning running completed")[::-1],
+        [*history("queued retrying"), *history("queued:retry provisioning", attempt=2)],
+        [*history("queued failed"), *history("queued:operator failed", attempt=2)],
+        [*history("queued"), event("cancelled", attempt=2), *history("queued") * 2],
+        [
+            *history("queued provisioning"),
+            event("provisioning", sequence=1, source="rival"),
+            event("queued"),
+        ],
+        [event("queued"), event("queued:lost", attempt=2), *history("provisioning responded", first=1)],
+    ],
+    ids=["in order", "backwards", "retried", "reopened", "cancelled, repeated", "conflict", "stale"],
+)
+def test_two_workers_and_a_writer(arrived):
+    """Events that arrive between any two port calls change nothing about the outcome."""
+    expected = memory_dump(asyncio.run(in_one_bite(arrived)))
+    scenes, races = check(lambda: Scene(arrived[:1], arrived[1:], stored=False), expected)
+    assert scenes > 1_000
+    assert races > 0
+    scenes, _ = check(lambda: Scene(arrived[:2], arrived[2:], stored=True), expected)
+    assert scenes >= 90

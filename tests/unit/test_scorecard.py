@@ -1,0 +1,80 @@
+"""What an evaluation came to."""
+
+from dataclasses import asdict
+from decimal import Decimal
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+from pydantic_core import from_json
+
+from eventlog import payloads as p
+from eventlog.lifecycle import ENDED
+from projections.scorecard import ENDING_TYPES, exact, scorecard
+from tests.builders import BATCH, EVALUATION, event
+
+SCORES = (
+    p.Score(evaluator="exact", score=1.0, passed=True),
+    p.Score(evaluator="judge", score=0.5, reason='says "so"\n', cost_usd=0.1),
+)
+
+
+def test_a_completed_event_becomes_its_scorecard():
+    """Verdict, scores, totals and exit code are taken over as they are."""
+    result = p.Completed(
+        verdict="passed",
+        score=0.75,
+        scores=SCORES,
+        usage=p.Usage(input_tokens=7, output_tokens=5),
+        cost_usd=0.1,
+        latency_ms=12.5,
+        exit_code=-9,
+    )
+    ended = event(result, attempt=2, sequence=5)
+    card = scorecard(ended, bridged=True)
+    assert card[:4] == (EVALUATION, BATCH, 2, "completed")
+    assert (card.verdict, card.score, card.exit_code, card.error) == ("passed", 0.75, -9, None)
+    assert (card.tokens, card.cost_usd, card.latency_ms) == (12, Decimal("0.1"), 12.5)
+    assert (card.bridged, card.ended_at) == (True, ended.occurred_at)
+    assert from_json(card.scores) == [asdict(score) for score in SCORES]
+
+
+def test_a_completed_event_may_have_no_score_at_all():
+    """No score is not a score of zero."""
+    card = scorecard(event(p.Completed(verdict="failed"), sequence=3), bridged=False)
+    assert (card.score, card.scores, card.cost_usd, card.exit_code) == (None, b"[]", Decimal(0), None)
+
+
+@pytest.mark.parametrize("word", ["failed", "timed_out", "cancelled"])
+def test_other_endings_have_a_status_and_no_verdict(word):
+    """What did not complete was not judged."""
+    card = scorecard(event(word, sequence=0 if word == "cancelled" else 3), bridged=False)
+    assert (card.status, card.verdict, card.score, card.tokens) == (word, None, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("payload", "error"),
+    [
+        (p.Failed(error=p.Fault(kind="permanent", message="no")), {"kind": "permanent", "message": "no"}),
+        (p.TimedOut(limit="task", seconds=1, error=p.Fault(kind="k")), {"kind": "k", "message": ""}),
+        (p.TimedOut(limit="task", seconds=1), None),
+        (p.Cancelled(by="me"), None),
+    ],
+)
+def test_the_error_is_kept_where_there_is_one(payload, error):
+    """As JSON, whole."""
+    card = scorecard(event(payload, sequence=0), bridged=False)
+    assert (from_json(card.error) if card.error else None) == error
+
+
+def test_every_ended_phase_is_an_ending_type():
+    """A phase added to the lifecycle is an ending here too."""
+    assert {phase.value for phase in ENDED} == ENDING_TYPES
+
+
+@given(st.lists(st.floats(0, 1e6).map(lambda x: round(x, 6)), max_size=20), st.randoms())
+def test_sums_do_not_depend_on_their_order(amounts, random):
+    """A float is taken for the decimal it was written as, so money adds up the same for every worker."""
+    shuffled = random.sample(amounts, len(amounts))
+    assert str(sum(map(exact, amounts))) == str(sum(map(exact, shuffled)))
+    assert [float(exact(amount)) for amount in amounts] == amounts

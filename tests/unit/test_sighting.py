@@ -1,0 +1,267 @@
+"""One look at one stream: what its row covers, what is new, and what must be compared first."""
+
+from datetime import date
+
+import pytest
+
+from eventlog import payloads as p
+from eventlog.codec import RawEntry, encode
+from eventlog.events import Event, EventKey
+from eventlog.lifecycle import OPENINGS, Phase
+from eventlog.timeline import Cursor
+from projections.change import Row, Stored
+from storage_worker import sighting
+from storage_worker.sighting import Resolution, resolve, sight
+from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, event, history, raw_entry, wire
+
+MONTH = date(2026, 1, 1)
+CLAIMED = Cursor(1, 1, Phase.PROVISIONING)
+AT_ONCE, NEVER = 2**62, 0
+
+
+def row(cursor: Cursor = CLAIMED, *, head: str | None = "", bridged: bool = False) -> Row:
+    """Make a row whose head is the second entry that `wire` lays out, unless told otherwise."""
+    head = f"{FIRST_ARRIVAL_MS + 1}-0" if head == "" else head
+    return Row(EVALUATION, BATCH, MONTH, cursor, owner="executor-1", bridged=bridged, head=head)
+
+
+def look(
+    raw: list[RawEntry], known: Row | None, *stored: Event, bridge_until_ms: int = NEVER
+) -> Resolution:
+    """Sight and resolve, with these events in the tables."""
+    held = {each.key: Stored(encode(each), _verdict(each)) for each in stored}
+    seen = sight(EVALUATION, raw, known)
+    return resolve(seen, shard=0, month=MONTH, stored=held, bridge_until_ms=bridge_until_ms)
+
+
+def _verdict(stored: Event) -> str:
+    opens_nothing = stored.sequence == 0 and stored.type not in OPENINGS
+    return "rejected" if opens_nothing else "applied"
+
+
+def verdicts(resolution: Resolution) -> dict[EventKey, str]:
+    assert resolution.change
+    rows = (*resolution.change.events, *resolution.change.side_events)
+    return {(each.attempt, each.sequence): each.verdict for each in rows}
+
+
+def quarantined(resolution: Resolution) -> list[tuple[str, bytes]]:
+    assert resolution.change
+    return [(bad.reason, bad.body) for bad in resolution.change.quarantined]
+
+
+def rival(word: str, *, sequence: int) -> Event:
+    return event(word, sequence=sequence, source="rival")
+
+
+# What the row covers.
+
+
+def test_covered_entries_are_left_out_undecoded():
+    """As long as the entry applied last is still where it was, what lies before it is not even parsed."""
+    garbage = [raw_entry(event("queued"), entry_id=b"1-0", event=b"garbage")]
+    _, claim, running = wire(history("queued provisioning running"))
+    seen = sight(EVALUATION, [*garbage, claim, running], row())
+    assert (seen.refused, seen.must_compare) == ([], False)
+    assert [entry.key for entry in seen.entries] == [(1, 2)]
+
+
+def test_a_repeated_covered_entry_is_left_out_too():
+    """The same bytes again say nothing new, wherever they stand."""
+    queued, claim, running = history("queued provisioning running")
+    seen = sight(EVALUATION, wire([queued, claim, queued, running, claim]), row())
+    assert (seen.must_compare, [entry.key for entry in seen.entries]) == (False, [(1, 2)])
+
+
+def test_a_covered_event_with_another_body_is_a_conflict():
+    """Whoever rewrites what is applied ends up in quarantine; the row moves on undisturbed."""
+    queued, claim, running = history("queued provisioning running")
+    other = rival("provisioning", sequence=1)
+    resolution = look(wire([queued, claim, other, running]), row(), queued, claim)
+    assert quarantined(resolution) == [("conflict", encode(other))]
+    assert verdicts(resolution) == {(1, 2): "applied"}
+
+
+def test_a_row_nobody_has_read_a_stream_for_covers_its_opening():
+    """The coordinator makes rows before their streams: without a head the opening is still known."""
+    seen = sight(
+        EVALUATION, wire(history("queued provisioning")), row(Cursor(1, 0, Phase.QUEUED), head=None)
+    )
+    assert [entry.key for entry in seen.entries] == [(1, 1)]
+
+
+def test_an_evaluation_without_a_row_is_read_whole():
+    """The first look takes everything, and the row is to be created."""
+    resolution = look(wire(history("queued provisioning")), None)
+    assert resolution.change
+    assert (resolution.change.before, resolution.change.after) == (None, CLAIMED)
+    assert resolution.change.progress.total == 1
+
+
+# A stream written anew.
+
+
+def test_a_stream_written_anew_is_compared_with_what_is_stored():
+    """After Redis was lost the head is gone: equal events are known, new ones applied."""
+    queued, claim, running = history("queued provisioning running")
+    anew = wire([queued, claim, running], first_ms=FIRST_ARRIVAL_MS + 90_000)
+    resolution = look(anew, row(), queued, claim)
+    assert verdicts(resolution) == {(1, 2): "applied"}
+    assert quarantined(resolution) == []
+
+
+def test_a_stream_written_anew_with_another_body_is_a_conflict():
+    """What Postgres has is the event; another body after the loss is quarantined, never an overwrite."""
+    queued, claim, running = history("queued provisioning running")
+    other = rival("provisioning", sequence=1)
+    anew = wire([queued, other, running], first_ms=FIRST_ARRIVAL_MS + 90_000)
+    resolution = look(anew, row(), queued, claim)
+    assert quarantined(resolution) == [("conflict", encode(other))]
+    assert verdicts(resolution) == {(1, 2): "applied"}
+
+
+def test_the_stored_body_in_other_words_is_no_conflict():
+    """Spaces in the JSON of a re-appended event do not make another event of it."""
+    queued, claim = history("queued provisioning")
+    spaced = raw_entry(queued, entry_id=b"9-0", event=encode(queued).replace(b'":', b'": '))
+    resolution = look([spaced], row(), queued, claim)
+    assert resolution.change
+    assert resolution.change.is_empty
+
+
+def test_a_new_stream_that_only_goes_on_is_not_compared():
+    """Where nothing covered came back, there is nothing to compare."""
+    anew = wire(history("running", first=2), first_ms=FIRST_ARRIVAL_MS + 90_000)
+    seen = sight(EVALUATION, anew, row())
+    assert (seen.must_compare, [entry.key for entry in seen.entries]) == (False, [(1, 2)])
+
+
+# Bridged rows, older attempts, refused openings.
+
+
+@pytest.mark.parametrize(
+    ("closing", "phase"), [("completed", Phase.COMPLETED), ("retrying", Phase.RETRYING)]
+)
+def test_the_original_of_a_bridged_gap_is_late(closing, phase):
+    """A bridged row covers sequences it never saw: they are compared, and kept as late once."""
+    queued, claim, running, end = history(f"queued provisioning running {closing}")
+    bridged = row(Cursor(1, 3, phase), head=f"{FIRST_ARRIVAL_MS + 2}-0", bridged=True)
+    raw = wire([queued, claim, end, running])
+    assert verdicts(look(raw, bridged, queued, claim, end)) == {(1, 2): "late"}
+    again = look(raw, bridged, queued, claim, end, running)
+    assert again.change
+    assert again.change.is_empty
+
+
+@pytest.mark.parametrize("closing", ["completed", "retrying"])
+def test_a_bridge_marks_the_row_so_that_late_originals_are_looked_for(closing):
+    """Also when it leads to `retrying`, which ends nothing."""
+    queued, _, end = history(f"queued running {closing}")
+    resolution = look(wire([queued, end]), None, bridge_until_ms=AT_ONCE)
+    assert resolution.change
+    assert [bridge.missing for bridge in resolution.change.bridges] == [(range(1, 2),)]
+    assert resolution.change.bridged is True
+
+
+def test_what_an_older_attempt_says_is_stale_once():
+    """It is kept the first time; afterwards Postgres has it."""
+    queued, claim, running = history("queued provisioning running")
+    fence = event("queued:lost", attempt=2)
+    raw = wire([queued, claim, fence, running])
+    opened = row(Cursor(2, 0, Phase.QUEUED), head=f"{FIRST_ARRIVAL_MS + 2}-0")
+    assert verdicts(look(raw, opened, queued, claim, fence)) == {(1, 2): "stale"}
+    again = look(raw, opened, queued, claim, fence, running)
+    assert again.change
+    assert again.change.is_empty
+
+
+def test_a_refused_opening_stays_refused_in_a_comparison():
+    """That it is stored does not let its attempt be bridged into: everything after it is rejected."""
+    queued, claim = history("queued provisioning")
+    odd, *rest = [
+        event("running", attempt=2),
+        *history("provisioning running completed", attempt=2, first=1),
+    ]
+    raw = wire([queued, claim, rival("provisioning", sequence=1), odd, *rest])
+    resolution = look(raw, row(), queued, claim, odd, bridge_until_ms=AT_ONCE)
+    assert resolution.change
+    assert (resolution.change.moves, resolution.change.bridges) == (False, [])
+    assert verdicts(resolution) == {(2, n): "rejected" for n in range(1, 4)}
+
+
+# What can't be taken as an event.
+
+
+def test_an_event_of_another_batch_is_quarantined():
+    """An evaluation belongs to the batch of its row, or of its first readable event."""
+    queued, claim = history("queued provisioning")
+    foreign = event("running", sequence=2, batch_id="batch-2")
+    for known in (None, row()):
+        resolution = look(wire([queued, claim, foreign]), known)
+        assert quarantined(resolution) == [("mismatch", encode(foreign))]
+        assert resolution.change
+        assert resolution.change.after == CLAIMED
+
+
+def test_an_overlong_stream_is_read_to_its_limit_and_reported_once(monkeypatch):
+    """Entries beyond the limit are not read; the same entry names the fact at every look."""
+    monkeypatch.setattr(sighting, "MAX_ENTRIES", 2)
+    events = history("queued provisioning running completed")
+    first, again = look(wire(events[:3]), None), look(wire(events), None)
+    assert first.change
+    assert again.change
+    assert first.change.after == CLAIMED
+    assert [bad.reason for bad in first.change.quarantined] == ["overlong"]
+    assert [bad.id for bad in first.change.quarantined] == [bad.id for bad in again.change.quarantined]
+
+
+def test_garbage_of_an_unknown_evaluation_is_an_orphan():
+    """Without a readable event there is no row to make, but the bytes are kept with their reason."""
+    resolution = look([(b"1-0", [b"event", b"garbage"])], None)
+    assert resolution.change is None
+    assert [(bad.evaluation_id, bad.reason, bad.body) for bad in resolution.orphans] == [
+        (EVALUATION, "garbage", b"garbage")
+    ]
+
+
+def test_garbage_beside_readable_events_stops_only_itself():
+    """One bad entry is quarantined, its neighbours are applied."""
+    queued, claim = wire(history("queued provisioning"))
+    resolution = look([queued, (b"5-0", [b"event", b"{"]), claim], None)
+    assert quarantined(resolution) == [("garbage", b"{")]
+    assert verdicts(resolution) == {(1, 0): "applied", (1, 1): "applied"}
+
+
+def test_fields_in_an_unusual_order_are_read_the_long_way():
+    """The cheap look at the fields knows one layout; any other is decoded and judged the same."""
+    queued, claim, running = wire(history("queued provisioning running"))
+    names, values = running[1][::2], running[1][1::2]
+    shuffled = [part for pair in reversed(list(zip(names, values, strict=True))) for part in pair]
+    seen = sight(EVALUATION, [queued, claim, (running[0], shuffled)], row())
+    assert [entry.key for entry in seen.entries] == [(1, 2)]
+
+
+def test_a_known_event_in_an_unusual_order_changes_nothing():
+    """It may be decoded again at each look, but it is neither applied nor stored twice."""
+    queued, claim = history("queued provisioning")
+    fields = [part for pair in ((b"event", encode(claim)), (b"type", b"provisioning")) for part in pair]
+    odd = (b"%d-0" % (FIRST_ARRIVAL_MS + 1), [*fields, b"sequence", b"1", b"attempt", b"1"])
+    resolution = look([*wire([queued]), odd], row(), queued, claim)
+    assert resolution.change
+    assert resolution.change.is_empty
+
+
+@pytest.mark.parametrize("sequence", [b"-1", b"+1", b" 1", b"01", b"1_0", b"9" * 5000, b"", b"one"])
+def test_fields_that_are_no_plain_number_are_never_taken_for_covered(sequence):
+    """A row must not swallow what its envelope contradicts: it is quarantined like any mismatch."""
+    raw = [
+        *wire(history("queued provisioning")),
+        raw_entry(event("running", sequence=2), sequence=sequence),
+    ]
+    assert quarantined(look(raw, row()))[0][0] == "mismatch"
+
+
+def test_a_batch_is_named_by_the_first_readable_event():
+    """That is what an external batch is made of."""
+    raw = [(b"1-0", [b"event", b"garbage"]), *wire([event(p.Queued(case=p.Case(id="c")), batch_id="mine")])]
+    assert sight(EVALUATION, raw, None).batch_id == "mine"

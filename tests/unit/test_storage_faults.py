@@ -1,0 +1,231 @@
+"""The storage worker among others that race it, with ports that fail and data nobody can store."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import pytest
+
+from eventlog.lifecycle import Phase
+from eventlog.log import Append, LogUnavailable
+from eventlog.timeline import Cursor
+from projections.change import Change, Row
+from projections.memory import MemoryTables
+from projections.tables import Committed, TablesUnavailable, Unstorable
+from storage_worker.storage import Storage
+from storage_worker.woken import Woken
+from tests.builders import EVALUATION, event, history, records
+from tests.dumps import memory_dump
+from tests.storing import World
+
+STRAIGHT = "queued provisioning running responded scored completed"
+Fate = Literal["unreached", "reply lost", "fine"]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+# Races.
+
+
+class Overtaken(MemoryTables):
+    """Lets something happen between the reading of the rows and the commit, once."""
+
+    def __init__(self, overtake) -> None:
+        super().__init__(lambda: 0.0)
+        self.overtake = overtake
+
+    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+        found = dict(await super().rows(evaluation_ids))
+        overtake, self.overtake = self.overtake, None
+        if overtake:
+            await overtake()
+        return found
+
+
+@pytest.mark.parametrize("known", [0, 2])
+async def test_a_lost_race_is_read_again_before_the_wake_up_is_let_go(world, known):
+    """Whoever finds the row made or moved meanwhile leaves it, reads again, and stores what is left."""
+    events = history(STRAIGHT)
+
+    async def another_worker_is_faster() -> None:
+        await world.storage(tables=tables).store([EVALUATION])
+        world.xadd(*events[4:])
+
+    tables = Overtaken(None)
+    if known:
+        world.xadd(*events[:known])
+        await world.storage(tables=tables).store([EVALUATION])
+    world.xadd(*events[known:4])
+    tables.overtake = another_worker_is_faster
+    storage = world.storage(tables=tables)
+    await storage.wake(Woken([EVALUATION]))
+    assert (storage.tally.lost_races, storage.tally.events) == (1, {"applied": 2})
+    assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 5, Phase.COMPLETED)
+    assert [progress.total for progress in tables.progress.values()] == [1]
+
+
+async def test_many_workers_at_once_store_each_event_once(world):
+    """Whatever wake-ups they share, the sum is what one worker would have made of it."""
+
+    class Slow(MemoryTables):
+        async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+            found = dict(await super().rows(evaluation_ids))
+            await asyncio.sleep(0)
+            return found
+
+    ids = [f"e{n}" for n in range(20)]
+    tables = Slow(lambda: 0.0)
+    workers = [world.storage(tables=tables) for _ in range(3)]
+    for word in range(6):
+        world.xadd(*(history(STRAIGHT, evaluation_id=key)[word] for key in ids))
+        await asyncio.gather(*(worker.wake(Woken(ids)) for worker in workers))
+    await world.storage().wake(Woken(ids))
+    assert memory_dump(tables) == memory_dump(world.tables)
+    assert sum(worker.tally.events["applied"] for worker in workers) == 120
+    assert sum(worker.tally.lost_races for worker in workers) > 0
+
+
+# What the database refuses.
+
+
+class Refusing(MemoryTables):
+    """Refuses all data of one evaluation, as a database does that can't hold it."""
+
+    def __init__(self, refused: str) -> None:
+        super().__init__(lambda: 0.0)
+        self.refused = refused
+        self.sizes: list[int] = []
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        self.sizes.append(len(changes))
+        if any(change.evaluation_id == self.refused for change in changes):
+            raise Unstorable("out of range")
+        return await super().commit(changes)
+
+
+@pytest.mark.parametrize("bad", ["e00", "e13", "e49"])
+async def test_what_can_not_be_stored_stops_only_itself(world, bad):
+    """The one evaluation is found by halving; its bytes are kept with the reason, the others go through."""
+    ids = [f"e{n:02}" for n in range(50)]
+    for key in ids:
+        world.xadd(*history("queued provisioning running completed", evaluation_id=key))
+    tables = Refusing(bad)
+    storage = world.storage(tables=tables)
+    await storage.wake(Woken(ids))
+    assert set(tables.evaluations) == set(ids) - {bad}
+    assert {held.row.cursor.phase for held in tables.evaluations.values()} == {Phase.COMPLETED}
+    kept = list(tables.quarantined.values())
+    assert [(k.evaluation_id, k.reason, k.detail) for k in kept] == [
+        (bad, "unstorable", "out of range")
+    ] * 4
+    assert storage.tally.quarantined == 4
+    assert len(tables.sizes) <= 14
+
+
+async def test_an_evaluation_the_database_refuses_is_not_marked_as_committed(world):
+    """Its writer keeps its tail; asking again quarantines nothing twice."""
+    events = history("queued provisioning")
+    await world.log.append([Append(EVALUATION, records(events), await world.log.epoch(EVALUATION))])
+    tables = Refusing(EVALUATION)
+    for _ in range(2):
+        await world.storage(tables=tables).wake(Woken([EVALUATION]))
+    assert await world.log.committed([EVALUATION]) == [(0, -1)]
+    assert len(tables.quarantined) == 2
+
+
+async def test_the_unique_key_stands_behind_the_compare_and_set(world):
+    """Should a row ever say less than the events do, the event on record wins."""
+    queued, claim = history("queued provisioning")
+    world.xadd(queued)
+    await world.storage().wake(Woken([EVALUATION]))
+    world.tables.events[EVALUATION, 1, 1] = world.tables.events[EVALUATION, 1, 0]._replace(sequence=1)
+    world.xadd(claim)
+    await world.storage().wake(Woken([EVALUATION]))
+    assert world.reasons() == ["unstorable"]
+    assert world.cursor() == Cursor(1, 0, Phase.QUEUED)
+
+
+# Outages.
+
+
+class Faulty:
+    """A port whose calls fail as told: before anything happens, or after it has happened."""
+
+    def __init__(self, port: object, error: type[Exception]) -> None:
+        self.port, self.error = port, error
+        self.fates: defaultdict[str, deque[Fate]] = defaultdict(deque)
+        self.seen_outages: list[str | None] = []
+        self.storage: Storage | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(self.port, name)
+        if name not in self.fates:
+            return member
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            self.seen_outages.append(self.storage.outage if self.storage else None)
+            fate = self.fates[name].popleft() if self.fates[name] else "fine"
+            if fate == "unreached":
+                raise self.error(f"{name} was not reached")
+            answer = await member(*args, **kwargs)
+            if fate == "reply lost":
+                raise self.error(f"the reply to {name} was lost")
+            return answer
+
+        return call
+
+
+CALLS = [("log", call) for call in ("now_ms", "read", "settle")]
+CALLS += [("tables", call) for call in ("rows", "months", "stored", "commit", "quarantine")]
+
+
+@pytest.mark.parametrize("fate", ["unreached", "reply lost"])
+@pytest.mark.parametrize(("port", "call"), CALLS)
+async def test_an_outage_is_waited_out_without_double_effect(world, port, call, fate):
+    """Also when the call had happened and only its reply was lost."""
+    old = history("queued provisioning retrying")
+    new = history("queued:retry provisioning running completed", attempt=2)
+    rival = event("provisioning", sequence=1, source="rival")
+    bites = [*old, new[0]], [*new[1:], rival]
+
+    async def take(here: World, storage: Storage) -> list[bytes]:
+        for bite in bites:
+            here.xadd(*bite)
+            here.xadd_fields("garbled", b"event", b"garbage")
+            await storage.wake(Woken([EVALUATION, "garbled"]))
+        return memory_dump(here.tables)
+
+    log: Any = Faulty(world.log, LogUnavailable)
+    tables: Any = Faulty(world.tables, TablesUnavailable)
+    faulty = {"log": log, "tables": tables}[port]
+    faulty.fates[call].extend([fate, fate, "fine", fate])
+    storage = faulty.storage = world.storage(log=log, tables=tables)
+    calm = World()
+    assert await take(world, storage) == await take(calm, calm.storage())
+    assert any(outage and call in outage for outage in faulty.seen_outages)
+    assert storage.outage is None
+
+
+async def test_an_outage_is_told_of_once_and_so_is_its_end(world, caplog):
+    """A supervisor reads one line, not one for each try."""
+    caplog.set_level("INFO")
+    log: Any = Faulty(world.log, LogUnavailable)
+    log.fates["read"].extend(["unreached"] * 3)
+    world.xadd(event("queued"))
+    await world.storage(log=log).wake(Woken([EVALUATION]))
+    assert [record.message for record in caplog.records] == [
+        "waiting for the servers",
+        "the servers are back",
+    ]
+
+
+async def test_a_sweep_leaves_an_outage_to_its_caller(world):
+    """Only wake-ups are held on to; the sweep comes round again by itself."""
+    tables: Any = Faulty(world.tables, TablesUnavailable)
+    tables.fates["open_evaluations"].append("unreached")
+    with pytest.raises(TablesUnavailable):
+        await world.storage(tables=tables).sweep(unchanged_for=0, page=10)
