@@ -17,7 +17,7 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.log import Answer, Append, Mode, Record, Reply
 
-RECORD_OVERHEAD = 2_048
+RECORD_OVERHEAD = 600
 """Bytes a record costs in memory besides its body: the event's objects, measured by `bench.latency`."""
 
 

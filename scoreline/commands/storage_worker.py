@@ -56,10 +56,20 @@ def start(  # noqa: PLR0913 - a command has its flags
     configure(settings.log_level)
     plan = WorkerPlan(name or socket.gethostname(), workers, batch_size, health_port)
     with ready_servers(settings) as servers:
+        if settings.redis_url is None or settings.postgres_url is None:
+            _say_where(servers.redis_url, servers.postgres_url)
         if restart or workers > 1:
             run_managed(plan, settings, servers)
         else:
             run_here(plan, settings, servers)
+
+
+def _say_where(redis_url: str, postgres_url: str) -> None:
+    """Say how to look into the embedded servers from another terminal."""
+    from scoreline.preflight import redact
+
+    typer.echo(f'REDIS_CLI="redis-cli -s {redis_url.removeprefix("unix://")}"', err=True)
+    typer.echo(f'EVAL_POSTGRES_URL="{redact(postgres_url)}"', err=True)
 
 
 @app.command()

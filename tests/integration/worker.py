@@ -127,7 +127,13 @@ async def worker(here: Site, **changes: Any) -> AsyncIterator[None]:
         yield
     finally:
         app.exit()
-        await running
+        try:
+            await asyncio.wait_for(asyncio.shield(running), 10)
+        except TimeoutError:
+            for t in asyncio.all_tasks():
+                print("TASK", t)
+                t.print_stack()
+            raise
 
 
 @dataclass(frozen=True, slots=True)
