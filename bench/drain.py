@@ -2,8 +2,8 @@
 
     python -m bench.drain --json
 
-The limit is what cannot be avoided: reading and acknowledging as many entries with a plain consumer, and
-COPYing the same rows into a staging table and on into `events`; one after the other, as 1/(1/read + 1/copy).
+The limit is what cannot be avoided: reading and acknowledging as many entries with a plain consumer,
+and COPYing the same rows into a staging table and on into `events`; as 1/(1/read + 1/copy).
 The drain runs in a process of its own, through the real FastStream application, and does everything else
 as well: wake-ups, ordering, the state machine, evaluations, scorecards, counters, marks, expiry.
 Both are measured in turn, several times, and the medians compared.
@@ -12,8 +12,6 @@ Both are measured in turn, several times, and the medians compared.
 import argparse
 import asyncio
 import json
-import os
-import signal
 import sys
 import tempfile
 import time
@@ -26,14 +24,14 @@ from psycopg import AsyncConnection
 from redis.asyncio import Redis
 
 from bench.histories import life, preload
+from bench.worker import storage_workers, until_completed
+from eventlog.codec import fields_of
 from eventlog.keys import shard_of
 from eventlog.log import Record
 from eventlog.redis_streams import RedisEventLog
 from projections.database import prepare
 from projections.sql import query
 from scoreline.embedded import Servers, embedded_servers
-from scoreline.settings import Settings
-from scoreline.workers import WorkerPlan, worker_argv, worker_environ
 
 BATCH = 2_000
 SHARDS = 4
@@ -46,43 +44,13 @@ async def drain(servers: Servers, lives: Sequence[list[Record]], workers: int) -
     log = RedisEventLog.from_url(servers.redis_url, shards=SHARDS)
     await preload(log, lives)
     await log.aclose()
-    plan = WorkerPlan("bench", batch_size=BATCH)
-    environ = worker_environ(Settings(), servers)
-    processes = []
     async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as conn:
-        for number in range(workers):
-            processes.append(await _start(worker_argv(plan, number), environ))
-        await asyncio.gather(*(_until_ready(process) for process in processes))
-        started = time.perf_counter()
-        while await _completed(conn) < len(lives):
-            await asyncio.sleep(0.01)
-        took = time.perf_counter() - started
+        async with storage_workers(servers, workers, batch_size=BATCH):
+            started = time.perf_counter()
+            await until_completed(conn, len(lives))
+            took = time.perf_counter() - started
         await _assert_all_stored(conn, len(lives))
-    for process in processes:
-        process.send_signal(signal.SIGTERM)
-        await process.wait()
     return len(lives) * 4 / took
-
-
-async def _start(argv: list[str], environ: dict[str, str]) -> asyncio.subprocess.Process:
-    # The bench starts its clock at the worker's word, which the worker gives before it reads anything.
-    pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(*argv, stdin=pipe, stderr=pipe, env=environ)
-
-
-async def _until_ready(process: asyncio.subprocess.Process) -> None:
-    if process.stderr is None:
-        raise RuntimeError("no stderr")
-    while line := await process.stderr.readline():
-        if b'"ready"' in line:
-            return
-    raise RuntimeError("the storage worker ended before it was ready")
-
-
-async def _completed(conn: AsyncConnection[Any]) -> int:
-    cursor = await conn.execute("SELECT coalesce(sum(completed), 0)::bigint FROM batch_progress")
-    row = await cursor.fetchone()
-    return int(row[0]) if row else 0
 
 
 async def _assert_all_stored(conn: AsyncConnection[Any], evaluations: int) -> None:
@@ -104,7 +72,7 @@ async def raw_read(servers: Servers, lives: Sequence[list[Record]]) -> float:
     read = 0
     for stream in streams:
         while found := await redis.xreadgroup("limit", "bench", {stream: ">"}, count=BATCH):
-            entries = next(iter(found.values()))[0] if isinstance(found, dict) else found[0][1]
+            entries: list[tuple[bytes, Any]] = next(iter(found.values()))[0]  # type: ignore[union-attr,assignment]  # RESP3
             await redis.xack(stream, "limit", *(entry_id for entry_id, _ in entries))
             read += len(entries)
     took = time.perf_counter() - started
@@ -123,8 +91,8 @@ async def _fill_plain_streams(redis: Redis, lives: Sequence[list[Record]]) -> li
             for records in lives[at : at + BATCH]:
                 stream = streams[shard_of(records[0].event.evaluation_id, SHARDS)]
                 for event, body in records:
-                    key = {"attempt": event.attempt, "sequence": event.sequence, "type": event.type}
-                    pipe.xadd(stream, {**key, "event": body})
+                    fields: Any = fields_of(event, body)
+                    pipe.xadd(stream, fields)
             await pipe.execute()
     return streams
 
@@ -215,5 +183,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.pop("EVAL_REDIS_URL", None)
     main()

@@ -14,7 +14,7 @@ CONCURRENT = 500
 
 def life(number: int, batch_id: str) -> list[Record]:
     """Write the four events of a fast evaluation."""
-    payloads = (
+    payloads: tuple[p.AnyPayload, ...] = (
         p.Queued(case=p.Case(id=str(number), input="What is 2 + 2?", expected="4")),
         p.Provisioning(executor="bench-1", nonce=f"n{number}"),
         p.Running(target="simulated"),

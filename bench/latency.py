@@ -21,15 +21,14 @@ from pathlib import Path
 
 from psycopg import AsyncConnection, OperationalError
 
-from bench.drain import SHARDS, _completed, _start, _until_ready
+from bench.drain import BATCH, SHARDS
+from bench.worker import storage_workers, until_completed
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, OwnedAttempt, QueueSettings
 from eventlog.redis_streams import RedisEventLog
 from projections.database import prepare
 from scoreline.demo.outcome import percentile
 from scoreline.embedded import Servers, embedded_servers
-from scoreline.settings import Settings
-from scoreline.workers import WorkerPlan, worker_argv, worker_environ
 
 COMMIT_LATENCY = """
 SELECT extract(epoch FROM pg_xact_commit_timestamp(xmin) - occurred_at) * 1000
@@ -44,7 +43,8 @@ class Stopwatch:
         self.times: list[float] = []
 
     @contextmanager
-    def __call__(self) -> Iterator[None]:
+    def lap(self) -> Iterator[None]:
+        """Take the time of a block."""
         started = time.perf_counter()
         yield
         self.times.append(time.perf_counter() - started)
@@ -55,18 +55,19 @@ async def live(queue: EventQueue, name: str, watch: Stopwatch, depths: list[int]
     attempt = queue.own(name, "bench")
 
     def record(fact: p.Provisioning | p.Running | p.Completed) -> None:
-        with watch():
+        with watch.lap():
             attempt.record(fact)
         depths.append(attempt.depth)
 
-    with watch():
+    with watch.lap():
         attempt.open(p.Queued(case=p.Case(id=name, input="What is 2 + 2?")))
     await asyncio.sleep(pause)
     record(p.Provisioning(executor="bench", nonce=name))
     await asyncio.sleep(pause)
     record(p.Running(target="simulated"))
     await asyncio.sleep(pause)
-    record(p.Completed(verdict="passed", score=1.0, output="4", usage=p.Usage(input_tokens=9, output_tokens=1)))
+    usage = p.Usage(input_tokens=9, output_tokens=1)
+    record(p.Completed(verdict="passed", score=1.0, output="4", usage=usage))
 
 
 async def steady(queue: EventQueue, rate: int, seconds: int, watch: Stopwatch) -> int:
@@ -122,23 +123,22 @@ async def measure(servers: Servers, rate: int, seconds: int) -> dict[str, object
     """Measure on servers of the bench's own."""
     await prepare(servers.postgres_url, shards=SHARDS)
     await _track_commits(servers)
-    worker = await _start(worker_argv(WorkerPlan("bench"), 0), worker_environ(Settings(), servers))
-    await _until_ready(worker)
     log = RedisEventLog.from_url(servers.redis_url, shards=SHARDS)
     delays: list[float] = []
-    watch, depths = Stopwatch(), []
-    async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as conn:
-        async with EventQueue(log, source="bench", observe=delays.append) as queue:
-            evaluations = await steady(queue, rate, seconds, watch)
-            steady_delays = list(delays)
-            fast = [live(queue, f"fast-{n:06}", Stopwatch(), depths, 0.01) for n in range(1_000)]
-            await asyncio.gather(*fast)
-            while await _completed(conn) < evaluations + 1_000:
-                await asyncio.sleep(0.05)
+    depths: list[int] = []
+    watch = Stopwatch()
+    async with (
+        storage_workers(servers, 1, batch_size=BATCH),
+        await AsyncConnection.connect(servers.postgres_url, autocommit=True) as conn,
+        EventQueue(log, source="bench", observe=delays.append) as queue,
+    ):
+        evaluations = await steady(queue, rate, seconds, watch)
+        steady_delays = list(delays)
+        fast = [live(queue, f"fast-{n:06}", Stopwatch(), depths, 0.01) for n in range(1_000)]
+        await asyncio.gather(*fast)
+        await until_completed(conn, evaluations + 1_000)
         rows = await (await conn.execute(COMMIT_LATENCY)).fetchall()
     await log.aclose()
-    worker.terminate()
-    await worker.wait()
     commits = [float(row[0]) for row in rows]
     if len(commits) != evaluations * 4:
         raise RuntimeError(f"{len(commits)} events stored, {evaluations * 4} recorded")
@@ -158,7 +158,7 @@ async def measure(servers: Servers, rate: int, seconds: int) -> dict[str, object
 
 def main() -> None:
     """Measure on embedded servers of the bench's own."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rate", type=int, default=1_500, help="events a second")
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")

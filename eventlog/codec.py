@@ -4,7 +4,7 @@ Reading never raises: an entry is either an `Entry` or a `Refused` that says why
 cannot keep its neighbours from being read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -127,11 +127,6 @@ def decode_body(body: bytes) -> Event:
             return event
         case Refused(reason=reason, detail=detail):
             raise ValueError(f"{reason}: {detail}")
-
-
-def read_entries(evaluation_id: str, raw: Iterable[RawEntry]) -> list[Entry | Refused]:
-    """Read the entries of one evaluation's stream, in the order of their arrival."""
-    return [read_entry(evaluation_id, entry) for entry in raw]
 
 
 def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | Refused:

@@ -9,10 +9,6 @@ from pydantic_core import to_json
 
 from eventlog import events as e
 from eventlog import payloads as p
-from eventlog.lifecycle import ENDED
-
-ENDING_TYPES = frozenset(phase.value for phase in ENDED)
-"""Event types that end an evaluation, not merely an attempt."""
 
 
 class Scorecard(NamedTuple):

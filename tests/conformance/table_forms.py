@@ -1,0 +1,123 @@
+"""The forms of the tables, and what a test may see of them beyond the contract."""
+
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from typing import Any, Protocol
+
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from projections.change import Quarantined
+from projections.memory import MemoryTables
+from projections.postgres import PostgresTables
+from projections.progress import Progress
+from projections.scorecard import Scorecard
+from projections.tables import Tables
+
+Key = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything in the tables, by its key."""
+
+    batches: dict[str, date]
+    ended_at: dict[str, datetime | None]
+    events: dict[Key, tuple[str, bytes]]
+    """Verdict and body."""
+    scorecards: dict[str, Scorecard]
+    progress: dict[tuple[str, int], Progress]
+    bridges: dict[Key, tuple[range, ...]]
+    quarantine: dict[str, Quarantined]
+
+
+class TablesForm(Protocol):
+    """One form under test."""
+
+    @property
+    def tables(self) -> Tables:
+        """The tables themselves."""
+        ...
+
+    async def contents(self) -> Contents:
+        """Return all that is in them."""
+        ...
+
+    async def wait(self, seconds: float) -> None:
+        """Let everything become so much older."""
+        ...
+
+
+class MemoryForm:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.tables = MemoryTables(lambda: self.now)
+
+    async def contents(self) -> Contents:
+        held = self.tables
+        return Contents(
+            dict(held.batches),
+            {key: row.ended_at for key, row in held.evaluations.items()},
+            {key: (event.verdict, event.event) for key, event in held.events.items()},
+            dict(held.scorecards),
+            {key: Progress(*_values(counted)) for key, counted in held.progress.items()},
+            dict(held.bridges),
+            dict(held.quarantined),
+        )
+
+    async def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class PostgresForm:
+    def __init__(self, pool: AsyncConnectionPool, conn: AsyncConnection[Any]) -> None:
+        self.tables = PostgresTables(pool)
+        self.conn = conn
+
+    async def contents(self) -> Contents:
+        return Contents(
+            dict(await self.ask("SELECT batch_id, month FROM batches")),
+            dict(await self.ask("SELECT evaluation_id, ended_at FROM evaluations")),
+            {
+                (key, attempt, sequence): (verdict, body.encode())
+                for key, attempt, sequence, verdict, body in await self.ask(
+                    "SELECT evaluation_id, attempt, sequence, verdict, event::text FROM events"
+                )
+            },
+            {row[0]: _scorecard(row) for row in await self.ask(_SCORECARDS)},
+            {(batch, shard): Progress(*sums) for batch, shard, *sums in await self.ask(_PROGRESS)},
+            {
+                (key, attempt, sequence): tuple(range(hole.lower, hole.upper) for hole in missing)
+                for key, attempt, sequence, missing in await self.ask(
+                    "SELECT evaluation_id, attempt, closing_sequence, missing FROM gap_bridges"
+                )
+            },
+            {row[0]: Quarantined(*row) for row in await self.ask(_QUARANTINE)},
+        )
+
+    async def ask(self, statement: Any) -> list[Any]:
+        return await (await self.conn.execute(statement)).fetchall()
+
+    async def wait(self, seconds: float) -> None:
+        await self.conn.execute(
+            "UPDATE evaluations SET updated_at = updated_at - make_interval(secs => %s)", [seconds]
+        )
+
+
+def _values(counted: Progress) -> list[Any]:
+    return [getattr(counted, each.name) for each in fields(counted)]
+
+
+_SCORECARDS = f"SELECT {', '.join(Scorecard._fields)} FROM scorecards"
+_SCORECARDS = _SCORECARDS.replace("scores,", "scores::text,").replace("error,", "error::text,")
+_PROGRESS = (
+    f"SELECT batch_id, shard, {', '.join(each.name for each in fields(Progress))} FROM batch_progress"
+)
+_QUARANTINE = f"SELECT {', '.join(Quarantined._fields)} FROM quarantine"
+
+
+def _scorecard(row: Any) -> Scorecard:
+    card = Scorecard(*row)
+    error: Any = card.error
+    scores: Any = card.scores
+    return card._replace(scores=scores.encode(), error=error.encode() if error else None)

@@ -1,0 +1,283 @@
+"""The contract of the tables; the memory form and Postgres keep it alike."""
+
+from collections.abc import AsyncIterator
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from psycopg import AsyncConnection
+
+from eventlog import payloads as p
+from eventlog.codec import Reason, Refused, encode
+from eventlog.events import Event
+from eventlog.keys import DEFAULT_SHARDS
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor, unfold
+from projections import postgres
+from projections.change import Change, Row, fold, quarantined
+from projections.database import prepare
+from projections.postgres import make_pool
+from projections.progress import Progress
+from projections.scorecard import scorecard
+from projections.tables import Unstorable
+from tests.builders import BATCH, EVALUATION, arrive, event, history
+from tests.conformance.table_forms import MemoryForm, PostgresForm, TablesForm
+
+SHARD = 3
+LIFE = "queued provisioning running responded scored completed"
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def form(request: pytest.FixtureRequest) -> AsyncIterator[TablesForm]:
+    """Empty tables of each form in turn."""
+    if request.param == "memory":
+        yield MemoryForm()
+        return
+    url = request.getfixturevalue("postgres_url")
+    await prepare(url, shards=DEFAULT_SHARDS)
+    async with make_pool(url, size=2) as pool, await AsyncConnection.connect(url, autocommit=True) as conn:
+        yield PostgresForm(pool, conn)
+
+
+async def change_of(
+    form: TablesForm, *events: Event, evaluation_id: str = EVALUATION, bridge: bool = False
+) -> Change:
+    """Fold events on top of what the tables have now."""
+    rows = await form.tables.rows([evaluation_id])
+    months = await form.tables.months([BATCH])
+    row = rows.get(evaluation_id) or Row(evaluation_id, BATCH, months[BATCH], Cursor())
+    walked = unfold(row.cursor, arrive(events), bridge_until_ms=2**62 if bridge else None)
+    return fold(row, SHARD, walked, exists=evaluation_id in rows)
+
+
+async def store(form: TablesForm, *events: Event, bridge: bool = False) -> Change:
+    """Commit events that nobody else is after."""
+    change = await change_of(form, *events, evaluation_id=events[0].evaluation_id, bridge=bridge)
+    assert (await form.tables.commit([change])).lost == set()
+    return change
+
+
+# Rows.
+
+
+async def test_a_row_is_created_and_read_back(form):
+    """Cursor, owner, flag and head come back as they were committed."""
+    change = await store(form, *history("queued provisioning"))
+    assert dict(await form.tables.rows([EVALUATION, "unheard-of"])) == {
+        EVALUATION: Row(
+            EVALUATION, BATCH, change.month, Cursor(1, 1, Phase.PROVISIONING), "executor-1", False, change.head
+        )
+    }  # fmt: skip
+    assert (await form.contents()).ended_at == {EVALUATION: None}
+
+
+async def test_a_row_may_be_created_before_anything_is_applied(form):
+    """What waits for its opening is known of, so that a sweep finds it."""
+    await store(form, *history("provisioning", first=1))
+    row = (await form.tables.rows([EVALUATION]))[EVALUATION]
+    assert (row.cursor, row.head) == (Cursor(), None)
+
+
+async def test_a_row_moves_on(form):
+    """Each commit starts where the last one ended."""
+    *_, completed = events = history(LIFE)
+    for each in events:
+        await store(form, each)
+    assert (await form.tables.rows([EVALUATION]))[EVALUATION].cursor == Cursor(1, 5, Phase.COMPLETED)
+    assert (await form.contents()).ended_at == {EVALUATION: completed.occurred_at}
+
+
+@pytest.mark.parametrize("known", [0, 2])
+async def test_whoever_loses_the_race_writes_nothing(form, known):
+    """Creation and move alike: no event, no scorecard, no count, no quarantine; the others of the commit stand."""
+    events = history("queued provisioning running completed")
+    if known:
+        await store(form, *events[:known])
+    late = await change_of(form, *events[known:], event("queued", sequence=9))
+    late.quarantined.append(quarantined(EVALUATION, Refused(b"1-0", Reason.GARBAGE, "", b"mine")))
+    await store(form, events[known])
+    before = await form.contents()
+    neighbour = await change_of(form, event("queued", evaluation_id="other"), evaluation_id="other")
+    committed = await form.tables.commit([late, neighbour])
+    assert (committed.lost, committed.newly_quarantined) == ({EVALUATION}, 0)
+    after = await form.contents()
+    assert set(after.events) - set(before.events) == {("other", 1, 0)}
+    assert (after.scorecards, after.quarantine) == (before.scorecards, before.quarantine)
+    assert after.progress[BATCH, SHARD].total == 2
+    assert after.progress[BATCH, SHARD].completed == 0
+
+
+async def test_an_event_can_not_be_stored_twice(form):
+    """The unique key holds where the compare-and-set would not, and takes the whole commit back."""
+    await store(form, *history("queued provisioning"))
+    before = await form.contents()
+    forged = await change_of(form, *history("running", first=2))
+    forged.events = [forged.events[0]._replace(sequence=1)]
+    neighbour = await change_of(form, event("queued", evaluation_id="other"), evaluation_id="other")
+    with pytest.raises(Unstorable):
+        await form.tables.commit([neighbour, forged])
+    assert await form.contents() == before
+
+
+# Events.
+
+
+async def test_bodies_are_stored_byte_for_byte(form):
+    """Spaces, escapes and the order of keys are the writer's business."""
+    body = (
+        encode(event("queued"))
+        .replace(b'":', b'"  :\t')
+        .replace(b"2 + 2", rb"\u0041\n \"\\ \ud83d\ude00 1.0e0")
+    )
+    change = await change_of(form, event("queued"))
+    change.events = [change.events[0]._replace(event=body)]
+    await form.tables.commit([change])
+    row = (await form.tables.rows([EVALUATION]))[EVALUATION]
+    assert (await form.tables.stored([row]))[EVALUATION][1, 0].body == body
+    assert (await form.contents()).events == {(EVALUATION, 1, 0): ("applied", body)}
+
+
+async def test_what_is_stored_of_some_evaluations_is_theirs_alone(form):
+    """With the verdict of each event."""
+    for key in ("a", "b"):
+        await store(form, *history("queued provisioning completed", evaluation_id=key))
+    rows = await form.tables.rows(["a"])
+    found = await form.tables.stored(list(rows.values()))
+    assert set(found) == {"a"}
+    assert {key: each.verdict for key, each in found["a"].items()} == {
+        (1, 0): "applied", (1, 1): "applied", (1, 2): "rejected",
+    }  # fmt: skip
+
+
+async def test_side_events_are_counted_by_whoever_inserts_them(form):
+    """Two workers that saw the same stale answer pay for it once."""
+    await store(form, *history("queued provisioning running"), event("queued:lost", attempt=2))
+    paid = p.Responded(output="4", usage=p.Usage(input_tokens=7), cost_usd=0.5)
+    twice = [await change_of(form, event(paid, sequence=3)) for _ in range(2)]
+    for change in twice:
+        assert (await form.tables.commit([change])).lost == set()
+    contents = await form.contents()
+    assert contents.events[EVALUATION, 1, 3] == ("stale", encode(event(paid, sequence=3)))
+    counted = contents.progress[BATCH, SHARD]
+    assert (counted.tokens, counted.cost_usd) == (7, Decimal("0.5"))
+
+
+# Scorecards.
+
+
+async def test_a_scorecard_is_written_replaced_and_taken_back(form):
+    """It follows the evaluation: settled, reopened by an operator, completed."""
+    *_, failed = await _stored_in_turn(form, history("queued provisioning failed"))
+    assert (await form.contents()).scorecards == {EVALUATION: scorecard(failed, bridged=False)}
+    await store(form, event("queued:operator", attempt=2))
+    reopened = await form.contents()
+    assert (reopened.scorecards, reopened.ended_at) == ({}, {EVALUATION: None})
+    *_, completed = await _stored_in_turn(
+        form, history("provisioning running completed", attempt=2, first=1)
+    )
+    assert (await form.contents()).scorecards == {EVALUATION: scorecard(completed, bridged=False)}
+
+
+async def test_a_scorecard_is_replaced_within_one_commit(form):
+    """Reopened and ended again in one look leaves the new one."""
+    await store(form, *history("queued failed"))
+    *_, again = await _stored_in_turn(form, history("queued:operator failed", attempt=2))
+    assert (await form.contents()).scorecards == {EVALUATION: scorecard(again, bridged=False)}
+
+
+async def test_a_full_scorecard_comes_back_as_it_was(form):
+    """Every column, the JSON ones byte for byte."""
+    score = p.Score(evaluator="judge", score=0.1, passed=False, reason="é\n", cost_usd=1e-7)
+    result = p.Completed(
+        verdict="failed",
+        score=-0.1,
+        scores=(score,),
+        usage=p.Usage(input_tokens=2**53),
+        cost_usd=0.1,
+        latency_ms=1e-3,
+        exit_code=-(2**40),
+    )
+    *_, end = events = history("queued provisioning running completed", completed=result)
+    await store(form, *events)
+    assert (await form.contents()).scorecards == {EVALUATION: scorecard(end, bridged=False)}
+
+
+async def _stored_in_turn(form: TablesForm, events: list[Event]) -> list[Event]:
+    await store(form, *events)
+    return events
+
+
+# Progress, bridges, quarantine.
+
+
+async def test_progress_is_the_exact_sum_of_what_moved(form):
+    """Decimals do not drift, and commits add up."""
+    costs = [0.1, 0.2, 1e-7, 0.7]
+    for n, cost in enumerate(costs):
+        done = p.Completed(verdict="passed", score=0.1, cost_usd=cost, usage=p.Usage(output_tokens=1))
+        await store(
+            form, *history("queued provisioning running completed", evaluation_id=f"e{n}", completed=done)
+        )
+    await store(form, *history("queued failed", evaluation_id="e9"))
+    assert (await form.contents()).progress == {
+        (BATCH, SHARD): Progress(
+            total=5, completed=4, passed=4, failed=1, scored=4, score_sum=Decimal("0.4"), tokens=4,
+            cost_usd=Decimal("1.0000001"),
+        )
+    }  # fmt: skip
+
+
+async def test_a_bridge_is_recorded_with_what_it_stepped_over(form):
+    """The fact names the missing sequences; the row and the scorecard are flagged."""
+    queued, _, running, _, completed = history("queued provisioning running responded completed")
+    await store(form, queued, running, completed, bridge=True)
+    contents = await form.contents()
+    assert contents.bridges == {(EVALUATION, 1, 4): (range(1, 2), range(3, 4))}
+    assert contents.scorecards[EVALUATION].bridged is True
+    assert (await form.tables.rows([EVALUATION]))[EVALUATION].bridged is True
+    assert contents.progress[BATCH, SHARD].bridged == 1
+    assert contents.events[EVALUATION, 1, 2][0] == "late"
+
+
+async def test_the_same_thing_is_quarantined_once(form):
+    """Alone or with a commit, twice in one call or later: only what is new is counted."""
+    bad = quarantined(EVALUATION, Refused(b"1-0", Reason.GARBAGE, "not JSON", b"\x00\xff{"))
+    orphan = quarantined(None, Refused(b"2-0", Reason.BAD_WAKE_UP, "no id", b""))
+    assert await form.tables.quarantine([bad, orphan, bad]) == 2
+    assert await form.tables.quarantine([bad]) == 0
+    change = await change_of(form, event("queued"))
+    change.quarantined = [bad, quarantined(EVALUATION, Refused(b"3-0", Reason.CONFLICT, "", b"other"))]
+    assert (await form.tables.commit([change])).newly_quarantined == 1
+    kept = (await form.contents()).quarantine
+    assert len(kept) == 3
+    assert (kept[bad.id], kept[orphan.id]) == (bad, orphan)
+
+
+# Batches and the sweep.
+
+
+async def test_a_batch_nobody_submitted_becomes_an_external_one(form, monkeypatch):
+    """Its month is the first of one, and stays the same however often and in whatever company it is asked for."""
+    monkeypatch.setattr(postgres, "MAX_KNOWN_BATCHES", 1)
+    first = dict(await form.tables.months(["a", "b"]))
+    assert set(first) == {"a", "b"}
+    assert {month.day for month in first.values()} == {1}
+    assert dict(await form.tables.months(["a", "c"])) == {"a": first["a"], "c": first["a"]}
+    assert dict(await form.tables.months([])) == {}
+    assert (await form.contents()).batches == dict.fromkeys("abc", first["a"])
+    assert isinstance(first["a"], date)
+
+
+async def test_the_sweep_pages_through_what_is_open_and_has_not_moved(form):
+    """In order of id, without what has ended, and without what moved just now."""
+    for key in ("d", "b", "Z", "é", "ended"):
+        await store(form, event("queued", evaluation_id=key))
+    await store(form, *history("failed", evaluation_id="ended", first=1))
+    assert await form.tables.open_evaluations(after="", unchanged_for=10, limit=10) == []
+    await form.wait(11)
+    await store(form, *history("provisioning", evaluation_id="d", first=1))
+    pages, after = [], ""
+    while page := await form.tables.open_evaluations(after=after, unchanged_for=10, limit=2):
+        pages.append(list(page))
+        after = page[-1]
+    assert pages == [["Z", "b"], ["é"]]
