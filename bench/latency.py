@@ -89,7 +89,7 @@ async def _track_commits(servers: Servers) -> None:
         row = await (await conn.execute("SHOW data_directory")).fetchone()
     pid_file = Path(str(row[0] if row else "")) / "postmaster.pid"
     os.kill(int(pid_file.read_text(encoding="utf-8").split()[0]), signal.SIGINT)
-    while not await _tracks_commits(servers):
+    while not await _tracks_commits(servers):  # noqa: ASYNC110 - another process is waited for
         await asyncio.sleep(0.05)
 
 

@@ -7,14 +7,18 @@ from typing import Any, Protocol
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
-from projections.change import Quarantined
+from eventlog.events import Event
+from eventlog.timeline import Cursor, unfold
+from projections.change import Change, Quarantined, Row, fold
 from projections.memory import MemoryTables
 from projections.postgres import PostgresTables
 from projections.progress import Progress
 from projections.scorecard import Scorecard
 from projections.tables import Tables
+from tests.builders import BATCH, EVALUATION, arrive
 
 Key = tuple[str, int, int]
+SHARD = 3
 
 
 @dataclass(frozen=True)
@@ -121,3 +125,21 @@ def _scorecard(row: Any) -> Scorecard:
     error: Any = card.error
     scores: Any = card.scores
     return card._replace(scores=scores.encode(), error=error.encode() if error else None)
+
+
+async def change_of(
+    form: TablesForm, *events: Event, evaluation_id: str = EVALUATION, bridge: bool = False
+) -> Change:
+    """Fold events on top of what the tables have now."""
+    rows = await form.tables.rows([evaluation_id])
+    months = await form.tables.months([BATCH])
+    row = rows.get(evaluation_id) or Row(evaluation_id, BATCH, months[BATCH], Cursor())
+    walked = unfold(row.cursor, arrive(events), bridge_until_ms=2**62 if bridge else None)
+    return fold(row, SHARD, walked, exists=evaluation_id in rows)
+
+
+async def store(form: TablesForm, *events: Event, bridge: bool = False) -> Change:
+    """Commit events that nobody else is after."""
+    change = await change_of(form, *events, evaluation_id=events[0].evaluation_id, bridge=bridge)
+    assert (await form.tables.commit([change])).lost == set()
+    return change

@@ -9,21 +9,19 @@ from psycopg import AsyncConnection
 
 from eventlog import payloads as p
 from eventlog.codec import Reason, Refused, encode
-from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Cursor, unfold
+from eventlog.timeline import Cursor
 from projections import postgres
-from projections.change import Change, Row, fold, quarantined
+from projections.change import Row, quarantined
 from projections.database import prepare
 from projections.postgres import make_pool
 from projections.progress import Progress
 from projections.scorecard import scorecard
 from projections.tables import Unstorable
-from tests.builders import BATCH, EVALUATION, arrive, event, history
-from tests.conformance.table_forms import MemoryForm, PostgresForm, TablesForm
+from tests.builders import BATCH, EVALUATION, event, history
+from tests.conformance.table_forms import SHARD, MemoryForm, PostgresForm, TablesForm, change_of, store
 
-SHARD = 3
 LIFE = "queued provisioning running responded scored completed"
 
 
@@ -39,35 +37,15 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[TablesForm]:
         yield PostgresForm(pool, conn)
 
 
-async def change_of(
-    form: TablesForm, *events: Event, evaluation_id: str = EVALUATION, bridge: bool = False
-) -> Change:
-    """Fold events on top of what the tables have now."""
-    rows = await form.tables.rows([evaluation_id])
-    months = await form.tables.months([BATCH])
-    row = rows.get(evaluation_id) or Row(evaluation_id, BATCH, months[BATCH], Cursor())
-    walked = unfold(row.cursor, arrive(events), bridge_until_ms=2**62 if bridge else None)
-    return fold(row, SHARD, walked, exists=evaluation_id in rows)
-
-
-async def store(form: TablesForm, *events: Event, bridge: bool = False) -> Change:
-    """Commit events that nobody else is after."""
-    change = await change_of(form, *events, evaluation_id=events[0].evaluation_id, bridge=bridge)
-    assert (await form.tables.commit([change])).lost == set()
-    return change
-
-
 # Rows.
 
 
 async def test_a_row_is_created_and_read_back(form):
     """Cursor, owner, flag and head come back as they were committed."""
     change = await store(form, *history("queued provisioning"))
-    assert dict(await form.tables.rows([EVALUATION, "unheard-of"])) == {
-        EVALUATION: Row(
-            EVALUATION, BATCH, change.month, Cursor(1, 1, Phase.PROVISIONING), "executor-1", False, change.head
-        )
-    }  # fmt: skip
+    cursor = Cursor(1, 1, Phase.PROVISIONING)
+    kept = Row(EVALUATION, BATCH, change.month, cursor, "executor-1", bridged=False, head=change.head)
+    assert dict(await form.tables.rows([EVALUATION, "unheard-of"])) == {EVALUATION: kept}
     assert (await form.contents()).ended_at == {EVALUATION: None}
 
 
@@ -89,7 +67,7 @@ async def test_a_row_moves_on(form):
 
 @pytest.mark.parametrize("known", [0, 2])
 async def test_whoever_loses_the_race_writes_nothing(form, known):
-    """Creation and move alike: no event, no scorecard, no count, no quarantine; the others of the commit stand."""
+    """Creation and move alike: no event, scorecard, count or quarantine; its neighbours stand."""
     events = history("queued provisioning running completed")
     if known:
         await store(form, *events[:known])
@@ -167,7 +145,8 @@ async def test_side_events_are_counted_by_whoever_inserts_them(form):
 
 async def test_a_scorecard_is_written_replaced_and_taken_back(form):
     """It follows the evaluation: settled, reopened by an operator, completed."""
-    *_, failed = await _stored_in_turn(form, history("queued provisioning failed"))
+    *_, failed = events = history("queued provisioning failed")
+    await store(form, *events)
     assert (await form.contents()).scorecards == {EVALUATION: scorecard(failed, bridged=False)}
     await store(form, event("queued:operator", attempt=2))
     reopened = await form.contents()
@@ -181,7 +160,8 @@ async def test_a_scorecard_is_written_replaced_and_taken_back(form):
 async def test_a_scorecard_is_replaced_within_one_commit(form):
     """Reopened and ended again in one look leaves the new one."""
     await store(form, *history("queued failed"))
-    *_, again = await _stored_in_turn(form, history("queued:operator failed", attempt=2))
+    *_, again = events = history("queued:operator failed", attempt=2)
+    await store(form, *events)
     assert (await form.contents()).scorecards == {EVALUATION: scorecard(again, bridged=False)}
 
 
@@ -200,11 +180,6 @@ async def test_a_full_scorecard_comes_back_as_it_was(form):
     *_, end = events = history("queued provisioning running completed", completed=result)
     await store(form, *events)
     assert (await form.contents()).scorecards == {EVALUATION: scorecard(end, bridged=False)}
-
-
-async def _stored_in_turn(form: TablesForm, events: list[Event]) -> list[Event]:
-    await store(form, *events)
-    return events
 
 
 # Progress, bridges, quarantine.
@@ -257,7 +232,7 @@ async def test_the_same_thing_is_quarantined_once(form):
 
 
 async def test_a_batch_nobody_submitted_becomes_an_external_one(form, monkeypatch):
-    """Its month is the first of one, and stays the same however often and in whatever company it is asked for."""
+    """Its month begins on a first, and is the same whenever and in whatever company it is asked for."""
     monkeypatch.setattr(postgres, "MAX_KNOWN_BATCHES", 1)
     first = dict(await form.tables.months(["a", "b"]))
     assert set(first) == {"a", "b"}

@@ -15,7 +15,6 @@ from eventlog.codec import (
     Refused,
     decode_body,
     encode,
-    read_entries,
     read_entry,
 )
 from eventlog.events import SCHEMA_VERSION
@@ -177,7 +176,7 @@ def test_one_bad_entry_does_not_keep_its_neighbours_from_being_read():
     """Reading goes on after a refusal, in the order of arrival."""
     first, second = wire(history("queued provisioning"))
     bad = raw_entry(event("running", sequence=2), event=b"garbage")
-    kinds = [type(found) for found in read_entries(EVALUATION, [first, bad, second])]
+    kinds = [type(read_entry(EVALUATION, raw)) for raw in (first, bad, second)]
     assert kinds == [Entry, Refused, Entry]
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from pydantic_core import from_json
 
 from eventlog import payloads as p
-from eventlog.lifecycle import ENDED
-from projections.scorecard import ENDING_TYPES, exact, scorecard
+from projections.scorecard import exact, scorecard
 from tests.builders import BATCH, EVALUATION, event
 
 SCORES = (
@@ -65,11 +64,6 @@ def test_the_error_is_kept_where_there_is_one(payload, error):
     """As JSON, whole."""
     card = scorecard(event(payload, sequence=0), bridged=False)
     assert (from_json(card.error) if card.error else None) == error
-
-
-def test_every_ended_phase_is_an_ending_type():
-    """A phase added to the lifecycle is an ending here too."""
-    assert {phase.value for phase in ENDED} == ENDING_TYPES
 
 
 @given(st.lists(st.floats(0, 1e6).map(lambda x: round(x, 6)), max_size=20), st.randoms())
