@@ -8,7 +8,7 @@ four shards keep Redis, Python and Postgres busy at once without a pipeline of o
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -81,9 +81,7 @@ def build_app(settings: StorageSettings) -> FastStream:
         try:
             yield
         finally:
-            for loop in loops:
-                loop.cancel()
-            await asyncio.gather(*loops, return_exceptions=True)
+            await _end(loops)
             await pool.close()
             await log.aclose()
 
@@ -93,6 +91,16 @@ def build_app(settings: StorageSettings) -> FastStream:
         specification=AsyncAPI(title="Scoreline storage worker", version="1", description=__doc__ or ""),
     )
     return app
+
+
+async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel until all have ended: on Python 3.11 `asyncio.wait_for`, inside psycopg, may swallow one."""
+    waiting = set(tasks)
+    while waiting:
+        for task in waiting:
+            task.cancel()
+        _, waiting = await asyncio.wait(waiting, timeout=0.5)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _subscribe(broker: RedisBroker, consumer: Consumer, settings: StorageSettings, shard: int) -> None:

@@ -151,9 +151,8 @@ async def test_a_scorecard_is_written_replaced_and_taken_back(form):
     await store(form, event("queued:operator", attempt=2))
     reopened = await form.contents()
     assert (reopened.scorecards, reopened.ended_at) == ({}, {EVALUATION: None})
-    *_, completed = await _stored_in_turn(
-        form, history("provisioning running completed", attempt=2, first=1)
-    )
+    *_, completed = events = history("provisioning running completed", attempt=2, first=1)
+    await store(form, *events)
     assert (await form.contents()).scorecards == {EVALUATION: scorecard(completed, bridged=False)}
 
 

@@ -254,9 +254,13 @@ async def test_killed_child_is_started_again(here: Site) -> None:
         await until(lambda: len(set(children(started)) - {victim}) == 2)
         await asyncio.gather(*(until(lambda n=n: started.health(n), 20) for n in range(2)))
         left = children(started)
-    assert not any(Path(f"/proc/{pid}").exists() for pid in left)
+    assert not any(map(alive, left))
 
 
 def children(started: Started) -> list[int]:
     pid = started.process.pid
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()

@@ -119,21 +119,13 @@ async def worker(here: Site, **changes: Any) -> AsyncIterator[None]:
         gap_warning=timedelta(milliseconds=100),
     )
     app = build_app(replace(hasty, **changes))
-    ready = asyncio.Event()
-    app.after_startup(ready.set)
-    running = asyncio.create_task(app.run(sleep_time=0.01))
-    try:
-        await until(lambda: ready.is_set() or running.done(), _PATIENCE)
-        yield
-    finally:
-        app.exit()
+    # Not app.run(), which would take over the signals of the tests.
+    async with app.lifespan_context():
+        await app.start()
         try:
-            await asyncio.wait_for(asyncio.shield(running), 10)
-        except TimeoutError:
-            for t in asyncio.all_tasks():
-                print("TASK", t)
-                t.print_stack()
-            raise
+            yield
+        finally:
+            await app.stop()
 
 
 @dataclass(frozen=True, slots=True)

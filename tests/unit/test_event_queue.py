@@ -233,7 +233,7 @@ async def test_losing_one_attempt_leaves_the_others_alone(log, queue):
 
 async def test_a_full_outbox_has_no_room_for_another_attempt(log):
     """Unsent events stop the claiming, not the recording."""
-    settings = QueueSettings(linger=3600, release_interval=3600, max_bytes=5_000)
+    settings = QueueSettings(linger=3600, release_interval=3600, max_bytes=2_000)
     async with started(log, settings) as queue:
         owned = opened(queue)
         room = [queue.outbox.has_room]

@@ -1,0 +1,51 @@
+"""What the documents say of the code is true."""
+
+import re
+from pathlib import Path
+
+from eventlog.codec import Reason
+from eventlog.diagram import redraw
+from eventlog.events import EVENT_CLASSES
+from eventlog.log import Answer
+from eventlog.timeline import Verdict
+from scoreline.settings import PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_state_diagram_is_the_one_the_tables_draw():
+    """`make diagram` would change nothing."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert "stateDiagram-v2" in text
+    assert redraw(text) == text
+
+
+def test_the_protocol_names_every_word_of_the_wire():
+    """Event types, answers, verdicts and reasons are all explained to those who write their own client."""
+    text = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+    words = [*EVENT_CLASSES, *Answer, *Verdict, *Reason]
+    assert [word for word in words if f"`{word}`" not in text] == []
+
+
+def test_the_readme_names_every_setting():
+    """No setting is hidden, and none is invented."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    wanted = {PREFIX + name.upper() for name in Settings.model_fields}
+    assert set(re.findall(r"EVAL_[A-Z_]+[A-Z]", text)) == wanted
+
+
+def test_links_between_documents_lead_somewhere():
+    """A relative link names a file that is there."""
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+        text = document.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\((?!http)([^)#]+)", text):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_no_file_names_a_package_host_or_carries_a_lock_that_does():
+    """Requirements are pinned and hashed, and installable from any mirror."""
+    for path in (ROOT / "requirements").glob("*.txt"):
+        text = path.read_text(encoding="utf-8")
+        assert "://" not in text
+        assert "--hash=sha256:" in text
+    assert not (ROOT / "uv.lock").exists()

@@ -1,0 +1,182 @@
+"""Plain SQL migrations: repeatable, safe when run at once, and strict about what was applied."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection, sql
+
+from projections import migrate as migrate_module
+from projections.database import DatabaseNotReady, check_ready, prepare
+from projections.migrate import Migration, MigrationError, available, migrate, pending
+
+FIRST = Migration(1, "first", "CREATE TABLE first (n integer)")
+SECOND = Migration(2, "second", "CREATE TABLE second (n integer); INSERT INTO second VALUES (1)")
+BROKEN = Migration(2, "broken", "CREATE TABLE half (n integer); SELECT no_such_function()")
+
+
+@pytest.fixture
+async def conn(postgres_url: str) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(postgres_url, autocommit=True) as admin:
+        yield admin
+
+
+async def ask(conn: AsyncConnection[Any], statement: Any) -> list[Any]:
+    return await (await conn.execute(statement)).fetchall()
+
+
+async def tables(conn: AsyncConnection[Any]) -> set[str]:
+    found = await ask(conn, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    return {name for (name,) in found}
+
+
+# Applying.
+
+
+async def test_a_new_database_gets_everything_and_then_nothing(postgres_url, conn):
+    """Each is applied once, in order, and written down."""
+    applied = await migrate(postgres_url)
+    assert [each.version for each in applied] == list(range(1, len(available()) + 1))
+    assert await migrate(postgres_url) == []
+    rows = await ask(conn, "SELECT version, name, checksum FROM schema_migrations ORDER BY version")
+    assert rows == [(each.version, each.name, each.checksum) for each in available()]
+    assert {
+        "batches",
+        "evaluations",
+        "events",
+        "scorecards",
+        "batch_progress",
+        "quarantine",
+    } <= await tables(conn)
+
+
+async def test_several_at_once_apply_each_once(postgres_url, conn):
+    """One goes first; the others wait and find nothing to do."""
+    applied = await asyncio.gather(*(migrate(postgres_url) for _ in range(5)))
+    assert sorted(len(each) for each in applied) == [0, 0, 0, 0, len(available())]
+
+
+async def test_databases_of_one_server_may_be_migrated_at_once(servers, postgres_url):
+    """Roles belong to the whole server: whoever comes second finds them there."""
+    urls = [urlsplit(postgres_url)._replace(path=f"/{uuid.uuid4().hex}").geturl() for _ in range(3)]
+    async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as admin:
+        names = [sql.Identifier(urlsplit(url).path[1:]) for url in urls]
+        for name in names:
+            await admin.execute(sql.SQL("CREATE DATABASE {}").format(name))
+        try:
+            assert all(await asyncio.gather(*(migrate(url) for url in urls)))
+        finally:
+            for name in names:
+                await admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
+
+
+async def test_a_later_migration_is_added_to_what_is_there(postgres_url, conn):
+    """Only what is missing is applied."""
+    assert await migrate(postgres_url, migrations=[FIRST]) == [FIRST]
+    assert await migrate(postgres_url, migrations=[FIRST, SECOND]) == [SECOND]
+    assert await ask(conn, "SELECT n FROM second") == [(1,)]
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(postgres_url, conn):
+    """Each is one transaction; those before it stay, and the next try goes on from there."""
+    with pytest.raises(psycopg.errors.UndefinedFunction):
+        await migrate(postgres_url, migrations=[FIRST, BROKEN])
+    assert await tables(conn) == {"schema_migrations", "first"}
+    assert await migrate(postgres_url, migrations=[FIRST, SECOND]) == [SECOND]
+
+
+async def test_a_changed_file_is_refused(postgres_url, conn):
+    """Somebody's database has the old text; nothing is applied on top of it."""
+    await migrate(postgres_url, migrations=[FIRST])
+    changed = replace(FIRST, sql="CREATE TABLE first (n bigint)")
+    with pytest.raises(MigrationError, match="0001 was changed after it had been applied"):
+        await migrate(postgres_url, migrations=[changed, SECOND])
+    assert "second" not in await tables(conn)
+
+
+async def test_a_newer_database_is_refused(postgres_url, conn):
+    """Old code must not write into tables it does not know."""
+    await migrate(postgres_url, migrations=[FIRST, SECOND])
+    with pytest.raises(MigrationError, match="at version 2, this code knows up to 1"):
+        await migrate(postgres_url, migrations=[FIRST])
+
+
+# Knowing what is missing.
+
+
+async def test_pending_lists_what_migrate_would_apply(postgres_url, conn, monkeypatch):
+    """All of them for an empty database, the rest for an older one; and asking changes nothing."""
+    monkeypatch.setattr(migrate_module, "available", lambda: [FIRST, SECOND])
+    assert await pending(postgres_url) == [FIRST, SECOND]
+    assert await tables(conn) == set()
+    await migrate(postgres_url, migrations=[FIRST])
+    assert await pending(postgres_url) == [SECOND]
+    await migrate(postgres_url)
+    assert await pending(postgres_url) == []
+
+
+def test_files_are_named_by_number_and_purpose(tmp_path: Path):
+    """A file that would never be applied is an error, not silence."""
+    (tmp_path / "0001_first.sql").write_text("SELECT 1")
+    assert [(each.version, each.name) for each in available(tmp_path)] == [(1, "first")]
+    (tmp_path / "later.sql").write_text("SELECT 1")
+    with pytest.raises(MigrationError, match=r"later\.sql is not named like"):
+        available(tmp_path)
+
+
+async def test_a_database_is_ready_once_prepared_for_these_shards(postgres_url):
+    """Without tables or for other shards it says what to do; preparing again changes nothing."""
+    with pytest.raises(DatabaseNotReady, match="Run: scoreline db migrate"):
+        await check_ready(postgres_url, shards=4)
+    assert await prepare(postgres_url, shards=4)
+    assert await prepare(postgres_url, shards=4) == []
+    with pytest.raises(DatabaseNotReady, match="Set EVAL_SHARDS=4"):
+        await prepare(postgres_url, shards=8)
+    await check_ready(postgres_url, shards=4)
+
+
+# Partitions.
+
+
+async def partitions(conn: AsyncConnection[Any]) -> list[str]:
+    found = await ask(conn, "SELECT inhrelid::regclass::text FROM pg_inherits ORDER BY 1")
+    return [name for (name,) in found]
+
+
+async def ensure(postgres_url: str, day: date) -> None:
+    async with await AsyncConnection.connect(postgres_url) as conn:
+        await conn.execute("SELECT ensure_events_partition(%s)", [day])
+
+
+async def test_a_month_gets_its_partition_once(postgres_url, conn):
+    """By any of its days, also over the turn of a year."""
+    await migrate(postgres_url)
+    for day in (date(2026, 12, 31), date(2026, 12, 1), date(2027, 1, 1)):
+        await ensure(postgres_url, day)
+    wanted = {"events_2026_12", "events_2027_01"}
+    assert wanted <= set(await partitions(conn))
+    assert len(await partitions(conn)) == len(set(await partitions(conn)))
+
+
+async def test_a_partition_wanted_by_many_at_once_is_created_once(postgres_url, conn):
+    """Nobody fails because another was first."""
+    await migrate(postgres_url)
+    await asyncio.gather(*(ensure(postgres_url, date(2031, 5, n)) for n in range(1, 9)))
+    assert [name for name in await partitions(conn) if "2031" in name] == ["events_2031_05"]
+
+
+async def test_an_event_without_a_partition_is_refused(postgres_url, conn):
+    """A month that was dropped stays dropped: nothing is written beside the partitions."""
+    await migrate(postgres_url)
+    with pytest.raises(psycopg.errors.CheckViolation, match="no partition"):
+        await conn.execute(
+            "INSERT INTO events VALUES"
+            " ('1999-01-01', 'e', 1, 0, 'queued', 'applied', now(), '1-0', now(), '{}')"
+        )

@@ -1,0 +1,161 @@
+"""The permutation property with real servers: plain XADDs into Redis, several workers, one Postgres."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+from psycopg import AsyncConnection, sql
+from psycopg_pool import AsyncConnectionPool
+
+from eventlog.codec import encode, fields_of
+from eventlog.events import Event
+from eventlog.keys import DEFAULT_SHARDS, events_key, shard_of
+from eventlog.redis_streams import RedisEventLog
+from projections.database import prepare
+from projections.postgres import PostgresTables, make_pool
+from storage_worker.storage import Storage
+from tests.builders import EVALUATION, event, history
+from tests.dumps import TABLES, postgres_dump
+from tests.jumbled import arrivals, in_order, lives
+from tests.storing import PATIENCE
+
+EVERYTHING = sql.SQL(", ").join(sql.Identifier(table) for table in TABLES)
+
+
+class Stage:
+    """Servers that can be emptied, and workers that share them."""
+
+    def __init__(self, log: RedisEventLog, pool: AsyncConnectionPool, conn: AsyncConnection[Any]) -> None:
+        self.log, self.pool, self.conn = log, pool, conn
+
+    async def clear(self) -> None:
+        await self.log.redis.flushall()
+        await self.conn.execute(sql.SQL("TRUNCATE {}").format(EVERYTHING))
+
+    def worker(self) -> Storage:
+        """Make a worker of its own: nothing is shared but the servers."""
+        return Storage(self.log, PostgresTables(self.pool), PATIENCE)
+
+    async def xadd(self, *events: Event) -> None:
+        """Emit as a client does that knows no script."""
+        for each in events:
+            key = each.evaluation_id
+            fields: Any = fields_of(each, encode(each))
+            await self.log.redis.xadd(events_key(shard_of(key, DEFAULT_SHARDS), key), fields)
+
+    async def ask(self, statement: Any) -> list[Any]:
+        return await (await self.conn.execute(statement)).fetchall()
+
+
+@asynccontextmanager
+async def stage(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
+    """Open everything once a property, not once an example."""
+    async with AsyncExitStack() as stack:
+        log = RedisEventLog.from_url(redis_url)
+        stack.push_async_callback(log.aclose)
+        pool = await stack.enter_async_context(make_pool(postgres_url, size=6))
+        conn = await stack.enter_async_context(await AsyncConnection.connect(postgres_url, autocommit=True))
+        yield Stage(log, pool, conn)
+
+
+async def in_one_bite(here: Stage, events: Sequence[Event]) -> list[bytes]:
+    """Store everything in order, by one worker, in one look."""
+    await here.clear()
+    await here.xadd(*events)
+    await here.worker().store(ids_of(events))
+    return await postgres_dump(here.conn)
+
+
+async def in_many_bites(here: Stage, random: Random, events: Sequence[Event]) -> tuple[list[bytes], int]:
+    """Let up to three workers look at once, every few entries."""
+    await here.clear()
+    workers = [here.worker() for _ in range(random.randint(1, 3))]
+    ids = ids_of(events)
+    for each in events:
+        await here.xadd(each)
+        if random.random() < 0.25:
+            await asyncio.gather(*(worker.store(ids) for worker in workers))
+    await asyncio.gather(*(worker.store(ids) for worker in workers))
+    return await postgres_dump(here.conn), sum(worker.tally.lost_races for worker in workers)
+
+
+def ids_of(events: Sequence[Event]) -> list[str]:
+    return sorted({each.evaluation_id for each in events})
+
+
+@pytest.fixture
+async def migrated_url(postgres_url: str) -> str:
+    await prepare(postgres_url, shards=DEFAULT_SHARDS)
+    return postgres_url
+
+
+def test_any_arrival_gives_the_same_tables(redis_url, postgres_url):
+    """Byte for byte, with every event applied, nothing in quarantine and no gap bridged."""
+    with asyncio.Runner() as runner:
+        runner.run(prepare(postgres_url, shards=DEFAULT_SHARDS))
+        stack = stage(redis_url, postgres_url)
+        here = runner.run(stack.__aenter__())
+
+        @given(st.randoms(use_true_random=False))
+        @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+        def check_one(random: Random) -> None:
+            written = lives(random, most=3)
+            expected = runner.run(in_one_bite(here, in_order(written)))
+            dump, _ = runner.run(in_many_bites(here, random, arrivals(random, written)))
+            assert dump == expected
+            assert runner.run(here.ask("SELECT DISTINCT verdict FROM events")) == [("applied",)]
+            assert not [row for row in dump if row.startswith((b"quarantine", b"gap_bridges"))]
+
+        try:
+            check_one()
+        finally:
+            runner.run(stack.__aexit__(None, None, None))
+
+
+async def test_many_workers_at_once_race_and_lose_nothing(redis_url, migrated_url):
+    """Fifty evaluations backwards, six workers at every step: races are lost, events never."""
+    events = [
+        e
+        for n in range(50)
+        for e in history("queued provisioning running completed", evaluation_id=f"e{n:02}")
+    ]
+    async with stage(redis_url, migrated_url) as here:
+        expected = await in_one_bite(here, events)
+        await here.clear()
+        workers = [here.worker() for _ in range(6)]
+        for sequence in (3, 2, 1, 0):
+            await here.xadd(*(each for each in events if each.sequence == sequence))
+            await asyncio.gather(*(worker.store(ids_of(events)) for worker in workers))
+        assert await postgres_dump(here.conn) == expected
+        assert sum(worker.tally.lost_races for worker in workers) > 0
+        assert sum(worker.tally.events["applied"] for worker in workers) == 200
+
+
+async def test_what_stands_aside_is_kept_once_by_many_workers(redis_url, migrated_url):
+    """Stale answers, conflicts and garbage seen by six workers at once are stored and paid for once."""
+    events = [
+        *history("queued provisioning"),
+        event("queued:lost", attempt=2),
+        *history("running responded", first=2),
+        event("provisioning", sequence=1, source="rival"),
+        *history("provisioning running completed", attempt=2, first=1),
+        event("running", attempt=2, sequence=9),
+    ]
+    async with stage(redis_url, migrated_url) as here:
+        expected = await in_one_bite(here, events)
+        await here.clear()
+        workers = [here.worker() for _ in range(6)]
+        for each in events:
+            await here.xadd(each)
+            await asyncio.gather(*(worker.store([EVALUATION]) for worker in workers))
+        assert await postgres_dump(here.conn) == expected
+        assert await here.ask("SELECT verdict, count(*) FROM events GROUP BY 1 ORDER BY 1") == [
+            ("applied", 6), ("rejected", 1), ("stale", 2),
+        ]  # fmt: skip
+        assert await here.ask("SELECT reason FROM quarantine ORDER BY 1") == [("conflict",), ("illegal",)]
+        assert await here.ask("SELECT tokens FROM batch_progress") == [(8,)]

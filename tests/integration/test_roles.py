@@ -1,0 +1,188 @@
+"""Who may do what in Postgres, tried as each role."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import date
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection, sql
+from psycopg_pool import AsyncConnectionPool
+
+from eventlog.keys import DEFAULT_SHARDS
+from eventlog.memory import MemoryEventLog
+from projections.database import prepare
+from projections.postgres import PostgresTables, make_pool
+from storage_worker.storage import Storage
+from tests.builders import EVALUATION, event, history
+from tests.storing import PATIENCE, World
+
+ROLES = ("scoreline_reader", "scoreline_storage", "scoreline_coordinator", "scoreline_migrator")
+FACTS = ("events", "gap_bridges", "quarantine")
+TABLES = (*FACTS, "batches", "evaluations", "scorecards", "batch_progress", "settings", "schema_migrations")
+TRIED: dict[str, LiteralString] = {
+    "SELECT": "SELECT * FROM {} LIMIT 0",
+    "INSERT": "INSERT INTO {0} SELECT (NULL::{0}).* WHERE false",
+    "UPDATE": "UPDATE {} SET {} = DEFAULT WHERE false",
+    "DELETE": "DELETE FROM {} WHERE false",
+    "TRUNCATE": "TRUNCATE {}",
+}
+COLUMNS = {
+    "settings": "value",
+    "schema_migrations": "name",
+    "events": "type",
+    "gap_bridges": "missing",
+    "quarantine": "detail",
+}
+"""What an update is tried on, where there is no `batch_id`."""
+MAY_WRITE = {
+    "scoreline_reader": {},
+    "scoreline_storage": {
+        "batches": {"INSERT"},
+        "events": {"INSERT"},
+        "gap_bridges": {"INSERT"},
+        "quarantine": {"INSERT"},
+        "evaluations": {"INSERT", "UPDATE"},
+        "batch_progress": {"INSERT", "UPDATE"},
+        "scorecards": {"INSERT", "UPDATE", "DELETE"},
+    },
+    "scoreline_coordinator": {
+        "events": {"INSERT"},
+        "batches": {"INSERT", "UPDATE"},
+        "evaluations": {"INSERT", "UPDATE"},
+        "batch_progress": {"INSERT", "UPDATE"},
+        "scorecards": {"INSERT", "UPDATE", "DELETE"},
+    },
+    "scoreline_migrator": {
+        table: {"INSERT"} if table in FACTS else {"INSERT", "UPDATE", "DELETE", "TRUNCATE"}
+        for table in TABLES
+    },
+}
+"""What each role may do besides reading; everything else must be denied."""
+
+
+@pytest.fixture
+async def url(postgres_url: str) -> str:
+    await prepare(postgres_url, shards=DEFAULT_SHARDS)
+    return postgres_url
+
+
+@asynccontextmanager
+async def acting_as(url: str, role: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """Lend a connection that has this role's rights and no others."""
+    async with await AsyncConnection.connect(url, autocommit=True) as conn:
+        await conn.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
+        yield conn
+
+
+async def allows(conn: AsyncConnection[Any], statement: sql.Composed) -> bool:
+    """Try a statement that would change nothing, and take back what it did."""
+    try:
+        async with conn.transaction(force_rollback=True):
+            await conn.execute(statement)
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    return True
+
+
+def attempt(deed: str, table: str) -> sql.Composed:
+    names = [sql.Identifier(table), sql.Identifier(COLUMNS.get(table, "batch_id"))]
+    return sql.SQL(TRIED[deed]).format(*(names if deed == "UPDATE" else names[:1]))
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_each_role_may_do_what_it_needs_and_nothing_else(url, role):
+    """Every role reads; writing goes by the list above, table by table, deed by deed."""
+    async with acting_as(url, role) as conn:
+        allowed = {
+            table: {deed for deed in TRIED if await allows(conn, attempt(deed, table))} for table in TABLES
+        }
+    assert allowed == {table: {"SELECT"} | MAY_WRITE[role].get(table, set()) for table in TABLES}
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_nobody_rewrites_the_facts_by_way_of_a_partition(url, role):
+    """What is denied on the log as a whole is denied on each month of it."""
+    async with await AsyncConnection.connect(url) as admin:
+        await admin.execute("SELECT ensure_events_partition('2026-05-01')")
+    async with acting_as(url, role) as conn:
+        for deed in ("UPDATE", "DELETE", "TRUNCATE"):
+            statement = sql.SQL(TRIED[deed]).format(
+                sql.Identifier("events_2026_05"), sql.Identifier("type")
+            )
+            assert not await allows(conn, statement)
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_nobody_makes_or_drops_tables(url, role):
+    """Only the owner of the tables changes what they are."""
+    async with acting_as(url, role) as conn:
+        for statement in (
+            "CREATE TABLE public.mine ()",
+            "DROP TABLE events",
+            "ALTER TABLE events RENAME TO gone",
+        ):
+            assert not await allows(conn, sql.SQL(statement).format())
+
+
+@pytest.mark.parametrize(("role", "may"), [*zip(ROLES, [False, True, True, False], strict=True)])
+async def test_those_who_insert_events_may_ask_for_their_partition(url, role, may):
+    """Through a function of the owner's, which does nothing else."""
+    async with acting_as(url, role) as conn:
+        statement = sql.SQL("SELECT ensure_events_partition({})").format(date(2030, 1, 1))
+        assert await allows(conn, statement) is may
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_everybody_may_read_how_a_batch_is_doing(url, role):
+    """The view that dashboards show."""
+    async with acting_as(url, role) as conn:
+        assert await allows(conn, sql.SQL("SELECT * FROM batch_status").format())
+
+
+# The storage worker, as its role.
+
+
+@asynccontextmanager
+async def pool_of(url: str, role: str) -> AsyncIterator[AsyncConnectionPool]:
+    """Make the pool that a worker makes, for a login that has just this role."""
+    joint = "&" if "?" in url else "?"
+    async with make_pool(f"{url}{joint}options=-c%20role%3D{role}", size=2) as pool:
+        yield pool
+
+
+async def test_the_storage_role_suffices_for_everything_a_worker_does(url):
+    """New batches and months, all kinds of events, scorecards and their removal, bridges, quarantine."""
+    world = World()
+    world.xadd(
+        *history("queued failed"), event("queued:operator", attempt=2), event("provisioning", sequence=9)
+    )
+    world.xadd(event("queued:operator", attempt=2, source="rival"))
+    queued, *_, completed = history("queued provisioning running completed", evaluation_id="gapped")
+    world.xadd(queued, completed)
+    world.xadd_fields("garbled", b"event", b"garbage")
+    async with pool_of(url, "scoreline_storage") as pool:
+        storage = Storage(world.log, PostgresTables(pool), PATIENCE.hurried())
+        await storage.store([EVALUATION, "gapped", "garbled"])
+        await storage.store([EVALUATION])
+        world.xadd(*history("provisioning running completed", attempt=2, first=1))
+        await storage.sweep(unchanged_for=0, page=10)
+    async with acting_as(url, "scoreline_reader") as reader:
+        cards = await reader.execute("SELECT evaluation_id, status, bridged FROM scorecards ORDER BY 1")
+        assert await cards.fetchall() == [(EVALUATION, "completed", False), ("gapped", "completed", True)]
+        reasons = await reader.execute("SELECT reason FROM quarantine ORDER BY 1")
+        assert await reasons.fetchall() == [("conflict",), ("garbage",)]
+        verdicts = await reader.execute("SELECT DISTINCT verdict FROM events ORDER BY 1")
+        assert await verdicts.fetchall() == [("applied",), ("stale",)]
+
+
+async def test_the_reader_role_can_not_commit(url):
+    """A dashboard's login that falls into wrong hands stores nothing."""
+    log = MemoryEventLog(lambda: 0)
+    async with pool_of(url, "scoreline_reader") as pool:
+        tables = PostgresTables(pool)
+        assert await tables.rows([EVALUATION]) == {}
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await tables.months(["batch-1"])
+        await Storage(log, tables, PATIENCE).store([EVALUATION])
