@@ -103,7 +103,9 @@ class MemoryEventLog:
         for mark in marks:
             stream = self._alive(mark.evaluation_id)
             stream.committed = (mark.attempt, mark.sequence)
-            if mark.ended and stream.newest <= mark.attempt:
+            if not mark.ended:
+                stream.expires_ms = float("inf")
+            elif stream.newest <= mark.attempt:
                 stream.expires_ms = self._clock_ms() + EXPIRY_SECONDS * 1000
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:

@@ -145,7 +145,7 @@ class Completed:
     cost_usd: Amount = 0.0
     latency_ms: Amount = 0.0
     output: Text | None = None
-    exit_code: int | None = None
+    exit_code: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)

@@ -4,7 +4,7 @@
 -- ARGV  prefix of the streams, prefix of the fences, seconds to live,
 --       a JSON array of {id, attempt, sequence, ended}
 --
--- A higher attempt in the stream keeps it alive; one opened after this persists it again (append.lua).
+-- A higher attempt in the stream keeps it alive; one opened later makes it last again, here or in append.lua.
 
 local streams, fences, ttl = ARGV[1], ARGV[2], ARGV[3]
 
@@ -24,7 +24,10 @@ for _, mark in ipairs(cjson.decode(ARGV[4])) do
   local stream, fence = streams .. id, fences .. id
   if redis.call('EXISTS', stream) == 1 then
     redis.call('HSET', fence, 'committed', attempt .. ':' .. sequence)
-    if ended and newest_attempt(stream, fence) <= attempt then
+    if not ended then
+      redis.call('PERSIST', stream)
+      redis.call('PERSIST', fence)
+    elseif newest_attempt(stream, fence) <= attempt then
       redis.call('EXPIRE', stream, ttl)
       redis.call('EXPIRE', fence, ttl)
     end

@@ -97,6 +97,12 @@ class Unfolding:
     bridges: list[Bridge] = field(default_factory=list)
 
 
+def entry_order(entry_id: bytes) -> tuple[int, int]:
+    """Turn an entry's id into what sorts like it."""
+    milliseconds, _, count = entry_id.partition(b"-")
+    return int(milliseconds), int(count)
+
+
 def arrival_ms(entry_id: bytes) -> int:
     """Read the time of arrival out of an entry's id."""
     return int(entry_id.partition(b"-")[0])

@@ -9,9 +9,11 @@ from eventlog import payloads as p
 from eventlog.codec import Reason, Refused
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import CLOSED, ENDED, Phase
-from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict
+from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict, entry_order
 from projections.progress import SPENDING_TYPES, Progress
 from projections.scorecard import Scorecard, scorecard
+
+NO_ENTRY = (-1, -1)
 
 
 class Row(NamedTuple):
@@ -116,15 +118,18 @@ def fold(row: Row, shard: int, walked: Unfolding, *, exists: bool) -> Change:
     change.progress.bridged = len(walked.bridges)
     change.bridges = walked.bridges
     phase = cursor.phase
+    newest = entry_order(head.encode()) if head else NO_ENTRY
     for step in walked.steps:
         if step.moved:
             _take(change, step, before=phase)
             phase = step.phase
-            change.head = change.events[-1].entry_id
+            newest = max(newest, entry_order(step.entry.id))
         else:
             _take_aside(change, step)
         if step.verdict is Verdict.REJECTED:
             change.quarantined.append(_illegal(step))
+    if newest > NO_ENTRY:
+        change.head = "{}-{}".format(*newest)
     return change
 
 

@@ -25,6 +25,8 @@ from projections.tables import Committed, TablesUnavailable, Unstorable
 
 UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
 RETRIED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
+BEYOND_LIMITS = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
+"""Operational to the driver, but no waiting mends them: the data is too much for the server."""
 MAX_KNOWN_BATCHES = 10_000
 EVENT_TYPES = ("date", "text", "int4", "int4", "text", "text", "timestamptz", "text", "bytea")
 STAGED_TYPES = (
@@ -130,6 +132,8 @@ class PostgresTables:
                 yield conn
         except RETRIED:
             raise
+        except BEYOND_LIMITS as error:
+            raise Unstorable(str(error).strip()) from error
         except UNAVAILABLE as error:
             raise TablesUnavailable(str(error).strip() or type(error).__name__) from error
         except (psycopg.DataError, psycopg.IntegrityError, OverflowError) as error:

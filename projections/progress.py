@@ -1,7 +1,7 @@
 """Batch progress: counters that only ever move by what really moved."""
 
 from dataclasses import astuple, dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Self
 
 from eventlog import payloads as p
@@ -9,6 +9,8 @@ from eventlog.lifecycle import SETTLED, Phase
 from eventlog.timeline import Step, Verdict
 from projections.scorecard import ZERO, Scorecard, exact
 
+EXACT = Context(prec=400)
+"""Room for every digit of any two floats: a rounded sum would depend on its order."""
 SPENDING_TYPES = frozenset({"responded", "scored", "completed"})
 """Event types that say what something cost."""
 
@@ -40,9 +42,9 @@ class Progress:
         self.retried += other.retried
         self.bridged += other.bridged
         self.scored += other.scored
-        self.score_sum += other.score_sum
+        self.score_sum = EXACT.add(self.score_sum, other.score_sum)
         self.tokens += other.tokens
-        self.cost_usd += other.cost_usd
+        self.cost_usd = EXACT.add(self.cost_usd, other.cost_usd)
         return self
 
     def __bool__(self) -> bool:
@@ -56,7 +58,7 @@ class Progress:
                 self.passed += card.verdict == "passed"
                 if card.score is not None:
                     self.scored += 1
-                    self.score_sum += exact(card.score)
+                    self.score_sum = EXACT.add(self.score_sum, exact(card.score))
             case "failed":
                 self.failed += 1
             case "timed_out":
@@ -92,4 +94,4 @@ class Progress:
             case _:
                 return
         self.tokens += data.usage.total
-        self.cost_usd += exact(data.cost_usd)
+        self.cost_usd = EXACT.add(self.cost_usd, exact(data.cost_usd))

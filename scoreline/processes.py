@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -124,6 +123,7 @@ def end_with_parent() -> None:
 
 
 def _await_end_of_input() -> None:
-    while sys.stdin.buffer.read(4096):
+    # Not through sys.stdin: a thread inside its lock makes the interpreter abort when it ends.
+    while os.read(0, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

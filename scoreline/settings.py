@@ -37,14 +37,15 @@ class Settings(BaseModel):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
 
-def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings, refusing names that nobody reads."""
+def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> Settings:
+    """Read the settings, refusing names that nobody reads; a flag that was given overrides its name."""
     environ = os.environ if environ is None else environ
-    given = {
+    given: dict[str, object] = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in environ.items()
         if name.startswith(PREFIX) and not name.startswith(TEST_PREFIX)
     }
+    given |= {flag: value for flag, value in flags.items() if value is not None}
     try:
         return Settings.model_validate(given)
     except ValidationError as error:

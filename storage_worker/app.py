@@ -16,9 +16,10 @@ from typing import Any
 from faststream import AckPolicy, FastStream
 from faststream.redis import RedisBroker, StreamSub
 from faststream.specification import AsyncAPI
+from redis.exceptions import RedisError
 
 from eventlog.keys import GROUP, wake_key
-from eventlog.redis_streams import UNAVAILABLE, RedisEventLog
+from eventlog.redis_streams import RedisEventLog
 from projections.postgres import PostgresTables, make_pool
 from storage_worker.consumer import Consumer
 from storage_worker.gaps import Patience
@@ -78,6 +79,8 @@ def build_app(settings: StorageSettings) -> FastStream:
             asyncio.create_task(_take_over_forever(consumer, settings.claim_idle)),
             asyncio.create_task(serve_health(storage, consumer, app, settings)),
         )
+        for loop in loops:
+            loop.add_done_callback(lambda ended: _leave_if_broken(ended, app))
         try:
             yield
         finally:
@@ -101,6 +104,13 @@ async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
             task.cancel()
         _, waiting = await asyncio.wait(waiting, timeout=0.5)
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _leave_if_broken(loop: "asyncio.Task[None]", app: FastStream) -> None:
+    """End the whole worker when one of its loops breaks: half a worker would go unnoticed."""
+    if not loop.cancelled() and (error := loop.exception()):
+        logger.critical("a loop of the worker broke: leaving, to be started again", exc_info=error)
+        app.exit()
 
 
 def _subscribe(broker: RedisBroker, consumer: Consumer, settings: StorageSettings, shard: int) -> None:
@@ -130,7 +140,7 @@ async def _take_over_forever(consumer: Consumer, idle: timedelta) -> None:
         await asyncio.sleep(idle.total_seconds() / 3)
         try:
             await consumer.take_over(idle_ms=int(idle.total_seconds() * 1000), count=TAKE_OVER_COUNT)
-        except UNAVAILABLE as error:
+        except (RedisError, OSError) as error:
             logger.debug("could not look for abandoned wake-ups", extra={"error": str(error)})
 
 

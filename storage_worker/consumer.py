@@ -81,10 +81,11 @@ class Consumer:
         """Cut off what has been read and acknowledged."""
         for stream in self._streams:
             groups = await self._redis.xinfo_groups(stream)
-            delivered = next(g["last-delivered-id"] for g in groups if _text(g["name"]) == GROUP)
-            pending = await self._redis.xpending(stream, GROUP)
-            oldest = min((i for i in (delivered, pending["min"]) if i), key=_order)
-            await self._redis.xtrim(stream, minid=_text(oldest))
+            delivered = [g["last-delivered-id"] for g in groups if _text(g["name"]) == GROUP]
+            if delivered:
+                pending = await self._redis.xpending(stream, GROUP)
+                oldest = min((i for i in (delivered[0], pending["min"]) if i), key=_order)
+                await self._redis.xtrim(stream, minid=_text(oldest))
 
     async def lag(self) -> dict[str, int]:
         """Count wake-ups not yet read, and those in hand."""

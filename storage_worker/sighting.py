@@ -1,9 +1,10 @@
 """One look at one evaluation: its stream against its row, and what that comes to. Pure.
 
 A stream is read whole each time, and most of it is known already. `sight` leaves out what the row
-covers without decoding it, as long as the stream is the one that was read before: then it still holds,
-at the same id, the entry applied last (the row's `head`). A stream written anew (Redis was lost), one
-with older attempts in it, or one whose gap was bridged is compared with what Postgres has, event by event.
+covers without decoding it, as long as the stream is the one that was read before: then it still holds
+the newest entry that was applied (the row's `head`), and nothing covered is newer. A stream written
+anew (Redis was lost), one with older attempts in it, or one whose gap was bridged is compared with
+what Postgres has, event by event.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from datetime import date
 
 from eventlog.codec import Entry, RawEntry, Reason, Refused, decode_body, read_entry
 from eventlog.events import EventKey
-from eventlog.timeline import Cursor, Gap, Verdict, unfold
+from eventlog.timeline import Cursor, Gap, Verdict, entry_order, unfold
 from projections.change import Change, Quarantined, Row, Stored, fold, quarantined
 
 MAX_ENTRIES = 5_000
@@ -83,12 +84,15 @@ def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
     for entry_id, fields in raw:
         same_stream = same_stream or entry_id == head
         key = _key(fields)
+        new = bool(head) and entry_order(entry_id) > entry_order(head)
         if key is None or key > (attempt, sequence):
             rest.append((entry_id, fields))
             # A higher opening may have been refused before: Postgres knows.
             seen.must_compare = seen.must_compare or (key is not None and key[1] == 0)
         elif key[0] < attempt or covered.setdefault(key[1], fields) != fields:
             seen.must_compare = True
+        elif new and covered[key[1]] is fields:
+            seen.must_compare = True  # covered, yet it came after all that was ever applied
     seen.must_compare = seen.must_compare or row.bridged or (bool(covered) and not same_stream)
     return raw if seen.must_compare else rest
 

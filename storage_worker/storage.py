@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from datetime import date
 from time import monotonic
 
 from eventlog.codec import RawEntry, Reason, Refused
@@ -21,7 +22,7 @@ from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
 from eventlog.log import LogReader, LogUnavailable, Mark
 from eventlog.timeline import Cursor
-from projections.change import Change, Stored, quarantined
+from projections.change import Change, Row, Stored, quarantined
 from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
 from storage_worker.gaps import GapBreaker, Patience
 from storage_worker.sighting import MAX_ENTRIES, Resolution, Sighting, resolve, sight
@@ -114,7 +115,7 @@ class Storage:
         self._mean_bytes = _mean_bytes(streams)
         rows = await self._tables.rows(evaluation_ids)
         sightings = [
-            sight(key, raw, rows.get(key)) for key, raw in zip(evaluation_ids, streams, strict=True)
+            self._sight(key, raw, rows.get(key)) for key, raw in zip(evaluation_ids, streams, strict=True)
         ]
         resolutions = await self._resolve(sightings, now_ms)
         committed = await self._commit(resolutions)
@@ -130,15 +131,29 @@ class Storage:
         months = await self._tables.months(sorted(new_batches)) if new_batches else {}
         bridge_until_ms = self._patience_now().bridge_until_ms(now_ms)
         return [
-            resolve(
-                seen,
-                shard=shard_of(seen.evaluation_id, self._log.shards),
-                month=months.get(seen.batch_id or ""),
-                stored=stored.get(seen.evaluation_id, {}),
-                bridge_until_ms=bridge_until_ms,
+            self._resolve_one(
+                seen, months.get(seen.batch_id or ""), stored.get(seen.evaluation_id, {}), bridge_until_ms
             )
             for seen in sightings
         ]
+
+    def _sight(self, key: str, raw: Sequence[RawEntry], row: Row | None) -> Sighting:
+        try:
+            return sight(key, raw, row)
+        except Exception as error:  # whatever it is, it must not keep the others from being stored
+            logger.exception("could not read an evaluation", extra={"evaluation_id": key})
+            return Sighting(key, row, refused=_puzzling(raw[-1][0], error))
+
+    def _resolve_one(
+        self, seen: Sighting, month: date | None, stored: Mapping[EventKey, Stored], bridge_until_ms: int
+    ) -> Resolution:
+        shard = shard_of(seen.evaluation_id, self._log.shards)
+        try:
+            return resolve(seen, shard=shard, month=month, stored=stored, bridge_until_ms=bridge_until_ms)
+        except Exception as error:  # as above
+            logger.exception("could not order an evaluation", extra={"evaluation_id": seen.evaluation_id})
+            refused = _puzzling(seen.entries[-1].id if seen.entries else b"0-0", error)
+            return Resolution(None, [quarantined(seen.evaluation_id, bad) for bad in refused])
 
     async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, Stored]]:
         doubtful = [seen.row for seen in sightings if seen.must_compare and seen.row]
@@ -187,7 +202,9 @@ class Storage:
         old = [r for r in gaps if r.gap and self._patience.is_worth_a_warning(r.gap.since_ms, now_ms)]
         for resolution in old:
             self._warn_once(resolution)
-        if self._breaker.observe(monotonic(), looked=len(resolutions), gapped=len(old)):
+        # Only gaps that not waiting would mend: one without a closing event can't be bridged anyhow.
+        bridgeable = sum(1 for r in old if r.gap and r.gap.closing)
+        if self._breaker.observe(monotonic(), looked=len(resolutions), gapped=bridgeable):
             logger.error("gaps have become the rule: no longer waiting for order")
 
     def _warn_once(self, resolution: Resolution) -> None:
@@ -214,6 +231,10 @@ class Storage:
         if self.outage is not None:
             logger.info("the servers are back")
         self.outage = None
+
+
+def _puzzling(entry_id: bytes, error: Exception) -> list[Refused]:
+    return [Refused(entry_id, Reason.UNSTORABLE, f"{type(error).__name__}: {error}", b"")]
 
 
 def _mean_bytes(streams: Sequence[Sequence[RawEntry]]) -> float:

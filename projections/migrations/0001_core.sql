@@ -72,7 +72,7 @@ CREATE TABLE evaluations (
     updated_at    timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 85);
 COMMENT ON COLUMN evaluations.sequence IS 'With attempt: how far the history is applied; the pair every update compares and sets.';
-COMMENT ON COLUMN evaluations.head IS 'Entry id of the event applied last: tells a stream already read from one written anew.';
+COMMENT ON COLUMN evaluations.head IS 'Newest entry id that was applied: tells a stream already read from one written anew.';
 -- No indexed column changes while an evaluation runs, so its updates stay on their page.
 CREATE INDEX evaluations_open ON evaluations (evaluation_id) WHERE ended_at IS NULL;
 CREATE INDEX evaluations_by_batch ON evaluations (batch_id, evaluation_id);
@@ -142,12 +142,11 @@ BEGIN
         RETURN;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('scoreline.events_partition'));
-    IF to_regclass(partition) IS NULL THEN
-        EXECUTE format(
-            'CREATE TABLE %I PARTITION OF events FOR VALUES FROM (%L) TO (%L)',
-            partition, first_day, (first_day + interval '1 month')::date
-        );
-    END IF;
+    -- IF NOT EXISTS: the cached "no such table" outlives the wait, only CREATE itself looks again.
+    EXECUTE format(
+        'CREATE TABLE IF NOT EXISTS %I PARTITION OF events FOR VALUES FROM (%L) TO (%L)',
+        partition, first_day, (first_day + interval '1 month')::date
+    );
 END
 $$;
 REVOKE EXECUTE ON FUNCTION ensure_events_partition(date) FROM PUBLIC;

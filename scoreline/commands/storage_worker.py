@@ -45,14 +45,12 @@ def start(  # noqa: PLR0913 - a command has its flags
     from scoreline.logs import configure
     from scoreline.processes import end_with_parent
     from scoreline.servers import ready_servers
-    from scoreline.settings import Settings, load_settings
+    from scoreline.settings import load_settings
     from scoreline.workers import WorkerPlan, run_here, run_managed
 
     if follow_stdin:
         end_with_parent()
-    flags = {"ordering": ordering, "gap_timeout": gap_timeout}
-    given = {flag: value for flag, value in flags.items() if value is not None}
-    settings = Settings.model_validate({**load_settings().model_dump(), **given})
+    settings = load_settings(ordering=ordering, gap_timeout=gap_timeout)
     configure(settings.log_level)
     plan = WorkerPlan(name or socket.gethostname(), workers, batch_size, health_port)
     with ready_servers(settings) as servers:

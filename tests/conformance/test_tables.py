@@ -75,14 +75,15 @@ async def test_whoever_loses_the_race_writes_nothing(form, known):
     late.quarantined.append(quarantined(EVALUATION, Refused(b"1-0", Reason.GARBAGE, "", b"mine")))
     await store(form, events[known])
     before = await form.contents()
-    neighbour = await change_of(form, event("queued", evaluation_id="other"), evaluation_id="other")
+    ended = history("queued failed", evaluation_id="other")
+    neighbour = await change_of(form, *ended, evaluation_id="other")
     committed = await form.tables.commit([late, neighbour])
     assert (committed.lost, committed.newly_quarantined) == ({EVALUATION}, 0)
     after = await form.contents()
-    assert set(after.events) - set(before.events) == {("other", 1, 0)}
-    assert (after.scorecards, after.quarantine) == (before.scorecards, before.quarantine)
-    assert after.progress[BATCH, SHARD].total == 2
-    assert after.progress[BATCH, SHARD].completed == 0
+    assert set(after.events) - set(before.events) == {("other", 1, 0), ("other", 1, 1)}
+    assert (set(after.scorecards), after.quarantine) == ({"other"}, {})
+    counted = after.progress[BATCH, SHARD]
+    assert (counted.total, counted.failed, counted.completed) == (2, 1, 0)
 
 
 async def test_an_event_can_not_be_stored_twice(form):
@@ -174,7 +175,7 @@ async def test_a_full_scorecard_comes_back_as_it_was(form):
         usage=p.Usage(input_tokens=2**53),
         cost_usd=0.1,
         latency_ms=1e-3,
-        exit_code=-(2**40),
+        exit_code=-(2**31),
     )
     *_, end = events = history("queued provisioning running completed", completed=result)
     await store(form, *events)

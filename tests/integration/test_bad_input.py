@@ -197,7 +197,7 @@ async def test_number_too_large_for_its_column_stops_only_itself(here: Site, spo
         await until(lambda: nothing_pending(here), 3)
 
 
-@pytest.mark.xfail(reason="read.lua fails for the whole chunk: its neighbours are never stored")
+@pytest.mark.xfail(reason="the XREAD of the whole chunk fails for ever: the shard stands still")
 async def test_key_that_is_no_stream_stops_only_itself(here: Site) -> None:
     """Somebody's string in a stream's place does not keep others from being read."""
     shard = shard_of("string", DEFAULT_SHARDS)
@@ -206,7 +206,10 @@ async def test_key_that_is_no_stream_stops_only_itself(here: Site) -> None:
     await here.redis.xadd(wake_key(shard), {"id": "string"})
     await here.add_plainly(history(LIFE, evaluation_id=neighbour))
     async with worker(here):
-        await until(lambda: completed(here, neighbour), 3)
+        try:
+            await until(lambda: completed(here, neighbour), 3)
+        finally:
+            await here.redis.delete(events_key(shard, "string"))
 
 
 async def test_events_of_an_unknown_batch_make_an_external_one(here: Site) -> None:

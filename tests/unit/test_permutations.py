@@ -1,7 +1,7 @@
 """The key property: whatever the order, the repeats, the bites and the workers, the tables are the same."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import permutations
@@ -10,12 +10,12 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from eventlog.codec import RawEntry
-from eventlog.events import Event
+from eventlog.events import Event, EventKey
 from eventlog.log import LogReader, Mark
-from projections.change import Change, Row
+from projections.change import Change, Row, Stored
 from projections.memory import MemoryTables
 from projections.tables import Committed
 from storage_worker.storage import Storage
@@ -57,9 +57,8 @@ async def in_many_bites(random: Random, events: Sequence[Event]) -> tuple[Memory
         world.xadd(each)
         if random.random() < 0.4:
             looking = random.sample(workers, random.randint(1, len(workers)))
-            await asyncio.gather(
-                *(w.store(random.sample(ids, random.randint(1, len(ids)))) for w in looking)
-            )
+            bites = [random.sample(ids, random.randint(1, len(ids))) for _ in looking]
+            await asyncio.gather(*(w.store(bite) for w, bite in zip(looking, bites, strict=True)))
     await asyncio.gather(*(worker.store(ids) for worker in workers))
     return tables, sum(worker.tally.lost_races for worker in workers)
 
@@ -69,7 +68,7 @@ def test_any_arrival_gives_the_same_tables():
     races = 0
 
     @given(st.randoms(use_true_random=False))
-    @settings(deadline=None, max_examples=100)
+    @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
     def check_one(random: Random) -> None:
         nonlocal races
         written = lives(random)
@@ -120,6 +119,10 @@ class SteppedTables(MemoryTables):
     async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
         await Turn()
         return dict(await super().rows(evaluation_ids))
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+        await Turn()
+        return await super().stored(rows)
 
     async def commit(self, changes: Sequence[Change]) -> Committed:
         await Turn()

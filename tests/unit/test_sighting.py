@@ -120,6 +120,14 @@ def test_a_stream_written_anew_with_another_body_is_a_conflict():
     assert verdicts(resolution) == {(1, 2): "applied"}
 
 
+def test_a_rival_of_an_event_that_the_stream_has_lost_is_a_conflict():
+    """Redis was lost and only the next event came back: who claims an older key anew is compared."""
+    queued, claim, running = history("queued provisioning running")
+    later = row(Cursor(1, 2, Phase.RUNNING), head=f"{FIRST_ARRIVAL_MS + 90_000}-0")
+    anew = wire([running, rival("provisioning", sequence=1)], first_ms=FIRST_ARRIVAL_MS + 90_000)
+    assert [reason for reason, _ in quarantined(look(anew, later, queued, claim, running))] == ["conflict"]
+
+
 def test_the_stored_body_in_other_words_is_no_conflict():
     """Spaces in the JSON of a re-appended event do not make another event of it."""
     queued, claim = history("queued provisioning")

@@ -1,0 +1,210 @@
+"""The command line as a person meets it: help at once, and one clear line when something is wrong."""
+
+import json
+import socket
+import subprocess
+import sys
+from asyncio import create_subprocess_exec
+from asyncio.subprocess import PIPE
+from contextlib import closing
+from importlib.metadata import version
+
+import psycopg
+import pytest
+from redis import Redis
+
+from tests.integration.worker import SCORELINE, WAKE_STREAMS, environment, scoreline
+from tests.waiting import until
+
+COMMANDS = [
+    ["demo"],
+    ["storage-worker"],
+    ["storage-worker", "start"],
+    ["storage-worker", "asyncapi"],
+    ["quarantine"],
+    ["quarantine", "list"],
+    ["quarantine", "show"],
+    ["db"],
+    ["db", "migrate"],
+]
+NOWHERE = {
+    "EVAL_REDIS_URL": "redis://:hunter2@127.0.0.1:1/0",
+    "EVAL_POSTGRES_URL": "postgresql://me:hunter2@127.0.0.1:1/scoreline",
+}
+Urls = dict[str, str]
+
+
+@pytest.fixture
+def urls(redis_url: str, postgres_url: str) -> Urls:
+    """Servers that answer, with an empty database."""
+    return {"EVAL_REDIS_URL": redis_url, "EVAL_POSTGRES_URL": postgres_url}
+
+
+@pytest.fixture
+def migrated(urls: Urls) -> Urls:
+    assert scoreline("db", "migrate", **urls).returncode == 0
+    return urls
+
+
+def complaint(*arguments: str, **environ: str) -> str:
+    """The one line a command ends with when it must refuse."""
+    ended = scoreline(*arguments, **environ)
+    assert ended.returncode == 1, ended
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert "hunter2" not in ended.stderr
+    return ended.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_of_every_command_explains_it(command: list[str]) -> None:
+    """Each command says in a sentence what it does, and how it is called."""
+    ended = scoreline(*command, "--help")
+    assert ended.returncode == 0
+    assert f"Usage: scoreline {' '.join(command)}" in ended.stdout
+    sentence = next(line for line in ended.stdout.splitlines()[2:] if line.strip())
+    assert len(sentence.split()) >= 3
+
+
+def test_help_lists_every_command() -> None:
+    """Nothing is hidden from whoever asks for help, or for nothing at all."""
+    for asked in (["--help"], []):
+        said = scoreline(*asked)
+        assert all(command[0] in said.stdout + said.stderr for command in COMMANDS)
+
+
+def test_help_imports_no_heavy_library() -> None:
+    """Help is there at once: neither the broker nor the database driver is loaded for it."""
+    program = (
+        "import sys\nfrom scoreline.cli import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'faststream', 'psycopg', 'redis', 'pydantic'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_version_is_that_of_the_package() -> None:
+    """`--version` prints the version, and nothing else."""
+    assert scoreline("--version").stdout.strip() == version("scoreline")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("EVAL_SHARD", "4", "EVAL_SHARD is not a setting of scoreline. Did you mean EVAL_SHARDS?"),
+        ("EVAL_GAP_TIMOUT", "4", "Did you mean EVAL_GAP_TIMEOUT?"),
+        ("EVAL_XYZZY", "4", "EVAL_XYZZY is not a setting of scoreline."),
+        ("EVAL_SHARDS", "many", "EVAL_SHARDS: "),
+        ("EVAL_SHARDS", "0", "EVAL_SHARDS: "),
+        ("EVAL_ORDERING", "random", "EVAL_ORDERING: Input should be 'strict' or 'degraded'"),
+        ("EVAL_GAP_TIMEOUT", "-1", "EVAL_GAP_TIMEOUT: "),
+        ("EVAL_LOG_LEVEL", "LOUD", "EVAL_LOG_LEVEL: "),
+    ],
+)
+def test_bad_setting_is_named(name: str, value: str, said: str) -> None:
+    """A setting nobody reads, or that makes no sense, is an error that says which one it is."""
+    assert said in complaint("quarantine", "list", **{name: value})
+
+
+@pytest.mark.parametrize("flags", [["--ordering", "random"], ["--gap-timeout", "-1"]], ids=" ".join)
+def test_bad_flag_is_explained_in_few_words(flags: list[str]) -> None:
+    """A flag out of its range is explained, never answered with a traceback."""
+    ended = scoreline("storage-worker", "start", *flags, **NOWHERE)
+    assert ended.returncode in {1, 2}
+    assert "Traceback" not in ended.stderr
+    assert flags[0].strip("-").replace("-", "_") in ended.stderr.lower().replace("-", "_")
+
+
+@pytest.mark.parametrize(
+    "command", [["quarantine", "list"], ["storage-worker", "start"], ["demo"]], ids=" ".join
+)
+def test_missing_redis_is_one_clear_line(command: list[str]) -> None:
+    """Connection refused: the address without its password, the reason, and what to do."""
+    said = complaint(*command, **NOWHERE)
+    assert "Redis at redis://:***@127.0.0.1:1/0 does not answer (connection refused)" in said
+
+
+@pytest.mark.parametrize("command", [["quarantine", "list"], ["db", "migrate"]], ids=" ".join)
+def test_missing_postgres_is_one_clear_line(command: list[str], redis_url: str) -> None:
+    """As for Redis; and migrating needs no Redis at all."""
+    said = complaint(*command, **NOWHERE | {"EVAL_REDIS_URL": redis_url})
+    assert "PostgreSQL at postgresql://me:***@127.0.0.1:1/scoreline does not answer" in said
+
+
+@pytest.mark.parametrize(
+    "command", [["quarantine", "list"], ["storage-worker", "start"], ["demo"]], ids=" ".join
+)
+def test_database_without_tables_says_what_to_run(command: list[str], urls: Urls) -> None:
+    """An empty database is told apart from a missing one, and the way out is named."""
+    assert "Run: scoreline db migrate" in complaint(*command, **urls)
+
+
+def test_migrating_twice_is_harmless_and_needs_no_redis(postgres_url: str) -> None:
+    """The second run finds nothing to do, and says so."""
+    first = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
+    second = scoreline("db", "migrate", EVAL_POSTGRES_URL=postgres_url)
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    assert "applied core" in first.stderr
+    assert second.stderr == "The database is up to date.\n"
+
+
+def test_other_number_of_shards_is_refused(migrated: Urls) -> None:
+    """Looking for events in the wrong place is prevented, with the number that is right."""
+    said = complaint("storage-worker", "start", **migrated, EVAL_SHARDS="8")
+    assert "was made for 4 shards, EVAL_SHARDS says 8. Set EVAL_SHARDS=4" in said
+
+
+@pytest.fixture
+def quarantined(migrated: Urls) -> Urls:
+    with psycopg.connect(migrated["EVAL_POSTGRES_URL"], autocommit=True) as conn:
+        for key in ("abc1", "abc2"):
+            conn.execute(
+                "INSERT INTO quarantine (id, reason, detail, entry_id, body)"
+                " VALUES (%s, 'garbage', '[red]not markup[/red]', '1-0', '{}')",
+                [key],
+            )
+    return migrated
+
+
+def test_quarantine_show_wants_one_entry(quarantined: Urls) -> None:
+    """An unknown id, and one that could mean several entries, are told apart."""
+    assert "Nothing in quarantine has an id that begins with 'xyz'" in complaint(
+        "quarantine", "show", "xyz", **quarantined
+    )
+    assert "More than one id begins with 'abc'; give more of it" in complaint(
+        "quarantine", "show", "abc", **quarantined
+    )
+    shown = scoreline("quarantine", "show", "abc1", **quarantined)
+    assert "[red]not markup[/red]" in shown.stdout
+    listed = scoreline("quarantine", "list", "--json", "--limit", "1", **quarantined)
+    assert len([json.loads(line) for line in listed.stdout.splitlines()]) == 1
+
+
+def test_empty_quarantine_says_so_on_stderr(migrated: Urls) -> None:
+    """Machines read an empty stdout, people a sentence."""
+    ended = scoreline("quarantine", "list", **migrated)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "empty" in ended.stderr
+
+
+def test_asyncapi_document_is_printed_without_servers() -> None:
+    """The document needs nothing but the code."""
+    document = json.loads(scoreline("storage-worker", "asyncapi").stdout)
+    assert len(document["channels"]) == 4
+
+
+async def test_health_port_in_use_is_complained_about(migrated: Urls) -> None:
+    """A worker asked to tell its health does not run on in silence when it can't."""
+    with socket.socket() as taken, closing(Redis.from_url(migrated["EVAL_REDIS_URL"])) as redis:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        command = [SCORELINE, "storage-worker", "start", "--no-restart", "--health-port", port]
+        process = await create_subprocess_exec(*command, stderr=PIPE, env=environment(**migrated))
+        await until(lambda: process.returncode is not None or redis.exists(*WAKE_STREAMS) == 4, 20)
+        process.terminate()
+        _, said = await process.communicate()
+    assert port in said.decode()
