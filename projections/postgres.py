@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import astuple
 from datetime import date
-from typing import Any, LiteralString
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection
@@ -19,6 +19,7 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.change import Change, Quarantined, Row, Stored
+from projections.copy_events import binary_rows
 from projections.progress import Progress
 from projections.sql import query
 from projections.tables import Committed, TablesUnavailable, Unstorable
@@ -28,12 +29,11 @@ RETRIED = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure)
 BEYOND_LIMITS = (psycopg.errors.ProgramLimitExceeded, psycopg.errors.StatementTooComplex)
 """Operational to the driver, but no waiting mends them: the data is too much for the server."""
 MAX_KNOWN_BATCHES = 10_000
-EVENT_TYPES = ("date", "text", "int4", "int4", "text", "text", "timestamptz", "text", "bytea")
 STAGED_TYPES = (
     *("text", "text", "date", "int2", "int4", "int4", "int4", "int4", "text", "text", "bool", "text"),
     *("timestamptz", "text", "text", "float8", "bytea", "int8", "numeric", "float8", "int8", "bytea"),
 )
-"""Wire types of the COPYs; json travels as the plain bytes of its text."""
+"""Wire types of the COPY; json travels as the plain bytes of its text."""
 _NO_ROW = (None, None)
 _NO_CARD = (None,) * 9
 
@@ -146,7 +146,8 @@ async def _commit(conn: AsyncConnection[Any], changes: Sequence[Change]) -> Comm
     standing = [c for c in changes if c.evaluation_id not in lost]
     winners = [c for c in moving if c.evaluation_id not in lost]
 
-    await _copy(conn, query("copy_events"), EVENT_TYPES, (event for c in winners for event in c.events))
+    async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
+        await copy.write(binary_rows(event for c in winners for event in c.events))
     await _write_scorecards(conn, winners, lost)
     await _insert_bridges(conn, winners)
     bad = [refused for change in standing for refused in change.quarantined]
@@ -163,7 +164,10 @@ async def _move(conn: AsyncConnection[Any], changes: Sequence[Change]) -> set[st
     """Create and move rows by compare-and-set; returns the evaluations that lost the race."""
     if not changes:
         return set()
-    await _copy(conn, query("copy_staged"), STAGED_TYPES, map(_staged, changes))
+    async with conn.cursor() as cursor, cursor.copy(query("copy_staged")) as copy:
+        copy.set_types(STAGED_TYPES)
+        for change in changes:
+            await copy.write_row(_staged(change))
     created = await conn.execute(query("insert_evaluations"))
     moved = created.rowcount
     if any(change.before is not None for change in changes):
@@ -189,18 +193,6 @@ def _staged(change: Change) -> tuple[Any, ...]:
         change.ended_at,
         *(card[3:12] if card else _NO_CARD),
     )
-
-
-async def _copy(
-    conn: AsyncConnection[Any],
-    statement: LiteralString,
-    types: Sequence[str],
-    rows: Iterable[tuple[Any, ...]],
-) -> None:
-    async with conn.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(types)
-        for row in rows:
-            await copy.write_row(row)
 
 
 async def _write_scorecards(conn: AsyncConnection[Any], changes: Sequence[Change], lost: set[str]) -> None:
