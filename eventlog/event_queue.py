@@ -279,13 +279,15 @@ class EventQueue:
     async def release_settled(self) -> None:
         """Let go of what Postgres has; notice a loss even when there is nothing to say."""
         drafts, epochs = list(self.outbox), dict(self._epochs)
+        # Asked before the marks: a tail may be put back meanwhile, and its stream was then not yet there.
+        complete = {draft for draft in drafts if draft.on_record}
         marks = await self._log.committed([draft.evaluation_id for draft in drafts])
         # The epoch is read after the marks: if it has held, a missing stream expired and was not lost.
         one_a_shard = {self._shard(draft): draft for draft in drafts}
         for draft in one_a_shard.values():
             self._learn_epoch(draft, await self._log.epoch(draft.evaluation_id))
         for draft, mark in zip(drafts, marks, strict=True):
-            held = epochs.get(self._shard(draft)) == self._epochs[self._shard(draft)]
+            held = draft in complete and epochs.get(self._shard(draft)) == self._epochs[self._shard(draft)]
             if draft.is_settled_by(mark) and (mark or held):
                 self.outbox.release(draft)
 

@@ -83,6 +83,23 @@ class RedisEventLog:
         reply = await self.append([Append(evaluation_id, (), epoch="")])
         return reply[0].epoch
 
+    async def epochs(self) -> list[str]:
+        """Return the epoch of every shard."""
+        calls: list[Call] = [
+            (
+                [
+                    keys.events_key(shard, "-"),
+                    keys.fence_key(shard, "-"),
+                    keys.wake_key(shard),
+                    keys.epoch_key(shard),
+                ],
+                ["", "normal"],
+            )
+            for shard in range(self.shards)
+        ]
+        with translated():
+            return [reply[0].decode() for reply in await _APPEND.run(self.redis, calls)]
+
     async def append(self, calls: Sequence[Append]) -> list[Reply]:
         """Append events, each call atomically; calls of several evaluations share a round trip."""
         with translated():

@@ -22,7 +22,7 @@ class Script:
     async def run(self, redis: Redis, calls: Sequence[Call]) -> list[Any]:
         """Run the script once a call, all in one round trip."""
         replies = await self._pipelined(redis, calls)
-        if any(isinstance(reply, NoScriptError) for reply in replies):
+        while any(isinstance(reply, NoScriptError) for reply in replies):
             await redis.script_load(self._source)
             replies = await self._pipelined(redis, calls)
         for reply in replies:

@@ -49,6 +49,9 @@ def make_pool(postgres_url: str, *, size: int) -> AsyncConnectionPool:
         max_size=size,
         open=False,
         timeout=5,
+        # The pool doubles its pauses until this has passed: left at five minutes, a long outage is
+        # followed by one nearly as long.
+        reconnect_timeout=5,
         kwargs={"prepare_threshold": None, "connect_timeout": 3, "application_name": "scoreline"},
         check=AsyncConnectionPool.check_connection,
         configure=_configure,

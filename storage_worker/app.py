@@ -68,9 +68,12 @@ def build_app(settings: StorageSettings) -> FastStream:
     for shard in range(settings.shards):
         _subscribe(broker, consumer, settings, shard)
 
+    epochs: list[str] = []
+
     @asynccontextmanager
     async def lifespan(*_context: object) -> AsyncIterator[None]:
         await pool.open(wait=True)
+        epochs.extend(await log.epochs())
         await consumer.ensure_groups()
         drained = await consumer.drain_own(count=settings.batch_size)
         logger.info("ready", extra={"consumer": settings.consumer, "drained": drained})
@@ -93,6 +96,13 @@ def build_app(settings: StorageSettings) -> FastStream:
         lifespan=lifespan,
         specification=AsyncAPI(title="Scoreline storage worker", version="1", description=__doc__ or ""),
     )
+
+    @app.after_startup
+    async def begin_again_if_redis_was_lost() -> None:
+        """Between our groups and FastStream's look at them Redis may have forgotten ours."""
+        if await log.epochs() != epochs:
+            await consumer.ensure_groups()
+
     return app
 
 

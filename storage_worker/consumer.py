@@ -5,6 +5,7 @@ that nothing written before them is missed; a drain of what this worker had in h
 over from workers that will not come back; and cutting off what everybody has read.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,10 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
+from eventlog.event_queue import Backoff
 from eventlog.keys import GROUP, wake_key
+from eventlog.log import LogUnavailable
+from eventlog.redis_streams import translated
 from eventlog.scripts import Script
 from storage_worker.storage import Storage
 from storage_worker.woken import WakeUp, read_wake_ups
@@ -33,13 +37,19 @@ class Consumer:
         self._consumer = consumer
 
     async def ensure_groups(self) -> None:
-        """Create the groups where they are missing, from the very beginning of each stream."""
+        """Have every group begin at the beginning of what its stream still holds.
+
+        Also a group that exists: a worker that died while it started may have left one that begins at the
+        end (FastStream makes them so), and what it skips would never be looked at. To look at a wake-up
+        twice does no harm.
+        """
         for stream in self._streams:
             try:
                 await self._redis.xgroup_create(stream, GROUP, id="0", mkstream=True)
             except ResponseError as error:
                 if "BUSYGROUP" not in str(error):
                     raise
+                await self._redis.xgroup_setid(stream, GROUP, id="0")
 
     async def drain_own(self, *, count: int) -> int:
         """Finish what this consumer had in hand when it last stopped."""
@@ -74,8 +84,17 @@ class Consumer:
         await self._acknowledge(stream, wake_ups)
 
     async def _acknowledge(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
+        """Acknowledge what is stored; a Redis that is away is waited for, or all would be done again."""
         ids = b" ".join(entry_id for entry_id, _ in wake_ups)
-        await _ACK.run(self._redis, [([stream], [GROUP, ids])])
+        backoff = Backoff(longest=2.0)
+        while True:
+            try:
+                with translated():
+                    await _ACK.run(self._redis, [([stream], [GROUP, ids])])
+            except LogUnavailable:
+                await asyncio.sleep(backoff.next())
+            else:
+                return
 
     async def trim(self) -> None:
         """Cut off what has been read and acknowledged."""

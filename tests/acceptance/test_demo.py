@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,8 @@ async def mid_demo(root: Path, *options: str, ended: int) -> AsyncIterator[Demo]
 
 async def at_rest(root: Path) -> None:
     """Wait until the servers have stopped, as they do by themselves."""
-    gone: Callable[[], bool] = lambda: not (root / "servers" / "postgres" / "postmaster.pid").exists()
-    await until(gone, 20)
+    pid_file = root / "servers" / "postgres" / "postmaster.pid"
+    await until(lambda: not pid_file.exists(), 20)
 
 
 async def test_demo_puts_everything_right(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_demo_puts_everything_right(tmp_path: Path) -> None:
 
 async def test_demo_tells_people_that_nothing_is_stuck(tmp_path: Path) -> None:
     """Without --json the report goes to stdout, and its last line is the one that matters."""
-    ended = scoreline("demo", "--evaluations", "200", "--workers", "2", EVAL_DATA_DIR=str(tmp_path))
+    ended = scoreline("demo", "--evaluations", "200", EVAL_DATA_DIR=str(tmp_path))
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "0 stuck"
     await at_rest(tmp_path)
@@ -113,21 +113,20 @@ async def test_demo_tells_people_that_nothing_is_stuck(tmp_path: Path) -> None:
 
 async def test_demo_survives_the_death_of_everything_under_it(tmp_path: Path) -> None:
     """Storage worker, Redis and Postgres killed in mid-demo: it takes longer, and nothing is stuck."""
-    async with mid_demo(tmp_path, "--evaluations", "6000", ended=100) as demo:
+    async with mid_demo(tmp_path, "--evaluations", "2000", ended=100) as demo:
         demo.kill_worker()
         demo.kill_redis()
         demo.kill_postgres()
         told = demo.result()
-    assert (told["stuck"], told["total"]) == (0, 6000)
+    assert (told["stuck"], told["total"]) == (0, 2000)
     assert told["restarts"] >= 1
-    assert told["network"]["lost"] >= told["bridged"]
     await at_rest(tmp_path)
 
 
 async def test_demo_survives_the_loss_of_redis(tmp_path: Path) -> None:
     """Redis forgets everything in mid-demo: the writers put back what only they still know."""
-    async with mid_demo(tmp_path, "--evaluations", "6000", ended=100) as demo:
+    async with mid_demo(tmp_path, "--evaluations", "2000", ended=100) as demo:
         demo.flush_redis()
         told = demo.result()
-    assert (told["stuck"], told["total"]) == (0, 6000)
+    assert (told["stuck"], told["total"]) == (0, 2000)
     await at_rest(tmp_path)

@@ -102,7 +102,7 @@ async def is_refused(run: Run) -> bool:
 
 async def test_two_workers_through_every_fault(tmp_path: Path) -> None:
     """Two workers race for the same evaluations while everything around them dies in turn."""
-    async with disturbed(tmp_path, workers=2, evaluations=500) as run:
+    async with disturbed(tmp_path, workers=2, evaluations=400) as run:
         await run.kill_worker(0)
         await run.progress(0.3)
         run.kill_redis()

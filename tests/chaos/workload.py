@@ -65,7 +65,7 @@ class Run:
     async def redis(self, *command: str | int) -> None:
         """Send one command to Redis."""
         async with Redis.from_url(self.servers.redis_url) as client:
-            await client.execute_command(*command)
+            await client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis ships it so
 
     async def refusals(self) -> int:
         """How often Redis has refused a command for want of memory."""

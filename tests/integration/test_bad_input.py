@@ -85,6 +85,10 @@ async def nothing_pending(here: Site) -> bool:
     return await here.pending() == 0
 
 
+async def all_quarantined(here: Site) -> bool:
+    return all([await here.reasons(name) for name in POISONS])
+
+
 @pytest.mark.parametrize("name", POISONS)
 async def test_bad_entry_stops_only_its_own_evaluation(here: Site, name: str) -> None:
     """A neighbour written in the same breath completes; the bad entry is kept, and named for what it is."""
@@ -109,8 +113,7 @@ async def test_quarantine_lists_everything_and_shows_each(here: Site) -> None:
         await here.add_plainly(history("queued provisioning", evaluation_id=name))
         await here.add_fields(name, fields_for(name))
     async with worker(here):
-        for name in POISONS:
-            await until(lambda name=name: here.reasons(name))
+        await until(lambda: all_quarantined(here))
     urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.postgres_url}
 
     listed = [

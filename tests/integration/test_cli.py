@@ -1,6 +1,7 @@
 """The command line as a person meets it: help at once, and one clear line when something is wrong."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import psycopg
 import pytest
 from redis import Redis
 
+from scoreline.settings import SettingsError, load_settings
 from tests.integration.worker import SCORELINE, WAKE_STREAMS, environment, scoreline
 from tests.waiting import until
 
@@ -106,7 +108,14 @@ def test_version_is_that_of_the_package() -> None:
 )
 def test_bad_setting_is_named(name: str, value: str, said: str) -> None:
     """A setting nobody reads, or that makes no sense, is an error that says which one it is."""
-    assert said in complaint("quarantine", "list", **{name: value})
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        load_settings({name: value})
+
+
+def test_bad_setting_is_one_line_and_exit_code_1() -> None:
+    """The command line passes the explanation on, and nothing else."""
+    said = complaint("quarantine", "list", EVAL_SHARD="4")
+    assert said == "error: EVAL_SHARD is not a setting of scoreline. Did you mean EVAL_SHARDS?\n"
 
 
 @pytest.mark.parametrize("flags", [["--ordering", "random"], ["--gap-timeout", "-1"]], ids=" ".join)

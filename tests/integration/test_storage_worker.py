@@ -1,16 +1,15 @@
 """The storage worker on real servers: whatever way events come in, they end up in order, once."""
 
-import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection
 from redis.asyncio import Redis
 
 from eventlog.events import Event
@@ -22,7 +21,8 @@ from tests.builders import history
 from tests.integration.worker import (
     WAKE_STREAMS,
     Site,
-    Started,
+    admit,
+    alive,
     ask,
     free_port,
     site,
@@ -220,16 +220,7 @@ async def test_health_tells_counts_and_what_the_worker_waits_for(
         assert (await ask(port, "/elsewhere") or (0, {}))[0] == 404
 
 
-async def admit(admin: AsyncConnection, database: str, *, allowed: bool) -> None:
-    """Shut a database for everyone, or open it again."""
-    statement = sql.SQL("ALTER DATABASE {} WITH ALLOW_CONNECTIONS {}")
-    await admin.execute(statement.format(sql.Identifier(database), sql.Literal(allowed)))
-    if not allowed:
-        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-        await admin.execute(ended, [database])
-
-
-async def answer(port: int, status: int) -> tuple[int, dict] | None:
+async def answer(port: int, status: int) -> tuple[int, dict[str, Any]] | None:
     told = await ask(port, "/health")
     return told if told and told[0] == status else None
 
@@ -247,20 +238,12 @@ async def test_killed_child_is_started_again(here: Site) -> None:
     """Of two workers under one command, a killed one comes back while the other goes on."""
     async with worker_process(here, "--workers", "2") as started:
         await until(lambda: started.health(1), 20)
-        victim = children(started)[0]
+        victim = started.children()[0]
         os.kill(victim, signal.SIGKILL)
         await here.append(*map(life, MANY))
         await until(lambda: all_completed(here))
-        await until(lambda: len(set(children(started)) - {victim}) == 2)
-        await asyncio.gather(*(until(lambda n=n: started.health(n), 20) for n in range(2)))
-        left = children(started)
+        await until(lambda: len(set(started.children()) - {victim}) == 2)
+        await until(started.health, 20)
+        await until(lambda: started.health(1), 20)
+        left = started.children()
     assert not any(map(alive, left))
-
-
-def children(started: Started) -> list[int]:
-    pid = started.process.pid
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()

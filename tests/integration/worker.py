@@ -19,7 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, sql
 from redis.asyncio import Redis
 
 from eventlog.codec import encode, fields_of
@@ -139,6 +139,11 @@ class Started:
         """What a worker says of itself, if it says anything."""
         return await ask(self.port + number, "/health")
 
+    def children(self) -> list[int]:
+        """The processes it has started."""
+        pid = self.process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
     async def stop(self) -> int:
         """Ask it to end, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
@@ -194,6 +199,20 @@ def scoreline(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
 def environment(**ours: str) -> dict[str, str]:
     """This process' environment, with no settings of ours but those given."""
     return {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")} | ours
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process."""
+    return Path(f"/proc/{pid}").exists()
+
+
+async def admit(admin: AsyncConnection[Any], database: str, *, allowed: bool) -> None:
+    """Shut a database for everyone, or open it again."""
+    statement = sql.SQL("ALTER DATABASE {} WITH ALLOW_CONNECTIONS {}")
+    await admin.execute(statement.format(sql.Identifier(database), sql.Literal(allowed)))
+    if not allowed:
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+        await admin.execute(ended, [database])
 
 
 def free_port() -> int:

@@ -264,3 +264,16 @@ async def test_the_release_loop_looks_by_itself(log):
         await completed(log, queue)
         await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
         await until(lambda: not list(queue.outbox))
+
+
+async def test_a_stream_whose_tail_is_on_its_way_back_is_not_taken_for_expired(log, queue):
+    """The mark was asked for before the tail arrived: that it was missing then proves nothing."""
+    owned = opened(queue)
+    record(owned, "provisioning running completed")
+    await owned.on_record()
+    log.memory.lose_everything()
+    [draft] = queue.outbox
+    queue._learn_epoch(draft, await log.epoch(draft.evaluation_id))
+    log.after_committed = owned.on_record
+    await queue.release_settled()
+    assert list(queue.outbox) == [draft]
