@@ -23,6 +23,7 @@ from eventlog.commands import Command, Decision, Fact, OpenAttempt, RecordProgre
 from eventlog.keys import shard_of
 from eventlog.log import Answer, Append, LogUnavailable, LogWriter, Mode, Record, Reply
 from eventlog.outbox import Draft, Outbox
+from eventlog.tasks import end
 
 logger = logging.getLogger(__name__)
 
@@ -138,9 +139,7 @@ class EventQueue:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 await asyncio.gather(*(self.until_on_record(draft) for draft in self.outbox))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
         if self.outbox.depth:
             logger.error("events left unsent", extra={"events": self.outbox.depth})
         return self.outbox.depth
@@ -242,9 +241,12 @@ class EventQueue:
         elif self._observe:
             self._observe(delay)
         if draft.lost or draft.on_record:
-            for waiter in self._waiters.pop(draft, ()):
-                if not waiter.done():
-                    waiter.set_result(None)
+            self._tell_waiters(draft)
+
+    def _tell_waiters(self, draft: Draft) -> None:
+        for waiter in self._waiters.pop(draft, ()):
+            if not waiter.done():
+                waiter.set_result(None)
 
     def _shard(self, draft: Draft) -> int:
         return shard_of(draft.evaluation_id, self._log.shards)
@@ -290,6 +292,7 @@ class EventQueue:
             held = draft in complete and epochs.get(self._shard(draft)) == self._epochs[self._shard(draft)]
             if draft.is_settled_by(mark) and (mark or held):
                 self.outbox.release(draft)
+                self._tell_waiters(draft)
 
     async def _ask_until_answered(self, draft: Draft, claim: Record) -> Reply:
         """Repeat a claim through an outage: its nonce makes the repetition harmless."""

@@ -119,16 +119,34 @@ class RedisEventLog:
         names = [
             keys.events_key(self._shard(evaluation_id), evaluation_id) for evaluation_id in evaluation_ids
         ]
+        chunks = list(self._chunks(names, evaluation_ids))
         streams: dict[bytes, list[RawEntry]] = {}
         with translated():
             async with self.redis.pipeline(transaction=False) as pipe:
                 pipe.response_callbacks = {}  # raw lists: dictionaries would be built to be thrown away
-                for shard_names in self._chunks(names, evaluation_ids):
-                    beginnings = ("0",) * len(shard_names)
-                    pipe.execute_command("XREAD", "COUNT", limit, "STREAMS", *shard_names, *beginnings)
-                for found in await pipe.execute():
-                    streams.update(found or ())
+                for chunk in chunks:
+                    beginnings = ("0",) * len(chunk)
+                    pipe.execute_command("XREAD", "COUNT", limit, "STREAMS", *chunk, *beginnings)
+                for chunk, found in zip(chunks, await pipe.execute(raise_on_error=False), strict=True):
+                    streams.update(await self._found(chunk, found, limit))
         return [streams.get(name.encode(), []) for name in names]
+
+    async def _found(self, names: Sequence[str], found: Any, limit: int) -> dict[bytes, list[RawEntry]]:  # noqa: ANN401 - a reply or an error
+        """Take a chunk's reply; a key among them that is no stream must not hide the others."""
+        if isinstance(found, ResponseError) and "WRONGTYPE" in str(found):
+            return {name.encode(): await self._read_alone(name, limit) for name in names}
+        if isinstance(found, Exception):
+            raise found
+        return found or {}
+
+    async def _read_alone(self, name: str, limit: int) -> list[RawEntry]:
+        try:
+            entries: Any = await self.redis.xrange(name, count=limit)
+        except ResponseError as error:
+            return [(b"0-0", [b"error", str(error).encode()])]  # no event: it is refused as garbage
+        return [
+            (entry_id, [part for pair in fields.items() for part in pair]) for entry_id, fields in entries
+        ]
 
     def _chunks(self, names: Sequence[str], evaluation_ids: Sequence[str]) -> Iterator[list[str]]:
         """Split keys so that each command is of one shard, and short."""

@@ -17,6 +17,7 @@ from subprocess import DEVNULL
 from typing import IO
 
 from eventlog.event_queue import Backoff
+from eventlog.tasks import end
 
 logger = logging.getLogger(__name__)
 
@@ -82,9 +83,7 @@ class ProcessManager:
 
     async def stop(self) -> None:
         """Ask every child to finish, and end those that do not."""
-        for keeper in self._keepers:
-            keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await end(self._keepers)
         await asyncio.gather(*(self._end(child) for child in self.children))
 
     async def _end(self, child: Child) -> None:

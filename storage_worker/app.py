@@ -8,7 +8,7 @@ four shards keep Redis, Python and Postgres busy at once without a pipeline of o
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from eventlog.keys import GROUP, wake_key
 from eventlog.redis_streams import RedisEventLog
+from eventlog.tasks import end
 from projections.postgres import PostgresTables, make_pool
 from storage_worker.consumer import Consumer
 from storage_worker.gaps import Patience
@@ -87,12 +88,13 @@ def build_app(settings: StorageSettings) -> FastStream:
         try:
             yield
         finally:
-            await _end(loops)
+            await end(loops)
             await pool.close()
             await log.aclose()
 
     app = FastStream(
         broker,
+        logger=logging.getLogger("storage_worker.broker"),
         lifespan=lifespan,
         specification=AsyncAPI(title="Scoreline storage worker", version="1", description=__doc__ or ""),
     )
@@ -104,16 +106,6 @@ def build_app(settings: StorageSettings) -> FastStream:
             await consumer.ensure_groups()
 
     return app
-
-
-async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
-    """Cancel until all have ended: on Python 3.11 `asyncio.wait_for`, inside psycopg, may swallow one."""
-    waiting = set(tasks)
-    while waiting:
-        for task in waiting:
-            task.cancel()
-        _, waiting = await asyncio.wait(waiting, timeout=0.5)
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _leave_if_broken(loop: "asyncio.Task[None]", app: FastStream) -> None:

@@ -1,9 +1,11 @@
 """The shell example of the protocol page, run as it stands."""
 
+import asyncio
 import os
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,8 @@ async def test_a_history_written_backwards_with_redis_cli_arrives_as_completed(
     how = ["-s", redis_url.removeprefix("unix://")] if redis_url.startswith("unix") else ["-u", redis_url]
     environ = {**os.environ, "REDIS_CLI": " ".join(["redis-cli", *how]), "ID": f"shell-{workers}"}
     async with site(redis_url, postgres_url) as here, worker_process(here, "--workers", str(workers)):
-        subprocess.run(["sh", "-euc", script[1]], env=environ, check=True, capture_output=True, timeout=20)
+        shell = partial(subprocess.run, env=environ, check=True, capture_output=True, timeout=20)
+        await asyncio.to_thread(shell, ["sh", "-euc", script[1]])
 
         async def completed() -> bool:
             found = await here.rows(

@@ -40,6 +40,7 @@ class Run:
     manager: ProcessManager
     plans: list[Plan]
     depths: list[int] = field(default_factory=list)
+    writing: asyncio.Task[None] | None = None
 
     async def ended(self) -> int:
         """How many evaluations have ended, as far as Postgres can say just now."""
@@ -60,6 +61,8 @@ class Run:
         await until(lambda: self._passed(share), PATIENCE)
 
     async def _passed(self, share: float) -> bool:
+        if self.writing and self.writing.done():
+            self.writing.result()  # a writer that broke is the reason, not the time it took
         return await self.ended() >= share * len(self.plans)
 
     async def redis(self, *command: str | int) -> None:
@@ -133,7 +136,7 @@ async def disturbed(root: Path, *, workers: int = 1, evaluations: int = 300) -> 
                 plans = [plan(BATCH, number, rng) for number in range(evaluations)]
                 run = Run(root, servers, manager, plans)
                 await until(lambda: nothing_in_hand(servers), PATIENCE)  # the workers are ready
-                writing = asyncio.create_task(run.write())
+                writing = run.writing = asyncio.create_task(run.write())
                 try:
                     await run.progress(0.15)
                     assert not writing.done()

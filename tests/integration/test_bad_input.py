@@ -200,7 +200,6 @@ async def test_number_too_large_for_its_column_stops_only_itself(here: Site, spo
         await until(lambda: nothing_pending(here), 3)
 
 
-@pytest.mark.xfail(reason="the XREAD of the whole chunk fails for ever: the shard stands still")
 async def test_key_that_is_no_stream_stops_only_itself(here: Site) -> None:
     """Somebody's string in a stream's place does not keep others from being read."""
     shard = shard_of("string", DEFAULT_SHARDS)
