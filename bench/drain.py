@@ -174,7 +174,7 @@ def main() -> None:
     )
     parser.add_argument("--evaluations", type=int, default=30_000)
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2, help="storage workers, one a core by default")
     parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as root, embedded_servers(Path(root)) as servers:

@@ -15,7 +15,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog="With no EVAL_REDIS_URL and EVAL_POSTGRES_URL, embedded servers start and stop by themselves.",
 )
-app.command("demo")(demo.run)
+app.command("demo", epilog="Examples: scoreline demo   ·   scoreline demo --workers 2 --seed 7 --json")(
+    demo.run
+)
 app.add_typer(storage_worker.app, name="storage-worker")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(database.app, name="db")

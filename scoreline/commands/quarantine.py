@@ -12,7 +12,7 @@ def group() -> None:
     """See what could not be taken as an event, and why."""
 
 
-@app.command("list")
+@app.command("list", epilog="Example: scoreline quarantine list --reason conflict --json")
 def list_(
     *,
     evaluation: Annotated[str | None, typer.Option(help="Only of this evaluation.")] = None,
