@@ -34,7 +34,7 @@ lock: ## Pin the requirements anew, from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv
 	@for extra in "core:" "dev:--extra dev"; do \
 	  $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	    --no-emit-index-url --no-header --extra build $${extra#*:} pyproject.toml \
+	    --no-header --extra build $${extra#*:} pyproject.toml \
 	    -o requirements/$${extra%%:*}.txt; done
 
 diagram: $(VENV)/core ## Draw the state diagram into ARCHITECTURE.md
