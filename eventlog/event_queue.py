@@ -7,7 +7,6 @@ know that it is one.
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Self
 
 from eventlog import lifecycle as life
 from eventlog import payloads as p
+from eventlog.backoff import Backoff
 from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode, make_event
 from eventlog.commands import Command, Decision, Fact, OpenAttempt, RecordProgress, decide
@@ -316,20 +316,3 @@ class EventQueue:
             outage = round(monotonic() - self._outage_since, 3)
             self._outage_since = None
             logger.info("the log is back", extra={"outage_s": outage})
-
-
-class Backoff:
-    """Growing, jittered pauses."""
-
-    def __init__(self, longest: float, *, first: float = 0.02) -> None:
-        self._first, self._longest = first, longest
-        self._pause = first
-
-    def next(self) -> float:
-        """Return how long to wait this time."""
-        pause, self._pause = self._pause, min(self._pause * 2, self._longest)
-        return pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
-
-    def reset(self) -> None:
-        """Start small again."""
-        self._pause = self._first

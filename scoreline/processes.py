@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from subprocess import DEVNULL
 from typing import IO
 
-from eventlog.event_queue import Backoff
+from eventlog.backoff import Backoff
 from eventlog.tasks import end
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from eventlog.event_queue import Backoff
+from eventlog.backoff import Backoff
 from eventlog.keys import GROUP, wake_key
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import translated

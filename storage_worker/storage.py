@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from time import monotonic
 
+from eventlog.backoff import Backoff
 from eventlog.codec import RawEntry, Reason, Refused
-from eventlog.event_queue import Backoff
 from eventlog.events import EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
