@@ -1,0 +1,46 @@
+"""Where readers begin: never behind what is already there, whatever happened while they started."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from eventlog.keys import GROUP
+from storage_worker.app import build_app
+from storage_worker.settings import StorageSettings
+from tests.builders import history
+from tests.integration.worker import WAKE_STREAMS, Site, site, worker
+from tests.waiting import until
+
+LIFE = history("queued provisioning running completed", evaluation_id="early")
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
+    async with site(redis_url, postgres_url) as made:
+        yield made
+
+
+async def completed(here: Site) -> bool:
+    return await here.state("early") == "completed"
+
+
+async def test_a_group_that_begins_at_the_end_is_set_back(here: Site) -> None:
+    """A worker that died while it started may have left one: what it skipped is looked at all the same."""
+    await here.add_plainly(LIFE)
+    for stream in WAKE_STREAMS:
+        await here.redis.xgroup_create(stream, GROUP, id="$", mkstream=True)
+    async with worker(here):
+        await until(lambda: completed(here))
+
+
+async def test_redis_lost_between_our_groups_and_the_broker_s_loses_no_wake_up(here: Site) -> None:
+    """The broker then makes groups of its own, at the end: the worker notices, and begins again."""
+    app = build_app(StorageSettings(here.redis_url, here.postgres_url, "worker"))
+    async with app.lifespan_context():
+        await here.redis.flushall()
+        await here.add_plainly(LIFE)
+        await app.start()
+        try:
+            await until(lambda: completed(here))
+        finally:
+            await app.stop()
