@@ -99,7 +99,8 @@ async def test_worker_finishes_at_its_start_what_it_once_had_in_hand(here: Site)
     await hold(here.redis, "worker", "in hand")
     async with worker(here):
         assert await here.state("in hand") == "completed"
-        assert await here.pending() == 0
+        # The group is set back to its beginning at every start, so the wake-up may be on its second way.
+        await until(lambda: nothing_pending(here))
 
 
 async def test_wake_ups_of_a_dead_worker_are_taken_over(here: Site) -> None:
