@@ -122,7 +122,7 @@ def fields_of(event: Event, body: bytes) -> dict[str, str | int | bytes]:
 
 def decode_body(body: bytes) -> Event:
     """Read a stored body back; raises where `read_entry` would refuse."""
-    match _decode(b"", body):
+    match decode(b"", body):
         case Entry(event=event):
             return event
         case Refused(reason=reason, detail=detail):
@@ -136,7 +136,7 @@ def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | Refused:
     body = values[-1]
     if body is None:
         return Refused(entry_id, Reason.GARBAGE, "no field `event`", _as_json_list(fields))
-    read = _decode(entry_id, body)
+    read = decode(entry_id, body)
     if isinstance(read, Refused):
         return read
     event = read.event
@@ -154,7 +154,8 @@ def _in_order(fields: Sequence[bytes]) -> list[bytes | None]:
     return [named.get(name) for name in _FIELDS]
 
 
-def _decode(entry_id: bytes, body: bytes) -> Entry | Refused:
+def decode(entry_id: bytes, body: bytes) -> Entry | Refused:
+    """Read the envelope of one entry, lifting old versions."""
     if len(body) > MAX_EVENT_BYTES:
         detail = f"{len(body)} bytes, {MAX_EVENT_BYTES} are allowed"
         return Refused(entry_id, Reason.OVERSIZE, detail, body)

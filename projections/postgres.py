@@ -7,7 +7,6 @@ their partition by COPY; the unique key stands behind it all, should that reason
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import astuple
 from datetime import date
 from typing import Any
 
@@ -20,7 +19,7 @@ from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.change import Change, Quarantined, Row, Stored
 from projections.copy_events import binary_rows
-from projections.progress import Progress
+from projections.progress import Progress, counters_of
 from projections.sql import query
 from projections.tables import Committed, TablesUnavailable, Unstorable
 
@@ -119,7 +118,7 @@ class PostgresTables:
     async def quarantine(self, refused: Sequence[Quarantined]) -> int:
         """Keep what could not be taken as an event; returns how many were new."""
         async with self._connection() as conn:
-            return await _insert_quarantined(conn, refused)
+            return await insert_quarantined(conn, refused)
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
         """Return a page of evaluations that have not ended nor moved for so many seconds."""
@@ -154,7 +153,7 @@ async def _commit(conn: AsyncConnection[Any], changes: Sequence[Change]) -> Comm
     await _write_scorecards(conn, winners, lost)
     await _insert_bridges(conn, winners)
     bad = [refused for change in standing for refused in change.quarantined]
-    newly_quarantined = await _insert_quarantined(conn, bad)
+    newly_quarantined = await insert_quarantined(conn, bad)
     progress = await _insert_side_events(conn, standing)
     for change in winners:
         progress[change.batch_id, change.shard] += change.progress
@@ -216,7 +215,8 @@ async def _insert_bridges(conn: AsyncConnection[Any], changes: Sequence[Change])
         await conn.execute(query("insert_bridges"), _columns(rows))
 
 
-async def _insert_quarantined(conn: AsyncConnection[Any], refused: Sequence[Quarantined]) -> int:
+async def insert_quarantined(conn: AsyncConnection[Any], refused: Sequence[Quarantined]) -> int:
+    """Keep what was refused, in a transaction of the caller's; returns how much of it was new."""
     if not refused:
         return 0
     cursor = await conn.execute(query("insert_quarantine"), _columns(refused))
@@ -242,7 +242,7 @@ async def _insert_side_events(
 
 
 async def _add_progress(conn: AsyncConnection[Any], progress: Mapping[tuple[str, int], Progress]) -> None:
-    rows = [(*key, *astuple(added)) for key, added in sorted(progress.items()) if added]
+    rows = [(*key, *counters_of(added)) for key, added in sorted(progress.items()) if added]
     if rows:
         await conn.execute(query("add_progress"), _columns(rows))
 

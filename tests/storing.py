@@ -1,6 +1,8 @@
 """A log and tables in memory under one clock: the world a storage worker lives in, without servers."""
 
 from datetime import timedelta
+from random import Random
+from typing import Any
 
 from eventlog.events import Event, EventKey
 from eventlog.log import LogReader
@@ -10,7 +12,8 @@ from projections.memory import MemoryTables
 from projections.tables import Tables
 from storage_worker.gaps import GapBreaker, Patience
 from storage_worker.storage import Storage
-from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, raw_entry
+from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, raw_entry
+from tests.jumbled import arrivals, lives
 
 GAP_TIMEOUT = timedelta(seconds=30)
 GAP_WARNING = timedelta(seconds=5)
@@ -38,9 +41,9 @@ class World:
 
     def xadd(self, *events: Event, **instead: bytes) -> None:
         """Put events into their streams, in this order, telling nobody."""
-        for event in events:
-            _, fields = raw_entry(event, **instead)
-            self.xadd_fields(event.evaluation_id, *fields)
+        for each in events:
+            _, fields = raw_entry(each, **instead)
+            self.xadd_fields(each.evaluation_id, *fields)
 
     def xadd_fields(self, evaluation_id: str, *fields: bytes) -> None:
         """Put any fields into a stream."""
@@ -54,8 +57,8 @@ class World:
     def verdicts(self, evaluation_id: str = EVALUATION) -> dict[EventKey, str]:
         """Say what became of an evaluation's events."""
         return {
-            (attempt, sequence): event.verdict
-            for (stored_of, attempt, sequence), event in self.tables.events.items()
+            (attempt, sequence): kept.verdict
+            for (stored_of, attempt, sequence), kept in self.tables.events.items()
             if stored_of == evaluation_id
         }
 
@@ -66,3 +69,27 @@ class World:
     def reasons(self) -> list[str]:
         """Say why things are in quarantine."""
         return sorted(bad.reason for bad in self.tables.quarantined.values())
+
+
+async def store_badly(random: Random, world: World, worker: Storage, *, most: int = 4) -> None:
+    """Let evaluations live through disorder, loss and nonsense; the reader bridges, early and late."""
+    events = arrivals(random, lives(random, most=most))
+    lost = set(random.sample(range(len(events)), len(events) // 6))
+    ids = sorted({each.evaluation_id for each in events})
+    for number, each in enumerate(events):
+        if number not in lost:
+            world.xadd(each)
+        if each.sequence and random.random() < 0.05:
+            world.xadd(event("scored", **_place(each)))
+        if random.random() < 0.3:
+            world.wait(random.choice([timedelta(seconds=1), GAP_TIMEOUT * 2]))
+            await worker.store(random.sample(ids, random.randint(1, len(ids))))
+    world.xadd(*(events[number] for number in sorted(lost) if random.random() < 0.5))
+    world.wait(GAP_TIMEOUT * 2)
+    await worker.store(ids)
+    await worker.store(ids)
+
+
+def _place(taken: Event) -> dict[str, Any]:
+    """Return the envelope of an event, for another one in its place."""
+    return {name: getattr(taken, name) for name in ("evaluation_id", "batch_id", "attempt", "sequence")}

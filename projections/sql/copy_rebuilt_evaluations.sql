@@ -1,0 +1,1 @@
+COPY scoreline_rebuild.evaluations FROM STDIN (FORMAT binary)

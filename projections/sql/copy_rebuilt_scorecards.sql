@@ -1,0 +1,1 @@
+COPY scoreline_rebuild.scorecards FROM STDIN (FORMAT binary)

@@ -1,0 +1,194 @@
+"""Do the tables equal the log? Every row of every table of a batch, against a fold of its events.
+
+The same function serves operators (`scoreline replay --verify`) and the fault tests. It reads one state
+of the database, page by page, while workers go on writing.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from psycopg import IsolationLevel
+
+from eventlog.codec import Reason, Refused
+from eventlog.keys import shard_of
+from eventlog.timeline import Cursor
+from projections.change import Quarantined, Row, quarantined
+from projections.pages import Batch, Connection, EvaluationRow, Page, read_batch, read_pages, read_progress
+from projections.progress import Progress
+from projections.retrace import Retraced, retrace
+from projections.scorecard import Scorecard
+
+TableRow = EvaluationRow | Scorecard
+NOTHING = "no such row"
+MAX_NAMED = 100
+"""Differences that are named; all are counted."""
+
+
+class Difference(NamedTuple):
+    """One place where the tables are not what the log says."""
+
+    table: str
+    key: str
+    column: str
+    found: str
+    expected: str
+
+    @property
+    def where(self) -> str:
+        """The place, in a few words."""
+        return " ".join(part for part in (self.table, self.key, self.column) if part)
+
+    def __str__(self) -> str:
+        if not self.expected:
+            return f"{self.where}: {self.found}"
+        return f"{self.where}: is {self.found}, should be {self.expected}"
+
+
+@dataclass(slots=True)
+class Verified:
+    """What a verification came to."""
+
+    batch_id: str
+    evaluations: int = 0
+    events: int = 0
+    open: int = 0
+    """Evaluations that have not ended."""
+    differing: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    """The first of them."""
+
+    def add(self, difference: Difference) -> None:
+        """Count a difference, and name it if it is among the first."""
+        self.differing += 1
+        if len(self.differences) < MAX_NAMED:
+            self.differences.append(difference)
+
+
+async def verify(
+    conn: Connection,
+    batch_id: str,
+    *,
+    shards: int,
+    on_page: Callable[[int], None] = lambda _: None,
+) -> Verified:
+    """Fold a batch's log and compare; `on_page` hears how many evaluations were looked at."""
+    await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    async with conn.transaction():
+        verified = Verified(batch_id)
+        batch = await read_batch(conn, batch_id)
+        recount: defaultdict[int, Progress] = defaultdict(Progress)
+        async for page in read_pages(conn, batch):
+            for difference in _compare_page(page, batch, shards, verified, recount):
+                verified.add(difference)
+            on_page(len(page.ids))
+        for difference in _compare_batch(batch, recount, await read_progress(conn, batch_id)):
+            verified.add(difference)
+    return verified
+
+
+def expected_row(retraced: Retraced) -> EvaluationRow:
+    """Lay out the row that an evaluation should have."""
+    change = retraced.change
+    attempt, sequence, phase = change.after
+    return EvaluationRow(
+        change.evaluation_id,
+        change.batch_id,
+        change.month,
+        change.shard,
+        attempt,
+        sequence,
+        phase.value,
+        change.owner,
+        change.bridged,
+        change.ended_at,
+    )
+
+
+def has_any_trace(page: Page, evaluation_id: str) -> bool:
+    """Whether there is an evaluation at all: one without events still waits for its opening."""
+    return evaluation_id in page.evaluations or evaluation_id in page.events
+
+
+def retrace_in(page: Page, evaluation_id: str, batch: Batch, shards: int) -> Retraced:
+    """Fold one evaluation of a page."""
+    row = Row(evaluation_id, batch.batch_id, batch.month, Cursor())
+    logged = page.events.get(evaluation_id, [])
+    return retrace(row, shard_of(evaluation_id, shards), logged, page.crossings_of(evaluation_id))
+
+
+def _compare_page(
+    page: Page, batch: Batch, shards: int, verified: Verified, recount: defaultdict[int, Progress]
+) -> Iterator[Difference]:
+    known = {bad.id for bad in page.quarantined}
+    for key in page.ids:
+        if not has_any_trace(page, key):
+            yield from _compare("scorecards", key, page.scorecards.get(key), None)
+            continue
+        retraced = retrace_in(page, key, batch, shards)
+        recount[retraced.change.shard] += retraced.progress
+        verified.evaluations += 1
+        verified.events += len(page.events.get(key, ()))
+        verified.open += retraced.change.ended_at is None
+        yield from _compare_evaluation(page, key, retraced)
+        for bad in retraced.change.quarantined:
+            if bad.id not in known:
+                yield Difference("quarantine", key, bad.id[:12], NOTHING, f"{bad.reason}: {bad.detail}")
+    yield from _compare_quarantined(page.quarantined)
+
+
+def _compare_evaluation(page: Page, key: str, retraced: Retraced) -> Iterator[Difference]:
+    for rule in retraced.broken:
+        yield Difference("events", key, "", rule, "")
+    yield from _compare("evaluations", key, page.evaluations.get(key), expected_row(retraced))
+    yield from _compare("scorecards", key, page.scorecards.get(key), retraced.change.scorecard)
+
+
+def _compare(
+    table: str, key: str, found: TableRow | None, expected: TableRow | None
+) -> Iterator[Difference]:
+    """Name the columns that differ, or that one of the rows is not there."""
+    if found == expected:
+        return
+    if found is None or expected is None:
+        yield Difference(table, key, "", _shown_row(found), _shown_row(expected))
+        return
+    for column, is_now, should_be in zip(expected._fields, found, expected, strict=True):
+        if is_now != should_be:
+            yield Difference(table, key, column, _shown(is_now), _shown(should_be))
+
+
+def _compare_quarantined(rows: Sequence[Quarantined]) -> Iterator[Difference]:
+    """An entry of the quarantine is named by its content."""
+    for row in rows:
+        again = quarantined(
+            row.evaluation_id, Refused(row.entry_id.encode(), Reason(row.reason), row.detail, row.body)
+        )
+        if again.id != row.id:
+            yield Difference("quarantine", row.evaluation_id or "-", "id", row.id, again.id)
+
+
+def _compare_batch(
+    batch: Batch, recount: dict[int, Progress], found: dict[int, Progress]
+) -> Iterator[Difference]:
+    if batch.month != batch.month_of_acceptance:
+        yield Difference(
+            "batches", batch.batch_id, "month", f"{batch.month}", f"{batch.month_of_acceptance}"
+        )
+    for shard in sorted(recount.keys() | found.keys()):
+        key = f"{batch.batch_id} shard {shard}"
+        is_now, should_be = asdict(found.get(shard, Progress())), asdict(recount.get(shard, Progress()))
+        for column, value in should_be.items():
+            if is_now[column] != value:
+                yield Difference("batch_progress", key, column, f"{is_now[column]}", f"{value}")
+
+
+def _shown_row(row: TableRow | None) -> str:
+    if row is None:
+        return NOTHING
+    return ", ".join(_shown(value) for value in row[2:] if value is not None)
+
+
+def _shown(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else "nothing" if value is None else str(value)

@@ -1,0 +1,339 @@
+"""The tables against the log, in Postgres: every altered row is named, and a rebuild puts it right."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from eventlog.keys import DEFAULT_SHARDS
+from eventlog.timeline import Verdict
+from projections import rebuild as rebuilding
+from projections.change import Change
+from projections.database import prepare
+from projections.pages import UnknownBatch
+from projections.postgres import PostgresTables, make_pool
+from projections.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
+from projections.tables import Committed
+from projections.verify import Difference, Verified, verify
+from storage_worker.storage import Storage
+from tests.builders import BATCH, history
+from tests.dumps import postgres_dump
+from tests.storing import PATIENCE, World, store_badly
+from tests.waiting import until
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A database, a storage worker that writes to it, and a connection to look and to alter."""
+
+    url: str
+    world: World
+    worker: Storage
+    conn: AsyncConnection[Any]
+
+    async def ask(self, statement: str, *values: object) -> list[Row]:
+        return await (await self.conn.execute(statement.encode(), values)).fetchall()
+
+    async def alter(self, statement: str, *values: object) -> None:
+        """Do what nobody should, as somebody with psql might."""
+        assert (await self.conn.execute(statement.encode(), values)).rowcount == 1
+
+    async def store(self, *histories: Sequence[Any]) -> None:
+        for events in histories:
+            self.world.xadd(*events)
+        await self.worker.store([events[0].evaluation_id for events in histories])
+
+    async def verify(self) -> Verified:
+        async with await AsyncConnection.connect(self.url) as conn:
+            return await verify(conn, BATCH, shards=DEFAULT_SHARDS)
+
+    async def differences(self) -> list[Difference]:
+        return (await self.verify()).differences
+
+    async def rebuild(self) -> Rebuilt:
+        async with await AsyncConnection.connect(self.url) as conn:
+            return await rebuild(conn, BATCH, shards=DEFAULT_SHARDS)
+
+    async def dump(self) -> list[bytes]:
+        return await postgres_dump(self.conn)
+
+
+@pytest.fixture
+async def here(postgres_url: str) -> AsyncIterator[Place]:
+    await prepare(postgres_url, shards=DEFAULT_SHARDS)
+    async with AsyncExitStack() as stack:
+        pool: AsyncConnectionPool = await stack.enter_async_context(make_pool(postgres_url, size=2))
+        conn = await stack.enter_async_context(await AsyncConnection.connect(postgres_url, autocommit=True))
+        world = World()
+        yield Place(postgres_url, world, world.storage(tables=PostgresTables(pool)), conn)
+
+
+def life(number: int) -> list[Any]:
+    return history("queued provisioning running responded completed", evaluation_id=f"evaluation-{number}")
+
+
+async def test_tables_equal_the_log_however_bad_the_day_was(here: Place) -> None:
+    """Reordered, bridged, stale, late, rejected: verification finds nothing, a rebuild changes nothing."""
+    random = Random(11)
+    for _ in range(6):
+        await store_badly(random, here.world, here.worker, most=40)
+    verdicts = {verdict for (verdict,) in await here.ask("SELECT DISTINCT verdict FROM events")}
+    assert verdicts == {verdict.value for verdict in Verdict}
+    before = await here.dump()
+    verified = await here.verify()
+    assert verified.differences == []
+    counted = await here.ask("SELECT (SELECT count(*) FROM evaluations), (SELECT count(*) FROM events)")
+    assert [(verified.evaluations, verified.events)] == counted
+    rebuilt = await here.rebuild()
+    assert (rebuilt.evaluation_rows, rebuilt.scorecard_rows, rebuilt.counter_rows) == (0, 0, 0)
+    assert rebuilt.quarantine_rows == 0
+    assert await here.dump() == before
+
+
+ALTERATIONS = {
+    "a scorecard's score": (
+        "UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-2'",
+        "scorecards evaluation-2 score: is 0.5, should be 1.0",
+    ),
+    "a scorecard's verdict": (
+        "UPDATE scorecards SET verdict = 'failed' WHERE evaluation_id = 'evaluation-2'",
+        "scorecards evaluation-2 verdict: is failed, should be passed",
+    ),
+    "a scorecard gone": (
+        "DELETE FROM scorecards WHERE evaluation_id = 'evaluation-2'",
+        "scorecards evaluation-2: is no such row, should be 1, completed, passed",
+    ),
+    "a scorecard from nowhere": (
+        ("INSERT INTO scorecards SELECT 'nobody', batch_id, attempt, status, verdict, score, scores,"
+        " tokens, cost_usd, latency_ms, exit_code, error, bridged, ended_at FROM scorecards LIMIT 1"),
+        "scorecards nobody: is 1, completed, passed",
+    ),
+    "a counter": (
+        "UPDATE batch_progress SET passed = passed + 3 WHERE ctid = (SELECT min(ctid) FROM batch_progress)",
+        "passed: is",
+    ),
+    "a shard's counters gone": (
+        "DELETE FROM batch_progress WHERE ctid = (SELECT min(ctid) FROM batch_progress)",
+        "total: is 0, should be",
+    ),
+    "an evaluation's state": (
+        "UPDATE evaluations SET state = 'running' WHERE evaluation_id = 'evaluation-3'",
+        "evaluations evaluation-3 state: is running, should be completed",
+    ),
+    "an evaluation's place": (
+        "UPDATE evaluations SET sequence = 2 WHERE evaluation_id = 'evaluation-3'",
+        "evaluations evaluation-3 sequence: is 2, should be 4",
+    ),
+    "an evaluation reopened": (
+        "UPDATE evaluations SET ended_at = NULL WHERE evaluation_id = 'evaluation-3'",
+        "evaluations evaluation-3 ended_at: is nothing, should be 2026",
+    ),
+    "an evaluation gone": (
+        "DELETE FROM evaluations WHERE evaluation_id = 'evaluation-3'",
+        "evaluations evaluation-3: is no such row, should be",
+    ),
+    "an evaluation taken by another batch": (
+        "UPDATE evaluations SET batch_id = 'other' WHERE evaluation_id = 'evaluation-3'",
+        "evaluations evaluation-3 batch_id: is other, should be batch-1",
+    ),
+    "a rejected event off the list": (
+        "DELETE FROM quarantine WHERE evaluation_id = 'illegal'",
+        "no such row, should be illegal",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+async def test_each_altered_row_is_named_and_put_right(here: Place, name: str) -> None:
+    """One statement in psql, one difference with what is and what should be; a rebuild mends it."""
+    statement, said = ALTERATIONS[name]
+    illegal = history("queued provisioning completed running failed", evaluation_id="illegal")
+    await here.store(*map(life, range(6)), illegal)
+    before = await here.dump()
+    await here.alter(statement)
+    differences = await here.differences()
+    assert any(said in str(difference) for difference in differences), [*map(str, differences)]
+    await here.rebuild()
+    assert await here.differences() == []
+    assert await here.dump() == before
+
+
+FORGERIES = {
+    "an applied event is missing": (
+        "DELETE FROM events WHERE evaluation_id = 'evaluation-1' AND sequence = 2",
+        "1/3 responded was applied next after 1/1, and no bridge leads there",
+    ),
+    "an event's verdict": (
+        "UPDATE events SET verdict = 'stale' WHERE evaluation_id = 'evaluation-1' AND sequence = 4",
+        "1/4 is stale, but no attempt above 1 was opened",
+    ),
+    "an event's body": (
+        ("UPDATE events SET event = replace(event::text, 'responded', 'completed')::json"
+        " WHERE evaluation_id = 'evaluation-1' AND sequence = 3"),
+        "1/3 can't be read",
+    ),
+    "an event's column": (
+        "UPDATE events SET type = 'running' WHERE evaluation_id = 'evaluation-1' AND sequence = 1",
+        "1/1 provisioning is not what its row says: running but provisioning",
+    ),
+    "a bridge from nowhere": (
+        "INSERT INTO gap_bridges VALUES ('evaluation-1', 1, 9, '{[5,9)}')",
+        "a bridge leads to 1/9, which was not applied",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+async def test_forged_log_is_found_out_and_not_built_upon(here: Place, name: str) -> None:
+    """Where the log itself breaks a rule, verification says which, and a rebuild changes nothing."""
+    statement, said = FORGERIES[name]
+    await here.store(*map(life, range(3)))
+    await here.alter(statement)
+    [first, *_] = await here.differences()
+    assert first.where == "events evaluation-1"
+    assert said in first.found
+    before = await here.dump()
+    with pytest.raises(BrokenLog, match="nothing was changed"):
+        await here.rebuild()
+    assert await here.dump() == before
+
+
+async def test_quarantined_bytes_can_not_be_altered_unseen(here: Place) -> None:
+    """An entry of the quarantine is named by its content."""
+    await here.store(history("queued provisioning completed", evaluation_id="illegal"))
+    await here.alter("UPDATE quarantine SET body = 'something else'")
+    assert "quarantine illegal id" in [difference.where for difference in await here.differences()]
+
+
+async def test_evaluation_that_waits_for_its_opening_is_no_difference(here: Place) -> None:
+    """It has a row, so that a sweep finds it, and nothing in the log yet."""
+    await here.store(history("provisioning running", evaluation_id="headless", first=1))
+    verified = await here.verify()
+    assert (verified.evaluations, verified.open, verified.events, verified.differences) == (1, 1, 0, [])
+    await here.rebuild()
+    assert await here.differences() == []
+
+
+async def test_unknown_batch(here: Place) -> None:
+    """There is nothing to verify."""
+    with pytest.raises(UnknownBatch):
+        await here.verify()
+    with pytest.raises(UnknownBatch):
+        await here.rebuild()
+
+
+async def test_other_batches_are_left_alone(here: Place) -> None:
+    """A rebuild of one batch neither reads nor writes another's rows."""
+    other = history("queued provisioning running completed", evaluation_id="foreign", batch_id="batch-2")
+    await here.store(life(1), other)
+    await here.alter("UPDATE scorecards SET score = 0.25 WHERE evaluation_id = 'foreign'")
+    before = await here.dump()
+    assert await here.differences() == []
+    await here.rebuild()
+    assert await here.dump() == before
+
+
+async def test_only_one_rebuild_at_a_time(here: Place) -> None:
+    """The second says so, and the lock goes with the first one's connection."""
+    await here.store(life(1))
+    async with await AsyncConnection.connect(here.url, autocommit=True) as first:
+        await first.execute("SELECT pg_advisory_lock(hashtext(%s))", [rebuilding.LOCK])
+        with pytest.raises(RebuildUnderWay):
+            await here.rebuild()
+    await here.rebuild()
+
+
+async def test_what_is_written_during_a_rebuild_is_part_of_it(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Evaluations that move between build and swap are folded again; new ones are not lost."""
+    halves = [(life(number)[:3], life(number)[3:]) for number in range(20)]
+    await here.store(*(first for first, _ in halves))
+    await here.alter("UPDATE evaluations SET owner = 'nobody' WHERE evaluation_id = 'evaluation-7'")
+    build = rebuilding._Builder.build
+
+    async def build_while_others_write(builder: Any, on_page: Any) -> None:
+        await build(builder, on_page)
+        await here.store(*(rest for _, rest in halves[:10]), life(99))
+
+    monkeypatch.setattr(rebuilding._Builder, "build", build_while_others_write)
+    rebuilt = await here.rebuild()
+    assert rebuilt.folded_again == 11
+    assert rebuilt.evaluation_rows == 1
+    assert await here.differences() == []
+    assert await here.ask("SELECT completed, pending FROM batch_status") == [(11, 10)]
+
+
+async def test_writers_wait_for_the_swap_and_readers_do_not(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the midst of a swap a reader sees whole tables as they were; a writer goes on afterwards."""
+    await here.store(*map(life, range(5)))
+    await here.alter("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-2'")
+    catch_up = rebuilding._Builder._catch_up
+    writing: list[asyncio.Task[None]] = []
+    seen: list[Row] = []
+
+    async def look_around(builder: Any) -> None:
+        await catch_up(builder)
+        seen.extend(await here.ask("SELECT count(*), min(score) FROM scorecards"))
+        writing.append(asyncio.create_task(here.store(life(50))))
+        await until(lambda: somebody_waits(here))
+
+    monkeypatch.setattr(rebuilding._Builder, "_catch_up", look_around)
+    await here.rebuild()
+    await writing[0]
+    assert seen == [(5, 0.5)]
+    assert await here.ask("SELECT count(*), min(score) FROM scorecards") == [(6, 1.0)]
+    assert await here.differences() == []
+
+
+async def somebody_waits(here: Place) -> bool:
+    return bool(await here.ask("SELECT 1 FROM pg_locks WHERE NOT granted"))
+
+
+async def test_rebuild_cut_short_leaves_the_tables_and_the_next_one_succeeds(
+    here: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection that dies in mid-swap takes its transaction with it."""
+    await here.store(*map(life, range(5)))
+    await here.alter("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-2'")
+    before = await here.dump()
+    with monkeypatch.context() as patched:
+
+        async def die(builder: Any) -> None:
+            await builder._conn.close()
+            raise ConnectionError
+
+        patched.setattr(rebuilding._Builder, "_catch_up", die)
+        with pytest.raises(Exception, match="closed"):
+            await here.rebuild()
+    assert await here.dump() == before
+    await here.rebuild()
+    assert await here.differences() == []
+    assert await here.ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'scoreline_rebuild'") == [(0,)]
+
+
+class Miscounting(PostgresTables):
+    """A storage worker with a bug: it counts every commit twice."""
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        for change in changes:
+            change.progress += change.progress
+        return await super().commit(changes)
+
+
+async def test_a_worker_that_miscounts_is_found_out(here: Place, postgres_url: str) -> None:
+    """The recount does not trust what was counted."""
+    async with make_pool(postgres_url, size=1) as pool:
+        here.world.xadd(*life(1))
+        await Storage(here.world.log, Miscounting(pool), PATIENCE).store(["evaluation-1"])
+    assert "total" in {difference.column for difference in await here.differences()}

@@ -1,0 +1,201 @@
+"""The log for good, walked again: it gives the tables as they are, and names every rule it breaks."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import date
+from random import Random
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from eventlog.events import Event
+from eventlog.timeline import Cursor, Verdict
+from projections.change import EventRow, Row
+from projections.memory import MemoryTables
+from projections.progress import Progress
+from projections.retrace import Retraced, retrace
+from tests.builders import BATCH, EVALUATION, arrive, history
+from tests.storing import World, store_badly
+
+MONTH = date(2026, 1, 1)
+ROW = Row(EVALUATION, BATCH, MONTH, Cursor())
+
+
+def retraced_tables(tables: MemoryTables, shard: int = 0) -> dict[str, Retraced]:
+    """Walk the whole log of tables in memory."""
+    found = {}
+    for key, held in tables.evaluations.items():
+        logged = sorted(kept for kept in tables.events.values() if kept.evaluation_id == key)
+        crossings = {(a, s): missing for (of, a, s), missing in tables.bridges.items() if of == key}
+        blank = Row(key, held.row.batch_id, held.row.month, Cursor())
+        found[key] = retrace(blank, shard, logged, crossings)
+    return found
+
+
+def recounted(retraced: Mapping[str, Retraced]) -> Progress:
+    """Sum up what all evaluations add."""
+    total = Progress()
+    for each in retraced.values():
+        total += each.progress
+    return total
+
+
+async def stored_badly(random: Random) -> MemoryTables:
+    world = World()
+    await store_badly(random, world, world.storage())
+    return world.tables
+
+
+def test_any_log_gives_the_tables_it_was_written_with():
+    """Rows, scorecards, bridges and counters; reordered, stale, late, rejected and bridged alike."""
+    verdicts: set[str] = set()
+    bridges = 0
+
+    @given(st.randoms(use_true_random=False))
+    @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+    def check_one(random: Random) -> None:
+        nonlocal bridges
+        tables = asyncio.run(stored_badly(random))
+        retraced = retraced_tables(tables)
+        for key, held in tables.evaluations.items():
+            again = retraced[key].change
+            assert retraced[key].broken == []
+            assert (again.after, again.owner, again.bridged) == held.row[3:6]
+            assert (again.ended_at, again.scorecard) == (held.ended_at, tables.scorecards.get(key))
+            assert {bad.id for bad in again.quarantined} <= tables.quarantined.keys()
+        counted = Progress()
+        for part in tables.progress.values():
+            counted += part
+        assert recounted(retraced) == counted
+        verdicts.update(kept.verdict for kept in tables.events.values())
+        bridges += len(tables.bridges)
+
+    check_one()
+    assert verdicts == set(Verdict), "a verdict that never came up was not checked"
+    assert bridges > 0
+
+
+# What can be wrong with a log.
+
+
+def logged(events: Sequence[Event], **verdicts: str) -> list[EventRow]:
+    """Lay events out as rows of the log, all applied but those named by their type."""
+    return [
+        EventRow(MONTH, EVALUATION, *each.key, each.type, verdicts.get(each.type, "applied"),
+                 each.occurred_at, entry_id.decode(), body)
+        for entry_id, each, body in arrive(events)
+    ]  # fmt: skip
+
+
+def broken(rows: Sequence[EventRow], crossings: Mapping[tuple[int, int], tuple[range, ...]] | None = None):
+    return retrace(ROW, 0, rows, crossings or {}).broken
+
+
+LIFE = history("queued provisioning running responded completed")
+
+
+def test_a_clean_log_breaks_nothing():
+    """Nor does one with a bridge and what came late for it."""
+    assert broken(logged(LIFE)) == []
+    assert broken(logged(LIFE, running="late", responded="late"), {(1, 4): (range(2, 3),)}) == []
+
+
+def test_a_hole_without_a_bridge():
+    """Only contiguous histories move a projection; bridged ones say so."""
+    assert broken(logged([*LIFE[:2], LIFE[4]])) == [
+        "1/4 completed was applied next after 1/1, and no bridge leads there"
+    ]
+
+
+def test_an_attempt_that_begins_in_its_middle():
+    """What comes before everything else must be an opening."""
+    assert broken(logged(LIFE[1:2])) == [
+        "1/1 provisioning was applied next after nothing, and no bridge leads there"
+    ]
+
+
+def test_an_illegal_event_that_was_applied():
+    """There is no transition outside the table."""
+    assert broken(logged(history("queued provisioning completed"))) == [
+        "1/2 completed was applied, but provisioning does not accept completed there"
+    ]
+
+
+def test_something_after_the_end():
+    """Final is final, for its own attempt and for the next."""
+    assert broken(logged(history("queued provisioning running completed scored"))) == [
+        "1/4 scored was applied, but completed does not accept scored there"
+    ]
+    again = history("queued:operator", attempt=2)
+    assert broken(logged([*LIFE, *again])) == [
+        "2/0 queued was applied, but completed does not accept queued there"
+    ]
+
+
+def test_a_settled_evaluation_reopened_by_nobody():
+    """Only an operator may."""
+    events = [*history("queued failed"), *history("queued:retry", attempt=2)]
+    assert broken(logged(events)) == ["2/0 queued was applied, but failed does not accept queued there"]
+
+
+def test_a_legal_event_that_was_rejected():
+    """What the table accepts in its place can't have been turned away."""
+    assert broken(logged(LIFE[:3], running="rejected")) == [
+        "1/2 running was rejected, but provisioning accepts running"
+    ]
+
+
+def test_a_stale_event_of_the_newest_attempt():
+    """Only a higher attempt makes an event stale."""
+    assert broken(logged(LIFE[:3], running="stale")) == ["1/2 is stale, but no attempt above 1 was opened"]
+
+
+def test_a_late_event_with_no_bridge():
+    """Only a bridge makes an event late."""
+    assert broken(logged(LIFE[:3], running="late")) == [
+        "1/2 running is late, but nothing was bridged in its attempt"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ((range(2, 3),), "1/4 completed was bridged to, but the bridge does not name 2-3"),
+        ((), "1/4 completed was bridged to, but the bridge does not name 2-3"),
+        ((range(1, 4),), "1/1 was applied, but a bridge calls it missing"),
+    ],
+)
+def test_a_bridge_that_does_not_fit_its_gap(missing, said):
+    """It names exactly what was not there."""
+    assert broken(logged([*LIFE[:2], LIFE[4]]), {(1, 4): missing}) == [said]
+
+
+def test_a_bridge_to_nowhere():
+    """Its closing event must have been applied."""
+    assert broken(logged(LIFE[:3]), {(1, 9): (range(3, 9),)}) == [
+        "a bridge leads to 1/9, which was not applied"
+    ]
+
+
+def test_a_bridge_to_what_closes_nothing():
+    """Only a closing event is worth stepping over a gap for."""
+    assert broken(logged([LIFE[0], LIFE[2]]), {(1, 2): (range(1, 2),)}) == [
+        "1/2 running was bridged to, but can't close what is queued"
+    ]
+
+
+def test_columns_that_contradict_their_event():
+    """The columns beside an event are there to be searched; they may not say something else."""
+    first, second, *_ = logged(LIFE)
+    assert broken([first, second._replace(type="running")]) == [
+        "1/1 provisioning is not what its row says: running but provisioning"
+    ]
+
+
+def test_a_body_that_is_no_event():
+    """Whoever has been at the log is found out."""
+    first, second, *_ = logged(LIFE)
+    assert broken([first, second._replace(event=b"{}")]) == [
+        "1/1 can't be read: invalid: schema_version is None"
+    ]
