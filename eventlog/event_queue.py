@@ -106,13 +106,14 @@ class OwnedAttempt:
 class EventQueue:
     """All that one writer has to say, for any number of attempts at once."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - two clocks, and somebody to tell, all optional
         self,
         log: LogWriter,
         *,
         source: str,
         settings: QueueSettings | None = None,
         now: Callable[[], datetime] = utc_now,
+        clock: Callable[[], float] = monotonic,
         observe: Callable[[float], None] | None = None,
     ) -> None:
         self.settings = settings or QueueSettings()
@@ -120,6 +121,7 @@ class EventQueue:
         self._log = log
         self._source = source
         self._now = now
+        self._clock = clock
         self._observe = observe
         self._epochs: dict[int, str] = {}
         self._work = asyncio.Event()
@@ -178,7 +180,7 @@ class EventQueue:
 
     def add(self, draft: Draft, record: Record) -> None:
         """Hand an event to the sender."""
-        self.outbox.add(draft, record, monotonic())
+        self.outbox.add(draft, record, self._clock())
         self._work.set()
 
     async def until_on_record(self, draft: Draft) -> None:
@@ -193,7 +195,7 @@ class EventQueue:
         backoff = Backoff(self.settings.longest_backoff)
         while True:
             await self._until_due()
-            due = self.outbox.due(monotonic(), self.settings.linger, self.settings.max_calls)
+            due = self.outbox.due(self._clock(), self.settings.linger, self.settings.max_calls)
             try:
                 await self._send(due)
             except LogUnavailable as error:
@@ -212,7 +214,7 @@ class EventQueue:
         while True:
             self._work.clear()
             due_at = self.outbox.next_due(self.settings.linger)
-            wait = None if due_at is None else due_at - monotonic()
+            wait = None if due_at is None else due_at - self._clock()
             if wait is not None and wait <= 0:
                 return
             with suppress(TimeoutError):
@@ -232,7 +234,7 @@ class EventQueue:
             self._answered(draft, reply)
 
     def _answered(self, draft: Draft, reply: Reply) -> None:
-        delay = monotonic() - draft.in_flight_since
+        delay = self._clock() - draft.in_flight_since
         self.outbox.answered(draft, reply)
         self._learn_epoch(draft, reply.epoch)
         if draft.lost:
@@ -297,22 +299,29 @@ class EventQueue:
     async def _ask_until_answered(self, draft: Draft, claim: Record) -> Reply:
         """Repeat a claim through an outage: its nonce makes the repetition harmless."""
         backoff = Backoff(self.settings.longest_backoff)
+        fate_unknown = False
         while True:
             try:
                 epoch = await self._epoch_of(draft)
-                call = Append(draft.evaluation_id, [claim], epoch, Mode.CLAIM)
-                return (await self._log.append([call]))[0]
+                [reply] = await self._log.append([Append(draft.evaluation_id, [claim], epoch, Mode.CLAIM)])
             except LogUnavailable as error:
+                fate_unknown = True
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())
+                continue
+            if reply.answers[0] is not Answer.EPOCH or not fate_unknown:
+                return reply
+            # Accepted before Redis started again, perhaps: dropped now, nobody would know that it is ours.
+            fate_unknown = False
+            self._learn_epoch(draft, reply.epoch)
 
     def _note_outage(self, error: LogUnavailable) -> None:
         if self._outage_since is None:
-            self._outage_since = monotonic()
+            self._outage_since = self._clock()
             logger.warning("the log is unavailable: holding events", extra={"error": str(error)})
 
     def _note_recovery(self) -> None:
         if self._outage_since is not None:
-            outage = round(monotonic() - self._outage_since, 3)
+            outage = round(self._clock() - self._outage_since, 3)
             self._outage_since = None
             logger.info("the log is back", extra={"outage_s": outage})

@@ -50,6 +50,10 @@ class MemoryEventLog:
         """Be the Redis that was flushed, or restarted without its data."""
         self._streams.clear()
         self.wake_ups = [[] for _ in range(self.shards)]
+        self.restart()
+
+    def restart(self) -> None:
+        """Be the Redis that was started again with all its data."""
         self._lives += 1
 
     async def epoch(self, evaluation_id: str) -> str:
@@ -102,6 +106,8 @@ class MemoryEventLog:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         for mark in marks:
             stream = self._alive(mark.evaluation_id)
+            if (mark.attempt, mark.sequence) < stream.committed:
+                continue  # another worker's mark has overtaken it
             stream.committed = (mark.attempt, mark.sequence)
             if not mark.ended:
                 stream.expires_ms = float("inf")

@@ -11,7 +11,6 @@ its owner is told. EPOCH means that Redis forgot: the whole draft goes again, as
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
@@ -106,7 +105,8 @@ class Outbox:
     def due(self, now: float, linger: float, limit: int) -> list[Draft]:
         """Choose what to send now; a draft in flight waits for its answer, which keeps its order."""
         ready = (d for d in self._waiting if not d.in_flight and d.due_at(linger) <= now)
-        return list(islice(ready, limit))
+        # Lower attempts first: put back before them, a higher one would fence them off and lose them.
+        return sorted(ready, key=lambda draft: draft.attempt)[:limit]
 
     def next_due(self, linger: float) -> float | None:
         """Say when something will be due, if anything waits."""

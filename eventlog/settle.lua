@@ -5,6 +5,7 @@
 --       a JSON array of {id, attempt, sequence, ended}
 --
 -- A higher attempt in the stream keeps it alive; one opened later makes it last again, here or in append.lua.
+-- Marks of two workers may overtake each other: one that says less than is known says nothing.
 
 local streams, fences, ttl = ARGV[1], ARGV[2], ARGV[3]
 
@@ -19,10 +20,17 @@ local function newest_attempt(stream, fence)
   return 0
 end
 
+local function is_outdated(fence, attempt, sequence)
+  local known_attempt, known_sequence = string.match(redis.call('HGET', fence, 'committed') or '', '^(%d+):(%d+)$')
+  if not known_attempt then return false end
+  if attempt ~= tonumber(known_attempt) then return attempt < tonumber(known_attempt) end
+  return sequence < tonumber(known_sequence)
+end
+
 for _, mark in ipairs(cjson.decode(ARGV[4])) do
   local id, attempt, sequence, ended = mark[1], mark[2], mark[3], mark[4]
   local stream, fence = streams .. id, fences .. id
-  if redis.call('EXISTS', stream) == 1 then
+  if redis.call('EXISTS', stream) == 1 and not is_outdated(fence, attempt, sequence) then
     redis.call('HSET', fence, 'committed', attempt .. ':' .. sequence)
     if not ended then
       redis.call('PERSIST', stream)

@@ -4,8 +4,10 @@ However large the batch, memory holds one page. Whoever wants pages that fit tog
 transaction that sees one state of the database.
 """
 
+import gc
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
@@ -109,6 +111,17 @@ async def read_page(conn: Connection, month: date, ids: Sequence[str]) -> Page:
         {row[0]: _scorecard(row) for row in await _rows(conn, "page_scorecards", wanted)},
         [Quarantined(*row) for row in await _rows(conn, "page_quarantine", wanted)],
     )
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Keep the garbage collector from looking at every page again and again: events hold no cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 async def read_progress(conn: Connection, batch_id: str) -> dict[int, Progress]:

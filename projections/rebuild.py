@@ -16,7 +16,7 @@ from typing import Any
 from psycopg import IsolationLevel
 
 from projections.change import Quarantined
-from projections.pages import Batch, Connection, Page, read_batch, read_page, read_pages
+from projections.pages import Batch, Connection, Page, collecting_seldom, read_batch, read_page, read_pages
 from projections.postgres import insert_quarantined
 from projections.progress import counters_of
 from projections.retrace import Retraced
@@ -94,8 +94,9 @@ async def rebuild(
         builder = _Builder(conn, await _batch(conn, batch_id), shards)
         await _run_script(conn, "create_rebuild")
         try:
-            await builder.build(on_page)
-            await builder.swap()
+            with collecting_seldom():
+                await builder.build(on_page)
+                await builder.swap()
         finally:
             await _run_script(conn, "drop_rebuild")
         return builder.rebuilt

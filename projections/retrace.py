@@ -66,9 +66,7 @@ class _Retracing:
         self.walked = Unfolding(Cursor())
         self.broken: list[str] = []
         self.verdicts: dict[EventKey, Verdict] = {}
-        self.bridged_to = {
-            each.attempt: each.type for each in logged if (each.attempt, each.sequence) in crossings
-        }
+        self.bridged_to = _bridged_to(logged, crossings) if crossings else {}
 
     def take(self, logged: EventRow) -> None:
         """Take the next event and check that its verdict can be so."""
@@ -198,6 +196,11 @@ class _Retracing:
 
     def _breaks(self, event: Event, what: str) -> None:
         self.broken.append(f"{event.attempt}/{event.sequence} {event.type} {what}")
+
+
+def _bridged_to(logged: Sequence[EventRow], crossings: Crossings) -> dict[int, str]:
+    """Name the type of the event that each bridge led to, by its attempt."""
+    return {each.attempt: each.type for each in logged if (each.attempt, each.sequence) in crossings}
 
 
 def _why_rejected(phase: Phase, event: Event, *, opens: bool, in_place: bool) -> str:

@@ -15,7 +15,16 @@ from eventlog.codec import Reason, Refused
 from eventlog.keys import shard_of
 from eventlog.timeline import Cursor
 from projections.change import Quarantined, Row, quarantined
-from projections.pages import Batch, Connection, EvaluationRow, Page, read_batch, read_pages, read_progress
+from projections.pages import (
+    Batch,
+    Connection,
+    EvaluationRow,
+    Page,
+    collecting_seldom,
+    read_batch,
+    read_pages,
+    read_progress,
+)
 from projections.progress import Progress
 from projections.retrace import Retraced, retrace
 from projections.scorecard import Scorecard
@@ -75,16 +84,17 @@ async def verify(
 ) -> Verified:
     """Fold a batch's log and compare; `on_page` hears how many evaluations were looked at."""
     await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
-    async with conn.transaction():
-        verified = Verified(batch_id)
-        batch = await read_batch(conn, batch_id)
-        recount: defaultdict[int, Progress] = defaultdict(Progress)
-        async for page in read_pages(conn, batch):
-            for difference in _compare_page(page, batch, shards, verified, recount):
+    verified = Verified(batch_id)
+    with collecting_seldom():
+        async with conn.transaction():
+            batch = await read_batch(conn, batch_id)
+            recount: defaultdict[int, Progress] = defaultdict(Progress)
+            async for page in read_pages(conn, batch):
+                for difference in _compare_page(page, batch, shards, verified, recount):
+                    verified.add(difference)
+                on_page(len(page.ids))
+            for difference in _compare_batch(batch, recount, await read_progress(conn, batch_id)):
                 verified.add(difference)
-            on_page(len(page.ids))
-        for difference in _compare_batch(batch, recount, await read_progress(conn, batch_id)):
-            verified.add(difference)
     return verified
 
 

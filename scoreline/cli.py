@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scoreline.commands import database, demo, quarantine, storage_worker
+from scoreline.commands import database, demo, quarantine, replay, storage_worker
 
 app = typer.Typer(
     name="scoreline",
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command("demo", epilog="Examples: scoreline demo   ·   scoreline demo --workers 2 --seed 7 --json")(
     demo.run
 )
+app.command("replay", epilog=replay.EPILOG)(replay.run)
 app.add_typer(storage_worker.app, name="storage-worker")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(database.app, name="db")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from projections.queries import QuarantinedEntry, quarantine_find, quarantine_list
+from scoreline.printable import printable
 from scoreline.problem import Problem
 from scoreline.servers import ready_servers
 from scoreline.settings import load_settings
@@ -36,8 +37,8 @@ def show_list(evaluation: str | None, reason: str | None, limit: int, *, as_json
     for entry in entries:
         when = f"{entry.quarantined_at:%Y-%m-%d %H:%M:%S}"
         # Foreign text: never read as markup, nor obeyed by a terminal.
-        whose = Text(_printable(entry.evaluation_id or "-"))
-        table.add_row(entry.id[:12], when, entry.reason, whose, Text(_printable(entry.detail)))
+        whose = Text(printable(entry.evaluation_id or "-"))
+        table.add_row(entry.id[:12], when, entry.reason, whose, Text(printable(entry.detail)))
     Console().print(table)
 
 
@@ -59,9 +60,9 @@ def show_one(identifier: str, *, as_json: bool) -> None:
         return
     console = Console()
     for name, value in {**_plain(entry), "entry_id": entry.entry_id}.items():
-        console.print(Text(f"{name:15}"), Text(_printable(str(value))), sep="")
+        console.print(Text(f"{name:15}"), Text(printable(str(value))), sep="")
     console.print()
-    console.print(Text(_printable(entry.body.decode(errors="backslashreplace"))))
+    console.print(Text(printable(entry.body.decode(errors="backslashreplace"))))
     if entry.size > SHOWN_BYTES:
         Console(stderr=True).print(f"(the first {SHOWN_BYTES} of {entry.size} bytes)")
 
@@ -86,8 +87,3 @@ def _plain(entry: QuarantinedEntry) -> dict[str, object]:
         "detail": entry.detail,
         "size": entry.size,
     }
-
-
-def _printable(text: str) -> str:
-    """Show text as text and everything else as escapes, so that no terminal obeys it."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

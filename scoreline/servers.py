@@ -9,22 +9,27 @@ from scoreline.embedded import Servers, default_root, embedded_servers
 from scoreline.preflight import check_postgres, check_redis
 from scoreline.settings import Settings
 
-__all__ = ["DatabaseNotReady", "Servers", "reachable_servers", "ready_servers"]
+__all__ = ["DatabaseNotReady", "Servers", "named_servers", "reachable_servers", "ready_servers"]
+
+
+@contextmanager
+def named_servers(settings: Settings) -> Iterator[Servers]:
+    """Lend the servers that were given, unasked; whatever has no URL is embedded, and made ready."""
+    if settings.redis_url and settings.postgres_url:
+        yield Servers(settings.redis_url, settings.postgres_url)
+        return
+    with embedded_servers(settings.data_dir or default_root()) as own:
+        servers = Servers(settings.redis_url or own.redis_url, settings.postgres_url or own.postgres_url)
+        if settings.postgres_url is None:
+            asyncio.run(prepare(servers.postgres_url, shards=settings.shards))
+        yield servers
 
 
 @contextmanager
 def reachable_servers(settings: Settings) -> Iterator[Servers]:
     """Lend a Redis and a Postgres that answer; whatever has no URL is embedded."""
-    if settings.redis_url and settings.postgres_url:
-        given = Servers(settings.redis_url, settings.postgres_url)
-        asyncio.run(_check(given))
-        yield given
-        return
-    with embedded_servers(settings.data_dir or default_root()) as own:
-        servers = Servers(settings.redis_url or own.redis_url, settings.postgres_url or own.postgres_url)
+    with named_servers(settings) as servers:
         asyncio.run(_check(servers))
-        if settings.postgres_url is None:
-            asyncio.run(prepare(servers.postgres_url, shards=settings.shards))
         yield servers
 
 

@@ -87,8 +87,8 @@ def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
         new = bool(head) and entry_order(entry_id) > entry_order(head)
         if key is None or key > (attempt, sequence):
             rest.append((entry_id, fields))
-            # A higher opening may have been refused before: Postgres knows.
-            seen.must_compare = seen.must_compare or (key is not None and key[1] == 0)
+            # A higher attempt's opening may have been refused before, and be gone: Postgres knows.
+            seen.must_compare = seen.must_compare or (key is not None and key[0] > attempt)
         elif key[0] < attempt or covered.setdefault(key[1], fields) != fields:
             seen.must_compare = True
         elif new and covered[key[1]] is fields:

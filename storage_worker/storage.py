@@ -11,7 +11,7 @@ between two batches; the stream is the buffer, and every worker sees the same on
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from time import monotonic
 
@@ -48,6 +48,7 @@ class Storage:
         patience: Patience,
         *,
         breaker: GapBreaker | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.tally = Tally()
         self.outage: str | None = None
@@ -55,13 +56,15 @@ class Storage:
         self._tables = tables
         self._patience = patience
         self._breaker = breaker or GapBreaker()
+        self._clock = clock
         self._mean_bytes = 4_096.0
         self._warned: OrderedDict[tuple[str, int, int], None] = OrderedDict()
+        self._unswept: list[str] = []
 
     @property
     def in_a_hurry(self) -> bool:
         """Whether gaps are bridged without waiting because they have become the rule."""
-        return self._breaker.is_open(monotonic())
+        return self._breaker.is_open(self._clock())
 
     async def wake(self, woken: Woken) -> None:
         """Do what wake-ups ask for, however long Redis or Postgres may be away."""
@@ -91,13 +94,21 @@ class Storage:
 
     async def sweep(self, *, unchanged_for: float, page: int) -> int:
         """Look again at every evaluation that has not ended nor moved for so many seconds."""
+        # A sweep that broke off may have ended what it looked at: no later one would find that again,
+        # and its stream would never be let go.
+        await self._sweep_over(self._unswept)
         after, looked = "", 0
         while ids := await self._tables.open_evaluations(
             after=after, unchanged_for=unchanged_for, limit=page
         ):
-            await self.store(ids)
+            await self._sweep_over(ids)
             after, looked = ids[-1], looked + len(ids)
         return looked
+
+    async def _sweep_over(self, evaluation_ids: Sequence[str]) -> None:
+        self._unswept = list(evaluation_ids)
+        await self.store(evaluation_ids)
+        self._unswept = []
 
     def _slice_size(self) -> int:
         return max(8, min(MAX_SLICE, int(SLICE_BYTES / self._mean_bytes)))
@@ -204,7 +215,7 @@ class Storage:
             self._warn_once(resolution)
         # Only gaps that not waiting would mend: one without a closing event can't be bridged anyhow.
         bridgeable = sum(1 for r in old if r.gap and r.gap.closing)
-        if self._breaker.observe(monotonic(), looked=len(resolutions), gapped=bridgeable):
+        if self._breaker.observe(self._clock(), looked=len(resolutions), gapped=bridgeable):
             logger.error("gaps have become the rule: no longer waiting for order")
 
     def _warn_once(self, resolution: Resolution) -> None:

@@ -131,6 +131,16 @@ async def test_a_mark_outlives_the_next_attempt(form):
     assert await form.log.committed([EVALUATION]) == [(1, 2)]
 
 
+@pytest.mark.parametrize("outdated", [0, 2])
+async def test_a_mark_that_was_overtaken_takes_nothing_back(form, outdated):
+    """Two workers settle in either order: an older mark must not make an ended stream last for ever."""
+    await append(form, *history("queued provisioning running completed"))
+    await form.log.settle([Mark(EVALUATION, 1, 3, ended=True)])
+    await form.log.settle([Mark(EVALUATION, 1, outdated, ended=False)])
+    assert await form.log.committed([EVALUATION]) == [(1, 3)]
+    assert await form.is_expiring(EVALUATION)
+
+
 async def test_marks_of_streams_that_are_gone_are_nobodys(form):
     """Settling what has expired leaves nothing behind."""
     await form.log.settle([Mark("unheard-of", 1, 3, ended=True)])

@@ -23,6 +23,7 @@ COMMANDS = [
     ["storage-worker"],
     ["storage-worker", "start"],
     ["storage-worker", "asyncapi"],
+    ["replay"],
     ["quarantine"],
     ["quarantine", "list"],
     ["quarantine", "show"],

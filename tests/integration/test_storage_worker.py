@@ -105,11 +105,21 @@ async def test_worker_finishes_at_its_start_what_it_once_had_in_hand(here: Site)
 
 async def test_wake_ups_of_a_dead_worker_are_taken_over(here: Site) -> None:
     """What another worker has had in hand for too long is done by the living."""
-    await here.append(life("orphan"))
-    await hold(here.redis, "dead", "orphan")
     async with worker(here, claim_idle=timedelta(milliseconds=90)):
+        await here.add_plainly(life("orphan"), wake=False)
+        await wake_the_dead(here.redis, "orphan")
         await until(lambda: here.state("orphan"))
         await until(lambda: nothing_pending(here))
+
+
+async def wake_the_dead(redis: Redis, evaluation_id: str) -> None:
+    """Hand a new wake-up to a consumer that will do nothing about it, before anybody else can read it."""
+    stream = wake_key(shard_of(evaluation_id, DEFAULT_SHARDS))
+    async with redis.pipeline(transaction=True) as pipe:
+        pipe.xadd(stream, {"id": evaluation_id})
+        pipe.xreadgroup(GROUP, "dead", {stream: ">"})
+        _, taken = await pipe.execute()
+    assert taken
 
 
 async def nothing_pending(here: Site) -> bool:
@@ -215,6 +225,7 @@ async def test_health_tells_counts_and_what_the_worker_waits_for(
             await here.append(life("meanwhile"))
             _, told = await until(lambda: answer(port, 503))
             assert told["waiting_for"]
+            assert await here.pending() == 1  # nothing is acknowledged before it is committed
             await admit(admin, name, allowed=True)
         _, told = await until(lambda: answer(port, 200), 20)
         assert told["events"] == {"applied": 12}

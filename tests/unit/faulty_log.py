@@ -12,7 +12,7 @@ from eventlog.log import Append, LogUnavailable, Reply
 from eventlog.memory import MemoryEventLog
 from tests.builders import FIRST_ARRIVAL_MS
 
-Fate = Literal["unreached", "reply lost", "fine"]
+Fate = Literal["unreached", "reply lost", "reply lost in a restart", "fine"]
 
 
 class FaultyLog:
@@ -47,7 +47,9 @@ class FaultyLog:
         self.round_trips.append(list(calls))
         replies = await self.memory.append(calls)
         await self.may_answer.wait()
-        if fate == "reply lost":
+        if fate == "reply lost in a restart":
+            self.memory.restart()
+        if fate.startswith("reply lost"):
             raise LogUnavailable("the reply was lost")
         return replies
 

@@ -65,6 +65,27 @@ async def test_a_claim_whose_reply_was_lost_is_still_ours(log, queue):
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
 
+async def test_a_claim_accepted_just_before_a_restart_is_still_ours(log, queue):
+    """Dropped because of the new epoch, it would leave an attempt whose owner does not know of it."""
+    await publish(log)
+    log.fail("reply lost in a restart")
+    claimed = await claim(queue)
+    record(claimed.attempt, "running completed")
+    await claimed.attempt.on_record()
+    assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
+
+
+async def test_a_claim_that_never_arrived_before_a_restart_is_dropped(log, queue):
+    """It is asked once more and refused: its opening is of another epoch."""
+    await publish(log)
+    log.fail("unreached")
+    log.memory.restart()
+    with pytest.raises(AttemptLost) as lost:
+        await claim(queue)
+    assert lost.value.answer is Answer.EPOCH
+    assert await log.keys(EVALUATION) == [(1, 0)]
+
+
 async def test_of_many_claimants_exactly_one_is_the_owner(log):
     """The rest are refused, though every other reply was lost on the way."""
     await publish(log)

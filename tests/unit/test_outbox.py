@@ -158,6 +158,17 @@ def test_a_draft_forgotten_in_flight_goes_again_whatever_the_answer():
     assert (sequences(call.records), call.mode) == ([1, 2], Mode.TAIL)
 
 
+def test_lower_attempts_are_put_back_first():
+    """Whichever was forgotten first: a higher attempt in the log would turn the lower one away."""
+    outbox, first = an_outbox()
+    second = outbox.keep(Draft(EVALUATION, BATCH, 2))
+    sent_and_acknowledged(outbox, second, *records(history("queued", attempt=2)))
+    outbox.forgotten(second)
+    outbox.forgotten(first)
+    assert outbox.due(0.0, LINGER, 10) == [first, second]
+    assert outbox.due(0.0, LINGER, 1) == [first]
+
+
 def test_a_draft_that_has_said_nothing_has_nothing_to_put_back():
     """An attempt owned but not opened is not made up."""
     outbox = Outbox(max_bytes=10)

@@ -73,6 +73,15 @@ def test_a_repeated_covered_entry_is_left_out_too():
     assert (seen.must_compare, [entry.key for entry in seen.entries]) == (False, [(1, 2)])
 
 
+def test_two_bodies_for_one_place_in_one_look_are_a_conflict():
+    """The first to arrive is the event; the other is quarantined at once, not at some later look."""
+    queued, claim = history("queued provisioning")
+    other = rival("provisioning", sequence=1)
+    resolution = look(wire([queued, claim, other]), None)
+    assert quarantined(resolution) == [("conflict", encode(other))]
+    assert verdicts(resolution) == {(1, 0): "applied", (1, 1): "applied"}
+
+
 def test_a_covered_event_with_another_body_is_a_conflict():
     """Whoever rewrites what is applied ends up in quarantine; the row moves on undisturbed."""
     queued, claim, running = history("queued provisioning running")

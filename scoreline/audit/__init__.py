@@ -1,0 +1,1 @@
+"""Whole batches against their log: verified, rebuilt, summed up."""

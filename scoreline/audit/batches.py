@@ -1,0 +1,61 @@
+"""Which batches a command is about, a connection to ask, and progress on the way."""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from difflib import get_close_matches
+
+from psycopg import AsyncConnection
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from projections.pages import Connection, UnknownBatch
+from projections.summary import batch_ids, nearby_batches
+from scoreline.printable import printable
+from scoreline.problem import Problem
+
+NEARBY = 20
+
+
+@asynccontextmanager
+async def connected(postgres_url: str) -> AsyncIterator[Connection]:
+    """Lend a connection; a batch that nobody knows becomes a problem that names those near it."""
+    async with await AsyncConnection.connect(postgres_url, application_name="scoreline replay") as conn:
+        try:
+            yield conn
+        except UnknownBatch as unknown:
+            raise await _named(postgres_url, unknown) from None
+
+
+async def wanted_batches(conn: Connection, batch_id: str | None) -> Sequence[str]:
+    """Name the one batch that was asked for, or all there are."""
+    if batch_id is not None:
+        return [batch_id]
+    async with conn.transaction():
+        return await batch_ids(conn)
+
+
+async def _named(postgres_url: str, unknown: UnknownBatch) -> Problem:
+    async with await AsyncConnection.connect(postgres_url) as conn:
+        candidates = await nearby_batches(conn, unknown.batch_id, limit=NEARBY)
+    begins_so = [key for key in candidates if key.startswith(unknown.batch_id)]
+    near = begins_so[:3] or get_close_matches(unknown.batch_id, candidates, n=3, cutoff=0.5)
+    hint = f" Nearest: {', '.join(map(printable, near))}" if near else ""
+    return Problem(f"There is no batch {printable(unknown.batch_id)}.{hint}")
+
+
+@contextmanager
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how far long work has come, where somebody is watching."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)

@@ -1,0 +1,103 @@
+"""`scoreline replay EVALUATION`: find it, tell it, show it."""
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from eventlog.log import LogUnavailable
+from scoreline.problem import Problem
+from scoreline.replay.asof import cut
+from scoreline.replay.diff import compare, sides
+from scoreline.replay.document import document
+from scoreline.replay.follow import follow
+from scoreline.replay.lookup import find, with_attempt
+from scoreline.replay.moment import Moment, NoSuchMoment
+from scoreline.replay.origin import Origin
+from scoreline.replay.sources import AWAY, Sources, open_sources
+from scoreline.replay.view import show
+from scoreline.replay.view_diff import comparison_document, show_comparison
+from scoreline.servers import Servers, named_servers
+from scoreline.settings import Settings, load_settings
+
+PIPED_WIDTH = 160
+"""Columns where nobody's terminal sets a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for."""
+
+    evaluation: str
+    origin: Origin = Origin.BOTH
+    at: Moment | None = None
+    attempt: int | None = None
+    other: str | None = None
+    follow: bool = False
+    as_json: bool = False
+
+
+def run_replay(wanted: Wanted) -> None:
+    """Show an evaluation's life as it was asked for."""
+    settings = load_settings()
+    with named_servers(settings) as servers:
+        try:
+            asyncio.run(_replay(wanted, settings, servers))
+        except AWAY as away:
+            # Not the driver's words: they may quote pieces of the URL.
+            which = "Redis" if isinstance(away, LogUnavailable) else "PostgreSQL"
+            raise Problem(f"{which} went away while it was read. Try again.") from away
+
+
+async def _replay(wanted: Wanted, settings: Settings, servers: Servers) -> None:
+    async with open_sources(settings, servers, wanted.origin) as sources:
+        for glance in (sources.redis, sources.postgres):
+            if glance.problem:
+                Console(stderr=True).print(f"warning: {glance.problem}", markup=False, soft_wrap=True)
+        if wanted.other is not None:
+            await _compare(wanted, sources, wanted.other)
+        elif wanted.follow:
+            await follow(sources, wanted.evaluation, _console(), as_json=wanted.as_json)
+        else:
+            await _show(wanted, sources)
+
+
+async def _show(wanted: Wanted, sources: Sources) -> None:
+    meant = await find(sources, wanted.evaluation)
+    story, then = meant.story, None
+    attempt = wanted.attempt or meant.attempt
+    if wanted.at is not None:
+        try:
+            story, then = cut(story, wanted.at)
+        except NoSuchMoment as outside:
+            raise Problem(str(outside)) from None
+    if attempt is not None:
+        with_attempt(story, attempt)
+    if wanted.as_json:
+        _print_json(document(story, attempt=attempt, then=then))
+    else:
+        show(_console(), story, attempt=attempt, then=then)
+
+
+async def _compare(wanted: Wanted, sources: Sources, other: str) -> None:
+    left = await find(sources, wanted.evaluation)
+    other = f"{left.story.evaluation_id}{other}" if other.startswith("@") else other
+    right = await find(sources, other)
+    comparison = compare(*sides((left.story, left.attempt), (right.story, right.attempt)))
+    if wanted.as_json:
+        _print_json(comparison_document(comparison))
+    else:
+        show_comparison(_console(), comparison)
+
+
+def _print_json(found: dict[str, object]) -> None:
+    print(json.dumps(found))  # noqa: T201 - machines read stdout
+
+
+def _console() -> Console:
+    """Draw as wide as the terminal; where there is none, nothing is cut without need."""
+    free = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(width=PIPED_WIDTH if free else None, highlight=False, markup=False)

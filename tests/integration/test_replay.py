@@ -1,0 +1,265 @@
+"""`scoreline replay` on real servers: five lives written through the real paths, and one still running."""
+
+import asyncio
+import json
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg import sql
+from redis import Redis
+from typer.testing import CliRunner
+
+from scoreline.cli import app
+from scoreline.embedded import Servers
+from scoreline.replay.origin import Origin
+from scoreline.replay.run import Wanted, run_replay
+from tests.integration.worker import SCORELINE, Site, environment, scoreline, site, worker
+from tests.replay_stage import ALPHA, BATCH, BETA, SHORT, attempt, stage, whole
+from tests.waiting import until
+
+Urls = dict[str, str]
+DATABASE = sql.Identifier("replayed")
+
+
+@pytest.fixture(scope="module")
+def urls(servers: Servers) -> Iterator[Urls]:
+    """Servers on which all five lives have been lived."""
+    with Redis.from_url(servers.redis_url) as redis:
+        redis.flushall()
+    with psycopg.connect(servers.postgres_url, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(DATABASE))
+        postgres_url = urlsplit(servers.postgres_url)._replace(path="/replayed").geturl()
+        asyncio.run(_stage(servers.redis_url, postgres_url))
+        yield {"EVAL_REDIS_URL": servers.redis_url, "EVAL_POSTGRES_URL": postgres_url, "COLUMNS": "118"}
+        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(DATABASE))
+
+
+async def _stage(redis_url: str, postgres_url: str) -> None:
+    async with site(redis_url, postgres_url) as here, worker(here):
+        await stage(here)
+
+
+@pytest.fixture
+async def here(urls: Urls) -> AsyncIterator[Site]:
+    """The same servers, to write on."""
+    async with site(urls["EVAL_REDIS_URL"], urls["EVAL_POSTGRES_URL"]) as made:
+        yield made
+
+
+class Replayed(Protocol):
+    """What a machine is told of an evaluation."""
+
+    def __call__(self, evaluation: str, **asked: Any) -> dict[str, Any]: ...
+
+
+@pytest.fixture
+def replayed(urls: Urls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Replayed:
+    """Run the command's own function in this process: a second less than the command each time."""
+    for name, value in urls.items():
+        monkeypatch.setenv(name, value)
+
+    def run(evaluation: str, **asked: Any) -> dict[str, Any]:
+        run_replay(Wanted(evaluation, as_json=True, **asked))
+        said = capsys.readouterr()
+        assert said.err == ""
+        found: dict[str, Any] = json.loads(said.out)
+        return found
+
+    return run
+
+
+def verdicts(found: dict[str, Any]) -> list[list[str]]:
+    """What became of the events, attempt by attempt, repeats left out."""
+    repeats = {"duplicate", "conflict"}
+    return [
+        [entry["verdict"] for entry in each["entries"] if entry["verdict"] not in repeats]
+        for each in found["attempts"]
+    ]
+
+
+def test_a_reordered_life_is_shown_in_order(urls: Urls) -> None:
+    """Rows by sequence, ranks by arrival, the overtaken marked; then the scorecard."""
+    ended = scoreline("replay", "reordered-1", **urls)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in ended.stdout.splitlines()]
+    ranks = [line.split()[1] for line in lines if line.split()[2:3] != [] and line[:1].isdigit()]
+    assert "state completed, verdict passed" in lines
+    assert "Attempt 1 · submitted" in ended.stdout
+    assert f"owner {ALPHA}" in ended.stdout
+    assert any(
+        line.startswith("1 3, after seq 3 provisioning provisioning 400 ms applied") for line in lines
+    )
+    assert ranks[0] == "1"
+    assert "Scorecard passed, score 1" in lines
+    assert "exact: 1 passed compared with 'Paris'" in lines
+
+
+def test_a_bridged_life_names_what_never_arrived(replayed: Replayed) -> None:
+    """The bridge is in its place, with the late original beyond it."""
+    found = replayed("bridged-1", origin=Origin.POSTGRES)
+    [told] = found["attempts"]
+    assert verdicts(found) == [["applied", "applied", "late", "applied"]]
+    assert [(bridge["missing"], bridge["came_late"]) for bridge in told["bridges"]] == [([[2, 4]], [3])]
+    assert found["scorecard"]["bridged"] is True
+
+
+def test_fenced_and_retried_lives_have_two_attempts(replayed: Replayed) -> None:
+    """Whoever was fenced is stale; whoever retried closed its attempt."""
+    fenced, retried = replayed("fenced-1"), replayed("retried-1")
+    assert verdicts(fenced) == [["applied"] * 3 + ["stale"] * 3, ["applied"] * 6]
+    assert [(each["reason"], each["owner"]) for each in fenced["attempts"]] == [
+        ("submitted", ALPHA),
+        ("lost", BETA),
+    ]
+    assert verdicts(retried) == [["applied"] * 4, ["applied"] * 6]
+    assert retried["attempts"][1]["reason"] == "retry"
+
+
+def test_quarantined_entries_are_listed_with_the_life_they_did_not_stop(replayed: Replayed) -> None:
+    """Garbage, a conflict and an illegal event: each with its reason, and the verdict all the same."""
+    found = replayed("quarantined-1")
+    assert sorted(each["reason"] for each in found["quarantine"]) == ["conflict", "garbage", "illegal"]
+    assert found["state"]["phase"] == "completed"
+    assert verdicts(found) == [
+        ["applied", "applied", "applied", "rejected", "applied", "applied", "applied"]
+    ]
+
+
+def test_the_state_as_of_an_earlier_arrival(replayed: Replayed) -> None:
+    """As of the second entry nothing but the opening counts, and the answer waits."""
+    found = replayed("reordered-1", at=2)
+    assert found["state"] == {"phase": "queued", "attempt": 1, "sequence": 0}
+    assert found["as_of"]["waiting"] == [{"attempt": 1, "sequence": 3}]
+    assert found["as_of"]["answer"] == {"attempt": 1, "sequence": 3}
+
+
+def test_two_attempts_side_by_side(replayed: Replayed) -> None:
+    """Aligned by sequence, and what they came to."""
+    found = replayed("retried-1@1", other="@2")
+    assert [pair["sequence"] for pair in found["pairs"]] == [0, 1, 2, 3, 4, 5]
+    assert [pair["differs"] for pair in found["pairs"][2:4]] == [[], ["event"]]
+    assert (found["results"]["left"]["state"], found["results"]["right"]["verdict"]) == (
+        "retrying",
+        "failed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["reorderd-1"], "No evaluation reorderd-1 in Postgres or Redis. Nearest: reordered-1"),
+        ([BATCH], f"It is a batch: scoreline replay --batch {BATCH} --summary"),
+    ],
+    ids=["typo", "batch"],
+)
+def test_what_is_not_there_is_one_clear_line(urls: Urls, arguments: list[str], said: str) -> None:
+    """Exit code 1, and what may have been meant."""
+    ended = scoreline("replay", *arguments, **urls)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.count("\n") == 1
+    assert said in ended.stderr
+
+
+def test_a_silent_redis_is_a_warning_and_postgres_still_speaks(urls: Urls) -> None:
+    """The tool for bad days works on them: with one server gone, the other is shown."""
+    nowhere = "redis://:hunter2@127.0.0.1:1/0"
+    ended = scoreline("replay", "retried-1", **urls | {"EVAL_REDIS_URL": nowhere})
+    assert ended.returncode == 0
+    assert "warning: Redis at redis://:***@127.0.0.1:1/0 does not answer" in ended.stderr
+    assert "Postgres alone, for Redis does not answer: what is not stored yet is not shown" in ended.stdout
+
+
+@asynccontextmanager
+async def following(urls: Urls, *arguments: str) -> AsyncIterator[Process]:
+    """Run `scoreline replay ... --follow` until it ends, or the block does."""
+    process = await asyncio.create_subprocess_exec(
+        SCORELINE, "replay", *arguments, "--follow", stdout=PIPE, stderr=PIPE, env=environment(**urls)
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def next_object(process: Process) -> dict[str, Any]:
+    """The next line that was printed."""
+    assert process.stdout
+    found: dict[str, Any] = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+    return found
+
+
+async def test_following_tells_events_as_they_arrive_and_ends_with_the_evaluation(
+    urls: Urls, here: Site
+) -> None:
+    """Before a worker has stored anything, through a gap, to the end: exit code 0."""
+    events = attempt("followed-1", whole(ALPHA, SHORT, 1.0))
+    await here.add_plainly(events[:1])
+    async with following(urls, "followed-1", "--json") as process:
+        first = await next_object(process)
+        assert (first["type"], first["stored"]) == ("queued", False)
+        await here.add_plainly([events[2]])
+        assert (await next_object(process))["verdict"] == "waiting"
+        assert (await next_object(process))["kind"] == "gap"
+        async with worker(here):
+            await here.add_plainly([events[1], *events[3:]])
+            out, _ = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 0
+    *told, end = [json.loads(line) for line in out.splitlines()]
+    applied = {
+        line["sequence"] for line in told if line["kind"] == "entry" and line["verdict"] == "applied"
+    }
+    assert applied == {1, 2, 3, 4, 5}
+    assert (end["kind"], end["scorecard"]["verdict"]) == ("end", "passed")
+
+
+async def test_an_interrupt_ends_following_with_130(urls: Urls, here: Site) -> None:
+    """Ctrl-C stops watching; the first line shows that it had begun."""
+    await here.add_plainly(attempt("followed-2", whole(ALPHA, SHORT, 1.0))[:2])
+    async with following(urls, "followed-2") as process:
+        assert process.stdout
+        line = await asyncio.wait_for(process.stdout.readline(), 20)
+        assert b"queued" in line
+        process.send_signal(signal.SIGINT)
+        _, said = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 130
+    assert b"Traceback" not in said
+
+
+async def test_one_that_only_the_stream_knows_is_shown_from_there(here: Site, replayed: Replayed) -> None:
+    """Nothing stored: the stream alone tells, whether or not Postgres is asked."""
+    await here.add_plainly(attempt("unstored-1", whole(ALPHA, SHORT, 1.0))[:2], wake=False)
+    both = await asyncio.to_thread(replayed, "unstored-1")
+    alone = await asyncio.to_thread(replayed, "unstored-1", origin=Origin.REDIS)
+    assert [entry["stored"] for entry in both["attempts"][0]["entries"]] == [False, False]
+    assert both["state_once_stored"] == alone["state"]
+
+
+async def test_one_that_only_the_quarantine_knows_is_shown_from_there(
+    here: Site, replayed: Replayed
+) -> None:
+    """There is no event of it, but there is something to see."""
+    async with worker(here):
+        await here.add_fields("garbled-1", {"event": "{"})
+        await until(lambda: here.reasons("garbled-1"))
+    found = await asyncio.to_thread(replayed, "garbled-1", origin=Origin.POSTGRES)
+    assert (found["attempts"], [each["reason"] for each in found["quarantine"]]) == ([], ["garbage"])
+
+
+def test_usage_is_refused_with_code_2() -> None:
+    """No evaluation, flags that exclude each other, a moment that is none: before any server is asked."""
+    runner = CliRunner()
+    for arguments in (
+        [],
+        ["e-1", "--at", "soon"],
+        ["e-1", "--diff", "e-2", "--follow"],
+        ["e-1", "--from", "x"],
+    ):
+        assert runner.invoke(app, ["replay", *arguments]).exit_code == 2

@@ -1,0 +1,154 @@
+"""One evaluation on a stage: its events arrive, a storage worker looks or does not, and it is told.
+
+scene = Scene()
+scene.arrive(*history("queued provisioning"))   into the stream, in this order
+await scene.store()                             a worker looks
+scene.wait(seconds=31)                          time passes, on all clocks
+scene.story()                                   what a replay would tell
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from eventlog.codec import Entry, decode_body
+from eventlog.events import Event, EventKey
+from eventlog.timeline import Cursor, Verdict
+from projections.change import Change, Row
+from projections.recorded import History, RecordedBridge, RecordedEvent, RecordedRefusal, Standing
+from projections.tables import Committed
+from scoreline.replay.lines import REPEATS
+from scoreline.replay.origin import Origin
+from scoreline.replay.story import NOT_ASKED, Glance, Story
+from scoreline.replay.telling import NOTHING, Evidence, tell
+from storage_worker.sighting import sight
+from tests.builders import EVALUATION
+from tests.storing import GAP_TIMEOUT, World
+
+
+class TimedWorld(World):
+    """A world that remembers when its gaps were bridged, as Postgres does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bridged_at: dict[tuple[str, int, int], datetime] = {}
+        self._commit = self.tables.commit
+        self.tables.commit = self._commit_timed  # type: ignore[method-assign]  # one more fact is kept
+
+    def xadd_fields(self, evaluation_id: str, *fields: bytes) -> None:
+        """Put any fields into a stream; nothing else happens in the same millisecond."""
+        super().xadd_fields(evaluation_id, *fields)
+        self.now_ms += 1
+
+    async def _commit_timed(self, changes: Sequence[Change]) -> Committed:
+        committed = await self._commit(changes)
+        for key in self.tables.bridges:
+            self.bridged_at.setdefault(key, self.now)
+        self.now_ms += 1
+        return committed
+
+    @property
+    def now(self) -> datetime:
+        """The one clock of this world."""
+        return datetime.fromtimestamp(self.now_ms / 1000, UTC)
+
+
+class Scene:
+    """An evaluation in a world of its own."""
+
+    def __init__(self, world: "TimedWorld | None" = None, evaluation_id: str = EVALUATION) -> None:
+        self.world = world or TimedWorld()
+        self.evaluation_id = evaluation_id
+        self.worker = self.world.storage()
+
+    def arrive(self, *events: Event, pace: float = 0.0) -> None:
+        """Let events arrive in this order, so many seconds apart."""
+        for event in events:
+            self.world.xadd(event)
+            self.wait(seconds=pace)
+
+    def arrive_garbage(self, *fields: bytes) -> None:
+        """Let something arrive that is no event."""
+        self.world.xadd_fields(self.evaluation_id, *(fields or (b"event", b"{")))
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.world.wait(timedelta(seconds=seconds))
+
+    async def store(self) -> None:
+        """Let a storage worker look."""
+        await self.worker.store([self.evaluation_id])
+
+    @property
+    def now(self) -> datetime:
+        """The one clock of this world."""
+        return self.world.now
+
+    def story(self, origin: Origin = Origin.BOTH) -> Story:
+        """Tell it from one of the servers, or from both."""
+        history = NOTHING if origin is Origin.REDIS else self._history()
+        raw = self._raw() if origin is not Origin.POSTGRES else []
+        blank = None
+        if history.standing:
+            blank = Row(self.evaluation_id, history.standing.batch_id, history.standing.month, Cursor())
+        seen = sight(self.evaluation_id, raw, blank)
+        return tell(
+            Evidence(
+                self.evaluation_id,
+                history,
+                seen.entries,
+                seen.refused,
+                NOT_ASKED if origin is Origin.REDIS else Glance(asked=True, found=len(history.events)),
+                NOT_ASKED if origin is Origin.POSTGRES else Glance(asked=True, found=len(raw)),
+                self.world.now_ms,
+                GAP_TIMEOUT if origin is Origin.REDIS else None,
+            )
+        )
+
+    def _raw(self) -> list[tuple[bytes, Sequence[bytes]]]:
+        streams = self.world.log._streams
+        return list(streams[self.evaluation_id].entries) if self.evaluation_id in streams else []
+
+    def _history(self) -> History:
+        tables = self.world.tables
+        held = tables.evaluations.get(self.evaluation_id)
+        refusals = tuple(
+            RecordedRefusal(
+                bad.id, bad.reason, bad.detail, bad.entry_id.encode(), len(bad.body), bad.body, self.now
+            )
+            for bad in tables.quarantined.values()
+            if bad.evaluation_id == self.evaluation_id
+        )
+        if held is None:
+            return History(None, refusals=refusals, refused=len(refusals))
+        row = held.row
+        return History(
+            Standing(row.batch_id, row.month, row.cursor, row.owner, held.ended_at),
+            self._events(),
+            self._bridges(),
+            refusals,
+            len(refusals),
+            tables.scorecards.get(self.evaluation_id),
+        )
+
+    def _events(self) -> tuple[RecordedEvent, ...]:
+        kept = [e for (key, *_), e in self.world.tables.events.items() if key == self.evaluation_id]
+        return tuple(
+            RecordedEvent(
+                Entry(each.entry_id.encode(), decode_body(each.event), each.event),
+                Verdict(each.verdict),
+                self.now,
+            )
+            for each in sorted(kept, key=lambda each: (each.attempt, each.sequence))
+        )
+
+    def _bridges(self) -> tuple[RecordedBridge, ...]:
+        return tuple(
+            RecordedBridge(attempt, closing, missing, self.world.bridged_at[key, attempt, closing])
+            for (key, attempt, closing), missing in sorted(self.world.tables.bridges.items())
+            if key == self.evaluation_id
+        )
+
+
+def fates(story: Story) -> dict[EventKey, str]:
+    """Say what became of each event, leaving out those that merely repeat a key."""
+    return {line.key: line.fate.value for line in story.lines if line.fate not in REPEATS}

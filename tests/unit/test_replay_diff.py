@@ -1,0 +1,111 @@
+"""Two evaluations, or two attempts, side by side."""
+
+import pytest
+
+from eventlog import payloads as p
+from scoreline.problem import Problem
+from scoreline.replay.diff import Comparison, compare, sides
+from scoreline.replay.result import result
+from scoreline.replay.story import Story
+from tests.builders import event, history
+from tests.replaying import Scene
+
+LIFE = "queued provisioning running responded scored completed"
+
+
+async def told(*events: p.AnyPayload | str, evaluation_id: str = "one") -> Story:
+    """Tell an evaluation of one attempt, stored whole."""
+    scene = Scene(evaluation_id=evaluation_id)
+    scene.arrive(*(event(data, evaluation_id=evaluation_id, sequence=n) for n, data in enumerate(events)))
+    await scene.store()
+    return scene.story()
+
+
+async def retried() -> Story:
+    """Tell an evaluation that took two attempts."""
+    scene = Scene()
+    scene.arrive(*history("queued provisioning running retrying"))
+    scene.arrive(*history("queued:retry provisioning running responded completed", attempt=2))
+    await scene.store()
+    return scene.story()
+
+
+def differences(comparison: Comparison) -> dict[int, tuple[str, ...]]:
+    """Say where the sides differ, and in what."""
+    return {pair.key[1]: pair.differs for pair in comparison.pairs if pair.differs}
+
+
+async def test_two_evaluations_that_went_the_same_way_differ_in_nothing():
+    """Ids, nonces and processes differ between any two; that is not worth a mark."""
+    claim = p.Provisioning(executor="executor-1", nonce="another")
+    left = await told(*LIFE.split())
+    right = await told("queued", claim, *LIFE.split()[2:], evaluation_id="two")
+    comparison = compare(*sides((left, None), (right, None)))
+    assert differences(comparison) == {}
+    assert comparison.results[0] == comparison.results[1]
+    assert comparison.output == ()
+
+
+async def test_what_an_event_carries_is_compared_field_by_field():
+    """The fields that differ are named, in the place where they do."""
+    answer = p.Responded(output="5", usage=p.Usage(input_tokens=7, output_tokens=2), cost_usd=0.001)
+    left = await told("queued", "provisioning", "running", "responded")
+    right = await told("queued", "provisioning", "running", answer, evaluation_id="two")
+    comparison = compare(*sides((left, None), (right, None)))
+    assert differences(comparison) == {3: ("output", "usage")}
+    assert comparison.output[2:] == ("@@ -1 +1 @@", "-4", "+5")
+    assert [side.tokens for side in comparison.results] == [8, 9]
+
+
+async def test_another_event_in_a_place_and_an_event_on_one_side_only_are_told_apart():
+    """One went on where the other failed."""
+    left = await told("queued", "provisioning", "failed")
+    right = await told("queued", "provisioning", "running", "completed", evaluation_id="two")
+    comparison = compare(*sides((left, None), (right, None)))
+    assert differences(comparison) == {2: ("event",), 3: ("right only",)}
+    failed, completed = comparison.results
+    assert (failed.verdict, completed.verdict) == (None, "passed")
+    assert failed.error == "permanent: no such model"
+
+
+async def test_two_attempts_are_aligned_by_sequence():
+    """The same place in both attempts stands side by side."""
+    story = await retried()
+    comparison = compare(*sides((story, 1), (story, 2)))
+    assert [pair.key for pair in comparison.pairs] == [(0, n) for n in range(5)]
+    assert differences(comparison) == {0: ("reason",), 3: ("event",), 4: ("right only",)}
+    assert [side.state for side in comparison.results] == ["retrying", "completed"]
+    assert comparison.left.label == "evaluation-1@1"
+
+
+async def test_a_late_event_and_an_applied_one_differ_in_their_verdict():
+    """The same event, but one came after its place had been bridged."""
+    scene = Scene()
+    events = history(LIFE)
+    scene.arrive(*events[:2], events[5])
+    scene.wait(seconds=31)
+    await scene.store()
+    scene.arrive(events[2])
+    await scene.store()
+    comparison = compare(*sides((scene.story(), None), (await told(*LIFE.split()), None)))
+    assert differences(comparison)[2] == ("verdict",)
+    assert [side.bridged for side in comparison.results] == [True, False]
+
+
+async def test_an_attempt_against_a_whole_evaluation_takes_its_last_attempt():
+    """Where one side names an attempt, so does the other; of the same evaluation, another one."""
+    story, other = await retried(), await told(*LIFE.split(), evaluation_id="two")
+    assert [side.attempt for side in sides((story, 1), (other, None))] == [1, 1]
+    assert [side.attempt for side in sides((story, None), (story, 2))] == [1, 2]
+    assert [side.attempt for side in sides((story, None), (story, 1))] == [2, 1]
+    with pytest.raises(Problem, match="no other attempt"):
+        sides((other, None), (other, 1))
+
+
+async def test_the_result_of_an_attempt_that_was_retried_knows_its_answer():
+    """Paid work counts, though the attempt came to nothing."""
+    story = await told("queued", "provisioning", "running", "responded", "retrying")
+    came_to = result(story)
+    assert (came_to.tokens, came_to.output, came_to.verdict) == (8, "4", None)
+    assert came_to.error is not None
+    assert came_to.error.startswith("transient: the model looked away")
