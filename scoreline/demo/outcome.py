@@ -7,6 +7,7 @@ from psycopg import AsyncConnection
 
 from projections import queries
 from projections.queries import BatchStatus, BridgedGap, Unfinished
+from projections.verify import Verified, verify
 from scoreline.demo.disorder import Mischief
 
 LISTED = 20
@@ -25,6 +26,7 @@ class Outcome:
     bridges: list[BridgedGap] = field(default_factory=list)
     unfinished: list[Unfinished] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    verified: Verified | None = None
     mischief: list[Mischief] = field(default_factory=list)
     delays: list[float] = field(default_factory=list)
     depths: list[int] = field(default_factory=list)
@@ -35,6 +37,11 @@ class Outcome:
     def stuck(self) -> int:
         """Evaluations that were begun and have not ended."""
         return len(self.unfinished) + len(self.unknown)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether all ended, and the tables are what the log says."""
+        return self.stuck == 0 and self.verified is not None and not self.verified.differing
 
     @property
     def is_over(self) -> bool:
@@ -56,6 +63,12 @@ class Outcome:
         self.bridges = await queries.batch_bridges(conn, self.batch_id, limit=LISTED)
         self.unfinished = await queries.batch_unfinished(conn, self.batch_id, limit=len(self.expected))
         self.unknown = sorted(self.expected - await queries.batch_known(conn, self.batch_id))
+
+    async def hold_against_the_log(self, postgres_url: str, *, shards: int) -> None:
+        """Fold the log again and compare it with the tables."""
+        if self.status is not None:
+            async with await AsyncConnection.connect(postgres_url, connect_timeout=3) as conn:
+                self.verified = await verify(conn, self.batch_id, shards=shards)
 
 
 def percentile(values: list[float] | list[int], share: float) -> float:

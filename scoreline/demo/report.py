@@ -85,7 +85,21 @@ def print_report(console: Console, outcome: Outcome) -> None:
     for evaluation_id in outcome.unknown[:LISTED]:
         console.print(f"{evaluation_id}: nothing of it is in Postgres, and no writer has it", markup=False)
     console.print(f"batch {outcome.batch_id}, {outcome.seconds:.1f} s, again with --seed {outcome.seed}")
+    _print_verified(console, outcome)
     console.print(f"[bold {'green' if outcome.stuck == 0 else 'red'}]{outcome.stuck} stuck[/]")
+
+
+def _print_verified(console: Console, outcome: Outcome) -> None:
+    verified = outcome.verified
+    if verified is None:
+        return
+    if verified.differing:
+        console.print(f"the tables differ from the log: {verified.differences[0]}", markup=False)
+    else:
+        console.print(f"the tables equal the log: all {verified.events:,} events folded again")
+    one = outcome.bridges[0].evaluation_id if outcome.bridges else min(outcome.expected)
+    console.print(f"see for yourself: scoreline replay {one}", soft_wrap=True)
+    console.print(f"                  scoreline replay --batch {outcome.batch_id}", soft_wrap=True)
 
 
 def _scorecards(outcome: Outcome) -> Table:
@@ -147,6 +161,7 @@ def print_json(outcome: Outcome) -> None:
         **status,
         "reordered": outcome.reordered[0],
         "verdicts": outcome.verdicts,
+        "differing": outcome.verified.differing if outcome.verified else None,
         "network": dict(totals(outcome)),
         "restarts": outcome.restarts,
         "duration_s": round(outcome.seconds, 3),

@@ -51,7 +51,7 @@ def run_demo(*, evaluations: int, workers: int, seed: int | None, as_json: bool)
     print_report(console, outcome)
     if as_json:
         print_json(outcome)
-    return 0 if outcome.stuck == 0 else 1
+    return 0 if outcome.is_good else 1
 
 
 async def _run(servers: Servers, settings: Settings, console: Console, wanted: Wanted) -> Outcome:
@@ -82,7 +82,7 @@ async def _run(servers: Servers, settings: Settings, console: Console, wanted: W
             live(one, batch_id, queues[number % WRITERS], outcome.depths.append)
             for number, one in enumerate(plans)
         ]
-        await asyncio.gather(_watch(servers, outcome, display), *lives)
+        await asyncio.gather(_watch(servers, settings, outcome, display), *lives)
     outcome.seconds = time.monotonic() - started
     return outcome
 
@@ -104,7 +104,7 @@ async def _open_queue(
     return await stack.enter_async_context(queue)
 
 
-async def _watch(servers: Servers, outcome: Outcome, display: Display) -> None:
+async def _watch(servers: Servers, settings: Settings, outcome: Outcome, display: Display) -> None:
     """Follow the tables until all has ended, or nothing has moved for too long; then look closely."""
     moved_at, before = time.monotonic(), outcome.status
     while True:
@@ -115,6 +115,7 @@ async def _watch(servers: Servers, outcome: Outcome, display: Display) -> None:
                 await outcome.look(conn)
                 if outcome.is_over or given_up:
                     await outcome.look_closely(conn)
+                    await outcome.hold_against_the_log(servers.postgres_url, shards=settings.shards)
                     return
         except OperationalError as error:
             if given_up:

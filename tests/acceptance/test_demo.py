@@ -100,6 +100,7 @@ async def test_demo_puts_everything_right(tmp_path: Path) -> None:
     assert told["network"]["duplicated"] > 0
     assert told["network"]["lost"] >= told["bridged"]
     assert told["completed"] + told["failed"] == 200
+    assert told["differing"] == 0
     await at_rest(tmp_path)
 
 
@@ -108,6 +109,7 @@ async def test_demo_tells_people_that_nothing_is_stuck(tmp_path: Path) -> None:
     ended = scoreline("demo", "--evaluations", "200", EVAL_DATA_DIR=str(tmp_path))
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "0 stuck"
+    assert "the tables equal the log: all" in ended.stdout
     await at_rest(tmp_path)
 
 
@@ -120,6 +122,7 @@ async def test_demo_survives_the_death_of_everything_under_it(tmp_path: Path) ->
         told = demo.result()
     assert (told["stuck"], told["total"]) == (0, 2000)
     assert told["restarts"] >= 1
+    assert told["differing"] == 0
     await at_rest(tmp_path)
 
 
