@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench lock diagram clean
+.PHONY: help demo test proof mutants check format bench lock diagram clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -14,6 +14,12 @@ demo: $(VENV)/core ## Run a thousand evaluations on a bad network, on embedded s
 
 test: $(VENV)/dev ## Run all tests
 	@$(BIN)/python -m pytest
+
+proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (half an hour)
+	@$(BIN)/python -m tests.proof
+
+mutants: $(VENV)/dev ## Remove each mechanism in turn, and list what goes red (a quarter of an hour)
+	@$(BIN)/python -m tests.mutants
 
 check: $(VENV)/dev ## Lint, format, types, rooms, dead code
 	@$(BIN)/ruff check .
@@ -26,9 +32,10 @@ format: $(VENV)/dev ## Put the code into shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/core ## Measure the drain and the latency (minutes; never in CI)
+bench: $(VENV)/core ## Measure drain, latency and replay (minutes; never in CI)
 	@$(BIN)/python -m bench.drain --json
 	@$(BIN)/python -m bench.latency --json
+	@$(BIN)/python -m bench.replay --json
 
 lock: ## Pin the requirements anew, from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv

@@ -11,6 +11,7 @@ its owner is told. EPOCH means that Redis forgot: the whole draft goes again, as
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
@@ -36,6 +37,8 @@ class Draft:
     closed: bool = False
     forgotten_by_redis: bool = False
     tail_in_flight: bool = False
+    finished: bool = False
+    """Whether the log has acknowledged all of it, to its closing event: nobody can take it away."""
     lost: Answer | None = None
 
     @property
@@ -104,13 +107,23 @@ class Outbox:
 
     def due(self, now: float, linger: float, limit: int) -> list[Draft]:
         """Choose what to send now; a draft in flight waits for its answer, which keeps its order."""
-        ready = (d for d in self._waiting if not d.in_flight and d.due_at(linger) <= now)
-        # Lower attempts first: put back before them, a higher one would fence them off and lose them.
-        return sorted(ready, key=lambda draft: draft.attempt)[:limit]
+        return list(islice((d for d in self._sendable() if d.due_at(linger) <= now), limit))
 
     def next_due(self, linger: float) -> float | None:
         """Say when something will be due, if anything waits."""
-        return min((d.due_at(linger) for d in self._waiting if not d.in_flight), default=None)
+        return min((d.due_at(linger) for d in self._sendable()), default=None)
+
+    def _sendable(self) -> Iterator[Draft]:
+        """Leave out what is in flight, and what would overtake a lower attempt of its evaluation.
+
+        Put back before a lower attempt, a higher one would fence it off. One round trip is not order
+        enough: a server that is just starting may refuse the first call of it and take the second.
+        """
+        lowest: dict[str, int] = {}
+        for draft in self._waiting:
+            key, attempt = draft.evaluation_id, draft.attempt
+            lowest[key] = min(lowest.get(key, attempt), attempt)
+        return (d for d in self._waiting if not d.in_flight and d.attempt == lowest[d.evaluation_id])
 
     def send(self, draft: Draft, epoch: str) -> Append:
         """Move a draft's unsent events into flight, as one call."""
@@ -137,12 +150,15 @@ class Outbox:
         if refusal is Answer.EPOCH:
             self.failed(draft)
             draft.forgotten_by_redis = True
-        elif refusal:
+        elif refusal and not (refusal is Answer.FENCED and draft.finished):
             draft.lost = refusal
             self.release(draft)
         else:
+            # Also where a higher attempt stands before a finished one: its events may still be in the log,
+            # and until Postgres has them, another loss would leave them here and nowhere else.
             draft.acknowledged += draft.in_flight
             draft.in_flight = []
+            draft.finished = draft.closed and not draft.unsent
 
     def forgotten(self, draft: Draft) -> None:
         """Redis has lost this draft: it goes again, whole."""

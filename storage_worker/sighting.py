@@ -13,6 +13,7 @@ from datetime import date
 
 from eventlog.codec import Entry, RawEntry, Reason, Refused, decode_body, read_entry
 from eventlog.events import EventKey
+from eventlog.lifecycle import CLOSED
 from eventlog.timeline import Cursor, Gap, Verdict, entry_order, unfold
 from projections.change import Change, Quarantined, Row, Stored, fold, quarantined
 
@@ -142,11 +143,23 @@ def _not_stored(seen: Sighting, stored: Mapping[EventKey, Stored]) -> list[Entry
     fresh = []
     for entry in seen.entries:
         known = stored.get(entry.key)
-        if known is None:
+        if known is None or (seen.row and _is_ahead(seen.row, entry.key, known)):
             fresh.append(entry)
         elif known.body != entry.body and decode_body(known.body) != entry.event:
             seen.refused.append(_conflict(entry))
     return fresh
+
+
+def _is_ahead(row: Row, key: EventKey, known: Stored) -> bool:
+    """Whether another worker has stored this since the row was read.
+
+    To leave it out would make a gap of it, and what follows would be taken to wait. It is kept, so that
+    the compare-and-set finds the row moved, and the evaluation is read again.
+    """
+    attempt, sequence, phase = row.cursor
+    if key[0] == attempt:
+        return key[1] > sequence and phase not in CLOSED
+    return key[0] > attempt and known.verdict == Verdict.APPLIED
 
 
 def _conflict(entry: Entry) -> Refused:

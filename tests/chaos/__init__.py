@@ -1,0 +1,21 @@
+"""The fault matrix on real servers, with real processes that are really killed.
+
+    faults.py         the list of rows; faults_*.py what each does
+    run.py            one run: a small batch, its writers, what must be true in the end
+    matrix.py         one row, one seed, from start to findings
+    proof.py          many runs, a table, and the seldom paths that must have been taken
+    checker.py        what must hold whatever happened; findings.py how it is told
+    world.py          servers, links and workers, and the hands that break them
+    link.py           a way to a server that can be cut, silent, slow or half closed
+    crew.py           storage workers that are kept alive; worker.py what one of them runs
+    executor.py       an executor in a process of its own; control.py the little of a coordinator it needs
+    children.py       processes that start in a moment; notebook.py what they leave behind
+    mutations.py      producers that do wrong; witness.py what the writers were told
+    regressions.txt   runs that once went wrong
+
+`python -m tests.chaos --fault NAME --seed N --runs 1` runs one again: the same lots, other timings.
+"""
+
+from tests.chaos.proof import prove
+
+__all__ = ["prove"]

@@ -175,6 +175,29 @@ def test_a_lower_attempt_is_put_back_before_a_higher_one_is_sent():
     assert outbox.due(0.0, LINGER, 10) == [second]
 
 
+def test_a_finished_attempt_is_kept_though_a_higher_one_turns_its_tail_away():
+    """Its events may be in the log all the same; until Postgres has them, another loss needs them here."""
+    outbox, draft = an_outbox()
+    sent_and_acknowledged(outbox, draft, RUNNING, RESPONDED, COMPLETED)
+    outbox.forgotten(draft)
+    outbox.send(draft, "epoch")
+    outbox.answered(draft, reply(*[Answer.FENCED] * 4))
+    assert (draft.lost, draft.on_record, list(outbox)) == (None, True, [draft])
+    outbox.forgotten(draft)
+    assert sequences(outbox.send(draft, "epoch").records) == [1, 2, 3, 4]
+
+
+def test_an_unfinished_attempt_is_lost_when_its_tail_is_turned_away():
+    """What the log never acknowledged is not on record: its owner must be told."""
+    outbox, draft = an_outbox()
+    sent_and_acknowledged(outbox, draft, RUNNING)
+    outbox.add(draft, COMPLETED, 0.0)
+    outbox.forgotten(draft)
+    outbox.send(draft, "epoch")
+    outbox.answered(draft, reply(*[Answer.FENCED] * 3))
+    assert (draft.lost, list(outbox)) == (Answer.FENCED, [])
+
+
 def test_a_draft_that_has_said_nothing_has_nothing_to_put_back():
     """An attempt owned but not opened is not made up."""
     outbox = Outbox(max_bytes=10)

@@ -1,0 +1,81 @@
+"""The storage workers of a world: kept alive, whatever they die of, and told anew what to do."""
+
+import asyncio
+import signal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from eventlog.tasks import end
+from tests.chaos.children import Child
+from tests.chaos.notebook import Notebook
+from tests.chaos.worker import Orders, work
+from tests.waiting import until
+
+PAUSE = 0.02
+"""Seconds between an end and the next start; a real supervisor waits longer each time, a test can't."""
+PATIENCE = 30.0
+TOO_SOON = 0.5
+"""Seconds within which nobody ends by itself, unless it can't even start."""
+
+
+@dataclass(slots=True, eq=False)
+class Hand:
+    """One worker's place: whoever fills it now, and how those before ended."""
+
+    orders: Orders
+    child: Child | None = None
+    exits: list[int] = field(default_factory=list)
+    keeper: asyncio.Task[None] | None = None
+
+
+class Crew:
+    """Workers, each started again when it ends."""
+
+    def __init__(self, orders: Orders, log: Path) -> None:
+        self.notebook = Notebook(orders.notebook)
+        self.hands: list[Hand] = []
+        self.orders = orders
+        self._log = log
+
+    async def muster(self, workers: int, *, called: str = "chaos", **changes: object) -> None:
+        """Have so many workers with these orders; those that already are stay."""
+        wanted = [
+            replace(self.orders, name=f"{called}-{number}", **changes)  # type: ignore[arg-type]  # by name
+            for number in range(workers)
+        ]
+        if [hand.orders for hand in self.hands] != wanted:
+            await self.dismiss()
+            self.hands = [self._hire(orders) for orders in wanted]
+
+    async def kill(self, number: int = 0) -> None:
+        """kill -9 one worker, and see the next in its place."""
+        hand = self.hands[number]
+        ended = len(hand.exits)
+        child = await until(lambda: hand.child, PATIENCE)
+        child.signal(signal.SIGKILL)
+        await until(lambda: len(hand.exits) > ended and hand.child is not None, PATIENCE)
+
+    async def dismiss(self) -> None:
+        """kill -9 all of them, and start nobody."""
+        await end([hand.keeper for hand in self.hands if hand.keeper])
+        for hand in self.hands:
+            if hand.child:
+                await hand.child.kill()
+        self.hands = []
+
+    def _hire(self, orders: Orders) -> Hand:
+        hand = Hand(orders)
+        hand.keeper = asyncio.create_task(self._keep(hand))
+        return hand
+
+    async def _keep(self, hand: Hand) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            started = loop.time()
+            hand.child = Child(work, hand.orders, log=self._log)
+            code = await hand.child.ended()
+            hand.child = None
+            hand.exits.append(code)
+            self.notebook.note("worker killed" if code < 0 else "worker left by itself")
+            hand.orders = replace(hand.orders, dies=None, dies_at_call=1)  # it dies once
+            await asyncio.sleep(PAUSE if code < 0 or loop.time() > started + TOO_SOON else TOO_SOON)

@@ -1,0 +1,144 @@
+"""A storage worker for the fault matrix: the real one, in a hurry, taking notes, mortal at named points.
+
+The product has no failpoints. Here, in the worker's own process, the functions on both sides of the
+commit are wrapped, and the wrapper ends the process by `kill -9` at the wanted call.
+"""
+
+import logging
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from faststream.redis.subscriber.usecases import stream_subscriber
+from psycopg_pool.base import AttemptWithBackoff
+
+from eventlog.redis_streams import RedisEventLog
+from projections import postgres
+from projections.postgres import PostgresTables
+from storage_worker import app
+from storage_worker.consumer import Consumer
+from storage_worker.settings import StorageSettings
+from storage_worker.storage import Storage
+from storage_worker.tally import Tally
+from tests.chaos.notebook import Notebook
+
+SOON = 0.3
+"""Seconds for what takes FastStream five, and the pool one: their pauses after a server did not answer."""
+
+BEFORE_COMMIT = ("at the commit's door", "in the open transaction")
+AFTER_COMMIT = ("after the commit", "after the marks")
+"""Named points, in the order of a batch's way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a worker is told."""
+
+    redis_url: str
+    postgres_url: str
+    name: str
+    notebook: Path
+    gap_timeout: float = 2.0
+    claim_idle: float = 1.0
+    take_over_count: int = app.TAKE_OVER_COUNT
+    dies: str | None = None
+    """The point at which to die, and at which call of it."""
+    dies_at_call: int = 1
+
+
+def work(orders: Orders) -> None:
+    """Be a storage worker until told to stop, or until the wanted point is reached."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    _hurry(orders)
+    _take_notes(Notebook(orders.notebook))
+    if orders.dies:
+        _arm(orders.dies, orders.dies_at_call)
+    uvloop.run(app.build_app(_settings(orders)).run())
+
+
+def _settings(orders: Orders) -> StorageSettings:
+    return StorageSettings(
+        orders.redis_url,
+        orders.postgres_url,
+        orders.name,
+        gap_timeout=timedelta(seconds=orders.gap_timeout),
+        gap_warning=timedelta(seconds=orders.gap_timeout / 2),
+        claim_idle=timedelta(seconds=orders.claim_idle),
+    )
+
+
+def _hurry(orders: Orders) -> None:
+    """Cut the pauses that are chosen for days of running down to what a test can wait for."""
+    vars(stream_subscriber)["CONSUME_ERROR_BACKOFF_SECONDS"] = SOON
+    vars(app)["POLL_MS"] = 200
+    setattr(AttemptWithBackoff, "INITIAL_DELAY", SOON)  # noqa: B010 - read by the pool alone
+    vars(app)["TAKE_OVER_COUNT"] = orders.take_over_count
+
+
+def _take_notes(notebook: Notebook) -> None:
+    """Write down how often the seldom paths are taken."""
+    _after(Consumer, "take_over", lambda taken: _note_take_over(notebook, taken))
+    _after(Consumer, "drain_own", lambda drained: notebook.note("redelivered", drained))
+    count, note_outage = Tally.count, Storage._note_outage
+
+    def counted(tally: Tally, resolutions: Any, lost: set[str]) -> None:
+        before = tally.duplicates
+        count(tally, resolutions, lost)
+        notebook.note("read twice", tally.duplicates - before)
+        notebook.note("lost race", len(lost))
+
+    def noted(storage: Storage, error: Exception) -> None:
+        notebook.note(type(error).__name__)
+        note_outage(storage, error)
+
+    setattr(Tally, "count", counted)  # noqa: B010 - a method, replaced on purpose
+    setattr(Storage, "_note_outage", noted)  # noqa: B010 - as above
+
+
+def _note_take_over(notebook: Notebook, taken: int) -> None:
+    notebook.note("taken over", taken)
+    notebook.note(f"take-over of {taken}", 1 if taken else 0)
+
+
+def _after(owner: Any, name: str, observe: Callable[[Any], None]) -> None:
+    original = getattr(owner, name)
+
+    @wraps(original)
+    async def observed(*arguments: Any, **keywords: Any) -> Any:
+        value = await original(*arguments, **keywords)
+        observe(value)
+        return value
+
+    setattr(owner, name, observed)
+
+
+def _arm(point: str, at_call: int) -> None:
+    calls = iter(range(at_call, 0, -1))
+
+    def die(*_: object) -> None:
+        if next(calls, 1) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    match point:
+        case "at the commit's door":
+            commit = PostgresTables.commit
+
+            async def at_the_door(tables: PostgresTables, changes: Any) -> Any:
+                die()
+                return await commit(tables, changes)
+
+            setattr(PostgresTables, "commit", at_the_door)  # noqa: B010 - as above
+        case "in the open transaction":
+            _after(postgres, "_commit", die)
+        case "after the commit":
+            _after(PostgresTables, "commit", die)
+        case "after the marks":
+            _after(RedisEventLog, "settle", die)
+        case _:
+            raise ValueError(point)

@@ -1,0 +1,80 @@
+"""Remove each mechanism in a copy of the tree, run the tests that guard it, and list what went red.
+
+python -m tests.mutants                    all of them
+python -m tests.mutants --only fence       those whose name has this word
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.mutants.catalogue import MUTANTS, Mutant
+
+ROOT = Path(__file__).parents[2]
+LEFT_OUT = shutil.ignore_patterns(
+    ".git", ".venv", ".hypothesis", "__pycache__", ".*_cache", ".import_linter_cache"
+)
+RED = re.compile(r"^(?:FAILED|ERROR) (\S+::.+?)(?: - .*)?$", re.MULTILINE)
+"""A test that failed; a file that can't even be imported proves nothing."""
+
+
+def main() -> int:
+    """Try the mutants; returns 1 if one survives."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="a word in the mechanism's name")
+    parser.add_argument("--from", dest="first", type=int, default=1, help="begin with this number")
+    args = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if args.only in mutant.mechanism][args.first - 1 :]
+    survivors = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "scoreline"
+        shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+        for number, mutant in enumerate(chosen, start=args.first):
+            started = time.monotonic()
+            red = kill(copy, mutant)
+            survivors += red is None
+            said = f"red: {red}" if red else "SURVIVED: nothing went red"
+            took = time.monotonic() - started
+            print(f"{number:3}  without {mutant.mechanism:52} {said}  ({took:.0f} s)", flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} mechanisms removed were noticed")
+    return int(survivors > 0)
+
+
+def kill(copy: Path, mutant: Mutant) -> str | None:
+    """Remove a mechanism, run its tests, put it back; returns the first test that went red."""
+    path = copy / mutant.path
+    whole = path.read_text(encoding="utf-8")
+    if whole.count(mutant.old) != 1:
+        raise SystemExit(f"{mutant.path} has no single place that reads:\n{mutant.old}")
+    path.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
+    try:
+        return first_red(copy, mutant.tests)
+    finally:
+        path.write_text(whole, encoding="utf-8")
+
+
+def first_red(copy: Path, tests: tuple[str, ...]) -> str | None:
+    """Run tests in a copy of the tree until one fails; a test that hangs has failed."""
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--timeout", "60", *tests]
+    environ = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(
+        command, cwd=copy, env=environ, capture_output=True, text=True, check=False, timeout=600
+    )
+    if ran.returncode == 0:
+        return None
+    found = RED.search(ran.stdout)
+    if found is None:
+        raise SystemExit(f"the tests could not be run:\n{ran.stdout}{ran.stderr}")
+    return found[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,366 @@
+"""The mechanisms that the guarantees rest on, what each looks like, and what it looks like without."""
+
+from typing import NamedTuple
+
+APPEND = "eventlog/append.lua"
+SETTLE = "eventlog/settle.lua"
+MOVE = "projections/sql/move_evaluations.sql"
+CORE = "projections/migrations/0001_core.sql"
+ROLES = "projections/migrations/0002_roles.sql"
+
+LOG = "tests/conformance/test_event_log.py"
+LOG_KEEPING = "tests/conformance/test_event_log_keeping.py"
+TABLES = "tests/conformance/test_tables.py"
+WORKER = "tests/integration/test_storage_worker.py"
+PERMUTATIONS = "tests/unit/test_permutations.py"
+STORAGE = "tests/unit/test_storage.py"
+STORAGE_FAULTS = "tests/unit/test_storage_faults.py"
+TIMELINE = "tests/unit/test_timeline.py"
+LIFECYCLE = "tests/unit/test_lifecycle.py"
+QUEUE = "tests/unit/test_event_queue.py"
+OWNERSHIP = "tests/unit/test_event_queue_ownership.py"
+OUTBOX = "tests/unit/test_outbox.py"
+VERIFY = "tests/integration/test_verify_rebuild.py"
+RETRACE = "tests/unit/test_retrace.py"
+SIMULATION = "tests/simulation/test_simulation.py"
+
+
+class Mutant(NamedTuple):
+    """One mechanism, where it is, and the tests that must notice its loss."""
+
+    mechanism: str
+    path: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+MUTANTS = (
+    # Applied once, whatever is redelivered, duplicated or raced.
+    Mutant(
+        "the unique key of events",
+        CORE,
+        "    PRIMARY KEY (month, evaluation_id, attempt, sequence)\n) PARTITION",
+        "    CHECK (sequence >= 0)\n) PARTITION",
+        (TABLES,),
+    ),
+    Mutant(
+        "compare-and-set in Postgres",
+        MOVE,
+        "\n  AND l.attempt = s.from_attempt AND l.sequence = s.from_sequence",
+        "",
+        (TABLES,),
+    ),
+    Mutant(
+        "compare-and-set in memory",
+        "projections/memory.py",
+        "return (held.row.cursor if held else None) == change.before",
+        "return True",
+        (PERMUTATIONS, SIMULATION),
+    ),
+    Mutant(
+        "whoever lost a race is read again",
+        "storage_worker/storage.py",
+        "waiting = [*waiting[size:], *sorted(lost)]",
+        "waiting = waiting[size:]",
+        (STORAGE_FAULTS,),
+    ),
+    Mutant(
+        "losers of a race count nothing",
+        "projections/postgres.py",
+        "    for change in winners:\n        progress[",
+        "    for change in moving:\n        progress[",
+        (TABLES,),
+    ),
+    Mutant(
+        "a side event is counted by whoever inserts it",
+        "projections/postgres.py",
+        "    for evaluation_id, attempt, sequence in await cursor.fetchall():\n",
+        "    await cursor.fetchall()\n    for _, evaluation_id, attempt, sequence, *_ in rows:\n",
+        (TABLES,),
+    ),
+    # Acknowledged after the commit, always.
+    Mutant(
+        "acknowledgement after the commit",
+        "storage_worker/consumer.py",
+        "        await self._storage.wake(read_wake_ups(wake_ups))\n"
+        "        await self._acknowledge(stream, wake_ups)\n",
+        "        await self._acknowledge(stream, wake_ups)\n"
+        "        await self._storage.wake(read_wake_ups(wake_ups))\n",
+        (f"{WORKER}::test_health_tells_counts_and_what_the_worker_waits_for",),
+    ),
+    Mutant(
+        "groups that begin at the beginning",
+        "storage_worker/consumer.py",
+        'await self._redis.xgroup_create(stream, GROUP, id="0", mkstream=True)',
+        'await self._redis.xgroup_create(stream, GROUP, id="$", mkstream=True)',
+        (f"{WORKER}::test_wake_ups_from_before_the_group_are_not_missed",),
+    ),
+    Mutant(
+        "a worker's drain of what it had in hand",
+        "storage_worker/app.py",
+        "drained = await consumer.drain_own(count=settings.batch_size)",
+        "drained = 0",
+        (f"{WORKER}::test_worker_finishes_at_its_start_what_it_once_had_in_hand",),
+    ),
+    Mutant(
+        "taking over from dead workers",
+        "storage_worker/app.py",
+        "            await consumer.take_over(",
+        "            await asyncio.sleep(0) or consumer.lag(",
+        (f"{WORKER}::test_wake_ups_of_a_dead_worker_are_taken_over",),
+    ),
+    Mutant(
+        "the sweep",
+        "storage_worker/storage.py",
+        "            await self._sweep_over(ids)\n            after",
+        "            after",
+        (f"{WORKER}::test_event_whose_wake_up_got_lost_is_found_by_the_sweep",),
+    ),
+    # Only contiguous, legal histories move a projection; bridged ones say so.
+    Mutant(
+        "contiguity",
+        "eventlog/timeline.py",
+        "if self.place.get(key, before) >= before or key not in self.open:\n                return",
+        "if self.place.get(key, before) >= before or key not in self.open:\n"
+        "                ahead = [k for k in self.open if k[0] == key[0] and k[1] > key[1]]\n"
+        "                if not ahead:\n                    return\n                key = min(ahead)",
+        (TIMELINE,),
+    ),
+    Mutant(
+        "provisioning does not complete",
+        "eventlog/lifecycle.py",
+        "    Phase.PROVISIONING: {\n",
+        '    Phase.PROVISIONING: {\n        "completed": Phase.COMPLETED,\n',
+        (LIFECYCLE,),
+    ),
+    Mutant(
+        "final is final",
+        "eventlog/lifecycle.py",
+        "if following is None or phase in FINAL:",
+        "if following is None:",
+        (LIFECYCLE,),
+    ),
+    Mutant(
+        "a settled evaluation is reopened by operators only",
+        "eventlog/lifecycle.py",
+        "if phase in SETTLED and not _is_operators(event):",
+        "if phase in SETTLED and event is None:",
+        (LIFECYCLE,),
+    ),
+    Mutant(
+        "a gap is bridged only to a closing event",
+        "eventlog/timeline.py",
+        "if entry.event.type in life.OWNERS_CLOSING)\n",
+        "if entry.event.type)\n",
+        (TIMELINE,),
+    ),
+    Mutant(
+        "a gap is waited for",
+        "eventlog/timeline.py",
+        "ripe = self.bridge_until_ms is not None and gap.since_ms <= self.bridge_until_ms",
+        "ripe = True",
+        (TIMELINE,),
+    ),
+    Mutant(
+        "a bridge is written down",
+        "eventlog/timeline.py",
+        "        self.walked.bridges.append(Bridge(gap.attempt, missing, closing))\n",
+        "",
+        (TIMELINE, RETRACE),
+    ),
+    # A fenced attempt changes nothing; an attempt has one owner.
+    Mutant(
+        "the fence in Redis",
+        APPEND,
+        "  if event.attempt < newest then return 'FENCED' end\n",
+        "",
+        (LOG,),
+    ),
+    Mutant(
+        "the fence of the reader",
+        "eventlog/timeline.py",
+        "            self._name_the_rest(before=self.place[opening.key])\n            _apply",
+        "            _apply",
+        (TIMELINE, PERMUTATIONS, RETRACE),
+    ),
+    Mutant(
+        "a claim needs its opening",
+        APPEND,
+        "    if not digest_of(0) then return 'FENCED' end\n",
+        "",
+        (LOG,),
+    ),
+    Mutant(
+        "a claim needs an opening of this epoch",
+        APPEND,
+        "    if opened_in ~= epoch then return 'EPOCH' end\n",
+        "",
+        ("tests/conformance/test_redis_event_log.py",),
+    ),
+    Mutant(
+        "a refused claim is no claim",
+        "eventlog/event_queue.py",
+        "        if not answer.on_record:\n            raise AttemptLost(evaluation_id, attempt, answer)\n",
+        "",
+        (OWNERSHIP, SIMULATION),
+    ),
+    Mutant(
+        "an attempt that was lost stays lost",
+        "eventlog/outbox.py",
+        "            draft.lost = refusal\n",
+        "",
+        (OUTBOX, QUEUE, OWNERSHIP),
+    ),
+    # Conflict is never overwrite.
+    Mutant(
+        "a conflict is told from a duplicate",
+        APPEND,
+        "return digest == event.digest and 'DUPLICATE' or 'CONFLICT'",
+        "return 'DUPLICATE'",
+        (LOG,),
+    ),
+    Mutant(
+        "a conflicting body is quarantined",
+        "storage_worker/sighting.py",
+        "    seen.refused += (_conflict(entry) for entry in walked.conflicts)\n",
+        "",
+        ("tests/unit/test_sighting.py", STORAGE),
+    ),
+    Mutant(
+        "nothing beyond the closing event",
+        APPEND,
+        "    if closing and event.sequence > closing then return 'CLOSED' end\n",
+        "",
+        (LOG,),
+    ),
+    # Paid work is not lost; loss of Redis is noticed.
+    Mutant(
+        "the epoch of an append",
+        APPEND,
+        "if seen ~= '' and seen ~= epoch then",
+        "if false then",
+        (LOG,),
+    ),
+    Mutant(
+        "tails are put back",
+        "eventlog/event_queue.py",
+        "                self.outbox.forgotten(other)\n",
+        "                pass\n",
+        (OWNERSHIP, SIMULATION),
+    ),
+    Mutant(
+        "a tail is put back whole or not at all",
+        APPEND,
+        "if not (mode == 'tail' and refused) then",
+        "if true then",
+        (LOG_KEEPING,),
+    ),
+    Mutant(
+        "a tail is kept until Postgres has it",
+        "eventlog/event_queue.py",
+        "            if draft.is_settled_by(mark) and (mark or held):\n",
+        "            if draft.on_record and (mark or held):\n",
+        (OWNERSHIP, SIMULATION),
+    ),
+    Mutant(
+        "a call of unknown fate is repeated",
+        "eventlog/event_queue.py",
+        "            for draft in due:\n                self.outbox.failed(draft)\n            raise",
+        "            raise",
+        (QUEUE, SIMULATION),
+    ),
+    Mutant(
+        "a stream with a higher attempt does not expire",
+        SETTLE,
+        "elseif newest_attempt(stream, fence) <= attempt then",
+        "else",
+        (LOG_KEEPING,),
+    ),
+    Mutant(
+        "an opening makes a stream last again",
+        APPEND,
+        "if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end",
+        "",
+        (LOG_KEEPING,),
+    ),
+    # One bad event stops only itself.
+    Mutant(
+        "a refused batch is halved until the culprit is alone",
+        "storage_worker/storage.py",
+        "            if len(changes) == 1:\n",
+        "            if changes:\n",
+        (STORAGE_FAULTS, "tests/integration/test_bad_input.py"),
+    ),
+    Mutant(
+        "events can't be altered",
+        ROLES,
+        "REVOKE UPDATE, DELETE, TRUNCATE ON events, gap_bridges, quarantine FROM scoreline_migrator;",
+        "",
+        ("tests/integration/test_roles.py",),
+    ),
+    # Rebuild equals live, and the checker can fail.
+    Mutant(
+        "the checker looks at the log's order",
+        "projections/retrace.py",
+        'self._breaks(event, f"was applied next after {after}, and no bridge leads there")',
+        "pass",
+        (RETRACE, VERIFY),
+    ),
+    Mutant(
+        "the checker looks at transitions",
+        "projections/retrace.py",
+        'self._breaks(event, f"was applied, but {phase} does not accept {event.type} there")',
+        "pass",
+        (RETRACE, VERIFY),
+    ),
+    Mutant(
+        "the checker looks at scorecards",
+        "projections/verify.py",
+        '    yield from _compare("scorecards", key, page.scorecards.get(key), retraced.change.scorecard)\n',
+        "",
+        (VERIFY,),
+    ),
+    Mutant(
+        "the checker looks at evaluations",
+        "projections/verify.py",
+        '    yield from _compare("evaluations", key, page.evaluations.get(key), expected_row(retraced))\n',
+        "",
+        (VERIFY,),
+    ),
+    Mutant(
+        "the checker counts again",
+        "projections/verify.py",
+        "            if is_now[column] != value:\n",
+        "            if is_now is value:\n",
+        (VERIFY,),
+    ),
+    Mutant(
+        "the checker finds rows that are gone",
+        "projections/pages.py",
+        "    for first in range(0, len(strays), size):\n",
+        "    for first in range(0):\n",
+        (VERIFY,),
+    ),
+    Mutant(
+        "writers wait for a rebuild's swap",
+        "projections/rebuild.py",
+        '            await self._conn.execute(query("lock_rebuilt"))\n',
+        "",
+        (VERIFY,),
+    ),
+    Mutant(
+        "a rebuild catches up before it swaps",
+        "projections/rebuild.py",
+        "            await self._catch_up()\n",
+        "",
+        (VERIFY,),
+    ),
+    Mutant(
+        "a rebuild trusts no broken log",
+        "projections/rebuild.py",
+        "            if retraced.broken:\n",
+        "            if retraced is None:\n",
+        (VERIFY,),
+    ),
+)

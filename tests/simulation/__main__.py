@@ -1,0 +1,67 @@
+"""Play seeds from the command line: one with its trace, or thousands with a verdict."""
+
+import argparse
+import sys
+import time
+
+from tests.simulation.campaign import Campaign, run_campaign
+from tests.simulation.run import Verdict, simulate
+
+LAST_STEPS = 60
+
+
+def main() -> int:
+    """Return 0 if every promise was kept, and everything that should happen did."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, help="play this seed alone")
+    parser.add_argument("--trace", action="store_true", help="show every step of it")
+    parser.add_argument("--only", default="", help="of the steps, those that name this")
+    parser.add_argument("--seeds", type=int, default=600, help="how many to play")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=2, help="in so many processes")
+    asked = parser.parse_args()
+    if asked.seed is not None:
+        verdict = simulate(asked.seed)
+        show(verdict, steps=None if asked.trace else LAST_STEPS, only=asked.only)
+        return int(bool(verdict.violations))
+    return play_many(asked.seeds, asked.first, asked.jobs)
+
+
+def show(verdict: Verdict, *, steps: int | None, only: str = "") -> None:
+    """Print a run's last steps, or all, and what it came to."""
+    lines = [line for line in verdict.trace if only in line[2] or line[1] in {"mischief", "world"}]
+    for time_, who, what in lines[-steps if steps else 0 :]:
+        print(f"{time_:9.3f}  {who:14}  {what[:240]}")
+    for key, reason in verdict.unended.items():
+        print(f"{key} has not ended: {reason}")
+    for harm, what in verdict.violations:
+        print(f"{harm.upper()}: {what}")
+    kept = "every promise kept" if not verdict.violations else f"{len(verdict.violations)} broken"
+    print(f"seed {verdict.seed} ({verdict.profile}): {kept}")
+
+
+def play_many(seeds: int, first: int, jobs: int) -> int:
+    """Play many seeds, showing how far it is; then what happened, and every failure."""
+    began = time.monotonic()
+
+    def progress(campaign: Campaign) -> None:
+        done = campaign.runs.total()
+        line = f"{done:,} of {seeds:,} seeds, {len(campaign.failures)} failed"
+        print(f"\r{line}, {time.monotonic() - began:.0f} s ", end="", file=sys.stderr, flush=True)
+
+    campaign = run_campaign(seeds, first=first, jobs=jobs, progress=progress)
+    print(file=sys.stderr)
+    for name, times in sorted(campaign.seen.items()):
+        print(f"{times:9,}  {name}")
+    for failure in campaign.failures:
+        print(failure)
+    missing = campaign.never_seen()
+    if missing:
+        print(f"never happened: {', '.join(missing)}")
+    if campaign.failures:
+        show(simulate(campaign.failures[0].seed), steps=LAST_STEPS)
+    return int(bool(campaign.failures or missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Many seeds in a few processes, what came of them, and what must have happened at least once."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+
+from tests.proof.outcome import Outcome
+from tests.simulation.profiles import Profile, profile_of
+from tests.simulation.run import Verdict, simulate
+from tests.simulation.world import Harm, Violation
+
+CHUNK = 30
+SOMETIMES = (
+    *("unreached", "reply lost", "belated", "killed before", "killed after", "crash", "frozen"),
+    *("Redis lost whole", "Redis lost in part", "wake-ups lost", "task doubled", "clock set", "polluted"),
+    *("answer DUPLICATE", "answer CONFLICT", "answer FENCED", "answer EPOCH", "tail put back"),
+    *("claim refused", "attempt lost", "compare-and-set lost", "takeover", "publish", "enqueue"),
+    *("open: retry", "open: lost", "reopened", "ended from outside", "opened without a coordinator"),
+    *("verdict stale", "verdict late", "verdict rejected", "bridged", "not ended, with a reason"),
+    *("at last completed", "at last failed", "at last timed_out", "at last cancelled"),
+    *("quarantined: conflict", "quarantined: garbage", "quarantined: invalid", "quarantined: mismatch"),
+    *("quarantined: illegal", "quarantined: bad_wake_up"),
+)
+"""What a few hundred seeds must have shown, or they prove little."""
+RARELY = ("in a hurry", "quarantined: oversize")
+"""What takes thousands."""
+ENOUGH_FOR_RARITIES = 3_000
+
+
+@dataclass(slots=True)
+class Failure:
+    """A seed that broke a promise."""
+
+    seed: int
+    profile: Profile
+    violations: list[Violation]
+
+    def __str__(self) -> str:
+        said = "; ".join(f"{harm}: {what}" for harm, what in self.violations[:3])
+        return f"seed {self.seed} ({self.profile}): {said}. Again: {again(self.seed)}"
+
+
+@dataclass(slots=True)
+class Campaign:
+    """What many seeds came to."""
+
+    runs: Counter[Profile] = field(default_factory=Counter)
+    seen: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one run."""
+        self.runs[verdict.profile] += 1
+        self.seen += verdict.seen
+        if verdict.violations:
+            self.failures.append(Failure(verdict.seed, verdict.profile, verdict.violations))
+
+    def merge(self, other: "Campaign") -> None:
+        """Count what another process did."""
+        self.runs += other.runs
+        self.seen += other.seen
+        self.failures += other.failures
+
+    def never_seen(self) -> list[str]:
+        """Name what should have happened, and never did."""
+        rarities = RARELY if self.runs.total() >= ENOUGH_FOR_RARITIES else ()
+        return [name for name in (*SOMETIMES, *rarities) if not self.seen[name]]
+
+
+def again(seed: int) -> str:
+    """Say how to play a seed again."""
+    return f"python -m tests.simulation --seed {seed} --trace"
+
+
+def run_seeds(first: int, count: int) -> Campaign:
+    """Play some seeds, one after the other."""
+    campaign = Campaign()
+    for seed in range(first, first + count):
+        campaign.add(_played(seed))
+    return campaign
+
+
+def _played(seed: int) -> Verdict:
+    """Play a seed; a run that breaks is a run that failed."""
+    try:
+        return simulate(seed)
+    except Exception as error:  # noqa: BLE001 - whatever it was, the other seeds go on, and this one is named
+        broken = Violation(Harm.VIOLATION, f"the run itself broke: {error!r}")
+        return Verdict(seed, profile_of(seed), [broken], Counter(), [])
+
+
+def run_campaign(
+    seeds: int, *, first: int = 0, jobs: int = 1, progress: Callable[[Campaign], None] | None = None
+) -> Campaign:
+    """Play many seeds, in several processes if asked to."""
+    campaign = Campaign()
+    for part in _parts(first, seeds, jobs):
+        campaign.merge(part)
+        if progress:
+            progress(campaign)
+    campaign.failures.sort(key=lambda failure: failure.seed)
+    return campaign
+
+
+def _parts(first: int, seeds: int, jobs: int) -> Iterator[Campaign]:
+    chunks = [(n, min(CHUNK, first + seeds - n)) for n in range(first, first + seeds, CHUNK)]
+    if jobs == 1:
+        yield from (run_seeds(*chunk) for chunk in chunks)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        for done in as_completed([pool.submit(run_seeds, *chunk) for chunk in chunks]):
+            yield done.result()
+
+
+def prove(seeds: int, jobs: int) -> list[Outcome]:
+    """Play so many seeds, and return a row for each main kind of trouble."""
+    return outcomes(run_campaign(seeds, jobs=jobs))
+
+
+def outcomes(campaign: Campaign) -> list[Outcome]:
+    """Sum a campaign up, a row for each main kind of trouble."""
+    rows = {profile: Outcome(f"simulated: {profile}", campaign.runs[profile]) for profile in Profile}
+    for failure in campaign.failures:
+        row = rows[failure.profile]
+        harms = Counter(violation.harm for violation in failure.violations)
+        row.lost += harms[Harm.LOST]
+        row.doubled += harms[Harm.DOUBLED]
+        row.stuck += harms[Harm.STUCK]
+        row.violations += harms[Harm.VIOLATION]
+        row.failures.append(str(failure))
+    for name in campaign.never_seen():
+        rows[Profile.EVERYTHING].violations += 1
+        rows[Profile.EVERYTHING].failures.append(f"never happened: {name}")
+    return [row for row in rows.values() if row.runs]

@@ -1,0 +1,205 @@
+"""What must hold when everything is over, whatever happened."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from eventlog.codec import Entry, decode_body, read_entry
+from eventlog.events import EventKey
+from eventlog.keys import shard_of
+from eventlog.lifecycle import ENDED
+from eventlog.timeline import Verdict, unfold
+from projections.change import EventRow, Row
+from projections.memory import MemoryTables
+from projections.progress import Progress
+from projections.retrace import Retraced, retrace
+from tests.simulation.executor import Executor
+from tests.simulation.foreign import Stranger
+from tests.simulation.world import BATCH, Acknowledgement, Harm, World
+
+
+def check(world: World, stranger: Stranger, executors: Sequence[Executor]) -> dict[str, str]:
+    """Name every promise that was broken; return what has not ended, each with its reason."""
+    checker = _Checker(world, stranger, executors)
+    checker.check_acknowledged()
+    checker.check_owners()
+    checker.check_bodies()
+    checker.check_folds()
+    checker.check_submitted()
+    checker.check_strangers()
+    checker.check_leftovers()
+    checker.count()
+    return checker.unended
+
+
+class _Checker:
+    def __init__(self, world: World, stranger: Stranger, executors: Sequence[Executor]) -> None:
+        self.world, self.tables, self.stranger = world, world.tables, stranger
+        self.executors = executors
+        self.unended: dict[str, str] = {}
+
+    def check_acknowledged(self) -> None:
+        """Every event that a writer was told is on record is in the tables, as it was written."""
+        for told in self.world.knowledge.acknowledged:
+            stored = self.tables.events.get((told.evaluation_id, *told.key))
+            if stored is None and not self._may_be_gone(told):
+                self._lost(f"{_named(told.evaluation_id, told.key)} was acknowledged to {told.writer}")
+            elif stored is not None and stored.event != told.body and not self._may_be_gone(told):
+                self._lost(f"{_named(told.evaluation_id, told.key)} is stored with another body")
+
+    def _may_be_gone(self, told: Acknowledgement) -> bool:
+        """Redis was lost since; its writer is dead, was refused then, or had been replaced before."""
+        knowledge = self.world.knowledge
+        if self.world.redis.losses == told.losses:
+            return False
+        return (
+            told.writer in knowledge.dead
+            or (told.writer, told.evaluation_id, told.key[0]) in knowledge.refused
+            or knowledge.replaced.get(told.evaluation_id, 0) > told.key[0]
+        )
+
+    def check_owners(self) -> None:
+        """An attempt has one opener and one writer."""
+        sources: dict[tuple[str, int], set[str]] = defaultdict(set)
+        for key, event in self._submitted_events():
+            sources[key, event.attempt].add(decode_body(event.event).source)
+        for (key, attempt), found in sorted(sources.items()):
+            if len(found) > 1:
+                self._wrong(f"attempt {attempt} of {key} has several writers: {sorted(found)}")
+        claims: dict[tuple[str, EventKey], set[str]] = defaultdict(set)
+        for told in self.world.knowledge.acknowledged:
+            if told.key[1] == 1:
+                claims[told.evaluation_id, told.key].add(told.writer)
+        for (key, place), writers in sorted(claims.items()):
+            if len(writers) > 1 and not self.world.redis.losses:
+                self._wrong(f"{_named(key, place)} was granted to {sorted(writers)}")
+
+    def _submitted_events(self) -> Iterator[tuple[str, EventRow]]:
+        """The owners' events of evaluations that only honest writers write to."""
+        foreign = self.world.knowledge.foreign_keys
+        for (key, attempt, sequence), event in self.tables.events.items():
+            held = self.tables.evaluations[key]
+            if held.row.batch_id == BATCH and sequence > 0 and (key, (attempt, sequence)) not in foreign:
+                yield key, event
+
+    def check_bodies(self) -> None:
+        """What is stored is what an honest writer said, whatever others said later; nothing is bridged."""
+        bodies = self.world.knowledge.bodies
+        for key, event in self._submitted_events():
+            place = (event.attempt, event.sequence)
+            if event.event not in bodies.get((key, place), ()):
+                self._wrong(f"{_named(key, place)} is stored as no writer said it")
+            if event.verdict not in {Verdict.APPLIED, Verdict.STALE}:
+                self._wrong(f"{_named(key, place)} is {event.verdict}, though its writer kept the rules")
+        for key, attempt, sequence in self.tables.bridges:
+            if self.tables.evaluations[key].row.batch_id == BATCH:
+                self._lost(f"{_named(key, (attempt, sequence))} was bridged to, though nothing got lost")
+
+    def check_folds(self) -> None:
+        """Rows, scorecards and counters are what the stored events fold to."""
+        total: dict[tuple[str, int], Progress] = defaultdict(Progress)
+        for key, retraced in retraced_all(self.tables, self.world.redis.log.shards).items():
+            held, change = self.tables.evaluations[key], retraced.change
+            for broken in retraced.broken:
+                self._wrong(f"{key}: {broken}")
+            row = held.row._replace(head=None)
+            folded = Row(key, row.batch_id, row.month, change.after, change.owner, change.bridged)
+            if (row, held.ended_at) != (folded, change.ended_at):
+                self._wrong(f"the row of {key} is {row}, its events fold to {folded}")
+            if self.tables.scorecards.get(key) != change.scorecard:
+                self._wrong(f"the scorecard of {key} is not what its events fold to")
+            total[row.batch_id, change.shard] += retraced.progress
+        for place in sorted({*total, *self.tables.progress}):
+            counted, recounted = self.tables.progress.get(place, Progress()), total[place]
+            if counted != recounted:
+                self.world.violate(Harm.DOUBLED, f"counters of {place}: {counted}, recount: {recounted}")
+        for key, attempt, sequence in self.tables.events:
+            if key not in self.tables.evaluations:
+                self._wrong(f"{_named(key, (attempt, sequence))} belongs to no evaluation")
+
+    def check_submitted(self) -> None:
+        """Every evaluation that was accepted, or whose opening was acknowledged, has ended."""
+        held = self.tables.evaluations
+        for key, each in held.items():
+            if each.row.batch_id == BATCH and each.row.cursor.phase not in ENDED:
+                self.world.violate(Harm.STUCK, f"{key} is {each.row.cursor}")
+
+    def check_strangers(self) -> None:
+        """What a stranger wrote has ended, or can't; what nobody touched is as it was meant."""
+        for key, events in self.stranger.written.items():
+            held = self.tables.evaluations.get(key)
+            phase = held.row.cursor.phase if held else None
+            if phase not in ENDED:
+                self.unended[key] = self._why_not_ended(key)
+            plain = key not in self.stranger.touched and not self.world.redis.losses
+            if not plain or any(bridged == key for bridged, *_ in self.tables.bridges):
+                continue
+            for each in events:
+                stored = self.tables.events.get((key, *each.key))
+                if stored is None or stored.verdict != Verdict.APPLIED:
+                    self._lost(f"{_named(key, each.key)}, which a stranger wrote, was not applied")
+
+    def _why_not_ended(self, key: str) -> str:
+        """Give the reason: no closing event is there to be applied, or be bridged to."""
+        held = self.tables.evaluations.get(key)
+        read = (read_entry(key, raw) for raw in self.world.redis.stream(key).entries)
+        entries = [e for e in read if isinstance(e, Entry) and (key, *e.key) not in self.tables.events]
+        if held is None:
+            if entries:
+                self.world.violate(Harm.STUCK, f"{key} has readable events, and no row")
+            return "nothing readable arrived, or Redis lost it"
+        gap = unfold(held.row.cursor, entries).gap
+        if gap and gap.closing:
+            self.world.violate(Harm.STUCK, f"{key} could be bridged, and was not: {gap.missing}")
+        return "no closing event beyond the gap" if gap else "its life does not end"
+
+    def check_leftovers(self) -> None:
+        """Nobody holds what Postgres has, and no stream outlives its evaluation.
+
+        Three things may be left behind: what a sweep had ended when its worker died, streams whose expiry
+        Redis has lost, and tails whose mark Redis has lost if their wake-ups were lost before.
+        """
+        knowledge, evaluations = self.world.knowledge, self.tables.evaluations
+        unmarked = {key for key, held in evaluations.items() if held.updated_at <= self.world.redis.lost_at}
+        tails, streams = knowledge.unswept | (unmarked & knowledge.unwoken), knowledge.unswept | unmarked
+        for executor in self.executors:
+            for draft in executor.kept:
+                if draft.evaluation_id not in tails:
+                    self._wrong(
+                        f"{executor.life.name} keeps {draft.evaluation_id}, attempt {draft.attempt}"
+                    )
+        for key in sorted(evaluations.keys() - streams):
+            if evaluations[key].row.cursor.phase in ENDED and self.world.redis.stream(key).entries:
+                self._wrong(f"the stream of {key} outlives it")
+
+    def count(self) -> None:
+        """Note what became of everything, for whoever wants to know that it can happen."""
+        seen, tables = self.world.seen, self.tables
+        seen.update(f"verdict {event.verdict}" for event in tables.events.values())
+        seen.update(f"quarantined: {bad.reason}" for bad in tables.quarantined.values())
+        seen.update(f"at last {each.row.cursor.phase}" for each in tables.evaluations.values())
+        seen["bridged"] += len(tables.bridges)
+        seen["not ended, with a reason"] += len(self.unended)
+
+    def _lost(self, what: str) -> None:
+        self.world.violate(Harm.LOST, what)
+
+    def _wrong(self, what: str) -> None:
+        self.world.violate(Harm.VIOLATION, what)
+
+
+def retraced_all(tables: MemoryTables, shards: int) -> dict[str, Retraced]:
+    """Walk the whole log again, evaluation by evaluation."""
+    logged: dict[str, list[EventRow]] = defaultdict(list)
+    for (key, *_), event in sorted(tables.events.items()):
+        logged[key].append(event)
+    crossed: dict[str, dict[EventKey, tuple[range, ...]]] = defaultdict(dict)
+    for (key, attempt, sequence), missing in tables.bridges.items():
+        crossed[key][attempt, sequence] = missing
+    return {
+        key: retrace(held.row, shard_of(key, shards), logged[key], crossed[key])
+        for key, held in sorted(tables.evaluations.items())
+    }
+
+
+def _named(key: str, place: EventKey) -> str:
+    return f"{key} {place[0]}/{place[1]}"

@@ -1,0 +1,119 @@
+"""Which faults a run meets, and how often: drawn from the seed, within what its profile allows."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from random import Random
+
+GENERATION = 1
+"""Raised when a change of the generator gives old seeds another meaning."""
+
+
+class Profile(StrEnum):
+    """The main kind of trouble of a run."""
+
+    CALM = "calm"
+    PORTS = "flaky ports"
+    LOSS = "Redis lost"
+    DEATHS = "zombies and crashes"
+    FOREIGN = "foreign producer"
+    EVERYTHING = "everything"
+
+
+def profile_of(seed: int) -> Profile:
+    """Give every seed its profile, so that the seed alone names the run."""
+    return list(Profile)[seed % len(Profile)]
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How likely each fault is: of a call, or each second."""
+
+    unreached: float = 0.0
+    """Of a call: it fails before it has happened."""
+    reply_lost: float = 0.0
+    """Of a call: it happens, and the caller sees a time-out."""
+    belated: float = 0.0
+    """Of a call: the caller sees a time-out, and afterwards it happens."""
+    slow: float = 0.0
+    """Of a call: it takes seconds."""
+    killed: float = 0.0
+    """Of a call: the caller dies at it, before or after it has happened."""
+    frozen: float = 0.0
+    """Each second, of an executor: it stands still for longer than it is trusted."""
+    lost_whole: float = 0.0
+    """Each second: Redis forgets everything."""
+    lost_part: float = 0.0
+    """Each second: Redis forgets what it heard last."""
+    wake_ups: float = 0.0
+    """Each second: wake-ups are lost, doubled, shuffled or nonsense."""
+    doubled_tasks: float = 0.0
+    """Of a task: it is delivered twice."""
+    clock_jumps: float = 0.0
+    """Each second, of an executor: its wall clock is set."""
+    strangers: int = 0
+    """Evaluations that somebody writes with plain XADDs."""
+    mutations: float = 0.0
+    """Of a stranger's event: it is dropped, doubled, swapped or spoiled."""
+    pollution: float = 0.0
+    """Each second: somebody writes nonsense into a stream that is not his."""
+
+
+def draw_faults(random: Random, profile: Profile) -> Faults:
+    """Choose how bad it will be."""
+    calm = Faults(doubled_tasks=0.1)
+    match profile:
+        case Profile.CALM:
+            return calm
+        case Profile.PORTS:
+            return _with_flaky_ports(random, calm)
+        case Profile.LOSS:
+            return _with_losses(random, calm)
+        case Profile.DEATHS:
+            return _with_deaths(random, calm)
+        case Profile.FOREIGN:
+            return _with_strangers(random, calm)
+        case Profile.EVERYTHING:
+            mild = _with_strangers(random, _with_deaths(random, _with_losses(random, calm)))
+            return _with_flaky_ports(random, mild)
+
+
+def _with_flaky_ports(random: Random, faults: Faults) -> Faults:
+    worst = random.choice([0.02, 0.05, 0.15, 0.3])
+    return replace(
+        faults,
+        unreached=random.uniform(0, worst),
+        reply_lost=random.uniform(0, worst),
+        belated=random.uniform(0, worst),
+        slow=random.uniform(0, worst / 2),
+        wake_ups=random.choice([0.0, 0.5]),
+    )
+
+
+def _with_losses(random: Random, faults: Faults) -> Faults:
+    return replace(
+        faults,
+        lost_whole=random.choice([0.0, 0.1, 0.3]),
+        lost_part=random.choice([0.1, 0.3]),
+        reply_lost=random.uniform(0, 0.05),
+        slow=random.uniform(0, 0.05),
+    )
+
+
+def _with_deaths(random: Random, faults: Faults) -> Faults:
+    return replace(
+        faults,
+        killed=random.uniform(0, random.choice([0.01, 0.04])),
+        frozen=random.choice([0.0, 0.05, 0.1]),
+        clock_jumps=random.choice([0.0, 0.2]),
+        slow=max(faults.slow, random.uniform(0, 0.05)),
+        wake_ups=random.choice([0.0, 0.3]),
+    )
+
+
+def _with_strangers(random: Random, faults: Faults) -> Faults:
+    return replace(
+        faults,
+        strangers=random.randint(1, 4),
+        mutations=random.choice([0.0, 0.1, 0.3]),
+        pollution=random.choice([0.0, 0.5, 1.0]),
+    )

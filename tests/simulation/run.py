@@ -1,0 +1,200 @@
+"""One seed, from start to verdict."""
+
+import asyncio
+import logging
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from eventlog import payloads as p
+from eventlog.lifecycle import ENDED
+from eventlog.log import EXPIRY_SECONDS, Mark
+from eventlog.memory import MemoryEventLog
+from projections.memory import MemoryTables
+from storage_worker.storage import Storage
+from tests.builders import CASE
+from tests.dumps import memory_dump
+from tests.simulation.checker import check
+from tests.simulation.coordinator import Coordinator, Ledger
+from tests.simulation.executor import SETTINGS, Executor
+from tests.simulation.foreign import Stranger
+from tests.simulation.mischief import Mischief
+from tests.simulation.profiles import Profile, profile_of
+from tests.simulation.storage_process import PATIENCE, StorageWorker
+from tests.simulation.virtual_loop import run_virtually
+from tests.simulation.world import NO_FAULTS, Harm, Violation, World
+
+PATIENCE_AFTER_FAULTS = 120.0
+"""Virtual seconds within which a world without faults must come to rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run is made of; tests replace a part by a broken one."""
+
+    log: type[MemoryEventLog] = MemoryEventLog
+    tables: type[MemoryTables] = MemoryTables
+    worker: type[StorageWorker] = StorageWorker
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What a run came to."""
+
+    seed: int
+    profile: Profile
+    violations: list[Violation]
+    seen: Counter[str]
+    trace: list[tuple[float, str, str]]
+    unended: dict[str, str] = field(default_factory=dict)
+    """Evaluations that have not ended, and why that is as it should be."""
+
+
+WHOLE = Parts()
+
+
+def simulate(seed: int, *, profile: Profile | None = None, parts: Parts = WHOLE) -> Verdict:
+    """Play one seed: the same seed, the same run, on every machine."""
+    profile = profile or profile_of(seed)
+    world = World(seed, profile, log=parts.log, tables=parts.tables)
+    with _one_run(world, seed):
+        simulation = Simulation(world, parts)
+        run_virtually(simulation.play(), world.loop)
+    return Verdict(seed, profile, world.violations, world.seen, world.trace, simulation.unended)
+
+
+@contextmanager
+def _one_run(world: World, seed: int) -> Iterator[None]:
+    """Have jitter come from the seed, and errors that were only logged come to light."""
+    state = random.getstate()
+    random.seed(seed)
+    rooms = [logging.getLogger(name) for name in ("eventlog", "storage_worker")]
+    handler = _Witness(world)
+    before = [(room.level, room.propagate) for room in rooms]
+    for room in rooms:
+        room.addHandler(handler)
+        room.setLevel(logging.ERROR)
+        room.propagate = False
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        for room, (level, propagate) in zip(rooms, before, strict=True):
+            room.removeHandler(handler)
+            room.setLevel(level)
+            room.propagate = propagate
+
+
+class _Witness(logging.Handler):
+    """Takes an error that somebody logged and survived for what it is."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.ERROR)
+        self.world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note it, unless it is part of the plan."""
+        if record.msg == "gaps have become the rule: no longer waiting for order":
+            return
+        cause = f" ({record.exc_info[1]!r})" if record.exc_info else ""
+        self.world.violate(Harm.VIOLATION, f"logged by {record.name}: {record.getMessage()}{cause}")
+
+
+class _Silent:
+    """A log that a reader leaves as it is."""
+
+    def __init__(self, log: MemoryEventLog) -> None:
+        self.shards, self.read, self.closing, self.now_ms = log.shards, log.read, log.closing, log.now_ms
+
+    async def settle(self, marks: Sequence[Mark]) -> None:
+        """Say nothing."""
+
+
+class Simulation:
+    """The actors of one run, and its three acts: trouble, rest, verdict."""
+
+    def __init__(self, world: World, parts: Parts) -> None:
+        self.world, self.parts = world, parts
+        self.ledger = Ledger()
+        self.own_work: list[str] = []
+        self.stranger = Stranger(world)
+        self.executors: list[Executor] = []
+        self.workers: list[StorageWorker] = []
+        self.coordinators: list[Coordinator] = []
+        self.unended: dict[str, str] = {}
+
+    async def play(self) -> None:
+        """Play it all."""
+        until = self.world.random.uniform(6.0, 14.0)
+        self._plan(until)
+        self._start()
+        writing = asyncio.ensure_future(self.stranger.write(until=until)) if self._has_strangers else None
+        await Mischief(self.world, self.executors).go_on(until=until)
+        self.world.faults = NO_FAULTS
+        self.world.tell("world", "the faults are over")
+        if writing:
+            await writing
+        await self._rest()
+        await self._look_again()
+        self.world.loop.leap(EXPIRY_SECONDS)
+        await asyncio.sleep(2.5 * SETTINGS.release_interval)
+        self.unended = check(self.world, self.stranger, self.executors)
+
+    @property
+    def _has_strangers(self) -> bool:
+        return self.world.faults.strangers > 0
+
+    def _plan(self, until: float) -> None:
+        draw = self.world.random
+        self.ledger.submissions = {f"e{n}": draw.uniform(0, until / 2) for n in range(draw.randint(1, 4))}
+        self.own_work += (f"w{n}" for n in range(draw.choice((0, 0, 1, 2))))
+        openings = (
+            p.Cancelled(by="operator"),
+            p.TimedOut(limit="batch", seconds=1.0),
+            p.Queued(case=CASE, reason=p.OpeningReason.OPERATOR),
+            p.Queued(case=CASE, reason=p.OpeningReason.OPERATOR),
+        )
+        for key in self.ledger.submissions:
+            if draw.random() < 0.4:
+                self.ledger.requests[key] = draw.uniform(0, until), draw.choice(openings)
+
+    def _start(self) -> None:
+        draw, world = self.world.random, self.world
+        for number in range(draw.choice((1, 1, 2))):
+            self.coordinators.append(Coordinator(world, f"coordinator-{number}", self.ledger))
+        for number in range(draw.randint(1, 3)):
+            self.workers.append(self.parts.worker(world, f"storage-{number}"))
+        for number in range(draw.randint(1, 3)):
+            self.executors.append(Executor(world, f"executor-{number}", own_work=self.own_work))
+
+    async def _rest(self) -> None:
+        """Wait until nothing is left to do; what is left for ever is the checker's to name."""
+        deadline = self.world.clock() + PATIENCE_AFTER_FAULTS
+        await asyncio.sleep(2.5 * SETTINGS.release_interval)  # by then a loss has been noticed
+        if self.stranger.written:  # whose gaps nobody but a sweep looks at
+            await asyncio.sleep(PATIENCE.timeout.total_seconds())
+        while not self._is_at_rest() and self.world.clock() < deadline:  # noqa: ASYNC110 - costs no time
+            await asyncio.sleep(1.0)
+        for process in (*self.workers, *self.coordinators):
+            process.retire()
+        self.world.tell("world", "at rest" if self._is_at_rest() else "no rest found")
+
+    def _is_at_rest(self) -> bool:
+        held = self.world.tables.evaluations
+        known = {*self.ledger.submissions, *(key for key in held if key.startswith("w"))}
+        ended = all(key in held and held[key].row.cursor.phase in ENDED for key in known)
+        asked = self.ledger.unpublished or self.world.belated or any(w.unswept for w in self.workers)
+        told = all(executor.is_up_to_date for executor in self.executors)
+        return ended and told and self.world.redis.is_drained and not asked
+
+    async def _look_again(self) -> None:
+        """Let a worker look at everything once more: nothing may change."""
+        before = memory_dump(self.world.tables)
+        storage = Storage(
+            _Silent(self.world.redis.log), self.world.tables, PATIENCE, clock=self.world.clock
+        )
+        await storage.store(sorted({*self.world.tables.evaluations, *self.world.redis.log._streams}))
+        if memory_dump(self.world.tables) != before:
+            self.world.violate(Harm.STUCK, "a last look at the streams found something to store")

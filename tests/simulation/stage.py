@@ -1,0 +1,155 @@
+"""The two sides of the state machine: the real thing in virtual time, and the naive model beside it."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+from eventlog import payloads as p
+from eventlog.codec import Entry, Reason, encode
+from eventlog.event_queue import AttemptLost, Claimed, EventQueue, OwnedAttempt, QueueSettings
+from eventlog.events import Event
+from eventlog.lifecycle import TRANSITIONS, phase_of
+from eventlog.log import Answer, Append
+from projections.progress import Progress
+from storage_worker.gaps import Patience
+from tests.builders import BATCH, event, payload, records
+from tests.simulation.naive_model import NaiveModel
+from tests.simulation.virtual_loop import VirtualLoop, end_all
+from tests.storing import World
+
+T = TypeVar("T")
+TIMEOUT = timedelta(seconds=1)
+PATIENCE = Patience(TIMEOUT, TIMEOUT)
+SETTINGS = QueueSettings(linger=0.0, release_interval=1e9)
+WORKERS = 2
+
+
+@dataclass(eq=False)
+class Owner:
+    """A live executor's hold on an attempt, and all it has written there."""
+
+    key: str
+    attempt: int
+    queue: int
+    owned: OwnedAttempt
+    written: list[Event]
+
+
+class Stage(RuleBasedStateMachine):
+    """Real queues, log, tables and workers on one side, a dict of lists on the other."""
+
+    def start(self) -> None:
+        """Begin with an empty world."""
+        self.loop = VirtualLoop()
+        self.world = World()
+        self.model = NaiveModel()
+        self.workers = [self.world.storage(patience=PATIENCE) for _ in range(WORKERS)]
+        self.queues: dict[int, EventQueue] = {}
+        self.owners: list[Owner] = []
+        self.strangers: dict[str, list[Event]] = {}
+        self.claims = self.incarnations = 0
+        for number in range(2):
+            self.start_queue(number)
+
+    def start_queue(self, number: int) -> None:
+        """Start an executor, under a new name."""
+        self.incarnations += 1
+        queue = EventQueue(
+            self.world.log, source=f"executor-{self.incarnations}", settings=SETTINGS, clock=self.loop.time
+        )
+        self.run(queue.__aenter__())
+        self.queues[number] = queue
+
+    def run(self, doing: Coroutine[Any, Any, T]) -> T:
+        """Do something, and let everybody finish what follows from it."""
+
+        async def and_settle() -> T:
+            done = await doing
+            await asyncio.sleep(0.05)
+            return done
+
+        return self.loop.run_until_complete(and_settle())
+
+    def arrive(self, key: str, each: Event) -> None:
+        """Let the model have an event, arrived now."""
+        self.model.redis[key].append(Entry(b"%d-0" % self.world.now_ms, each, encode(each)))
+
+    def pick(self, among: list[T], number: int) -> T:
+        """Take one of a list."""
+        return among[number % len(among)]
+
+    def open_next(self, key: str, word: str) -> None:
+        """Open the next attempt in the log."""
+        attempt = max(self.model.newest(key), self.model.postgres[key].attempt) + 1
+        opening = event(word, evaluation_id=key, attempt=attempt)
+        epoch = self.run(self.world.log.epoch(key))
+        [reply] = self.run(self.world.log.append([Append(key, records([opening]), epoch)]))
+        assert reply.answers[0].on_record
+        self.arrive(key, opening)
+
+    def ask(self, queue: EventQueue, key: str, attempt: int, asked: p.Provisioning) -> Claimed:
+        """Claim; whoever had not heard that Redis was lost hears it now, and may ask again."""
+        try:
+            return self.run(queue.claim(key, BATCH, attempt=attempt, claim=asked))
+        except AttemptLost as lost:
+            if lost.answer is not Answer.EPOCH:
+                raise
+        return self.run(queue.claim(key, BATCH, attempt=attempt, claim=asked))
+
+    def emit_one(self, owner: Owner, step: int) -> None:
+        """Record one of the facts that may follow."""
+        words = sorted(TRANSITIONS[phase_of(owner.owned._state)])
+        if not words:
+            return
+        owner.owned.record(payload(self.pick(words, step)))  # type: ignore[arg-type]  # all of them are facts
+        said = owner.owned._draft.unsent[-1].event
+        passes = self.model.newest(owner.key) == owner.attempt
+        try:
+            self.run(owner.owned.on_record())
+        except AttemptLost:
+            assert not passes
+            self.owners.remove(owner)
+            return
+        assert passes
+        owner.written.append(said)
+        self.arrive(owner.key, said)
+
+    def put_back(self, owner: Owner) -> None:
+        """Let the model have an attempt again, unless a higher one was faster."""
+        if self.model.newest(owner.key) > owner.attempt:
+            self.owners.remove(owner)
+            return
+        for said in owner.written:
+            self.arrive(owner.key, said)
+
+    def look(self, keys: list[str]) -> None:
+        """Let the model do the same."""
+        ripe_ms = self.world.now_ms - int(TIMEOUT.total_seconds() * 1000)
+        for key in keys:
+            self.model.postgres[key].look(self.model.redis[key], ripe_ms=ripe_ms)
+
+    def ours(self) -> list[str]:
+        """List the evaluations that have a coordinator."""
+        return [key for key in self.model.redis if key.startswith("e")]
+
+    def quarantined(self, key: str) -> set[bytes]:
+        """Return what contradicts an evaluation's events."""
+        kept = self.world.tables.quarantined.values()
+        return {bad.body for bad in kept if bad.evaluation_id == key and bad.reason == Reason.CONFLICT}
+
+    def counted(self) -> Progress:
+        """Add up the counters of all shards."""
+        total = Progress()
+        for progress in self.world.tables.progress.values():
+            total += progress
+        return total
+
+    def teardown(self) -> None:
+        """Leave nothing running."""
+        if hasattr(self, "loop"):
+            end_all(self.loop)
+            self.loop.close()

@@ -1,0 +1,114 @@
+"""A storage worker: the real `Storage`, fed with wake-ups that it acknowledges after the commit."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+
+from eventlog.codec import Entry, RawEntry, read_entry
+from eventlog.log import LogUnavailable
+from eventlog.timeline import Cursor, unfold
+from projections.tables import TablesUnavailable
+from storage_worker.gaps import BreakerLimits, GapBreaker, Patience
+from storage_worker.storage import Storage
+from storage_worker.woken import WakeUp, read_wake_ups
+from tests.simulation.ports import DistantLog, DistantTables
+from tests.simulation.process import Life, Process
+from tests.simulation.world import BATCH, Harm
+
+PATIENCE = Patience(timeout=timedelta(seconds=4), warning=timedelta(seconds=1))
+SWEEP = 2.0
+IDLE = 3.0
+"""How long a wake-up may be in a worker's hands before another takes it over."""
+LIMITS = BreakerLimits(rate=0.4, minimum=6, window=8.0, cooldown=4.0)
+
+
+class StorageWorker(Process):
+    """Reads, stores, acknowledges; sweeps; takes over from the dead."""
+
+    storage: Storage | None = None
+
+    @property
+    def unswept(self) -> list[str]:
+        """What a sweep is looking at just now."""
+        return self.storage._unswept if self.storage else []
+
+    def died(self) -> None:
+        """Note what nobody will let go of: the one thing that a death leaves behind for good."""
+        self.world.knowledge.unswept.update(self.unswept)
+        super().died()
+
+    async def main(self, life: Life) -> None:
+        """Finish what the life before had in hand, then go on with what is new."""
+        storage = self.storage = Storage(
+            DistantLog(life),
+            DistantTables(life),
+            PATIENCE,
+            breaker=GapBreaker(LIMITS),
+            clock=self.world.clock,
+        )
+        await self.finish(life, storage, self.world.redis.left_by(self.name))
+        life.spawn(self._sweep_forever(life, storage))
+        life.spawn(self._take_over_forever(life, storage))
+        pause = 0.05
+        while True:
+            await asyncio.sleep(self.world.random.uniform(0, pause))
+            taken = self.world.redis.take_wake_ups(self.name, count=self.world.random.choice((1, 3, 50)))
+            pause = 0.1 if taken else min(1.0, pause * 2)
+            await self.finish(life, storage, taken)
+
+    async def finish(self, life: Life, storage: Storage, taken: Mapping[int, str]) -> None:
+        """Store what wake-ups tell of, and only then acknowledge them."""
+        if taken:
+            redis = self.world.redis
+            seen, losses = {key: list(redis.stream(key).entries) for key in taken.values()}, redis.losses
+            await storage.wake(read_wake_ups(wake_ups(taken)))
+            if losses == redis.losses:
+                self._check_stored(seen)
+            await self.acknowledge(life, taken)
+
+    def _check_stored(self, seen: Mapping[str, Sequence[RawEntry]]) -> None:
+        """See that a wake-up is not acknowledged before all that it told of is stored, or has to wait."""
+        tables = self.world.tables
+        for key, raw in seen.items():
+            read = (read_entry(key, entry) for entry in raw)
+            left = [e for e in read if isinstance(e, Entry) and (key, *e.key) not in tables.events]
+            held = tables.evaluations.get(key)
+            walked = unfold(held.row.cursor if held else Cursor(), left)
+            due = [step.entry.key for step in walked.steps if step.entry.event.batch_id == BATCH]
+            if due:
+                self.world.violate(Harm.VIOLATION, f"{self.name} acknowledges {key}, but {due} is left")
+
+    async def acknowledge(self, life: Life, taken: Iterable[int]) -> None:
+        """Acknowledge, however often it takes."""
+
+        async def happen() -> None:
+            self.world.redis.acknowledge(taken)
+
+        while True:
+            try:
+                return await life.call("acknowledge", happen, LogUnavailable)
+            except LogUnavailable:
+                await asyncio.sleep(0.2)
+
+    async def _sweep_forever(self, life: Life, storage: Storage) -> None:
+        while True:
+            await asyncio.sleep(self.world.random.uniform(0.8, 1.2) * SWEEP)
+            try:
+                await storage.sweep(unchanged_for=SWEEP, page=self.world.random.choice((1, 100)))
+            except (LogUnavailable, TablesUnavailable) as error:
+                self.world.tell(life.name, f"the sweep was interrupted: {error}")
+            if storage.in_a_hurry:
+                self.world.seen["in a hurry"] += 1
+
+    async def _take_over_forever(self, life: Life, storage: Storage) -> None:
+        while True:
+            await asyncio.sleep(IDLE / 2)
+            if taken := self.world.redis.take_over(self.name, idle=IDLE):
+                self.world.seen["takeover"] += 1
+                self.world.tell(life.name, f"takes over {' '.join(taken.values())}")
+                await self.finish(life, storage, taken)
+
+
+def wake_ups(taken: Mapping[int, str]) -> list[WakeUp]:
+    """Lay wake-ups out as they travel."""
+    return [(b"%d-0" % number, {b"id": key.encode()}) for number, key in taken.items()]

@@ -1,0 +1,108 @@
+"""What simulator and state machine have found, each in its smallest form."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from eventlog.codec import RawEntry
+from eventlog.events import EventKey
+from eventlog.lifecycle import Phase
+from eventlog.log import Append
+from eventlog.memory import MemoryEventLog
+from eventlog.timeline import Cursor
+from projections.change import Change, Row, Stored
+from projections.memory import MemoryTables
+from projections.tables import Committed, TablesUnavailable
+from storage_worker.storage import Storage
+from tests.builders import EVALUATION, event, history, records
+from tests.storing import GAP_TIMEOUT, PATIENCE, World
+
+
+class Forgetful(MemoryTables):
+    """Tables whose next answer to a commit gets lost."""
+
+    loses_reply = False
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        committed = await super().commit(changes)
+        if self.loses_reply:
+            self.loses_reply = False
+            raise TablesUnavailable("no reply")
+        return committed
+
+
+async def test_what_a_broken_off_sweep_has_ended_is_let_go_by_the_next():
+    """No sweep would find it again: its stream, and its writer's tail, would stay for ever."""
+    world, tables = World(), Forgetful(lambda: world.now_ms / 1000)
+    storage = Storage(world.log, tables, PATIENCE)
+    opening, _, *rest = history("queued provisioning running completed")
+    for part in ([opening], rest):
+        await world.log.append([Append(EVALUATION, records(part), "")])
+    await storage.store([EVALUATION])
+    world.wait(GAP_TIMEOUT * 2)
+    tables.loses_reply = True
+    with pytest.raises(TablesUnavailable):
+        await storage.sweep(unchanged_for=0, page=10)
+    assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 3, Phase.COMPLETED)
+    await storage.sweep(unchanged_for=0, page=10)
+    assert await world.log.committed([EVALUATION]) == [(1, 3)]
+    world.wait(GAP_TIMEOUT * 3)
+    assert await world.log.committed([EVALUATION]) == [None]
+
+
+async def test_what_follows_a_refused_opening_is_rejected_though_redis_has_lost_the_opening():
+    """Postgres remembers the refusal; else the event would wait unseen, for ever."""
+    world = World()
+    world.xadd(event("queued"), event("timed_out", attempt=2), event("queued:lost", attempt=3))
+    await world.storage().store([EVALUATION])
+    world.log.lose_everything()
+    world.xadd(event("provisioning", attempt=3, sequence=1))
+    await world.storage().store([EVALUATION])
+    assert world.verdicts() == {
+        (1, 0): "applied",
+        (2, 0): "applied",
+        (3, 0): "rejected",
+        (3, 1): "rejected",
+    }
+
+
+class Behind:
+    """A log of which the newest entry has not been heard of yet."""
+
+    def __init__(self, log: MemoryEventLog) -> None:
+        self.shards, self.closing, self.settle, self.now_ms = (
+            log.shards,
+            log.closing,
+            log.settle,
+            log.now_ms,
+        )
+        self._log = log
+
+    async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
+        return [stream[:-1] for stream in await self._log.read(evaluation_ids, limit=limit)]
+
+
+class Overtaken(MemoryTables):
+    """Lets another worker store something between the reading of the rows and of the events, once."""
+
+    faster: Storage | None = None
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+        faster, self.faster = self.faster, None
+        if faster:
+            await faster.store([EVALUATION])
+        return await super().stored(rows)
+
+
+async def test_what_another_worker_stores_between_two_reads_does_not_look_like_a_gap():
+    """The event after it would be left for the sweep, and its wake-up acknowledged all the same."""
+    world, tables = World(), Overtaken(lambda: 0.0)
+    storage = Storage(world.log, tables, PATIENCE)
+    events = history("queued provisioning running completed")
+    world.xadd(*events[:2])
+    await storage.store([EVALUATION])
+    world.xadd(event("provisioning", sequence=1, source="rival"), *events[2:])
+    tables.faster = Storage(Behind(world.log), tables, PATIENCE)
+    await storage.store([EVALUATION])
+    assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 3, Phase.COMPLETED)
+    assert storage.tally.lost_races == 1

@@ -1,0 +1,83 @@
+"""The bounded share of the simulator: some seeds, every seed that ever failed, and the same one twice."""
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.campaign import Campaign, outcomes, run_seeds
+from tests.simulation.profiles import GENERATION, Profile, profile_of
+from tests.simulation.run import Verdict, simulate
+from tests.simulation.world import Harm, Violation
+
+SEEDS = 240
+REGRESSIONS = [
+    line for line in (Path(__file__).parent / "regressions.txt").read_text().splitlines() if line[0] != "#"
+]
+
+
+@pytest.fixture(scope="module")
+def campaign() -> Campaign:
+    return run_seeds(0, SEEDS)
+
+
+def test_every_promise_is_kept(campaign):
+    """Whatever fails, dies, is lost, doubled or late: once it is over, nobody can tell."""
+    assert list(map(str, campaign.failures)) == []
+
+
+def test_everything_that_can_happen_did(campaign):
+    """A simulator in which some fault never strikes proves nothing about that fault."""
+    assert campaign.never_seen() == []
+
+
+@pytest.mark.parametrize("line", REGRESSIONS)
+def test_a_seed_that_failed_once_fails_no_more(line):
+    """Each found a bug; its sentence says which."""
+    place, _, what = line.partition(":")
+    generation, seed = map(int, place.split())
+    assert generation <= GENERATION
+    assert simulate(seed).violations == [], what
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_the_same_seed_gives_the_same_trace(profile):
+    """Step by step and to the millisecond, or a failure could not be looked at again."""
+    seed = list(Profile).index(profile)
+    assert profile_of(seed) is profile
+    assert fingerprint(simulate(seed)) == fingerprint(simulate(seed))
+
+
+def test_another_process_plays_the_same_seed():
+    """Neither the order of hashes nor the wall clock has a say."""
+    seed = 11
+    code = f"import {__name__} as t; print(t.fingerprint(t.simulate({seed})))"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "12345"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == fingerprint(simulate(seed))
+
+
+def fingerprint(verdict: Verdict) -> str:
+    """Make a trace comparable."""
+    return sha256(repr((verdict.trace, sorted(verdict.seen.items()))).encode()).hexdigest()
+
+
+def test_a_failure_says_how_to_see_it_again():
+    """Its row names the seed, what went wrong, and the command."""
+    harmed = [Violation(Harm.LOST, "e0 1/2"), Violation(Harm.STUCK, "e1"), Violation(Harm.LOST, "e0 1/3")]
+    failing = Campaign()
+    failing.add(Verdict(7, Profile.PORTS, harmed, failing.seen, []))
+    [row] = [row for row in outcomes(failing) if row.fault == "simulated: flaky ports"]
+    assert (row.runs, row.lost, row.doubled, row.stuck, row.violations) == (1, 2, 0, 1, 0)
+    assert "seed 7" in row.failures[0]
+    assert "python -m tests.simulation --seed 7 --trace" in row.failures[0]
+    assert not row.is_clean

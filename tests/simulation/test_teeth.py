@@ -1,0 +1,179 @@
+"""Each mechanism removed in turn: the simulator must notice, or it would notice nothing else either."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventlog.codec import Entry
+from eventlog.log import EXPIRY_SECONDS, Answer, Mark, Mode, Record
+from eventlog.memory import MemoryEventLog, _fields, _learn, _Stream
+from eventlog.outbox import Draft, Outbox
+from projections.change import Change
+from projections.memory import MemoryTables
+from storage_worker.gaps import Patience
+from storage_worker.sighting import Sighting
+from storage_worker.storage import Storage
+from storage_worker.woken import read_wake_ups
+from tests.simulation import storage_process
+from tests.simulation.process import Life
+from tests.simulation.profiles import Profile
+from tests.simulation.run import Parts, simulate
+from tests.simulation.storage_process import StorageWorker, wake_ups
+from tests.simulation.world import Harm
+
+SEEDS = 80
+
+
+def harms(profile: Profile, parts: Parts | None = None) -> Iterable[Harm]:
+    """Play seeds until promises are broken, and say which kinds."""
+    for seed in range(SEEDS):
+        verdict = simulate(seed, profile=profile, parts=parts or Parts())
+        if verdict.violations:
+            return {violation.harm for violation in verdict.violations}
+    pytest.fail(f"nothing was noticed in {SEEDS} seeds")
+
+
+class Careless(MemoryTables):
+    """Moves rows without looking whether they are still as they were read."""
+
+    def _is_as_read(self, change: Change) -> bool:
+        return True
+
+
+class Heedless(Careless):
+    """Has no unique key, either."""
+
+    def _refuse_stored_keys(self, changes: Sequence[Change]) -> None:
+        """Refuse nothing."""
+
+
+@pytest.mark.parametrize("tables", [Careless, Heedless])
+def test_without_compare_and_set(tables):
+    """Two workers that store the same events would count them twice."""
+    assert harms(Profile.EVERYTHING, Parts(tables=tables))
+
+
+class Fenceless(MemoryEventLog):
+    """Takes whatever an older attempt still has to say."""
+
+    def _add(self, stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+        answer = super()._add(stream, record, mode, epoch)
+        return Answer.OK if answer is Answer.FENCED else answer
+
+
+def test_without_the_fence():
+    """A zombie would go on, and never hear that its attempt is over."""
+    assert harms(Profile.DEATHS, Parts(log=Fenceless))
+
+
+class Generous(MemoryEventLog):
+    """Grants an attempt to everybody who asks."""
+
+    def _add(self, stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+        answer = super()._add(stream, record, mode, epoch)
+        if answer is Answer.CONFLICT and mode is Mode.CLAIM:
+            _learn(stream, record, epoch)
+            stream.entries.append((self._next_id(), _fields(record)))
+            return Answer.OK
+        return answer
+
+
+def test_without_a_single_owner():
+    """Two executors that both believe to own an attempt would both write it."""
+    assert harms(Profile.DEATHS, Parts(log=Generous))
+
+
+class Unaware(MemoryEventLog):
+    """Never tells its writers that it has forgotten."""
+
+    async def epoch(self, evaluation_id: str) -> str:
+        return "always"
+
+
+def test_without_epochs():
+    """What Redis lost would stay lost."""
+    assert {Harm.LOST, Harm.STUCK} & set(harms(Profile.LOSS, Parts(log=Unaware)))
+
+
+class Hasty(StorageWorker):
+    """Acknowledges before it commits."""
+
+    async def finish(self, life: Life, storage: Storage, taken: Mapping[int, str]) -> None:
+        if taken:
+            await self.acknowledge(life, taken)
+            await storage.wake(read_wake_ups(wake_ups(taken)))
+
+
+def test_acknowledging_before_the_commit():
+    """A crash in between would lose the wake-up, and with it what has no row yet."""
+    assert harms(Profile.EVERYTHING, Parts(worker=Hasty))
+
+
+class Overtaken(MemoryEventLog):
+    """Lets an older mark undo a newer one."""
+
+    async def settle(self, marks: Sequence[Mark]) -> None:
+        for mark in marks:
+            stream = self._alive(mark.evaluation_id)
+            stream.committed = (mark.attempt, mark.sequence)
+            stream.expires_ms = self._clock_ms() + EXPIRY_SECONDS * 1000 if mark.ended else float("inf")
+
+
+def test_marks_that_go_back():
+    """Streams and tails would be kept for ever."""
+    assert harms(Profile.PORTS, Parts(log=Overtaken))
+
+
+def is_on_record(draft: Draft, _mark: object) -> bool:
+    """Say that a draft may go as soon as Redis has it."""
+    return draft.on_record and draft.closed
+
+
+def test_a_tail_let_go_too_early(monkeypatch):
+    """Redis alone would hold it, and may lose it."""
+    monkeypatch.setattr(Draft, "is_settled_by", is_on_record)
+    assert harms(Profile.LOSS)
+
+
+def test_a_tail_that_is_not_put_back(monkeypatch):
+    """A writer that is told of a loss, and goes on as if nothing had been lost."""
+
+    def forget(_outbox: Outbox, _draft: Draft) -> None:
+        """Do nothing."""
+
+    monkeypatch.setattr(Outbox, "forgotten", forget)
+    assert harms(Profile.LOSS)
+
+
+def test_without_bridges(monkeypatch):
+    """A stranger's evaluation with a hole in it would wait for ever."""
+    for_ever = Patience(timeout=timedelta(days=1), warning=timedelta(days=1))
+    monkeypatch.setattr(storage_process, "PATIENCE", for_ever)
+    assert Harm.STUCK in set(harms(Profile.FOREIGN))
+
+
+def test_without_sweeps(monkeypatch):
+    """Lost wake-ups and gaps would never be looked at again."""
+
+    async def never(*_args: Any) -> None:
+        """Do nothing."""
+
+    monkeypatch.setattr(StorageWorker, "_sweep_forever", never)
+    assert Harm.STUCK in set(harms(Profile.FOREIGN))
+
+
+def test_conflicts_that_overwrite(monkeypatch):
+    """What somebody says later under the same key would replace what is on record."""
+
+    def take_the_last(tables: MemoryTables, change: Change) -> None:
+        for event in change.side_events:
+            tables.events[event.evaluation_id, event.attempt, event.sequence] = event
+
+    def all_are_new(seen: Sighting, _stored: object) -> list[Entry]:
+        return seen.entries
+
+    monkeypatch.setattr("storage_worker.sighting._not_stored", all_are_new)
+    monkeypatch.setattr(MemoryTables, "_write_aside", take_the_last)
+    assert harms(Profile.FOREIGN)

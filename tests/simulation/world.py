@@ -1,0 +1,168 @@
+"""All that the actors of one run share: the clock, the dice, the log, the tables and the trace."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from random import Random
+from typing import Any, NamedTuple
+
+from eventlog.events import EventKey
+from eventlog.memory import MemoryEventLog
+from projections.memory import MemoryTables
+from projections.tables import Unstorable
+from tests.builders import FIRST_ARRIVAL_MS
+from tests.simulation.profiles import Faults, Profile, draw_faults
+from tests.simulation.server import Memory, SimulatedRedis
+from tests.simulation.virtual_loop import VirtualLoop
+
+START = datetime.fromtimestamp(FIRST_ARRIVAL_MS / 1000, UTC)
+BATCH = "submitted"
+NO_FAULTS = Faults()
+
+
+class Fate(StrEnum):
+    """What becomes of one call of a port."""
+
+    FINE = "fine"
+    UNREACHED = "unreached"
+    REPLY_LOST = "reply lost"
+    BELATED = "belated"
+    KILLED_BEFORE = "killed before"
+    KILLED_AFTER = "killed after"
+
+
+class Harm(StrEnum):
+    """Under which head of the proof something that went wrong is counted."""
+
+    LOST = "lost"
+    DOUBLED = "doubled"
+    STUCK = "stuck"
+    VIOLATION = "violation"
+
+
+class Violation(NamedTuple):
+    """A promise that was not kept."""
+
+    harm: Harm
+    what: str
+
+
+class Acknowledgement(NamedTuple):
+    """An event whose writer was told that the log has it."""
+
+    writer: str
+    evaluation_id: str
+    key: EventKey
+    body: bytes
+    losses: int
+    """How often Redis had been lost by then."""
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What the actors were told: the checker compares it with the tables."""
+
+    acknowledged: list[Acknowledgement] = field(default_factory=list)
+    refused: set[tuple[str, str, int]] = field(default_factory=set)
+    """Writers that were told that an attempt is not theirs any more."""
+    bodies: dict[tuple[str, EventKey], set[bytes]] = field(default_factory=dict)
+    """All that honest writers have ever said under a key."""
+    dead: set[str] = field(default_factory=set)
+    replaced: dict[str, int] = field(default_factory=dict)
+    """The attempt that Postgres had of each evaluation when Redis was last lost."""
+    unswept: set[str] = field(default_factory=set)
+    """Evaluations that a worker was sweeping over when it died."""
+    unwoken: set[str] = field(default_factory=set)
+    """Evaluations of which wake-ups were lost."""
+    foreign_keys: set[tuple[str, EventKey]] = field(default_factory=set)
+    """Keys that somebody wrote who was not asked to."""
+
+
+class World:
+    """One run's world; every choice in it comes from the seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        profile: Profile,
+        *,
+        log: type[MemoryEventLog] = MemoryEventLog,
+        tables: type[MemoryTables] = MemoryTables,
+    ) -> None:
+        self.random = Random(f"{profile} {seed}")
+        self.faults = draw_faults(self.random, profile)
+        self.loop = VirtualLoop()
+        self.clock = self.loop.time
+        self.redis = SimulatedRedis(log(self.now_ms), self.clock)
+        self.tables = tables(self.clock)
+        self.knowledge = Knowledge()
+        self.seen: Counter[str] = Counter()
+        self.trace: list[tuple[float, str, str]] = []
+        self.violations: list[Violation] = []
+        self.belated = 0
+
+    def now_ms(self) -> int:
+        """Return the time of Redis."""
+        return FIRST_ARRIVAL_MS + int(self.clock() * 1000)
+
+    def now(self) -> datetime:
+        """Return the time of day."""
+        return START + timedelta(seconds=self.clock())
+
+    def chance(self, likelihood: float) -> bool:
+        """Throw the dice, unless nothing depends on it."""
+        return likelihood > 0 and self.random.random() < likelihood
+
+    def tell(self, who: str, what: str) -> None:
+        """Add a line to the trace."""
+        self.trace.append((self.clock(), who, what))
+
+    def violate(self, harm: Harm, what: str) -> None:
+        """Note a promise that was not kept."""
+        self.violations.append(Violation(harm, what))
+        self.tell("checker", f"{harm}: {what}")
+
+    def lose_redis(self, kept: Memory | None = None) -> None:
+        """Let Redis forget everything, or all that it heard after something was written down."""
+        held = self.tables.evaluations
+        self.knowledge.replaced = {key: each.row.cursor.attempt for key, each in held.items()}
+        self.redis.lose(kept)
+
+    def draw_fate(self) -> Fate:
+        """Decide what becomes of the next call."""
+        faults, roll = self.faults, self.random.random()
+        if faults is NO_FAULTS:
+            return Fate.FINE
+        for fate, likelihood in (
+            (Fate.UNREACHED, faults.unreached),
+            (Fate.REPLY_LOST, faults.reply_lost),
+            (Fate.BELATED, faults.belated),
+            (Fate.KILLED_BEFORE, faults.killed / 2),
+            (Fate.KILLED_AFTER, faults.killed / 2),
+        ):
+            if roll < likelihood:
+                return fate
+            roll -= likelihood
+        return Fate.FINE
+
+    def draw_delay(self) -> float:
+        """Decide how long a message is under way: mostly no time at all, so that a run stays short."""
+        if self.chance(self.faults.slow):
+            return self.random.uniform(0.5, 4.0)
+        return self.random.choice((0.0, 0.0, 0.0, 0.001, 0.003, 0.01, 0.05))
+
+    def happen_later(self, call: Callable[[], Awaitable[Any]]) -> None:
+        """Let a call happen whose caller has given up."""
+        self.belated += 1
+        asyncio.get_running_loop().call_later(
+            self.random.uniform(0.0, 3.0), lambda: asyncio.ensure_future(self._belatedly(call))
+        )
+
+    async def _belatedly(self, call: Callable[[], Awaitable[Any]]) -> None:
+        self.belated -= 1
+        with suppress(Unstorable):  # there is nobody left to tell
+            await call()
