@@ -12,8 +12,8 @@ help: ## List what can be made
 demo: $(VENV)/core ## Run a thousand evaluations on a bad network, on embedded servers
 	@$(BIN)/scoreline demo
 
-test: $(VENV)/dev ## Run all tests
-	@$(BIN)/python -m pytest
+test: $(VENV)/dev ## Run all tests, on up to four cores
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (half an hour)
 	@$(BIN)/python -m tests.proof
