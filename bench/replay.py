@@ -3,8 +3,8 @@
     python -m bench.replay --json
 
 The limit is what cannot be avoided: fetching every event of the batch in order with a plain cursor, a
-page at a time, and looking at none. Memory is the peak of a process of its own that verifies (or
-rebuilds) the batch, and of another that does so with a batch a quarter the size.
+page at a time, and looking at none. Verification and rebuild use as many processes as the command does.
+Memory is the peak of the largest of them, with the batch and with one a quarter the size.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,7 +29,8 @@ from eventlog.keys import shard_of
 from eventlog.timeline import Cursor, unfold
 from projections.change import Change, Row, fold
 from projections.database import prepare
-from projections.pages import PAGE
+from projections.pages import PAGE, read_batch
+from projections.parallel import processes_for
 from projections.postgres import PostgresTables, make_pool
 from projections.rebuild import rebuild
 from projections.verify import verify
@@ -79,7 +81,9 @@ async def plain_read(url: str, batch_id: str) -> int:
 async def verified(url: str, batch_id: str) -> int:
     """Verify a batch; returns its events."""
     async with await AsyncConnection.connect(url) as conn:
-        result = await verify(conn, batch_id, shards=SHARDS)
+        total = (await read_batch(conn, batch_id)).evaluations
+        await conn.rollback()
+        result = await verify(conn, batch_id, shards=SHARDS, processes=processes_for(total))
     if result.differing:
         raise RuntimeError(f"the tables differ: {result.differences[0]}")
     return result.events
@@ -88,7 +92,9 @@ async def verified(url: str, batch_id: str) -> int:
 async def rebuilt(url: str, batch_id: str) -> int:
     """Rebuild a batch; returns its events."""
     async with await AsyncConnection.connect(url) as conn:
-        return (await rebuild(conn, batch_id, shards=SHARDS)).events
+        total = (await read_batch(conn, batch_id)).evaluations
+        await conn.rollback()
+        return (await rebuild(conn, batch_id, shards=SHARDS, processes=processes_for(total))).events
 
 
 WORK = {"read": plain_read, "verify": verified, "rebuild": rebuilt}
@@ -98,13 +104,15 @@ def _timed(name: str, url: str, batch_id: str) -> tuple[float, float]:
     started = time.perf_counter()
     events = asyncio.run(WORK[name](url, batch_id))
     took = time.perf_counter() - started
-    return events / took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)  # of the children, the largest
+    return events / took, max(resource.getrusage(kind).ru_maxrss for kind in kinds) / 1024
 
 
 def alone(name: str, url: str, batch_id: str) -> tuple[float, float]:
     """Do something in a process of its own; returns events a second, and its peak memory in MB."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_timed, (name, url, batch_id))
+    # Not a Pool, whose processes may have no children.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+        return executor.submit(_timed, name, url, batch_id).result()
 
 
 def measure(url: str, evaluations: int, rounds: int) -> dict[str, object]:

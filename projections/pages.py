@@ -83,15 +83,15 @@ async def read_batch(conn: Connection, batch_id: str) -> Batch:
     return Batch(batch_id, *row)
 
 
-async def read_pages(conn: Connection, batch: Batch, *, size: int = PAGE) -> AsyncIterator[Page]:
-    """Read a batch, page by page; the last one has what claims to be of the batch and has no row in it."""
+async def page_ids(conn: Connection, batch: Batch, *, size: int = PAGE) -> AsyncIterator[list[str]]:
+    """Name a batch's evaluations, page by page; last those that claim to be of it and have no row in it."""
     after = ""
     while ids := await _ids(conn, "page_ids", [batch.batch_id, after, size]):
-        yield await read_page(conn, batch.month, ids)
+        yield ids
         after = ids[-1]
     strays = await _ids(conn, "page_strays", {"batch": batch.batch_id, "month": batch.month})
     for first in range(0, len(strays), size):
-        yield await read_page(conn, batch.month, strays[first : first + size])
+        yield strays[first : first + size]
 
 
 async def read_page(conn: Connection, month: date, ids: Sequence[str]) -> Page:

@@ -9,14 +9,14 @@ plans are bound to them. A batch whose log breaks a rule is left as it is.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import IsolationLevel
 
-from projections.change import Quarantined
-from projections.pages import Batch, Connection, Page, collecting_seldom, read_batch, read_page, read_pages
+from projections.pages import Batch, Connection, read_batch, read_page
+from projections.parallel import Job, over_pages
 from projections.postgres import insert_quarantined
 from projections.progress import counters_of
 from projections.retrace import Retraced
@@ -87,6 +87,7 @@ async def rebuild(
     batch_id: str,
     *,
     shards: int,
+    processes: int = 1,
     on_page: Callable[[int], None] = lambda _: None,
 ) -> Rebuilt:
     """Make a batch's tables anew; `on_page` hears how many evaluations were folded."""
@@ -94,9 +95,8 @@ async def rebuild(
         builder = _Builder(conn, await _batch(conn, batch_id), shards)
         await _run_script(conn, "create_rebuild")
         try:
-            with collecting_seldom():
-                await builder.build(on_page)
-                await builder.swap()
+            await builder.build(on_page, processes=processes)
+            await builder.swap()
         finally:
             await _run_script(conn, "drop_rebuild")
         return builder.rebuilt
@@ -136,13 +136,15 @@ class _Builder:
         self._batch = batch
         self._shards = shards
 
-    async def build(self, on_page: Callable[[int], None]) -> None:
+    async def build(self, on_page: Callable[[int], None], *, processes: int) -> None:
         """Fold one state of the database into the shadow."""
         await self._conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
         async with self._conn.transaction():
-            async for page in read_pages(self._conn, self._batch):
-                await self._take(page)
-                on_page(len(page.ids))
+            pages = over_pages(self._conn, self._batch, fold_page, shards=self._shards, processes=processes)
+            async with aclosing(pages):
+                async for job, folded in pages:
+                    self._count(folded)
+                    on_page(len(job.ids))
         await self._conn.set_isolation_level(IsolationLevel.READ_COMMITTED)
 
     async def swap(self) -> None:
@@ -164,35 +166,52 @@ class _Builder:
         for first in range(0, len(outdated), 1_000):
             ids = outdated[first : first + 1_000]
             await self._conn.execute(query("forget_rebuilt"), {"ids": ids})
-            await self._take(await read_page(self._conn, self._batch.month, ids))
+            self._count(await fold_page(self._conn, Job(self._batch, self._shards, ids)))
 
-    async def _take(self, page: Page) -> None:
-        """Fold a page and write it into the shadow."""
-        keys = [key for key in page.ids if has_any_trace(page, key)]
-        folded = {key: retrace_in(page, key, self._batch, self._shards) for key in keys}
-        for key, retraced in folded.items():
-            if retraced.broken:
-                raise BrokenLog(key, retraced.broken[0])
-        rows = [_shadow_row(retraced, len(page.events.get(key, ()))) for key, retraced in folded.items()]
-        await self._copy("copy_rebuilt_evaluations", ROW_TYPES, rows)
-        cards = [retraced.change.scorecard for retraced in folded.values()]
-        await self._copy("copy_rebuilt_scorecards", CARD_TYPES, [card for card in cards if card])
-        await self._quarantine([bad for each in folded.values() for bad in each.change.quarantined])
-        self.rebuilt.evaluations += len(keys)
-        self.rebuilt.events += sum(len(page.events.get(key, ())) for key in keys)
-
-    async def _copy(self, name: str, types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        async with self._conn.cursor() as cursor, cursor.copy(query(name)) as copy:
-            copy.set_types(types)
-            for row in rows:
-                await copy.write_row(row)
-
-    async def _quarantine(self, refused: Sequence[Quarantined]) -> None:
-        """List again what was rejected, where somebody has taken it off the list."""
-        self.rebuilt.quarantine_rows += await insert_quarantined(self._conn, refused)
+    def _count(self, folded: "PageFolded") -> None:
+        if folded.broken:
+            raise BrokenLog(*folded.broken)
+        self.rebuilt.evaluations += folded.evaluations
+        self.rebuilt.events += folded.events
+        self.rebuilt.quarantine_rows += folded.quarantine_rows
 
     async def _changed(self, name: str, *values: object) -> int:
         return (await self._conn.execute(query(name), values)).rowcount
+
+
+class PageFolded(NamedTuple):
+    """What one page came to."""
+
+    evaluations: int
+    events: int
+    quarantine_rows: int
+    broken: tuple[str, str] | None = None
+    """Whose log breaks a rule, and which; nothing of the page was written then."""
+
+
+async def fold_page(conn: Connection, job: Job) -> PageFolded:
+    """Fold some evaluations and write them into the shadow."""
+    page = await read_page(conn, job.batch.month, job.ids)
+    keys = [key for key in page.ids if has_any_trace(page, key)]
+    folded = {key: retrace_in(page, key, job) for key in keys}
+    for key, retraced in folded.items():
+        if retraced.broken:
+            return PageFolded(0, 0, 0, (key, retraced.broken[0]))
+    rows = [_shadow_row(retraced, len(page.events.get(key, ()))) for key, retraced in folded.items()]
+    await _copy(conn, "copy_rebuilt_evaluations", ROW_TYPES, rows)
+    cards = [retraced.change.scorecard for retraced in folded.values()]
+    await _copy(conn, "copy_rebuilt_scorecards", CARD_TYPES, [card for card in cards if card])
+    # Listed again, where somebody has taken it off the list.
+    refused = [bad for retraced in folded.values() for bad in retraced.change.quarantined]
+    relisted = await insert_quarantined(conn, refused)
+    return PageFolded(len(keys), sum(len(page.events.get(key, ())) for key in keys), relisted)
+
+
+async def _copy(conn: Connection, name: str, types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    async with conn.cursor() as cursor, cursor.copy(query(name)) as copy:
+        copy.set_types(types)
+        for row in rows:
+            await copy.write_row(row)
 
 
 def _shadow_row(retraced: Retraced, events: int) -> tuple[Any, ...]:

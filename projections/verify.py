@@ -6,6 +6,7 @@ of the database, page by page, while workers go on writing.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
@@ -15,16 +16,8 @@ from eventlog.codec import Reason, Refused
 from eventlog.keys import shard_of
 from eventlog.timeline import Cursor
 from projections.change import Quarantined, Row, quarantined
-from projections.pages import (
-    Batch,
-    Connection,
-    EvaluationRow,
-    Page,
-    collecting_seldom,
-    read_batch,
-    read_pages,
-    read_progress,
-)
+from projections.pages import Batch, Connection, EvaluationRow, Page, read_batch, read_page, read_progress
+from projections.parallel import Job, over_pages
 from projections.progress import Progress
 from projections.retrace import Retraced, retrace
 from projections.scorecard import Scorecard
@@ -68,6 +61,14 @@ class Verified:
     differences: list[Difference] = field(default_factory=list)
     """The first of them."""
 
+    def take(self, page: "PageVerified") -> None:
+        """Add what one page came to."""
+        self.evaluations += page.evaluations
+        self.events += page.events
+        self.open += page.open
+        for difference in page.differences:
+            self.add(difference)
+
     def add(self, difference: Difference) -> None:
         """Count a difference, and name it if it is among the first."""
         self.differing += 1
@@ -75,27 +76,51 @@ class Verified:
             self.differences.append(difference)
 
 
+@dataclass(slots=True)
+class PageVerified:
+    """What one page came to."""
+
+    evaluations: int = 0
+    events: int = 0
+    open: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    recount: defaultdict[int, Progress] = field(default_factory=lambda: defaultdict(Progress))
+
+
 async def verify(
     conn: Connection,
     batch_id: str,
     *,
     shards: int,
+    processes: int = 1,
     on_page: Callable[[int], None] = lambda _: None,
 ) -> Verified:
     """Fold a batch's log and compare; `on_page` hears how many evaluations were looked at."""
     await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     verified = Verified(batch_id)
-    with collecting_seldom():
-        async with conn.transaction():
-            batch = await read_batch(conn, batch_id)
-            recount: defaultdict[int, Progress] = defaultdict(Progress)
-            async for page in read_pages(conn, batch):
-                for difference in _compare_page(page, batch, shards, verified, recount):
-                    verified.add(difference)
-                on_page(len(page.ids))
-            for difference in _compare_batch(batch, recount, await read_progress(conn, batch_id)):
-                verified.add(difference)
+    recount: defaultdict[int, Progress] = defaultdict(Progress)
+    async with conn.transaction():
+        batch = await read_batch(conn, batch_id)
+        pages = over_pages(conn, batch, verify_page, shards=shards, processes=processes)
+        async with aclosing(pages):
+            async for job, found in pages:
+                verified.take(found)
+                for shard, counted in found.recount.items():
+                    recount[shard] += counted
+                on_page(len(job.ids))
+        for difference in _compare_batch(batch, recount, await read_progress(conn, batch_id)):
+            verified.add(difference)
     return verified
+
+
+async def verify_page(conn: Connection, job: Job) -> PageVerified:
+    """Fold some evaluations and compare them with their rows."""
+    page = await read_page(conn, job.batch.month, job.ids)
+    found = PageVerified()
+    for key in page.ids:
+        found.differences += _compare_one(page, key, job, found)
+    found.differences += _compare_quarantined(page.quarantined)
+    return found
 
 
 def expected_row(retraced: Retraced) -> EvaluationRow:
@@ -121,31 +146,26 @@ def has_any_trace(page: Page, evaluation_id: str) -> bool:
     return evaluation_id in page.evaluations or evaluation_id in page.events
 
 
-def retrace_in(page: Page, evaluation_id: str, batch: Batch, shards: int) -> Retraced:
+def retrace_in(page: Page, evaluation_id: str, job: Job) -> Retraced:
     """Fold one evaluation of a page."""
-    row = Row(evaluation_id, batch.batch_id, batch.month, Cursor())
+    row = Row(evaluation_id, job.batch.batch_id, job.batch.month, Cursor())
     logged = page.events.get(evaluation_id, [])
-    return retrace(row, shard_of(evaluation_id, shards), logged, page.crossings_of(evaluation_id))
+    return retrace(row, shard_of(evaluation_id, job.shards), logged, page.crossings_of(evaluation_id))
 
 
-def _compare_page(
-    page: Page, batch: Batch, shards: int, verified: Verified, recount: defaultdict[int, Progress]
-) -> Iterator[Difference]:
-    known = {bad.id for bad in page.quarantined}
-    for key in page.ids:
-        if not has_any_trace(page, key):
-            yield from _compare("scorecards", key, page.scorecards.get(key), None)
-            continue
-        retraced = retrace_in(page, key, batch, shards)
-        recount[retraced.change.shard] += retraced.progress
-        verified.evaluations += 1
-        verified.events += len(page.events.get(key, ()))
-        verified.open += retraced.change.ended_at is None
-        yield from _compare_evaluation(page, key, retraced)
-        for bad in retraced.change.quarantined:
-            if bad.id not in known:
-                yield Difference("quarantine", key, bad.id[:12], NOTHING, f"{bad.reason}: {bad.detail}")
-    yield from _compare_quarantined(page.quarantined)
+def _compare_one(page: Page, key: str, job: Job, found: PageVerified) -> Iterator[Difference]:
+    if not has_any_trace(page, key):
+        yield from _compare("scorecards", key, page.scorecards.get(key), None)
+        return
+    retraced = retrace_in(page, key, job)
+    found.recount[retraced.change.shard] += retraced.progress
+    found.evaluations += 1
+    found.events += len(page.events.get(key, ()))
+    found.open += retraced.change.ended_at is None
+    yield from _compare_evaluation(page, key, retraced)
+    for bad in retraced.change.quarantined:
+        if not any(bad.id == listed.id for listed in page.quarantined):
+            yield Difference("quarantine", key, bad.id[:12], NOTHING, f"{bad.reason}: {bad.detail}")
 
 
 def _compare_evaluation(page: Page, key: str, retraced: Retraced) -> Iterator[Difference]:

@@ -9,6 +9,7 @@ from psycopg.errors import InsufficientPrivilege
 from rich.console import Console
 
 from projections.pages import Connection, read_batch
+from projections.parallel import processes_for
 from projections.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
 from scoreline.audit.batches import connected, progress_bar, wanted_batches
 from scoreline.printable import printable
@@ -43,7 +44,7 @@ async def _rebuild_one(conn: Connection, shards: int, batch_id: str) -> Rebuilt:
     async with conn.transaction():
         total = (await read_batch(conn, batch_id)).evaluations
     with progress_bar(f"rebuilding {printable(batch_id)}", total) as advance:
-        return await rebuild(conn, batch_id, shards=shards, on_page=advance)
+        return await rebuild(conn, batch_id, shards=shards, processes=processes_for(total), on_page=advance)
 
 
 def show(rebuilt: Rebuilt, seconds: float, *, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 
 from projections.pages import Connection, read_batch
+from projections.parallel import processes_for
 from projections.verify import Verified, verify
 from scoreline.audit.batches import connected, progress_bar, wanted_batches
 from scoreline.audit.unfinished import Pending, why_unfinished
@@ -51,7 +52,9 @@ async def _verify_one(conn: Connection, settings: Settings, servers: Servers, ba
         total = (await read_batch(conn, batch_id)).evaluations
     started = time.perf_counter()
     with progress_bar(f"verifying {printable(batch_id)}", total) as advance:
-        verified = await verify(conn, batch_id, shards=settings.shards, on_page=advance)
+        verified = await verify(
+            conn, batch_id, shards=settings.shards, processes=processes_for(total), on_page=advance
+        )
     took = time.perf_counter() - started
     pending = await why_unfinished(settings, servers, batch_id) if verified.open else []
     return Finding(verified, took, pending)

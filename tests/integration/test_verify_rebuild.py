@@ -222,6 +222,21 @@ async def test_evaluation_that_waits_for_its_opening_is_no_difference(here: Plac
     assert await here.differences() == []
 
 
+async def test_several_processes_come_to_the_same(here: Place) -> None:
+    """They see one state of the database, whatever is written meanwhile, and miss no page of it."""
+    await here.store(*map(life, range(2_300)))
+    await here.alter("UPDATE scorecards SET score = 0.5 WHERE evaluation_id = 'evaluation-2'")
+    await here.alter("UPDATE evaluations SET owner = 'nobody' WHERE evaluation_id = 'evaluation-2222'")
+    seen: list[int] = []
+    async with await AsyncConnection.connect(here.url) as conn:
+        verified = await verify(conn, BATCH, shards=DEFAULT_SHARDS, processes=2, on_page=seen.append)
+        assert (verified.evaluations, verified.events, sum(seen)) == (2_300, 11_500, 2_300)
+        assert [found.column for found in verified.differences] == ["score", "owner"]
+        rebuilt = await rebuild(conn, BATCH, shards=DEFAULT_SHARDS, processes=2)
+    assert (rebuilt.evaluations, rebuilt.evaluation_rows, rebuilt.scorecard_rows) == (2_300, 1, 1)
+    assert await here.differences() == []
+
+
 async def test_unknown_batch(here: Place) -> None:
     """There is nothing to verify."""
     with pytest.raises(UnknownBatch):
@@ -260,8 +275,8 @@ async def test_what_is_written_during_a_rebuild_is_part_of_it(
     await here.alter("UPDATE evaluations SET owner = 'nobody' WHERE evaluation_id = 'evaluation-7'")
     build = rebuilding._Builder.build
 
-    async def build_while_others_write(builder: Any, on_page: Any) -> None:
-        await build(builder, on_page)
+    async def build_while_others_write(builder: Any, on_page: Any, *, processes: int) -> None:
+        await build(builder, on_page, processes=processes)
         await here.store(*(rest for _, rest in halves[:10]), life(99))
 
     monkeypatch.setattr(rebuilding._Builder, "build", build_while_others_write)

@@ -359,8 +359,8 @@ MUTANTS = (
     Mutant(
         "a rebuild trusts no broken log",
         "projections/rebuild.py",
-        "            if retraced.broken:\n",
-        "            if retraced is None:\n",
+        "        if folded.broken:\n",
+        "        if folded is None:\n",
         (VERIFY,),
     ),
 )

@@ -1,0 +1,105 @@
+"""Work through the pages of a batch, here or in several processes that all see one state of the database.
+
+Folding is pure Python, so one process uses one core. The parent exports its snapshot and hands out ids;
+each of the others reads and folds its pages in transactions that see that very snapshot.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import NamedTuple, TypeVar
+
+from psycopg import AsyncConnection, IsolationLevel, sql
+from psycopg.conninfo import make_conninfo
+
+from projections.pages import Batch, Connection, collecting_seldom, page_ids
+
+Result = TypeVar("Result")
+
+
+class Job(NamedTuple):
+    """Some evaluations of a batch, to be read and folded."""
+
+    batch: Batch
+    shards: int
+    ids: list[str]
+
+
+WORTH_A_PROCESS = 5_000
+"""Evaluations below which another process costs more time than it saves."""
+MOST_PROCESSES = 8
+
+
+def processes_for(evaluations: int) -> int:
+    """Say how many processes are worth their start, on this machine."""
+    return max(1, min(MOST_PROCESSES, os.cpu_count() or 1, evaluations // WORTH_A_PROCESS))
+
+
+Work = Callable[[Connection, Job], Awaitable[Result]]
+"""What is done with a job; a function of a module, so that another process can find it."""
+
+
+async def over_pages(
+    conn: Connection, batch: Batch, work: Work[Result], *, shards: int, processes: int
+) -> AsyncGenerator[tuple[Job, Result], None]:
+    """Do some work on every page; the connection is in a transaction that keeps its snapshot."""
+    jobs = (Job(batch, shards, ids) async for ids in page_ids(conn, batch))
+    if processes <= 1:
+        with collecting_seldom():
+            async for job in jobs:
+                yield job, await work(conn, job)
+        return
+    [snapshot] = await (await conn.execute("SELECT pg_export_snapshot()")).fetchone() or [""]
+    here = make_conninfo(conn.info.dsn, password=conn.info.password)
+    with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (here, snapshot)) as executor:
+        async for done in _handed_out(executor, jobs, work, most=2 * processes):
+            yield done
+
+
+async def _handed_out(
+    executor: ProcessPoolExecutor, jobs: AsyncIterator[Job], work: Work[Result], *, most: int
+) -> AsyncGenerator[tuple[Job, Result], None]:
+    """Keep every process busy, and no more than a few pages on the way: results come in order."""
+    loop = asyncio.get_running_loop()
+    waiting: list[tuple[Job, asyncio.Future[Result]]] = []
+    async for job in jobs:
+        waiting.append((job, loop.run_in_executor(executor, _do, work, job)))
+        if len(waiting) >= most:
+            first, result = waiting.pop(0)
+            yield first, await result
+    for job, result in waiting:
+        yield job, await result
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One of the processes, with a connection of its own."""
+
+    loop: asyncio.AbstractEventLoop
+    conn: Connection
+    snapshot: str
+
+    async def do(self, work: Work[Result], job: Job) -> Result:
+        async with self.conn.transaction():
+            await self.conn.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(self.snapshot))
+            with collecting_seldom():
+                return await work(self.conn, job)
+
+
+_workers: list[_Worker] = []
+"""The one worker of a process that was started to be one."""
+
+
+def _begin(here: str, snapshot: str) -> None:
+    loop = asyncio.new_event_loop()
+    conn = loop.run_until_complete(AsyncConnection.connect(here))
+    loop.run_until_complete(conn.set_isolation_level(IsolationLevel.REPEATABLE_READ))
+    _workers.append(_Worker(loop, conn, snapshot))
+
+
+def _do(work: Work[Result], job: Job) -> Result:
+    [worker] = _workers
+    return worker.loop.run_until_complete(worker.do(work, job))
