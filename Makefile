@@ -1,6 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Given servers are emptied by the tests: one process can have them.
+TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,auto)
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
@@ -13,7 +15,7 @@ demo: $(VENV)/core ## Run a thousand evaluations on a bad network, on embedded s
 	@$(BIN)/scoreline demo
 
 test: $(VENV)/dev ## Run all tests, on up to four cores
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --maxprocesses 4 --dist loadfile
 
 proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (half an hour)
 	@$(BIN)/python -m tests.proof

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from psycopg import AsyncConnection, IsolationLevel
-from psycopg.types.multirange import Multirange
 
 from eventlog.codec import Entry, decode_body
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor, Verdict
+from projections.pages import Connection, ranges, read_scorecards
 from projections.recorded import History, RecordedBridge, RecordedEvent, RecordedRefusal, Standing
-from projections.scorecard import Scorecard
 from projections.sql import query
 
-Connection = AsyncConnection[Any]
 Rows = list[tuple[Any, ...]]
 MAX_REFUSALS = 500
 SHOWN_BYTES = 4_096
@@ -45,7 +43,7 @@ async def read_history(conn: Connection, evaluation_id: str) -> History:
             await _bridges(conn, evaluation_id),
             refusals + unreadable,
             refused + len(unreadable),
-            await _scorecard(conn, evaluation_id),
+            (await read_scorecards(conn, [evaluation_id])).get(evaluation_id),
         )
 
 
@@ -88,12 +86,8 @@ def _event(row: tuple[Any, ...]) -> RecordedEvent | RecordedRefusal:
 async def _bridges(conn: Connection, evaluation_id: str) -> tuple[RecordedBridge, ...]:
     rows = await _rows(conn, "history_bridges", [evaluation_id])
     return tuple(
-        RecordedBridge(attempt, closing, _ranges(holes), at) for attempt, closing, holes, at in rows
+        RecordedBridge(attempt, closing, ranges(missing), at) for attempt, closing, missing, at in rows
     )
-
-
-def _ranges(missing: Multirange[int]) -> tuple[range, ...]:
-    return tuple(range(hole.lower or 0, hole.upper or 0) for hole in missing)
 
 
 async def _refusals(conn: Connection, evaluation_id: str) -> tuple[tuple[RecordedRefusal, ...], int]:
@@ -104,11 +98,3 @@ async def _refusals(conn: Connection, evaluation_id: str) -> tuple[tuple[Recorde
         for _, key, reason, detail, entry_id, size, body, at in rows
     )
     return found, rows[0][0] if rows else 0
-
-
-async def _scorecard(conn: Connection, evaluation_id: str) -> Scorecard | None:
-    for row in await _rows(conn, "history_scorecard", [evaluation_id]):
-        card = Scorecard(*row)
-        error = card.error and str(card.error).encode()
-        return card._replace(scores=str(card.scores).encode(), error=error)
-    return None

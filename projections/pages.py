@@ -7,12 +7,13 @@ transaction that sees one state of the database.
 import gc
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, IsolationLevel
+from psycopg.types.multirange import Multirange
 
 from eventlog.events import EventKey
 from projections.change import EventRow, Quarantined
@@ -68,11 +69,24 @@ class Page:
     events: defaultdict[str, list[EventRow]]
     crossings: defaultdict[str, dict[EventKey, tuple[range, ...]]]
     scorecards: dict[str, Scorecard]
-    quarantined: list[Quarantined]
+    quarantined: dict[str, Quarantined]
+    """By the ids of their rows."""
 
     def crossings_of(self, evaluation_id: str) -> Crossings:
         """The gaps of an evaluation that were stepped over."""
         return self.crossings.get(evaluation_id, {})
+
+
+@asynccontextmanager
+async def one_state(conn: Connection) -> AsyncIterator[None]:
+    """Let all that is read in a block come from one state of the database."""
+    await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    try:
+        async with conn.transaction():
+            yield
+    finally:
+        if not conn.closed:
+            await conn.set_isolation_level(None)
 
 
 async def read_batch(conn: Connection, batch_id: str) -> Batch:
@@ -102,15 +116,25 @@ async def read_page(conn: Connection, month: date, ids: Sequence[str]) -> Page:
         events[row[1]].append(EventRow(*row))
     crossings: defaultdict[str, dict[EventKey, tuple[range, ...]]] = defaultdict(dict)
     for key, attempt, closing, missing in await _rows(conn, "page_bridges", wanted):
-        crossings[key][attempt, closing] = tuple(range(hole.lower, hole.upper) for hole in missing)
+        crossings[key][attempt, closing] = ranges(missing)
     return Page(
         ids,
         {row[0]: EvaluationRow(*row) for row in await _rows(conn, "page_evaluations", wanted)},
         events,
         crossings,
-        {row[0]: _scorecard(row) for row in await _rows(conn, "page_scorecards", wanted)},
-        [Quarantined(*row) for row in await _rows(conn, "page_quarantine", wanted)],
+        await read_scorecards(conn, ids),
+        {row[0]: Quarantined(*row) for row in await _rows(conn, "page_quarantine", wanted)},
     )
+
+
+async def read_scorecards(conn: Connection, ids: Sequence[str]) -> dict[str, Scorecard]:
+    """Read the scorecards that some evaluations have."""
+    return {row[0]: _scorecard(row) for row in await _rows(conn, "page_scorecards", [list(ids)])}
+
+
+def ranges(missing: Multirange[int]) -> tuple[range, ...]:
+    """Turn what a bridge calls missing into ranges."""
+    return tuple(range(hole.lower or 0, hole.upper or 0) for hole in missing)
 
 
 @contextmanager

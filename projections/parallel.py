@@ -6,6 +6,8 @@ each of the others reads and folds its pages in transactions that see that very 
 
 import asyncio
 import os
+import signal
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -64,14 +66,19 @@ async def _handed_out(
 ) -> AsyncGenerator[tuple[Job, Result], None]:
     """Keep every process busy, and no more than a few pages on the way: results come in order."""
     loop = asyncio.get_running_loop()
-    waiting: list[tuple[Job, asyncio.Future[Result]]] = []
-    async for job in jobs:
-        waiting.append((job, loop.run_in_executor(executor, _do, work, job)))
-        if len(waiting) >= most:
-            first, result = waiting.pop(0)
+    waiting: deque[tuple[Job, asyncio.Future[Result]]] = deque()
+    try:
+        async for job in jobs:
+            waiting.append((job, loop.run_in_executor(executor, _do, work, job)))
+            if len(waiting) >= most:
+                first, result = waiting.popleft()
+                yield first, await result
+        while waiting:
+            first, result = waiting.popleft()
             yield first, await result
-    for job, result in waiting:
-        yield job, await result
+    finally:
+        for _, result in waiting:  # nobody waits for these any more
+            result.cancel()
 
 
 @dataclass(slots=True)
@@ -94,6 +101,8 @@ _workers: list[_Worker] = []
 
 
 def _begin(here: str, snapshot: str) -> None:
+    # Ctrl-C reaches every process of a terminal: the parent heeds it, and ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     loop = asyncio.new_event_loop()
     conn = loop.run_until_complete(AsyncConnection.connect(here))
     loop.run_until_complete(conn.set_isolation_level(IsolationLevel.REPEATABLE_READ))

@@ -13,32 +13,19 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from psycopg import IsolationLevel
-
-from projections.pages import Batch, Connection, read_batch, read_page
+from projections.change import Quarantined
+from projections.pages import PAGE, Batch, Connection, one_state, read_batch, read_page
 from projections.parallel import Job, over_pages
 from projections.postgres import insert_quarantined
 from projections.progress import counters_of
 from projections.retrace import Retraced
 from projections.sql import query
-from projections.verify import expected_row, has_any_trace, retrace_in
+from projections.verify import expected_row, is_of, retrace_in
 
 LOCK = "scoreline.rebuild"
 ROW_TYPES = (
-    *(
-        "text",
-        "text",
-        "date",
-        "int2",
-        "int4",
-        "int4",
-        "text",
-        "text",
-        "bool",
-        "timestamptz",
-        "text",
-        "int4",
-    ),
+    *("text", "text", "date", "int2", "int4", "int4", "text", "text", "bool", "timestamptz"),
+    *("text", "int4"),
     *("int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "numeric", "int8", "numeric"),
 )
 CARD_TYPES = (
@@ -98,7 +85,8 @@ async def rebuild(
             await builder.build(on_page, processes=processes)
             await builder.swap()
         finally:
-            await _run_script(conn, "drop_rebuild")
+            if not conn.closed:
+                await _run_script(conn, "drop_rebuild")
         return builder.rebuilt
 
 
@@ -135,56 +123,60 @@ class _Builder:
         self._conn = conn
         self._batch = batch
         self._shards = shards
+        self._unlisted: dict[str, Quarantined] = {}
 
     async def build(self, on_page: Callable[[int], None], *, processes: int) -> None:
         """Fold one state of the database into the shadow."""
-        await self._conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
-        async with self._conn.transaction():
+        async with one_state(self._conn):
             pages = over_pages(self._conn, self._batch, fold_page, shards=self._shards, processes=processes)
             async with aclosing(pages):
                 async for job, folded in pages:
-                    self._count(folded)
+                    self._take(folded)
                     on_page(len(job.ids))
-        await self._conn.set_isolation_level(IsolationLevel.READ_COMMITTED)
 
     async def swap(self) -> None:
         """Let writers wait, catch up with them, and put every row right."""
         rebuilt, batch_id = self.rebuilt, self._batch.batch_id
         async with self._conn.transaction():
+            await self._catch_up()  # so that next to nothing is left to do while the writers wait
+        async with self._conn.transaction():
             await self._conn.execute(query("lock_rebuilt"))
             await self._catch_up()
+            rebuilt.evaluations, rebuilt.events = await self._folded()
             rebuilt.evaluation_rows = await self._changed("swap_evaluations")
             rebuilt.scorecard_rows = await self._changed("swap_scorecards_away", batch_id)
             rebuilt.scorecard_rows += await self._changed("swap_scorecards")
             rebuilt.counter_rows = await self._changed("swap_progress_away", batch_id)
             rebuilt.counter_rows += await self._changed("swap_progress")
+            rebuilt.quarantine_rows = await insert_quarantined(self._conn, list(self._unlisted.values()))
 
     async def _catch_up(self) -> None:
         found = await self._conn.execute(query("rebuild_outdated"), [self._batch.batch_id])
         outdated = [key for (key,) in await found.fetchall()]
-        self.rebuilt.folded_again = len(outdated)
-        for first in range(0, len(outdated), 1_000):
-            ids = outdated[first : first + 1_000]
+        self.rebuilt.folded_again += len(outdated)
+        for first in range(0, len(outdated), PAGE):
+            ids = outdated[first : first + PAGE]
             await self._conn.execute(query("forget_rebuilt"), {"ids": ids})
-            self._count(await fold_page(self._conn, Job(self._batch, self._shards, ids)))
+            self._take(await fold_page(self._conn, Job(self._batch, self._shards, ids)))
 
-    def _count(self, folded: "PageFolded") -> None:
+    def _take(self, folded: "PageFolded") -> None:
         if folded.broken:
             raise BrokenLog(*folded.broken)
-        self.rebuilt.evaluations += folded.evaluations
-        self.rebuilt.events += folded.events
-        self.rebuilt.quarantine_rows += folded.quarantine_rows
+        self._unlisted |= {bad.id: bad for bad in folded.unlisted}
+
+    async def _folded(self) -> tuple[int, int]:
+        [(evaluations, events)] = await (await self._conn.execute(query("rebuild_counted"))).fetchall()
+        return evaluations, events
 
     async def _changed(self, name: str, *values: object) -> int:
         return (await self._conn.execute(query(name), values)).rowcount
 
 
 class PageFolded(NamedTuple):
-    """What one page came to."""
+    """What one page came to, besides the rows in the shadow."""
 
-    evaluations: int
-    events: int
-    quarantine_rows: int
+    unlisted: list[Quarantined]
+    """What was refused and somebody has taken off the quarantine's list: to be listed again."""
     broken: tuple[str, str] | None = None
     """Whose log breaks a rule, and which; nothing of the page was written then."""
 
@@ -192,19 +184,16 @@ class PageFolded(NamedTuple):
 async def fold_page(conn: Connection, job: Job) -> PageFolded:
     """Fold some evaluations and write them into the shadow."""
     page = await read_page(conn, job.batch.month, job.ids)
-    keys = [key for key in page.ids if has_any_trace(page, key)]
-    folded = {key: retrace_in(page, key, job) for key in keys}
+    folded = {key: retrace_in(page, key, job) for key in page.ids if is_of(job.batch, page, key)}
     for key, retraced in folded.items():
         if retraced.broken:
-            return PageFolded(0, 0, 0, (key, retraced.broken[0]))
+            return PageFolded([], (key, retraced.broken[0]))
     rows = [_shadow_row(retraced, len(page.events.get(key, ()))) for key, retraced in folded.items()]
     await _copy(conn, "copy_rebuilt_evaluations", ROW_TYPES, rows)
     cards = [retraced.change.scorecard for retraced in folded.values()]
     await _copy(conn, "copy_rebuilt_scorecards", CARD_TYPES, [card for card in cards if card])
-    # Listed again, where somebody has taken it off the list.
-    refused = [bad for retraced in folded.values() for bad in retraced.change.quarantined]
-    relisted = await insert_quarantined(conn, refused)
-    return PageFolded(len(keys), sum(len(page.events.get(key, ())) for key in keys), relisted)
+    refused = (bad for retraced in folded.values() for bad in retraced.change.quarantined)
+    return PageFolded([bad for bad in refused if bad.id not in page.quarantined])
 
 
 async def _copy(conn: Connection, name: str, types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:

@@ -161,9 +161,12 @@ class _Retracing:
         attempt, sequence, phase = self.walked.cursor
         in_place = event.attempt == attempt and phase not in life.CLOSED
         if in_place:
-            if event.sequence == sequence + 1 and event.type in life.TRANSITIONS[phase]:
+            if event.sequence != sequence + 1:
+                self._breaks(event, f"was rejected next after {attempt}/{sequence}, and not in its place")
+            elif event.type in life.TRANSITIONS[phase]:
                 self._breaks(event, f"was rejected, but {phase} accepts {event.type}")
             self.walked.cursor = Cursor(attempt, event.sequence, phase)
+        # Of an opening nothing is asked: a lower attempt may have been opened since it was turned away.
         detail = _why_rejected(phase, event, opens=event.attempt > attempt, in_place=in_place)
         self.walked.steps.append(Step(entry, Verdict.REJECTED, phase, in_place, detail))
 

@@ -5,18 +5,25 @@ of the database, page by page, while workers go on writing.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
-from psycopg import IsolationLevel
-
-from eventlog.codec import Reason, Refused
+from eventlog.codec import Entry, Reason, Refused, decode
 from eventlog.keys import shard_of
 from eventlog.timeline import Cursor
-from projections.change import Quarantined, Row, quarantined
-from projections.pages import Batch, Connection, EvaluationRow, Page, read_batch, read_page, read_progress
+from projections.change import EventRow, Quarantined, Row, quarantined
+from projections.pages import (
+    Batch,
+    Connection,
+    EvaluationRow,
+    Page,
+    one_state,
+    read_batch,
+    read_page,
+    read_progress,
+)
 from projections.parallel import Job, over_pages
 from projections.progress import Progress
 from projections.retrace import Retraced, retrace
@@ -24,6 +31,7 @@ from projections.scorecard import Scorecard
 
 TableRow = EvaluationRow | Scorecard
 NOTHING = "no such row"
+REASONS = {reason.value for reason in Reason}
 MAX_NAMED = 100
 """Differences that are named; all are counted."""
 
@@ -96,10 +104,9 @@ async def verify(
     on_page: Callable[[int], None] = lambda _: None,
 ) -> Verified:
     """Fold a batch's log and compare; `on_page` hears how many evaluations were looked at."""
-    await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     verified = Verified(batch_id)
     recount: defaultdict[int, Progress] = defaultdict(Progress)
-    async with conn.transaction():
+    async with one_state(conn):
         batch = await read_batch(conn, batch_id)
         pages = over_pages(conn, batch, verify_page, shards=shards, processes=processes)
         async with aclosing(pages):
@@ -119,7 +126,7 @@ async def verify_page(conn: Connection, job: Job) -> PageVerified:
     found = PageVerified()
     for key in page.ids:
         found.differences += _compare_one(page, key, job, found)
-    found.differences += _compare_quarantined(page.quarantined)
+    found.differences += _compare_quarantined(page.quarantined.values())
     return found
 
 
@@ -141,9 +148,20 @@ def expected_row(retraced: Retraced) -> EvaluationRow:
     )
 
 
-def has_any_trace(page: Page, evaluation_id: str) -> bool:
-    """Whether there is an evaluation at all: one without events still waits for its opening."""
-    return evaluation_id in page.evaluations or evaluation_id in page.events
+def is_of(batch: Batch, page: Page, evaluation_id: str) -> bool:
+    """Whether an evaluation is of a batch: by its row, or where that names another batch by its events.
+
+    One with a row and no events still waits for its opening; one with neither has only a scorecard.
+    """
+    row, logged = page.evaluations.get(evaluation_id), page.events.get(evaluation_id, [])
+    if row is None:
+        return bool(logged)
+    return row.batch_id == batch.batch_id or any(_names(batch, each) for each in logged)
+
+
+def _names(batch: Batch, logged: EventRow) -> bool:
+    entry = decode(logged.entry_id.encode(), logged.event)
+    return isinstance(entry, Entry) and entry.event.batch_id == batch.batch_id
 
 
 def retrace_in(page: Page, evaluation_id: str, job: Job) -> Retraced:
@@ -154,7 +172,7 @@ def retrace_in(page: Page, evaluation_id: str, job: Job) -> Retraced:
 
 
 def _compare_one(page: Page, key: str, job: Job, found: PageVerified) -> Iterator[Difference]:
-    if not has_any_trace(page, key):
+    if not is_of(job.batch, page, key):
         yield from _compare("scorecards", key, page.scorecards.get(key), None)
         return
     retraced = retrace_in(page, key, job)
@@ -164,7 +182,7 @@ def _compare_one(page: Page, key: str, job: Job, found: PageVerified) -> Iterato
     found.open += retraced.change.ended_at is None
     yield from _compare_evaluation(page, key, retraced)
     for bad in retraced.change.quarantined:
-        if not any(bad.id == listed.id for listed in page.quarantined):
+        if bad.id not in page.quarantined:
             yield Difference("quarantine", key, bad.id[:12], NOTHING, f"{bad.reason}: {bad.detail}")
 
 
@@ -189,9 +207,12 @@ def _compare(
             yield Difference(table, key, column, _shown(is_now), _shown(should_be))
 
 
-def _compare_quarantined(rows: Sequence[Quarantined]) -> Iterator[Difference]:
+def _compare_quarantined(rows: Iterable[Quarantined]) -> Iterator[Difference]:
     """An entry of the quarantine is named by its content."""
     for row in rows:
+        if row.reason not in REASONS:
+            yield Difference("quarantine", row.evaluation_id or "-", "reason", row.reason, "a known one")
+            continue
         again = quarantined(
             row.evaluation_id, Refused(row.entry_id.encode(), Reason(row.reason), row.detail, row.body)
         )

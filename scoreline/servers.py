@@ -9,7 +9,14 @@ from scoreline.embedded import Servers, default_root, embedded_servers
 from scoreline.preflight import check_postgres, check_redis
 from scoreline.settings import Settings
 
-__all__ = ["DatabaseNotReady", "Servers", "named_servers", "reachable_servers", "ready_servers"]
+__all__ = [
+    "DatabaseNotReady",
+    "Servers",
+    "named_servers",
+    "reachable_servers",
+    "ready_postgres",
+    "ready_servers",
+]
 
 
 @contextmanager
@@ -30,6 +37,15 @@ def reachable_servers(settings: Settings) -> Iterator[Servers]:
     """Lend a Redis and a Postgres that answer; whatever has no URL is embedded."""
     with named_servers(settings) as servers:
         asyncio.run(_check(servers))
+        yield servers
+
+
+@contextmanager
+def ready_postgres(settings: Settings) -> Iterator[Servers]:
+    """Lend servers of which only Postgres must answer, with every table."""
+    with named_servers(settings) as servers:
+        asyncio.run(check_postgres(servers.postgres_url))
+        asyncio.run(check_ready(servers.postgres_url, shards=settings.shards))
         yield servers
 
 

@@ -6,21 +6,18 @@ come and go in PostgreSQL. Never point EVAL_TEST_REDIS_URL at anything you want 
 
 import gc
 import os
-import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import docker  # type: ignore[import-untyped]  # docker ships no types
-import psycopg
 import pytest
 from docker.errors import DockerException  # type: ignore[import-untyped]  # as above
-from psycopg import sql
 from redis import Redis
 
 from scoreline.embedded import Servers, embedded_servers
+from tests.databases import fresh_database
 
 
 @pytest.fixture(scope="session")
@@ -41,17 +38,15 @@ def redis_url(servers: Servers) -> str:
 @pytest.fixture
 def postgres_url(servers: Servers) -> Iterator[str]:
     """A database of this test's own, empty."""
-    name = f"test_{uuid.uuid4().hex}"
-    database = sql.Identifier(name)
-    with psycopg.connect(servers.postgres_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(database))
-        yield urlsplit(servers.postgres_url)._replace(path=f"/{name}").geturl()
-        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
+    with fresh_database(servers.postgres_url) as url:
+        yield url
 
 
 def _chosen(root: Path) -> AbstractContextManager[Servers]:
     redis, postgres = (os.environ.get(f"EVAL_TEST_{kind}_URL") for kind in ("REDIS", "POSTGRES"))
     if redis and postgres:
+        if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+            pytest.fail("one pair of given servers serves one process, which empties it: run pytest -n 0")
         return nullcontext(Servers(redis, postgres))
     return _containers() if _docker_answers() else embedded_servers(root)
 

@@ -23,6 +23,8 @@ STAGED = ("reordered-1", "bridged-1", "fenced-1", "retried-1", "quarantined-1")
 CASE = p.Case(id="capital-of-france", input="What is the capital of France?", expected="Paris")
 COORDINATOR, ALPHA, BETA = "coordinator", "executor-a.1", "executor-b.4"
 PACE = timedelta(milliseconds=400)
+GAP_TIMEOUT = timedelta(seconds=1.5)
+"""So long that, on a slow machine too, only what is meant to be bridged is."""
 USAGE = p.Usage(input_tokens=19, output_tokens=12)
 SHORT = "Paris."
 LONG = "The capital of France is Paris.\nIt lies on the Seine."

@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from contextlib import asynccontextmanager, contextmanager
 from difflib import get_close_matches
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, InterfaceError, OperationalError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -25,6 +26,15 @@ async def connected(postgres_url: str) -> AsyncIterator[Connection]:
             yield conn
         except UnknownBatch as unknown:
             raise await _named(postgres_url, unknown) from None
+        except (OperationalError, InterfaceError) as error:
+            if not conn.broken:
+                raise  # it still answers: a full disk, say, is told in its own words
+            # Not the driver's words: they may quote pieces of the URL.
+            raise Problem("PostgreSQL went away; nothing is half done. Try again.") from error
+        except BrokenExecutor as error:
+            raise Problem(
+                "A process that shared the work has died; nothing is half done. Try again."
+            ) from error
 
 
 async def wanted_batches(conn: Connection, batch_id: str | None) -> Sequence[str]:
@@ -48,7 +58,7 @@ async def _named(postgres_url: str, unknown: UnknownBatch) -> Problem:
 def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show how far long work has come, where somebody is watching."""
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # a batch may have any name
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

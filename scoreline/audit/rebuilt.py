@@ -14,14 +14,14 @@ from projections.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
 from scoreline.audit.batches import connected, progress_bar, wanted_batches
 from scoreline.printable import printable
 from scoreline.problem import Problem
-from scoreline.servers import ready_servers
+from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
 
 def run_rebuild(batch_id: str | None, *, as_json: bool) -> int:
     """Rebuild one batch or all."""
     settings = load_settings()
-    with ready_servers(settings) as servers:
+    with ready_postgres(settings) as servers:
         try:
             asyncio.run(_rebuild(servers.postgres_url, settings.shards, batch_id, as_json=as_json))
         except (BrokenLog, RebuildUnderWay) as refused:

@@ -15,7 +15,7 @@ from projections.summary import Summary, batch_summary
 from scoreline.audit.batches import connected
 from scoreline.printable import printable
 from scoreline.replay.wording import money, span, stamp
-from scoreline.servers import ready_servers
+from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
 
@@ -26,7 +26,7 @@ def run_summary(batch_id: str, *, as_json: bool) -> int:
         async with connected(url) as conn:
             return await batch_summary(conn, batch_id)
 
-    with ready_servers(load_settings()) as servers:
+    with ready_postgres(load_settings()) as servers:
         summary = asyncio.run(ask(servers.postgres_url))
     if as_json:
         print(json.dumps(_document(summary), default=_plain))  # noqa: T201 - machines read stdout

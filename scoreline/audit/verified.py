@@ -13,7 +13,7 @@ from projections.verify import Verified, verify
 from scoreline.audit.batches import connected, progress_bar, wanted_batches
 from scoreline.audit.unfinished import Pending, why_unfinished
 from scoreline.printable import printable
-from scoreline.servers import Servers, ready_servers
+from scoreline.servers import Servers, ready_postgres
 from scoreline.settings import Settings, load_settings
 
 SHOWN = 20
@@ -31,20 +31,22 @@ class Finding:
 def run_verify(batch_id: str | None, *, as_json: bool) -> int:
     """Verify one batch or all; returns 1 where anything differs."""
     settings = load_settings()
-    with ready_servers(settings) as servers:
-        findings = asyncio.run(_verify(settings, servers, batch_id))
-    for finding in findings:
-        if as_json:
-            print(json.dumps(_document(finding)))  # noqa: T201 - machines read stdout
-        else:
-            show(Console(highlight=False, markup=False, soft_wrap=True), finding)
-    return int(any(finding.verified.differing for finding in findings))
+    with ready_postgres(settings) as servers:
+        return int(asyncio.run(_verify(settings, servers, batch_id, as_json=as_json)) > 0)
 
 
-async def _verify(settings: Settings, servers: Servers, batch_id: str | None) -> list[Finding]:
+async def _verify(settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool) -> int:
+    """Verify batch by batch, showing each as soon as it is known; returns how many differ."""
+    differing = 0
     async with connected(servers.postgres_url) as conn:
-        batches = await wanted_batches(conn, batch_id)
-        return [await _verify_one(conn, settings, servers, each) for each in batches]
+        for each in await wanted_batches(conn, batch_id):
+            finding = await _verify_one(conn, settings, servers, each)
+            differing += finding.verified.differing > 0
+            if as_json:
+                print(json.dumps(_document(finding)), flush=True)  # noqa: T201 - machines read stdout
+            else:
+                show(Console(highlight=False, markup=False, soft_wrap=True), finding)
+    return differing
 
 
 async def _verify_one(conn: Connection, settings: Settings, servers: Servers, batch_id: str) -> Finding:
@@ -74,12 +76,16 @@ def show(console: Console, finding: Finding) -> None:
             console.print(f"  {printable(str(difference))}")
         if verified.differing > SHOWN:
             console.print(f"  … and {verified.differing - SHOWN:,} more")
-        console.print(
-            f"To put the tables right: scoreline replay --batch {printable(verified.batch_id)} --rebuild"
-        )
+        console.print(_advice(verified))
     else:
         console.print("✓ every row of every table is what the log says")
     _show_pending(console, verified.open, finding.pending)
+
+
+def _advice(verified: Verified) -> str:
+    if any(difference.table == "events" for difference in verified.differences):
+        return "The log itself breaks a rule: nothing can be built on it. Restore the events from a backup."
+    return f"To put the tables right: scoreline replay --batch {printable(verified.batch_id)} --rebuild"
 
 
 def _show_pending(console: Console, count: int, pending: list[Pending]) -> None:

@@ -62,9 +62,9 @@ def run(  # noqa: PLR0913 - a command has its flags
 ) -> None:
     """Show the life of an evaluation: what arrived, in which order, and what became of it."""
     if batch is not None or verify or rebuild or summary:
-        _refuse_for_batches(
-            evaluation=evaluation, at=at, attempt=attempt, diff=other, follow=follow or None
-        )
+        read_from = None if origin is Origin.BOTH else origin
+        one = {"evaluation": evaluation, "from": read_from, "at": at, "attempt": attempt, "diff": other}
+        _refuse_for_batches(**one, follow=follow or None)
         modes = {"verify": verify, "rebuild": rebuild, "summary": summary}
         wanted = [name for name, given in modes.items() if given]
         raise typer.Exit(_about_batches(batch, wanted or ["summary"], as_json=as_json))

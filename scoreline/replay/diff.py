@@ -7,6 +7,7 @@ from typing import Any
 
 from eventlog import payloads as p
 from eventlog.events import EventKey
+from scoreline.printable import printable
 from scoreline.problem import Problem
 from scoreline.replay.lines import REPEATS, Line
 from scoreline.replay.result import Result, result
@@ -78,7 +79,7 @@ def sides(left: Named, right: Named) -> tuple[Side, Side]:
 def _last(story: Story, *, besides: int | None) -> int:
     numbers = [attempt.number for attempt in story.attempts if attempt.number != besides]
     if not numbers:
-        raise Problem(f"{story.evaluation_id} has no other attempt to compare with.")
+        raise Problem(f"{printable(story.evaluation_id)} has no other attempt to compare with.")
     return numbers[-1]
 
 

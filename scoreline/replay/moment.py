@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
 from scoreline.replay.story import Story
+from scoreline.replay.wording import stamp
 
 Moment = int | datetime | time
 """The first so many entries, a time, or a time of the evaluation's day."""
@@ -32,8 +33,17 @@ def parse_moment(text: str) -> Moment:
     for read in (time.fromisoformat, datetime.fromisoformat):
         with suppress(ValueError):
             moment = read(text)
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            return _in_utc(moment)
     raise ValueError(f"{text!r} is no moment")
+
+
+def _in_utc(moment: datetime | time) -> datetime | time:
+    """Take a time without a zone for UTC; raises ValueError where that is before or after all time."""
+    said = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return said.astimezone(UTC) if isinstance(said, datetime) else said
+    except OverflowError as outside:
+        raise ValueError(f"{moment} is no moment") from outside
 
 
 def locate(story: Story, moment: Moment) -> Located:
@@ -45,7 +55,7 @@ def locate(story: Story, moment: Moment) -> Located:
     first, last = arrivals[1], max(arrivals.values())
     at = _of_the_day(moment, first, last) if isinstance(moment, time) else moment
     if at < first:
-        raise NoSuchMoment(f"Nothing had arrived by {_said(at)}; the first entry came at {_said(first)}.")
+        raise NoSuchMoment(f"Nothing had arrived by {stamp(at)}; the first entry came at {stamp(first)}.")
     return Located(max(rank for rank, arrived in arrivals.items() if arrived <= at), at, at)
 
 
@@ -62,7 +72,3 @@ def _of_the_day(moment: time, first: datetime, last: datetime) -> datetime:
     at = datetime.combine(first.astimezone(moment.tzinfo).date(), moment)
     following = at + timedelta(days=1)
     return following if at < first and following <= last else at
-
-
-def _said(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"

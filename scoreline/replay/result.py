@@ -1,5 +1,6 @@
 """What an attempt, or an evaluation by its newest attempt, came to. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -49,7 +50,7 @@ def result(story: Story, attempt: int | None = None) -> Result:
         exit_code=completed.exit_code if completed else None,
         error=describe(closing) if closing and not completed else None,
         bridged=any(bridge.attempt == number for bridge in story.bridges),
-        took=_took(story, lines if attempt else list(story.lines), last),
+        took=_took(lines if attempt else story.lines, last),
         output=_output(lines, completed),
     )
 
@@ -72,5 +73,5 @@ def _output(lines: list[Line], completed: p.Completed | None) -> str | None:
     return answer.output if answer else None
 
 
-def _took(story: Story, lines: list[Line], last: Event | None) -> timedelta | None:
-    return last.occurred_at - lines[0].event.occurred_at if last and lines and story.lines else None
+def _took(lines: Sequence[Line], last: Event | None) -> timedelta | None:
+    return last.occurred_at - lines[0].event.occurred_at if last and lines else None

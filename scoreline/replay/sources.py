@@ -18,7 +18,8 @@ from eventlog.redis_streams import RedisEventLog, translated
 from eventlog.timeline import Cursor
 from projections.change import Row
 from projections.database import check_ready
-from projections.history import Connection, connect, is_batch, nearby_ids, read_history
+from projections.history import connect, is_batch, nearby_ids, read_history
+from projections.pages import Connection
 from projections.recorded import History
 from scoreline.preflight import Unavailable, check_postgres, check_redis
 from scoreline.replay.origin import Origin

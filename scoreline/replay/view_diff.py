@@ -7,7 +7,7 @@ from datetime import timedelta
 from rich.console import Console
 from rich.text import Text
 
-from scoreline.printable import excerpt, printable
+from scoreline.printable import clipped, excerpt, printable
 from scoreline.replay import wording
 from scoreline.replay.diff import Comparison, Pair
 from scoreline.replay.document import Json, document, line_json
@@ -107,7 +107,7 @@ def _output(comparison: Comparison) -> Iterator[Text]:
         yield Text(f"The outputs are the same ({wording.counted(len(one or ''), 'character')}).")
     for line in comparison.output:
         style = {"+": "green", "-": "red"}.get(line[:1], "dim")
-        yield Text(excerpt(line, LINE_WIDTH) if line.strip() else "", style=style)
+        yield Text(clipped(line, LINE_WIDTH), style=style)
 
 
 def comparison_document(comparison: Comparison) -> Json:

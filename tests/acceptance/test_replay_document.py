@@ -4,6 +4,7 @@ import re
 
 from tests.acceptance.replay_screens import PAGE, screens, take_all
 from tests.integration.worker import site, worker
+from tests.replay_stage import GAP_TIMEOUT
 
 CHANGING = {
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC": "TIME",
@@ -26,7 +27,7 @@ def words(shown: str) -> list[str]:
 async def test_every_screen_of_the_replay_guide_is_what_the_command_prints(redis_url, postgres_url):
     """Run `python -m tests.acceptance.replay_screens` if this fails because the words have changed."""
     page = PAGE.read_text(encoding="utf-8")
-    async with site(redis_url, postgres_url) as here, worker(here):
+    async with site(redis_url, postgres_url) as here, worker(here, gap_timeout=GAP_TIMEOUT):
         taken = await take_all(here, page)
     assert len(taken) >= 8
     for command, shown in screens(page).items():

@@ -7,11 +7,8 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
-from psycopg import sql
 from redis import Redis
 from typer.testing import CliRunner
 
@@ -19,12 +16,12 @@ from scoreline.cli import app
 from scoreline.embedded import Servers
 from scoreline.replay.origin import Origin
 from scoreline.replay.run import Wanted, run_replay
+from tests.databases import fresh_database
 from tests.integration.worker import SCORELINE, Site, environment, scoreline, site, worker
-from tests.replay_stage import ALPHA, BATCH, BETA, SHORT, attempt, stage, whole
+from tests.replay_stage import ALPHA, BATCH, BETA, GAP_TIMEOUT, SHORT, attempt, stage, whole
 from tests.waiting import until
 
 Urls = dict[str, str]
-DATABASE = sql.Identifier("replayed")
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +29,13 @@ def urls(servers: Servers) -> Iterator[Urls]:
     """Servers on which all five lives have been lived."""
     with Redis.from_url(servers.redis_url) as redis:
         redis.flushall()
-    with psycopg.connect(servers.postgres_url, autocommit=True) as admin:
-        admin.execute(sql.SQL("CREATE DATABASE {}").format(DATABASE))
-        postgres_url = urlsplit(servers.postgres_url)._replace(path="/replayed").geturl()
+    with fresh_database(servers.postgres_url) as postgres_url:
         asyncio.run(_stage(servers.redis_url, postgres_url))
         yield {"EVAL_REDIS_URL": servers.redis_url, "EVAL_POSTGRES_URL": postgres_url, "COLUMNS": "118"}
-        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(DATABASE))
 
 
 async def _stage(redis_url: str, postgres_url: str) -> None:
-    async with site(redis_url, postgres_url) as here, worker(here):
+    async with site(redis_url, postgres_url) as here, worker(here, gap_timeout=GAP_TIMEOUT):
         await stage(here)
 
 

@@ -128,7 +128,7 @@ async def test_unknown_batch_names_those_near_it(here: Site) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [("e-1", "--batch", "b"), ("--batch", "b", "--at", "3"), ("--batch", "b", "--verify", "--rebuild"),
-     ("--summary",), ("--batch", "b", "--follow")],
+     ("--summary",), ("--batch", "b", "--follow"), ("--batch", "b", "--from", "redis")],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...]) -> None:
     """Before any server is asked."""

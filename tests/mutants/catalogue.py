@@ -352,8 +352,8 @@ MUTANTS = (
     Mutant(
         "a rebuild catches up before it swaps",
         "projections/rebuild.py",
-        "            await self._catch_up()\n",
-        "",
+        'query("lock_rebuilt"))\n            await self._catch_up()\n',
+        'query("lock_rebuilt"))\n',
         (VERIFY,),
     ),
     Mutant(

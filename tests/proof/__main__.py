@@ -1,4 +1,4 @@
-"""The long form of the proofs: the model searched deep, ten thousand simulated days, each fault many times.
+"""The long form of the proofs: the model searched deep, ten thousand simulated runs, each fault many times.
 
     python -m tests.proof                          everything; half an hour or so
     python -m tests.proof --seeds 500 --runs 2     a taste of it
@@ -8,6 +8,7 @@ Ends with one table, in which everything but the runs must be nought.
 """
 
 import argparse
+import logging
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ COLUMNS = ("runs", "lost", "doubled", "stuck", "violations")
 def main() -> int:
     """Run the parts one after the other; returns 1 unless every row is clean."""
     args = _arguments()
+    logging.getLogger().addHandler(logging.NullHandler())  # faults are meant to be grumbled about
     parts: dict[str, Callable[[], list[Outcome]]] = {
         "model": lambda: protocol_model.prove(args.limit),
         "simulation": lambda: simulation.prove(args.seeds, args.jobs),
@@ -46,7 +48,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seeds", type=int, default=10_000, help="days of the simulator")
+    parser.add_argument("--seeds", type=int, default=10_000, help="runs of the simulator")
     parser.add_argument("--runs", type=int, default=20, help="of each fault, on real servers")
     parser.add_argument("--limit", type=int, default=400_000, help="states of the model in each scenario")
     parser.add_argument("--jobs", type=int, default=2, help="processes of the simulator")

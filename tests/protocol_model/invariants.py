@@ -1,4 +1,4 @@
-"""What must never be seen, each tied to a guarantee."""
+"""What must never be seen, each a promise to users."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -12,21 +12,21 @@ class Invariant(Enum):
 
     __hash__ = object.__hash__
 
-    ENDS = "2: from every state a way without faults leads to the end"
-    CLEANS_UP = "2: from every state a way leads on to idle executors and a published end that may expire"
-    ATTEMPTS_ARE_BOUNDED = "2: attempts are opened for a reason, so there are few"
-    KEY_APPLIED_ONCE = "3: an event is applied once, an attempt opened once"
-    COUNTERS_MATCH_ROW = "3: counters move from the phase that the row has"
-    CONTIGUOUS_OR_BRIDGED = "4: only contiguous, legal histories move the row, but for a bridged gap"
-    ONE_OWNER = "6: an attempt has one owner"
-    ONE_WRITER = "6: what is applied of an attempt was written by one executor"
-    FENCED_CHANGES_NOTHING = "6: an event of another attempt than the row's is not applied"
-    NO_CLAIM_OF_THE_DEAD = "6: once a newer attempt, or the end, is published, no claim is accepted"
-    RECORDED_ANSWER_REUSED = "8: an answer in the stream or in Postgres is not paid for again"
-    KEPT_ANSWER_AWAITED = "8: an answer that a live executor keeps is not paid for again"
-    PAID_AGAIN_FOR_A_REASON = "8: payment happens twice only in the documented ways"
-    LIVE_STREAM_LASTS = "8: a stream in use does not expire"
-    FINAL_IS_FINAL = "10: what is completed or cancelled stays so, what is settled until an operator asks"
+    ENDS = "from every state a way without faults leads to the end"
+    CLEANS_UP = "from every state a way leads on to idle executors and a published end that may expire"
+    ATTEMPTS_ARE_BOUNDED = "attempts are opened for a reason, so there are few"
+    KEY_APPLIED_ONCE = "an event is applied once, an attempt opened once"
+    COUNTERS_MATCH_ROW = "counters move from the phase that the row has"
+    CONTIGUOUS_OR_BRIDGED = "only contiguous, legal histories move the row, but for a bridged gap"
+    ONE_OWNER = "an attempt has one owner"
+    ONE_WRITER = "what is applied of an attempt was written by one executor"
+    FENCED_CHANGES_NOTHING = "an event of another attempt than the row's is not applied"
+    NO_CLAIM_OF_THE_DEAD = "once a newer attempt, or the end, is published, no claim is accepted"
+    RECORDED_ANSWER_REUSED = "an answer in the stream or in Postgres is not paid for again"
+    KEPT_ANSWER_AWAITED = "an answer that a live executor keeps is not paid for again"
+    PAID_AGAIN_FOR_A_REASON = "payment happens twice only in the documented ways"
+    LIVE_STREAM_LASTS = "a stream in use does not expire"
+    FINAL_IS_FINAL = "what is completed or cancelled stays so, what is settled until an operator asks"
 
     def __str__(self) -> str:
         return self.value

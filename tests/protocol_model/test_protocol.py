@@ -35,7 +35,7 @@ def test_no_order_of_steps_breaks_a_promise(scenario):
 
 
 def test_a_grace_that_is_too_short_is_paid_for():
-    """The documented limit of guarantee 8 shows where it is documented."""
+    """What a live executor keeps is paid for again if nobody waits for it: there, and nowhere else."""
     hurried = examine(BY_NAME["1 Redis lost, 1 grace too short"], limit=WHOLE, stop_when_broken=True)
     assert hurried.stories.keys() == {Invariant.KEPT_ANSWER_AWAITED}
     assert outcome_of([hurried]).is_clean

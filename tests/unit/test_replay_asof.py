@@ -170,7 +170,9 @@ def test_moments_are_read_as_people_write_them(text: str, moment: object):
     assert parse_moment(text) == moment
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-1", "25:00:00", "4.5", "2026-13-01"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "-1", "25:00:00", "4.5", "2026-13-01", "0001-01-01T00:00+05:00"]
+)
 def test_what_is_no_moment_is_refused(text: str):
     """The command turns this into a usage error."""
     with pytest.raises(ValueError, match="is no moment"):

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from eventlog import payloads as p
+from scoreline.audit.batches import progress_bar
 from scoreline.printable import excerpt, printable
 from scoreline.replay.asof import cut
 from scoreline.replay.diff import compare, sides
@@ -216,6 +217,29 @@ async def test_a_comparison_marks_what_differs():
     )
     assert "verdict passed passed" in said
     assert said[-2:] == ["-4", "+5"]
+
+
+async def test_outputs_that_differ_in_their_spaces_are_seen_to_differ():
+    """A diff is shown as it stands: an indentation may be what went wrong."""
+    scenes = [Scene(), Scene(evaluation_id="other")]
+    for scene, output in zip(scenes, ("if x:\n  y", "if x:\n    y"), strict=True):
+        answer = p.Responded(output=output)
+        scene.arrive(*history(LIFE, evaluation_id=scene.evaluation_id, responded=answer))
+        await scene.store()
+    left, right = (scene.story() for scene in scenes)
+    console = Console(width=120, file=StringIO(), record=True, highlight=False)
+    show_comparison(console, compare(*sides((left, None), (right, None))))
+    assert console.export_text().splitlines()[-3:] == [" if x:", "-  y", "+    y"]
+
+
+def test_a_progress_bar_shows_any_name(monkeypatch):
+    """A batch may be named like markup that does not add up."""
+    terminal = StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", terminal)
+    with progress_bar("verifying nightly[/]", 1) as advance:
+        advance(1)
+    assert "nightly[/]" in terminal.getvalue()
 
 
 async def test_news_tells_each_entry_once_and_again_when_it_had_waited():

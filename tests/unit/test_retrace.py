@@ -146,6 +146,20 @@ def test_a_legal_event_that_was_rejected():
     ]
 
 
+def test_an_opening_refused_before_a_lower_one_was_accepted():
+    """Where it stands tells nothing: when it arrived, the evaluation had failed, and nobody had asked."""
+    first, second = history("queued failed"), history("queued:operator", attempt=2)
+    third = logged(history("queued:retry", attempt=3), queued="rejected")
+    assert broken([*logged(first), *logged(second), *third]) == []
+
+
+def test_a_rejected_event_beyond_a_hole():
+    """What is not in its place waits; it is not turned away."""
+    assert broken(logged([*LIFE[:2], LIFE[4]], completed="rejected")) == [
+        "1/4 completed was rejected next after 1/1, and not in its place"
+    ]
+
+
 def test_a_stale_event_of_the_newest_attempt():
     """Only a higher attempt makes an event stale."""
     assert broken(logged(LIFE[:3], running="stale")) == ["1/2 is stale, but no attempt above 1 was opened"]

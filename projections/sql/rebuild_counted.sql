@@ -1,0 +1,1 @@
+SELECT count(*), coalesce(sum(events), 0) FROM scoreline_rebuild.evaluations;
