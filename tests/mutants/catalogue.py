@@ -23,6 +23,7 @@ OUTBOX = "tests/unit/test_outbox.py"
 VERIFY = "tests/integration/test_verify_rebuild.py"
 RETRACE = "tests/unit/test_retrace.py"
 SIMULATION = "tests/simulation/test_simulation.py"
+FOUND = "tests/simulation/test_found.py"
 
 
 class Mutant(NamedTuple):
@@ -362,5 +363,48 @@ MUTANTS = (
         "        if folded.broken:\n",
         "        if folded is None:\n",
         (VERIFY,),
+    ),
+    # What the proofs themselves have found.
+    Mutant(
+        "a claim of unknown fate is asked again",
+        "eventlog/event_queue.py",
+        "if reply.answers[0] is not Answer.EPOCH or not fate_unknown:",
+        "if reply:",
+        (OWNERSHIP,),
+    ),
+    Mutant(
+        "lower attempts are put back first",
+        "eventlog/outbox.py",
+        " and d.attempt == lowest[d.evaluation_id]",
+        "",
+        (OUTBOX,),
+    ),
+    Mutant(
+        "a finished attempt is kept until Postgres has it",
+        "eventlog/outbox.py",
+        "elif refusal and not (refusal is Answer.FENCED and draft.finished):",
+        "elif refusal:",
+        (OUTBOX,),
+    ),
+    Mutant(
+        "a mark that was overtaken says nothing",
+        SETTLE,
+        " and not is_outdated(fence, attempt, sequence)",
+        "",
+        (LOG_KEEPING,),
+    ),
+    Mutant(
+        "what another worker stored meanwhile is no gap",
+        "storage_worker/sighting.py",
+        "if known is None or (seen.row and _is_ahead(seen.row, entry.key, known)):",
+        "if known is None:",
+        (FOUND,),
+    ),
+    Mutant(
+        "a sweep that broke off is taken up again",
+        "storage_worker/storage.py",
+        "        await self._sweep_over(self._unswept)\n",
+        "",
+        (FOUND,),
     ),
 )
