@@ -17,10 +17,10 @@ demo: $(VENV)/core ## Run a thousand evaluations on a bad network, on embedded s
 test: $(VENV)/dev ## Run all tests, on up to four cores
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --maxprocesses 4 --dist loadfile
 
-proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (half an hour)
+proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (20 minutes)
 	@$(BIN)/python -m tests.proof
 
-mutants: $(VENV)/dev ## Remove each mechanism in turn, and list what goes red (a quarter of an hour)
+mutants: $(VENV)/dev ## Remove each mechanism in turn, and list what goes red (10 minutes)
 	@$(BIN)/python -m tests.mutants
 
 check: $(VENV)/dev ## Lint, format, types, rooms, dead code

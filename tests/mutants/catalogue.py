@@ -355,7 +355,7 @@ MUTANTS = (
         "projections/rebuild.py",
         'query("lock_rebuilt"))\n            await self._catch_up()\n',
         'query("lock_rebuilt"))\n',
-        (VERIFY,),
+        (f"{VERIFY}::test_what_is_written_during_a_rebuild_is_part_of_it",),
     ),
     Mutant(
         "a rebuild trusts no broken log",

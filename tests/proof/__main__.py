@@ -1,6 +1,6 @@
 """The long form of the proofs: the model searched deep, ten thousand simulated runs, each fault many times.
 
-    python -m tests.proof                          everything; half an hour or so
+    python -m tests.proof                          everything; 20 minutes or so
     python -m tests.proof --seeds 500 --runs 2     a taste of it
     python -m tests.proof --part simulation        one part alone: model, simulation or faults
 
