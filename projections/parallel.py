@@ -7,11 +7,13 @@ each of the others reads and folds its pages in transactions that see that very 
 import asyncio
 import os
 import signal
+import threading
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import NamedTuple, TypeVar
 
 from psycopg import AsyncConnection, IsolationLevel, sql
@@ -69,7 +71,8 @@ async def _handed_out(
     waiting: deque[tuple[Job, asyncio.Future[Result]]] = deque()
     try:
         async for job in jobs:
-            waiting.append((job, loop.run_in_executor(executor, _do, work, job)))
+            with _uninterrupted():  # a process may be started here
+                waiting.append((job, loop.run_in_executor(executor, _do, work, job)))
             if len(waiting) >= most:
                 first, result = waiting.popleft()
                 yield first, await result
@@ -100,9 +103,31 @@ _workers: list[_Worker] = []
 """The one worker of a process that was started to be one."""
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Have processes that are started in a block ignore Ctrl-C, from their first moment on.
+
+    It reaches every process of a terminal; the parent heeds it, and ends the others.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_with_parent() -> None:
+    """Wait for the parent's death, however it comes: a child would wait for work for ever."""
+    if parent := parent_process():
+        parent.join()
+        os._exit(1)
+
+
 def _begin(here: str, snapshot: str) -> None:
-    # Ctrl-C reaches every process of a terminal: the parent heeds it, and ends the others.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     loop = asyncio.new_event_loop()
     conn = loop.run_until_complete(AsyncConnection.connect(here))
     loop.run_until_complete(conn.set_isolation_level(IsolationLevel.REPEATABLE_READ))

@@ -20,7 +20,7 @@ from projections.postgres import insert_quarantined
 from projections.progress import counters_of
 from projections.retrace import Retraced
 from projections.sql import query
-from projections.verify import expected_row, is_of, retrace_in
+from projections.verify import expected_row, is_of, lacks_its_log, retrace_in, wrong_month
 
 LOCK = "scoreline.rebuild"
 ROW_TYPES = (
@@ -79,7 +79,10 @@ async def rebuild(
 ) -> Rebuilt:
     """Make a batch's tables anew; `on_page` hears how many evaluations were folded."""
     async with _only_one(conn):
-        builder = _Builder(conn, await _batch(conn, batch_id), shards)
+        batch = await _batch(conn, batch_id)
+        if wrong := wrong_month(batch):
+            raise BrokenLog(f"batch {batch_id}", "its month is {}, and should be {}".format(*wrong))
+        builder = _Builder(conn, batch, shards)
         await _run_script(conn, "create_rebuild")
         try:
             await builder.build(on_page, processes=processes)
@@ -184,6 +187,9 @@ class PageFolded(NamedTuple):
 async def fold_page(conn: Connection, job: Job) -> PageFolded:
     """Fold some evaluations and write them into the shadow."""
     page = await read_page(conn, job.batch.month, job.ids)
+    for key in page.ids:
+        if lost := lacks_its_log(page, key):
+            return PageFolded([], (key, lost))
     folded = {key: retrace_in(page, key, job) for key in page.ids if is_of(job.batch, page, key)}
     for key, retraced in folded.items():
         if retraced.broken:

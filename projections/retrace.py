@@ -6,6 +6,7 @@ neither Redis nor luck: sorted by attempt and sequence, the events of an evaluat
 scorecard and one share of the counters. The same walk asks of every verdict whether it could be so.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -26,6 +27,7 @@ PHASE_AFTER = {
     for word, phase in accepted.items()
 }
 """Where each type of event leads, wherever it comes from."""
+ENTRY_ID = re.compile(r"\d+-\d+")
 VERDICTS = {verdict.value: verdict for verdict in Verdict}
 
 
@@ -87,6 +89,9 @@ class _Retracing:
         """Decode an event, and compare the columns beside it with what it says itself."""
         month, evaluation_id, attempt, sequence, event_type, _, occurred_at, entry_id, body = logged
         entry = decode(entry_id.encode(), body)
+        if not ENTRY_ID.fullmatch(entry_id):
+            self.broken.append(f"{attempt}/{sequence} arrived nowhere: its entry is {entry_id!r}")
+            return None
         if isinstance(entry, Refused):
             self.broken.append(f"{attempt}/{sequence} can't be read: {entry.reason}: {entry.detail}")
             return None

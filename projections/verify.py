@@ -31,6 +31,7 @@ from projections.scorecard import Scorecard
 
 TableRow = EvaluationRow | Scorecard
 NOTHING = "no such row"
+DERIVED = frozenset({"evaluations", "scorecards", "batch_progress"})
 REASONS = {reason.value for reason in Reason}
 MAX_NAMED = 100
 """Differences that are named; all are counted."""
@@ -44,6 +45,11 @@ class Difference(NamedTuple):
     column: str
     found: str
     expected: str
+
+    @property
+    def is_mendable(self) -> bool:
+        """Whether a rebuild puts it right: what is derived from the log, not the facts themselves."""
+        return self.table in DERIVED or self.found == NOTHING
 
     @property
     def where(self) -> str:
@@ -108,6 +114,10 @@ async def verify(
     recount: defaultdict[int, Progress] = defaultdict(Progress)
     async with one_state(conn):
         batch = await read_batch(conn, batch_id)
+        if wrong := wrong_month(batch):
+            # Its events are looked for in its month: nothing else could be said of it.
+            verified.add(Difference("batches", batch_id, "month", *wrong))
+            return verified
         pages = over_pages(conn, batch, verify_page, shards=shards, processes=processes)
         async with aclosing(pages):
             async for job, found in pages:
@@ -148,6 +158,21 @@ def expected_row(retraced: Retraced) -> EvaluationRow:
     )
 
 
+def wrong_month(batch: Batch) -> tuple[str, str] | None:
+    """Return the month that a batch's row names and the one it should, if they differ."""
+    if batch.month == batch.month_of_acceptance:
+        return None
+    return f"{batch.month}", f"{batch.month_of_acceptance}"
+
+
+def lacks_its_log(page: Page, evaluation_id: str) -> str:
+    """Say so where there are results of an evaluation, and no event they could come from."""
+    row = page.evaluations.get(evaluation_id)
+    has_results = (row is not None and row.attempt > 0) or evaluation_id in page.scorecards
+    lost = has_results and not page.events.get(evaluation_id)
+    return "has results, but the log has none of its events" if lost else ""
+
+
 def is_of(batch: Batch, page: Page, evaluation_id: str) -> bool:
     """Whether an evaluation is of a batch: by its row, or where that names another batch by its events.
 
@@ -172,6 +197,9 @@ def retrace_in(page: Page, evaluation_id: str, job: Job) -> Retraced:
 
 
 def _compare_one(page: Page, key: str, job: Job, found: PageVerified) -> Iterator[Difference]:
+    if lost := lacks_its_log(page, key):
+        yield Difference("events", key, "", lost, "")
+        return
     if not is_of(job.batch, page, key):
         yield from _compare("scorecards", key, page.scorecards.get(key), None)
         return
@@ -217,16 +245,13 @@ def _compare_quarantined(rows: Iterable[Quarantined]) -> Iterator[Difference]:
             row.evaluation_id, Refused(row.entry_id.encode(), Reason(row.reason), row.detail, row.body)
         )
         if again.id != row.id:
-            yield Difference("quarantine", row.evaluation_id or "-", "id", row.id, again.id)
+            what = "is no longer what its id was made of: reason, evaluation or body was altered"
+            yield Difference("quarantine", row.evaluation_id or "-", row.id[:12], what, "")
 
 
 def _compare_batch(
     batch: Batch, recount: dict[int, Progress], found: dict[int, Progress]
 ) -> Iterator[Difference]:
-    if batch.month != batch.month_of_acceptance:
-        yield Difference(
-            "batches", batch.batch_id, "month", f"{batch.month}", f"{batch.month_of_acceptance}"
-        )
     for shard in sorted(recount.keys() | found.keys()):
         key = f"{batch.batch_id} shard {shard}"
         is_now, should_be = asdict(found.get(shard, Progress())), asdict(recount.get(shard, Progress()))

@@ -1,5 +1,6 @@
 """The command line. Commands import what they need when they run, so that help is there at once."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -44,6 +45,11 @@ def options(
 
 def main() -> None:
     """Run a command; what can be explained is explained in one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal without the sign gets another, not a traceback
     try:
         app()
     except KeyboardInterrupt:

@@ -1,12 +1,13 @@
 """Which batches a command is about, a connection to ask, and progress on the way."""
 
+import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import asynccontextmanager, contextmanager
 from difflib import get_close_matches
 
-from psycopg import AsyncConnection, InterfaceError, OperationalError
+from psycopg import AsyncConnection, DataError, InterfaceError, OperationalError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -21,6 +22,7 @@ NEARBY = 20
 @asynccontextmanager
 async def connected(postgres_url: str) -> AsyncIterator[Connection]:
     """Lend a connection; a batch that nobody knows becomes a problem that names those near it."""
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
     async with await AsyncConnection.connect(postgres_url, application_name="scoreline replay") as conn:
         try:
             yield conn
@@ -31,6 +33,10 @@ async def connected(postgres_url: str) -> AsyncIterator[Connection]:
                 raise  # it still answers: a full disk, say, is told in its own words
             # Not the driver's words: they may quote pieces of the URL.
             raise Problem("PostgreSQL went away; nothing is half done. Try again.") from error
+        except DataError as error:
+            raise Problem(f"A row can't be read: {str(error).strip()}. Mend it by hand first.") from error
+        except UnicodeEncodeError:
+            raise Problem("That is no id: it is not valid UTF-8.") from None
         except BrokenExecutor as error:
             raise Problem(
                 "A process that shared the work has died; nothing is half done. Try again."

@@ -15,6 +15,7 @@ from scoreline.servers import Servers
 from scoreline.settings import Settings
 
 LISTED = 10
+NOT_ASKED = "why is not known, as Redis does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ async def why_unfinished(settings: Settings, servers: Servers, batch_id: str) ->
     async with await AsyncConnection.connect(servers.postgres_url) as conn:
         found = await batch_unfinished(conn, batch_id, limit=LISTED)
     async with open_sources(settings, servers, Origin.BOTH) as sources:
+        if sources.log is None:
+            return [Pending(each.evaluation_id, each.state, NOT_ASKED) for each in found]
         return [
             Pending(each.evaluation_id, each.state, reason(await sources.story(each.evaluation_id)))
             for each in found

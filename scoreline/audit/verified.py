@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import time
 from dataclasses import asdict, dataclass
 
@@ -83,9 +84,10 @@ def show(console: Console, finding: Finding) -> None:
 
 
 def _advice(verified: Verified) -> str:
-    if any(difference.table == "events" for difference in verified.differences):
-        return "The log itself breaks a rule: nothing can be built on it. Restore the events from a backup."
-    return f"To put the tables right: scoreline replay --batch {printable(verified.batch_id)} --rebuild"
+    if not all(difference.is_mendable for difference in verified.differences):
+        return "Facts were altered, and no rebuild mends these: restore them from a backup."
+    batch = shlex.quote(printable(verified.batch_id))
+    return f"To put the tables right: scoreline replay --batch {batch} --rebuild"
 
 
 def _show_pending(console: Console, count: int, pending: list[Pending]) -> None:

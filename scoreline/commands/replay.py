@@ -51,7 +51,10 @@ def run(  # noqa: PLR0913 - a command has its flags
         typer.Option("--verify", help="Do the tables equal the log? All batches, unless one is given."),
     ] = False,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make the tables anew from the log, while everything goes on.")
+        bool,
+        typer.Option(
+            "--rebuild", help="Make the tables anew from the log. All batches, unless one is given."
+        ),
     ] = False,
     summary: Annotated[
         bool, typer.Option("--summary", help="A batch's life in one screen: what --batch alone shows.")

@@ -1,9 +1,12 @@
 """The tables against the log, in Postgres: every altered row is named, and a rebuild puts it right."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -24,6 +27,7 @@ from projections.verify import Difference, Verified, verify
 from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.dumps import postgres_dump
+from tests.integration.worker import alive
 from tests.storing import PATIENCE, World, store_badly
 from tests.waiting import until
 
@@ -111,11 +115,6 @@ ALTERATIONS = {
         "DELETE FROM scorecards WHERE evaluation_id = 'evaluation-2'",
         "scorecards evaluation-2: is no such row, should be 1, completed, passed",
     ),
-    "a scorecard from nowhere": (
-        ("INSERT INTO scorecards SELECT 'nobody', batch_id, attempt, status, verdict, score, scores,"
-        " tokens, cost_usd, latency_ms, exit_code, error, bridged, ended_at FROM scorecards LIMIT 1"),
-        "scorecards nobody: is 1, completed, passed",
-    ),
     "a counter": (
         "UPDATE batch_progress SET passed = passed + 3 WHERE ctid = (SELECT min(ctid) FROM batch_progress)",
         "passed: is",
@@ -184,6 +183,14 @@ FORGERIES = {
         "UPDATE events SET type = 'running' WHERE evaluation_id = 'evaluation-1' AND sequence = 1",
         "1/1 provisioning is not what its row says: running but provisioning",
     ),
+    "all events of an evaluation are gone": (
+        "WITH gone AS (DELETE FROM events WHERE evaluation_id = 'evaluation-1') SELECT",
+        "has results, but the log has none of its events",
+    ),
+    "an entry that is none": (
+        "UPDATE events SET entry_id = 'garbage' WHERE evaluation_id = 'evaluation-1' AND sequence = 3",
+        "1/3 arrived nowhere: its entry is 'garbage'",
+    ),
     "a bridge from nowhere": (
         "INSERT INTO gap_bridges VALUES ('evaluation-1', 1, 9, '{[5,9)}')",
         "a bridge leads to 1/9, which was not applied",
@@ -210,7 +217,39 @@ async def test_quarantined_bytes_can_not_be_altered_unseen(here: Place) -> None:
     """An entry of the quarantine is named by its content."""
     await here.store(history("queued provisioning completed", evaluation_id="illegal"))
     await here.alter("UPDATE quarantine SET body = 'something else'")
-    assert "quarantine illegal id" in [difference.where for difference in await here.differences()]
+    [altered] = await here.differences()
+    assert (altered.where[:18], altered.is_mendable) == ("quarantine illegal", False)
+    assert "was altered" in altered.found
+
+
+@pytest.mark.parametrize("ghost", ["scorecards", "evaluations"])
+async def test_results_without_a_log_are_not_touched(here: Place, ghost: str) -> None:
+    """Whether a row was made up or its events were lost nobody can tell: named, kept, not built upon."""
+    await here.store(life(1))
+    columns = await here.ask(
+        "SELECT string_agg(attname, ', ') FROM pg_attribute"
+        " WHERE attrelid = %s::regclass AND attnum > 1 AND NOT attisdropped", ghost
+    )  # fmt: skip
+    await here.alter(f"INSERT INTO {ghost} (evaluation_id, {columns[0][0]})"
+                     f" SELECT 'ghost', {columns[0][0]} FROM {ghost}")  # fmt: skip
+    [first, *_] = await here.differences()
+    assert str(first) == "events ghost: has results, but the log has none of its events"
+    before = await here.dump()
+    with pytest.raises(BrokenLog, match="The log of ghost"):
+        await here.rebuild()
+    assert await here.dump() == before
+
+
+async def test_batch_in_the_wrong_month_is_not_built_upon(here: Place) -> None:
+    """Its events would be looked for where they are not, and all its results would be taken away."""
+    await here.store(life(1))
+    await here.alter("UPDATE batches SET month = '2020-01-01'")
+    [difference] = await here.differences()
+    assert (difference.where, difference.found) == (f"batches {BATCH} month", "2020-01-01")
+    before = await here.dump()
+    with pytest.raises(BrokenLog, match="nothing was changed"):
+        await here.rebuild()
+    assert await here.dump() == before
 
 
 async def test_evaluation_that_waits_for_its_opening_is_no_difference(here: Place) -> None:
@@ -235,6 +274,45 @@ async def test_several_processes_come_to_the_same(here: Place) -> None:
         rebuilt = await rebuild(conn, BATCH, shards=DEFAULT_SHARDS, processes=2)
     assert (rebuilt.evaluations, rebuilt.evaluation_rows, rebuilt.scorecard_rows) == (2_300, 1, 1)
     assert await here.differences() == []
+
+
+PARENT = """
+import asyncio, sys
+from psycopg import AsyncConnection
+from projections.pages import one_state, read_batch
+from projections.parallel import over_pages
+from tests.integration.test_verify_rebuild import never_done
+
+async def main():
+    async with await AsyncConnection.connect(sys.argv[1]) as conn, one_state(conn):
+        async for _ in over_pages(conn, await read_batch(conn, "batch-1"), never_done, shards=4, processes=2):
+            pass
+
+asyncio.run(main())
+"""
+
+
+async def never_done(conn: AsyncConnection[Any], _job: object) -> None:
+    """Be busy until the end of days."""
+    await conn.execute("SELECT pg_sleep(3600)")
+
+
+async def test_processes_do_not_outlive_their_parent(here: Place) -> None:
+    """However it dies: a child would hold its connection, and a pipe of its parent's, for ever."""
+    await here.store(life(1))
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, here.url])
+    try:
+        await until(lambda: asleep(here), 30)
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    finally:
+        parent.kill()
+        parent.wait()
+    assert children
+    await until(lambda: not any(alive(int(child)) for child in children))
+
+
+async def asleep(here: Place) -> bool:
+    return bool(await here.ask("SELECT 1 FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(3600)'"))
 
 
 async def test_unknown_batch(here: Place) -> None:
