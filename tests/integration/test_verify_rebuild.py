@@ -1,12 +1,10 @@
 """The tables against the log, in Postgres: every altered row is named, and a rebuild puts it right."""
 
 import asyncio
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -27,7 +25,7 @@ from projections.verify import Difference, Verified, verify
 from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.dumps import postgres_dump
-from tests.integration.worker import alive
+from tests.integration.worker import Started, alive, ended_in_any_case
 from tests.storing import PATIENCE, World, store_badly
 from tests.waiting import until
 
@@ -276,39 +274,37 @@ async def test_several_processes_come_to_the_same(here: Place) -> None:
     assert await here.differences() == []
 
 
-PARENT = """
+async def never_done(conn: AsyncConnection[Any], _job: object) -> None:
+    """Be busy until the end of days."""
+    await conn.execute("SELECT pg_sleep(3600)")
+
+
+PARENT = f"""
 import asyncio, sys
 from psycopg import AsyncConnection
 from projections.pages import one_state, read_batch
 from projections.parallel import over_pages
-from tests.integration.test_verify_rebuild import never_done
+from {__name__} import {never_done.__name__} as work
 
 async def main():
     async with await AsyncConnection.connect(sys.argv[1]) as conn, one_state(conn):
-        async for _ in over_pages(conn, await read_batch(conn, "batch-1"), never_done, shards=4, processes=2):
+        batch = await read_batch(conn, "{BATCH}")
+        async for _ in over_pages(conn, batch, work, shards=4, processes=2):
             pass
 
 asyncio.run(main())
 """
 
 
-async def never_done(conn: AsyncConnection[Any], _job: object) -> None:
-    """Be busy until the end of days."""
-    await conn.execute("SELECT pg_sleep(3600)")
-
-
 async def test_processes_do_not_outlive_their_parent(here: Place) -> None:
     """However it dies: a child would hold its connection, and a pipe of its parent's, for ever."""
     await here.store(life(1))
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, here.url])
-    try:
+    with ended_in_any_case([sys.executable, "-c", PARENT, here.url], {}) as parent:
         await until(lambda: asleep(here), 30)
-        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
-    finally:
+        children = Started(parent, port=0).children()
         parent.kill()
-        parent.wait()
     assert children
-    await until(lambda: not any(alive(int(child)) for child in children))
+    await until(lambda: not any(map(alive, children)))
 
 
 async def asleep(here: Place) -> bool:
