@@ -20,7 +20,8 @@ LIFECYCLE = "tests/unit/test_lifecycle.py"
 QUEUE = "tests/unit/test_event_queue.py"
 OWNERSHIP = "tests/unit/test_event_queue_ownership.py"
 OUTBOX = "tests/unit/test_outbox.py"
-VERIFY = "tests/integration/test_verify_rebuild.py"
+VERIFY = "tests/integration/test_verify.py"
+REBUILD = "tests/integration/test_rebuild.py"
 RETRACE = "tests/unit/test_retrace.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
@@ -348,14 +349,14 @@ MUTANTS = (
         "projections/rebuild.py",
         '            await self._conn.execute(query("lock_rebuilt"))\n',
         "",
-        (VERIFY,),
+        (REBUILD,),
     ),
     Mutant(
         "a rebuild catches up before it swaps",
         "projections/rebuild.py",
         'query("lock_rebuilt"))\n            await self._catch_up()\n',
         'query("lock_rebuilt"))\n',
-        (f"{VERIFY}::test_what_is_written_during_a_rebuild_is_part_of_it",),
+        (f"{REBUILD}::test_what_is_written_during_a_rebuild_is_part_of_it",),
     ),
     Mutant(
         "a rebuild trusts no broken log",
