@@ -9,7 +9,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 POLL_MS = 1_000
 """How long one read waits for news; it returns at once when there is any."""
+LET_GO_SECONDS = 5
 TAKE_OVER_COUNT = 500
 """Wake-ups taken over from dead workers at a time: a storm of them must not drown what is new."""
 
@@ -89,6 +90,7 @@ def build_app(settings: StorageSettings) -> FastStream:
             yield
         finally:
             await end(loops)
+            await _let_go(consumer, settings.batch_size)
             await pool.close()
             await log.aclose()
 
@@ -106,6 +108,16 @@ def build_app(settings: StorageSettings) -> FastStream:
             await consumer.ensure_groups()
 
     return app
+
+
+async def _let_go(consumer: Consumer, count: int) -> None:
+    """Finish what was handed out to a reader that was stopped before it could be told of it.
+
+    What can't be finished now, because a server is away, is finished at the next start.
+    """
+    with suppress(TimeoutError, RedisError, OSError):
+        async with asyncio.timeout(LET_GO_SECONDS):
+            await consumer.drain_own(count=count)
 
 
 def _leave_if_broken(loop: "asyncio.Task[None]", app: FastStream) -> None:

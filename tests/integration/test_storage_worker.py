@@ -107,17 +107,17 @@ async def test_wake_ups_of_a_dead_worker_are_taken_over(here: Site) -> None:
     """What another worker has had in hand for too long is done by the living."""
     async with worker(here, claim_idle=timedelta(milliseconds=90)):
         await here.add_plainly(life("orphan"), wake=False)
-        await wake_the_dead(here.redis, "orphan")
+        await wake_unheard(here.redis, "orphan", consumer="dead")
         await until(lambda: here.state("orphan"))
         await until(lambda: nothing_pending(here))
 
 
-async def wake_the_dead(redis: Redis, evaluation_id: str) -> None:
-    """Hand a new wake-up to a consumer that will do nothing about it, before anybody else can read it."""
+async def wake_unheard(redis: Redis, evaluation_id: str, *, consumer: str) -> None:
+    """Hand a new wake-up to a consumer that does not hear of it, before anybody else can read it."""
     stream = wake_key(shard_of(evaluation_id, DEFAULT_SHARDS))
     async with redis.pipeline(transaction=True) as pipe:
         pipe.xadd(stream, {"id": evaluation_id})
-        pipe.xreadgroup(GROUP, "dead", {stream: ">"})
+        pipe.xreadgroup(GROUP, consumer, {stream: ">"})
         _, taken = await pipe.execute()
     assert taken
 
@@ -207,6 +207,16 @@ async def test_graceful_stop_leaves_nothing_in_hand(here: Site) -> None:
         await until(lambda: here.counted("completed"))
         assert await started.stop() == 0
     assert await here.pending() == 0
+
+
+async def test_stop_finishes_what_a_reader_was_given_and_not_told_of(here: Site) -> None:
+    """A read that is cut off may have happened: its wake-ups are in hand, and nobody has seen them."""
+    async with worker(here):
+        await here.add_plainly(life("unseen"), wake=False)
+        await wake_unheard(here.redis, "unseen", consumer="worker")
+        assert await here.pending() == 1
+    assert await here.pending() == 0
+    assert await completed(here, "unseen")
 
 
 async def test_health_tells_counts_and_what_the_worker_waits_for(
