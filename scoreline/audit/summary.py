@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from projections.pages import one_state
 from projections.summary import Summary, batch_summary
 from scoreline.audit.batches import connected
 from scoreline.printable import printable
@@ -23,7 +24,7 @@ def run_summary(batch_id: str, *, as_json: bool) -> int:
     """Show a batch's life."""
 
     async def ask(url: str) -> Summary:
-        async with connected(url) as conn:
+        async with connected(url) as conn, one_state(conn):
             return await batch_summary(conn, batch_id)
 
     with ready_postgres(load_settings()) as servers:

@@ -110,6 +110,15 @@ async def test_summary_is_the_life_of_a_batch_in_one_screen(here: Site) -> None:
     assert {slow["evaluation_id"] for slow in found["slowest"]} >= {"retried"}
 
 
+async def test_verify_needs_neither_redis_nor_every_sign(here: Site) -> None:
+    """Without Redis the reasons are not known, and it says so; a sign the terminal lacks is replaced."""
+    bare = {"EVAL_REDIS_URL": "redis://127.0.0.1:1", "EVAL_POSTGRES_URL": here.postgres_url}
+    ran = scoreline("replay", "--verify", **bare, PYTHONIOENCODING="ascii")
+    assert ran.returncode == 0, ran.stderr
+    assert "? every row of every table is what the log says" in ran.stdout
+    assert "open-gap  queued: why is not known, as Redis does not answer" in ran.stdout
+
+
 async def test_log_that_breaks_a_rule_is_not_built_upon(here: Site) -> None:
     """The command says so, and what to do."""
     await here.conn.execute(
