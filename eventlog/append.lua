@@ -1,7 +1,7 @@
 -- Append events of one evaluation: judge all, then write. A Lua error does not roll back.
 --
 -- KEYS   stream, fence, wake, epoch
--- ARGV   the epoch the caller saw ("" skips the check), the mode (normal | tail | claim),
+-- ARGV   the epoch the caller saw ("" skips the check), the mode (normal | tail | claim | opening | late),
 --        then attempt, sequence, type and body of each event; none at all just asks for the epoch
 -- Reply  {epoch now, {answer, ...}, stream as it stands (claims only)}
 --
@@ -75,6 +75,7 @@ local function digest_of(sequence)
 end
 
 local function learn(event)
+  if event.attempt < newest then return end
   if event.attempt > newest then
     newest, closing, opened_in, digests, renewed = event.attempt, nil, nil, {}, true
   end
@@ -106,7 +107,7 @@ elseif not held[1] then
 end
 
 local function judge(event)
-  if event.attempt < newest then return 'FENCED' end
+  if event.attempt < newest then return mode == 'late' and 'OK' or 'FENCED' end
   if event.attempt == newest then
     local digest = digest_of(event.sequence)
     if digest then return digest == event.digest and 'DUPLICATE' or 'CONFLICT' end
@@ -190,7 +191,8 @@ if not (mode == 'tail' and refused) then
   if wrote then
     write_fence()
     if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
-    if not wakes_already() then
+    -- An opening comes from Postgres: there is nothing in it for a reader.
+    if mode ~= 'opening' and not wakes_already() then
       redis.call('HSET', fence, 'woken', redis.call('XADD', wake, '*', 'id', evaluation_id))
     end
   end

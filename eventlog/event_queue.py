@@ -7,7 +7,7 @@ know that it is one.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -61,6 +61,29 @@ class Claimed:
     stream: tuple[RawEntry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """An attempt that somebody would like to own."""
+
+    evaluation_id: str
+    batch_id: str
+    attempt: int
+    claim: p.Provisioning
+
+
+NO_REPLY = Reply((), "")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A claim on its way, and what the log said to it."""
+
+    draft: Draft
+    claim: Record
+    reply: Reply = NO_REPLY
+    fate_unknown: bool = False
+
+
 class OwnedAttempt:
     """One attempt that this writer, and nobody else, writes to."""
 
@@ -86,6 +109,14 @@ class OwnedAttempt:
         if self._state.sequence >= 0:
             raise ValueError("the attempt is open; own the next one to open it")
         self._write(OpenAttempt(opening))
+
+    def keep_late(self, paid: p.Responded) -> None:
+        """Have an answer kept that came when the attempt had been taken away: it was paid for.
+
+        It changes nothing but what the batch has cost. What was recorded before is kept by itself.
+        """
+        if self._draft.lost:
+            self._queue.keep_late(self._draft, paid)
 
     async def on_record(self) -> None:
         """Wait until everything recorded is in the log."""
@@ -155,15 +186,36 @@ class EventQueue:
         self, evaluation_id: str, batch_id: str, *, attempt: int, claim: p.Provisioning
     ) -> Claimed:
         """Ask to own an attempt the coordinator has opened; raises `AttemptLost` when refused."""
-        draft = Draft(evaluation_id, batch_id, attempt)
-        record = self.number(draft, Decision(attempt, 1, claim))
-        reply = await self._ask_until_answered(draft, record)
+        [answer] = await self.claim_many([Wish(evaluation_id, batch_id, attempt, claim)])
+        if isinstance(answer, AttemptLost):
+            raise answer
+        return answer
+
+    async def claim_many(self, wishes: Sequence[Wish]) -> list[Claimed | AttemptLost]:
+        """Ask to own several attempts in one round trip."""
+        asked = []
+        for wish in wishes:
+            draft = Draft(wish.evaluation_id, wish.batch_id, wish.attempt)
+            asked.append(_Asked(draft, self.number(draft, Decision(wish.attempt, 1, wish.claim))))
+        await self._ask_until_answered(asked)
+        return [self._claimed(one, wish) for one, wish in zip(asked, wishes, strict=True)]
+
+    def _claimed(self, asked: _Asked, wish: Wish) -> Claimed | AttemptLost:
+        draft, reply = asked.draft, asked.reply
         self._learn_epoch(draft, reply.epoch)
         answer = reply.answers[0]
         if not answer.on_record:
-            raise AttemptLost(evaluation_id, attempt, answer)
-        self.outbox.keep(draft, record)
-        return Claimed(OwnedAttempt(self, draft, life.Provisioning(attempt, 1, claim)), reply.stream)
+            return AttemptLost(draft.evaluation_id, draft.attempt, answer)
+        self.outbox.keep(draft, asked.claim)
+        return Claimed(
+            OwnedAttempt(self, draft, life.Provisioning(wish.attempt, 1, wish.claim)), reply.stream
+        )
+
+    def keep_late(self, draft: Draft, paid: p.Responded) -> None:
+        """Send what was paid for in an attempt that is no longer ours."""
+        record = self.number(draft, Decision(draft.attempt, draft.last_sequence + 1, paid))
+        self.outbox.keep_late(draft, [record], self._clock())
+        self._work.set()
 
     def number(self, draft: Draft, decision: Decision) -> Record:
         """Put a decision into its envelope."""
@@ -296,24 +348,38 @@ class EventQueue:
                 self.outbox.release(draft)
                 self._tell_waiters(draft)
 
-    async def _ask_until_answered(self, draft: Draft, claim: Record) -> Reply:
-        """Repeat a claim through an outage: its nonce makes the repetition harmless."""
+    async def _ask_until_answered(self, asked: Sequence[_Asked]) -> None:
+        """Repeat claims through an outage: their nonces make the repetition harmless."""
         backoff = Backoff(self.settings.longest_backoff)
-        fate_unknown = False
-        while True:
+        waiting = list(asked)
+        while waiting:
             try:
-                epoch = await self._epoch_of(draft)
-                [reply] = await self._log.append([Append(draft.evaluation_id, [claim], epoch, Mode.CLAIM)])
+                epochs = [await self._epoch_of(one.draft) for one in waiting]
+                calls = [
+                    Append(one.draft.evaluation_id, [one.claim], epoch, Mode.CLAIM)
+                    for one, epoch in zip(waiting, epochs, strict=True)
+                ]
+                replies = await self._log.append(calls)
             except LogUnavailable as error:
-                fate_unknown = True
+                for one in waiting:
+                    one.fate_unknown = True
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())
                 continue
-            if reply.answers[0] is not Answer.EPOCH or not fate_unknown:
-                return reply
-            # Accepted before Redis started again, perhaps: dropped now, nobody would know that it is ours.
-            fate_unknown = False
-            self._learn_epoch(draft, reply.epoch)
+            for one, reply in zip(waiting, replies, strict=True):
+                one.reply = reply
+            waiting = [one for one in waiting if self._must_ask_again(one)]
+
+    def _must_ask_again(self, asked: _Asked) -> bool:
+        """Whether a claim was accepted before Redis started again, perhaps.
+
+        Dropped now, nobody would know that the attempt is ours.
+        """
+        if asked.reply.answers[0] is not Answer.EPOCH or not asked.fate_unknown:
+            return False
+        asked.fate_unknown = False
+        self._learn_epoch(asked.draft, asked.reply.epoch)
+        return True
 
     def _note_outage(self, error: LogUnavailable) -> None:
         if self._outage_since is None:

@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from eventlog import payloads as p
 
-SCHEMA_VERSION: Literal[2] = 2
+SCHEMA_VERSION: Literal[3] = 3
 """The version this code writes; older ones are upcast when read, newer ones are quarantined."""
 
 MAX_ATTEMPT = 1_000_000
@@ -28,7 +28,7 @@ class Envelope:
     occurred_at: AwareDatetime
     source: p.Name
     traceparent: str | None = Field(default=None, max_length=128)
-    schema_version: Literal[2]
+    schema_version: Literal[3]
 
     @property
     def key(self) -> EventKey:

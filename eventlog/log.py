@@ -36,6 +36,10 @@ class Mode(StrEnum):
     """All or nothing: an owner puts its attempt back after Redis lost it."""
     CLAIM = "claim"
     """One event, sequence 1; the reply brings the stream along."""
+    OPENING = "opening"
+    """Events that Postgres has already: no reader is woken."""
+    LATE = "late"
+    """What was paid for in an attempt that others have ended: kept, and no more than that."""
 
 
 class Record(NamedTuple):
@@ -85,6 +89,10 @@ class LogWriter(Protocol):
 
     async def epoch(self, evaluation_id: str) -> str:
         """Return the epoch of the shard that holds this evaluation."""
+        ...
+
+    async def epochs(self) -> list[str]:
+        """Return the epoch of every shard."""
         ...
 
     async def append(self, calls: Sequence[Append]) -> list[Reply]:

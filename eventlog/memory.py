@@ -58,7 +58,11 @@ class MemoryEventLog:
 
     async def epoch(self, evaluation_id: str) -> str:
         """Return the epoch of the shard that holds this evaluation."""
-        return f"{keys.shard_of(evaluation_id, self.shards):02}-{self._lives}"
+        return (await self.epochs())[keys.shard_of(evaluation_id, self.shards)]
+
+    async def epochs(self) -> list[str]:
+        """Return the epoch of every shard."""
+        return [f"{shard:02}-{self._lives}" for shard in range(self.shards)]
 
     async def append(self, calls: Sequence[Append]) -> list[Reply]:
         """Append events, each call atomically."""
@@ -76,7 +80,8 @@ class MemoryEventLog:
         if wrote:
             self._streams[call.evaluation_id] = after
             unread = self.wake_ups[keys.shard_of(call.evaluation_id, self.shards)]
-            if not before.entries or call.evaluation_id not in unread:
+            is_news = call.mode is not Mode.OPENING
+            if is_news and (not before.entries or call.evaluation_id not in unread):
                 unread.append(call.evaluation_id)
         claimed = call.mode is Mode.CLAIM and answers[0].on_record
         return Reply(answers, epoch, tuple(after.entries) if claimed else ())
@@ -140,7 +145,7 @@ class MemoryEventLog:
 def _judge(stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
     attempt, sequence = record.event.key
     if attempt < stream.newest:
-        return Answer.FENCED
+        return Answer.OK if mode is Mode.LATE else Answer.FENCED
     if attempt == stream.newest:
         if sequence in stream.bodies:
             same = stream.bodies[sequence] == record.body
@@ -156,6 +161,8 @@ def _judge(stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
 
 def _learn(stream: _Stream, record: Record, epoch: str) -> None:
     attempt, sequence = record.event.key
+    if attempt < stream.newest:
+        return
     if attempt > stream.newest:
         stream.newest, stream.closing, stream.epoch, stream.bodies = attempt, None, "", {}
         stream.expires_ms = float("inf")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from eventlog import payloads as p
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.log import Answer, Append, Mode, Record, Reply
@@ -40,6 +41,8 @@ class Draft:
     finished: bool = False
     """Whether the log has acknowledged all of it, to its closing event: nobody can take it away."""
     lost: Answer | None = None
+    late: bool = False
+    """Whether it is what was paid for in a lost attempt: to be kept, and nothing more."""
 
     @property
     def depth(self) -> int:
@@ -53,7 +56,7 @@ class Draft:
 
     def due_at(self, linger: float) -> float:
         """When to send: at once what closes the attempt or was forgotten, else after a moment's company."""
-        return 0.0 if self.closed or self.forgotten_by_redis else self.unsent_since + linger
+        return 0.0 if self.closed or self.late or self.forgotten_by_redis else self.unsent_since + linger
 
     def is_settled_by(self, mark: EventKey | None) -> bool:
         """Whether Postgres has all of it, or a higher attempt; no mark means that its stream expired."""
@@ -127,7 +130,7 @@ class Outbox:
 
     def send(self, draft: Draft, epoch: str) -> Append:
         """Move a draft's unsent events into flight, as one call."""
-        mode = Mode.TAIL if draft.forgotten_by_redis else Mode.NORMAL
+        mode = Mode.LATE if draft.late else Mode.TAIL if draft.forgotten_by_redis else Mode.NORMAL
         if mode is Mode.TAIL:
             draft.unsent, draft.acknowledged = [*draft.acknowledged, *draft.unsent], []
             draft.forgotten_by_redis = False
@@ -135,7 +138,7 @@ class Outbox:
         draft.in_flight, draft.unsent = draft.unsent, []
         draft.in_flight_since = draft.unsent_since
         self._waiting.pop(draft, None)
-        return Append(draft.evaluation_id, draft.in_flight, epoch, mode)
+        return Append(draft.evaluation_id, draft.in_flight, "" if draft.late else epoch, mode)
 
     def failed(self, draft: Draft) -> None:
         """Take a call back whose fate is unknown: asking again is harmless."""
@@ -147,18 +150,30 @@ class Outbox:
     def answered(self, draft: Draft, reply: Reply) -> None:
         """Take in what the log said."""
         refusal = next((a for a in reply.answers if not a.on_record), None)
-        if refusal is Answer.EPOCH:
+        if draft.late:
+            self.release(draft)
+        elif refusal is Answer.EPOCH:
             self.failed(draft)
             draft.forgotten_by_redis = True
         elif refusal and not (refusal is Answer.FENCED and draft.finished):
+            refused = [r for r, a in zip(draft.in_flight, reply.answers, strict=True) if not a.on_record]
+            paid = [r for r in (*refused, *draft.unsent) if _says_what_was_paid(r)]
             draft.lost = refusal
             self.release(draft)
+            if refusal is Answer.FENCED and paid:
+                self.keep_late(draft, paid, draft.in_flight_since)
         else:
             # Also where a higher attempt stands before a finished one: its events may still be in the log,
             # and until Postgres has them, another loss would leave them here and nowhere else.
             draft.acknowledged += draft.in_flight
             draft.in_flight = []
             draft.finished = draft.closed and not draft.unsent
+
+    def keep_late(self, lost: Draft, paid: list[Record], now: float) -> None:
+        """Keep what was paid for in an attempt that others have ended."""
+        late = self.keep(Draft(lost.evaluation_id, lost.batch_id, lost.attempt, late=True))
+        for record in paid:
+            self.add(late, record, now)
 
     def forgotten(self, draft: Draft) -> None:
         """Redis has lost this draft: it goes again, whole."""
@@ -173,6 +188,16 @@ class Outbox:
         kept = (*draft.unsent, *draft.in_flight, *draft.acknowledged)
         self.bytes -= sum(map(_size, kept))
         draft.unsent, draft.in_flight, draft.acknowledged = [], [], []
+
+
+def _says_what_was_paid(record: Record) -> bool:
+    match record.event.data:
+        case p.Responded(cached=cached):
+            return not cached
+        case p.Scored():
+            return True
+        case _:
+            return False
 
 
 def _size(record: Record) -> int:

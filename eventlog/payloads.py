@@ -97,6 +97,13 @@ class Queued:
     answer: Answer | None = None
     scores: tuple[Score, ...] = ()
     epoch: str = Field(default="", max_length=200)
+    variant: Count = 0
+    """Which prompt and target of the batch's spec."""
+    repetition: Annotated[int, Field(ge=1, le=10_000)] = 1
+    retries: Count = 3
+    """Transient faults that the evaluation may still survive, this attempt's included."""
+    in_group: bool = False
+    """Whether earlier evaluations of a serial group have left something for this one."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)

@@ -1,7 +1,8 @@
 """Older shapes of an event, lifted one version at a time to the one this code reads.
 
 Version 1 is what executors sent before attempts had owners: `timestamp` in seconds, no `source`, and
-payloads of loose names (`executor_id`, `container_id`, `output` beside `exit_code`). Stored events keep
+payloads of loose names (`executor_id`, `container_id`, `output` beside `exit_code`). Version 2 knew no
+variants, repetitions or groups; what it lacks has a default. Stored events keep
 the bytes they came in; lifting happens whenever they are read. `tests/histories` holds a golden file
 for each version, for ever.
 """
@@ -71,4 +72,10 @@ _PAYLOADS_OF_1: dict[str, Callable[[JsonObject, JsonObject], JsonObject]] = {
     "completed": _completed,
     "failed": _failed,
 }
-_LIFTS: dict[int, Callable[[JsonObject], JsonObject]] = {1: _from_version_1}
+
+
+def _from_version_2(old: JsonObject) -> JsonObject:
+    return old
+
+
+_LIFTS: dict[int, Callable[[JsonObject], JsonObject]] = {1: _from_version_1, 2: _from_version_2}

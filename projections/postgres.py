@@ -76,7 +76,7 @@ class PostgresTables:
         unknown = sorted(set(batch_ids) - known.keys())
         if not unknown:
             return known
-        async with self._connection() as conn:
+        async with transaction(self._pool) as conn:
             await conn.execute(query("open_external_batches"), [unknown])
             cursor = await conn.execute(query("read_batches"), [unknown])
             found = {batch_id: month for batch_id, month, _ in await cursor.fetchall()}
@@ -88,7 +88,7 @@ class PostgresTables:
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
         """Return the evaluations that have a row."""
-        async with self._connection() as conn:
+        async with transaction(self._pool) as conn:
             cursor = await conn.cursor(binary=True).execute(query("read_rows"), [list(evaluation_ids)])
             found = await cursor.fetchall()
         return {
@@ -98,51 +98,61 @@ class PostgresTables:
 
     async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
         """Return all events the log for good has of some evaluations."""
-        found: dict[str, dict[EventKey, Stored]] = defaultdict(dict)
-        async with self._connection() as conn:
-            wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
-            cursor = await conn.execute(query("read_stored"), wanted)
-            for evaluation_id, attempt, sequence, body, verdict in await cursor.fetchall():
-                found[evaluation_id][attempt, sequence] = Stored(body.encode(), verdict)
-        return found
+        async with transaction(self._pool) as conn:
+            return await read_stored(conn, rows)
 
     async def commit(self, changes: Sequence[Change]) -> Committed:
         """Write everything in one transaction; rows move only if they are still as they were read."""
         while True:
             try:
-                async with self._connection() as conn:
-                    return await _commit(conn, changes)
+                async with transaction(self._pool) as conn:
+                    return await commit_changes(conn, changes)
             except RETRIED:
                 continue  # the others went first; nothing of ours was written
 
     async def quarantine(self, refused: Sequence[Quarantined]) -> int:
         """Keep what could not be taken as an event; returns how many were new."""
-        async with self._connection() as conn:
+        async with transaction(self._pool) as conn:
             return await insert_quarantined(conn, refused)
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
         """Return a page of evaluations that have not ended nor moved for so many seconds."""
-        async with self._connection() as conn:
-            cursor = await conn.execute(query("read_open_evaluations"), [after, unchanged_for, limit])
+        async with transaction(self._pool) as conn:
+            wanted = {"after": after, "unchanged_for": unchanged_for, "limit": limit}
+            cursor = await conn.execute(query("read_open_evaluations"), wanted)
             return [evaluation_id for (evaluation_id,) in await cursor.fetchall()]
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """Lend a connection and a transaction, and say in our words what went wrong."""
-        try:
-            async with self._pool.connection() as conn:
-                yield conn
-        except RETRIED:
-            raise
-        except BEYOND_LIMITS as error:
-            raise Unstorable(str(error).strip()) from error
-        except UNAVAILABLE as error:
-            raise TablesUnavailable(str(error).strip() or type(error).__name__) from error
-        except (psycopg.DataError, psycopg.IntegrityError, OverflowError) as error:
-            raise Unstorable(str(error).strip()) from error
+
+@asynccontextmanager
+async def transaction(pool: AsyncConnectionPool) -> AsyncIterator[AsyncConnection[Any]]:
+    """Lend a connection and a transaction, and say in our words what went wrong."""
+    try:
+        async with pool.connection() as conn:
+            yield conn
+    except RETRIED:
+        raise
+    except BEYOND_LIMITS as error:
+        raise Unstorable(str(error).strip()) from error
+    except UNAVAILABLE as error:
+        raise TablesUnavailable(str(error).strip() or type(error).__name__) from error
+    except (psycopg.DataError, psycopg.IntegrityError, OverflowError) as error:
+        raise Unstorable(str(error).strip()) from error
 
 
-async def _commit(conn: AsyncConnection[Any], changes: Sequence[Change]) -> Committed:
+async def read_stored(
+    conn: AsyncConnection[Any], rows: Sequence[Row]
+) -> Mapping[str, Mapping[EventKey, Stored]]:
+    """Return all events the log for good has of some evaluations, in a transaction of the caller's."""
+    found: dict[str, dict[EventKey, Stored]] = defaultdict(dict)
+    wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
+    cursor = await conn.execute(query("read_stored"), wanted)
+    for evaluation_id, attempt, sequence, body, verdict in await cursor.fetchall():
+        found[evaluation_id][attempt, sequence] = Stored(body.encode(), verdict)
+    return found
+
+
+async def commit_changes(conn: AsyncConnection[Any], changes: Sequence[Change]) -> Committed:
+    """Write changes in a transaction of the caller's; what somebody else has moved is left out."""
     moving = sorted((c for c in changes if c.moves), key=lambda change: change.evaluation_id)
     lost = await _move(conn, moving)
     standing = [c for c in changes if c.evaluation_id not in lost]
@@ -158,7 +168,7 @@ async def _commit(conn: AsyncConnection[Any], changes: Sequence[Change]) -> Comm
     for change in winners:
         progress[change.batch_id, change.shard] += change.progress
     # Last, because every worker of a batch wants these rows: they are locked for as short as can be.
-    await _add_progress(conn, progress)
+    await add_progress(conn, progress)
     return Committed(lost, newly_quarantined)
 
 
@@ -241,7 +251,8 @@ async def _insert_side_events(
     return progress
 
 
-async def _add_progress(conn: AsyncConnection[Any], progress: Mapping[tuple[str, int], Progress]) -> None:
+async def add_progress(conn: AsyncConnection[Any], progress: Mapping[tuple[str, int], Progress]) -> None:
+    """Add to the counters of batches and shards, in a transaction of the caller's."""
     rows = [(*key, *counters_of(added)) for key, added in sorted(progress.items()) if added]
     if rows:
         await conn.execute(query("add_progress"), _columns(rows))

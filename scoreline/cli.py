@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from scoreline.commands import database, demo, quarantine, replay, storage_worker
+from scoreline.commands import (
+    batch,
+    coordinator,
+    database,
+    dataset,
+    demo,
+    quarantine,
+    replay,
+    storage_worker,
+    worker,
+)
 
 app = typer.Typer(
     name="scoreline",
@@ -20,6 +30,10 @@ app.command("demo", epilog="Examples: scoreline demo   ·   scoreline demo --wor
     demo.run
 )
 app.command("replay", epilog=replay.EPILOG)(replay.run)
+app.add_typer(batch.app, name="batch")
+app.add_typer(dataset.app, name="dataset")
+app.add_typer(worker.app, name="worker")
+app.add_typer(coordinator.app, name="coordinator")
 app.add_typer(storage_worker.app, name="storage-worker")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(database.app, name="db")

@@ -34,6 +34,14 @@ class Settings(BaseModel):
     ordering: Ordering = Ordering.STRICT
     gap_timeout: Seconds = 30.0
     gap_warning: Seconds = 5.0
+    queue_backend: str = "redis"
+    worker_id: str | None = Field(default=None, min_length=1, max_length=180)
+    worker_concurrency: int = Field(default=16, ge=1, le=10_000)
+    worker_max_retries: int = Field(default=3, ge=0, le=100)
+    worker_task_timeout: Seconds = 300.0
+    worker_heartbeat_interval: float = Field(default=5.0, gt=0, le=15)
+    worker_drain: Seconds = 60.0
+    worker_allow_unsandboxed: bool = False
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
 

@@ -49,6 +49,10 @@ def worker_environ(settings: Settings, servers: Servers) -> dict[str, str]:
         "EVAL_ORDERING": settings.ordering.value,
         "EVAL_GAP_TIMEOUT": str(settings.gap_timeout),
         "EVAL_GAP_WARNING": str(settings.gap_warning),
+        "EVAL_QUEUE_BACKEND": settings.queue_backend,
+        "EVAL_WORKER_HEARTBEAT_INTERVAL": str(settings.worker_heartbeat_interval),
+        "EVAL_WORKER_DRAIN": str(settings.worker_drain),
+        "EVAL_WORKER_ALLOW_UNSANDBOXED": str(settings.worker_allow_unsandboxed).lower(),
         "EVAL_LOG_LEVEL": settings.log_level,
     }
 

@@ -6,13 +6,13 @@ connection holds; for thrift only, as two sweeps would merely do the same work t
 
 import asyncio
 import logging
-from contextlib import suppress
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 from redis.exceptions import RedisError
 
 from eventlog.log import LogUnavailable
+from projections.leadership import leadership
 from projections.tables import TablesUnavailable
 from storage_worker.consumer import Consumer
 from storage_worker.settings import StorageSettings
@@ -40,17 +40,9 @@ async def sweep_forever(
 async def _lead_while_possible(
     storage: Storage, pool: AsyncConnectionPool, consumer: Consumer, interval: float
 ) -> None:
-    async with pool.connection() as conn:
-        await conn.set_autocommit(True)
-        try:
-            cursor = await conn.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-            leads = (await cursor.fetchone() or [False])[0]
-            while leads:
-                await storage.sweep(unchanged_for=interval, page=PAGE)
-                await consumer.trim()
-                await asyncio.sleep(interval)
-                await conn.execute("SELECT 1")  # the lock is gone when the connection is
-        finally:
-            with suppress(psycopg.Error):
-                await conn.execute("SELECT pg_advisory_unlock_all()")
-                await conn.set_autocommit(False)
+    async with leadership(pool, LOCK) as holds:
+        while holds:
+            await storage.sweep(unchanged_for=interval, page=PAGE)
+            await consumer.trim()
+            await asyncio.sleep(interval)
+            await holds()

@@ -55,4 +55,5 @@ def end_all(loop: VirtualLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    if left:  # a gathering of nothing would ask for the thread's own loop
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))

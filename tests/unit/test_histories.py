@@ -23,6 +23,22 @@ def ending_of(name: str) -> life.State:
     return state
 
 
+JUDGED = p.Completed(
+    verdict="passed",
+    score=0.75,
+    scores=(
+        p.Score(evaluator="exact", score=1.0, passed=True),
+        p.Score(
+            evaluator="llm_judge",
+            score=0.5,
+            reason="terse",
+            usage=p.Usage(input_tokens=90, output_tokens=12),
+            cost_usd=0.002,
+        ),
+    ),
+    usage=p.Usage(input_tokens=97, output_tokens=13),
+    cost_usd=0.003,
+)
 ENDINGS = {
     "v1_completed": life.Completed(1, 3, p.Completed(verdict="passed", exit_code=0, output="forty-two")),
     "v1_failed": life.Failed(1, 3, p.Fault(kind="error", message="exit status 137: out of memory")),
@@ -30,26 +46,8 @@ ENDINGS = {
         1, 3, p.Completed(verdict="passed", score=1.0, output="42", exit_code=0, latency_ms=812.5)
     ),
     "v2_retried": life.Completed(3, 3, p.Completed(verdict="failed", score=0.0, exit_code=1)),
-    "v2_scored": life.Completed(
-        1,
-        6,
-        p.Completed(
-            verdict="passed",
-            score=0.75,
-            scores=(
-                p.Score(evaluator="exact", score=1.0, passed=True),
-                p.Score(
-                    evaluator="llm_judge",
-                    score=0.5,
-                    reason="terse",
-                    usage=p.Usage(input_tokens=90, output_tokens=12),
-                    cost_usd=0.002,
-                ),
-            ),
-            usage=p.Usage(input_tokens=97, output_tokens=13),
-            cost_usd=0.003,
-        ),
-    ),
+    "v2_scored": life.Completed(1, 6, JUDGED),
+    "v3_answered": life.Completed(1, 6, JUDGED),
 }
 
 

@@ -1,0 +1,129 @@
+"""Accepting a batch: all of it is committed, or nothing; nobody is told before."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import datetime
+
+from coordinator.submission import NewBatch, NewEvaluation, SerialPlace, evaluation_id
+from eventlog import payloads as p
+from eventlog.codec import encode, make_event
+from eventlog.events import Event
+from eventlog.keys import shard_of
+from projections.ledger import Accepted, BatchHead, Ledger, Link
+from taskqueue.spec import pack
+
+LOOK_UP = 500
+"""Questions looked up in the cache at a time."""
+
+
+async def accept(
+    ledger: Ledger,
+    batch: NewBatch,
+    evaluations: AsyncIterator[NewEvaluation],
+    *,
+    now: datetime,
+    shards: int,
+) -> int:
+    """Commit a batch and all its evaluations; returns how many there are.
+
+    Whatever the evaluations' source raises, half-way or at its end, leaves nothing behind.
+    """
+    head = BatchHead(
+        batch.batch_id,
+        pack(batch.spec),
+        batch.spec.name,
+        batch.project,
+        batch.dataset,
+        batch.tags,
+        batch.priority,
+        batch.max_duration,
+        batch.submitted_by,
+    )
+    opening = _Opening(batch, now, shards)
+    accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))
+    total = await ledger.accept(head, accepted, now=now)
+    if total == 0:
+        await ledger.finish(batch.batch_id)
+    return total
+
+
+class _Opening:
+    """Numbers evaluations and makes their openings."""
+
+    def __init__(self, batch: NewBatch, now: datetime, shards: int) -> None:
+        self.batch = batch
+        self.now = now
+        self.shards = shards
+        self.number = 0
+
+    def accept(self, one: NewEvaluation) -> Accepted:
+        self.number += 1
+        key = evaluation_id(self.batch.batch_id, self.number)
+        event = make_event(
+            p.Queued(
+                case=one.case,
+                answer=one.answer,
+                variant=one.variant,
+                repetition=one.repetition,
+                retries=self.batch.spec.retries,
+                in_group=bool(one.serial and one.serial.recalls),
+            ),
+            evaluation_id=key,
+            batch_id=self.batch.batch_id,
+            attempt=1,
+            sequence=0,
+            occurred_at=self.now,
+            source=self.batch.submitted_by,
+        )
+        return Accepted(
+            event,
+            encode(event),
+            shard_of(key, self.shards),
+            one.case.id,
+            one.variant,
+            one.repetition,
+            one.cache_key,
+            self._link(one.serial),
+        )
+
+    def _link(self, place: SerialPlace | None) -> Link | None:
+        if place is None:
+            return None
+        recalls = tuple((self._id(recall.number), recall.stored_as) for recall in place.recalls)
+        return Link(self._id(place.follows), recalls)
+
+    def _id(self, number: int) -> str:
+        return evaluation_id(self.batch.batch_id, number)
+
+
+async def _with_cached(
+    ledger: Ledger, evaluations: AsyncIterator[NewEvaluation]
+) -> AsyncIterator[NewEvaluation]:
+    """Put answers from earlier batches to the questions that ask for them."""
+    waiting: list[NewEvaluation] = []
+    async for one in evaluations:
+        if one.cache_key is None and not waiting:
+            yield one
+            continue
+        waiting.append(one)
+        if len(waiting) >= LOOK_UP:
+            for answered in await _looked_up(ledger, waiting):
+                yield answered
+            waiting = []
+    for answered in await _looked_up(ledger, waiting):
+        yield answered
+
+
+async def _looked_up(ledger: Ledger, asked: list[NewEvaluation]) -> list[NewEvaluation]:
+    keys = sorted({one.cache_key for one in asked if one.cache_key and one.answer is None})
+    known = await ledger.cached(keys) if keys else {}
+    return [_answered(one, known.get(one.cache_key or "")) for one in asked]
+
+
+def _answered(one: NewEvaluation, found: Event | None) -> NewEvaluation:
+    if found is None or one.answer is not None or not isinstance(found.data, p.Responded):
+        return one
+    said = found.data
+    return replace(
+        one, answer=p.Answer(said.output, said.usage, said.cost_usd, said.latency_ms, cached=True)
+    )

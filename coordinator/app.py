@@ -1,0 +1,98 @@
+"""The coordinator as a process: leads if nobody else does, and goes round until it is told to stop."""
+
+import asyncio
+import logging
+import signal
+from dataclasses import dataclass, field
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+
+from coordinator.coordinator import AWAY, Coordinator
+from coordinator.settings import CoordinatorSettings
+from eventlog.backoff import Backoff
+from eventlog.redis_streams import RedisEventLog
+from projections.leadership import leadership
+from projections.ledger_postgres import PostgresLedger
+from projections.postgres import make_pool
+from taskqueue.backends import choose, open_queues
+
+logger = logging.getLogger(__name__)
+
+LOCK = 7_265_004
+STANDBY = 1.0
+"""Seconds between two looks at whether the leader is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a coordinator works."""
+
+    redis_url: str = field(repr=False)
+    postgres_url: str = field(repr=False)
+    shards: int
+    queue_backend: str = "redis"
+
+
+async def run(site: Site, settings: CoordinatorSettings) -> None:
+    """Be a coordinator until told to stop."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(wanted, stop.set)
+    log = RedisEventLog.from_url(site.redis_url, shards=site.shards)
+    pool = make_pool(site.postgres_url, size=4)
+    await pool.open()
+    try:
+        coordinator = build(site, settings, log, pool)
+        await _until_stopped(coordinator, pool, stop)
+    finally:
+        await pool.close()
+        await log.aclose()
+
+
+def build(
+    site: Site, settings: CoordinatorSettings, log: RedisEventLog, pool: AsyncConnectionPool
+) -> Coordinator:
+    """Put a coordinator together."""
+    queues = open_queues(choose(site.queue_backend, fleet=True), log.redis)
+    ledger = PostgresLedger(pool, shards=site.shards)
+    return Coordinator(log, ledger, queues.tasks, queues.board, queues.attendance, settings=settings)
+
+
+async def _until_stopped(coordinator: Coordinator, pool: AsyncConnectionPool, stop: asyncio.Event) -> None:
+    backoff = Backoff(longest=2.0)
+    away: str | None = None
+    while not stop.is_set():
+        try:
+            await _lead_while_possible(coordinator, pool, stop)
+            backoff.reset()
+            away = None
+        except (*AWAY, psycopg.Error, OSError) as error:
+            if away is None:
+                logger.warning("waiting for the servers", extra={"error": str(error)})
+            away = str(error)
+            await _pause(stop, backoff.next())
+
+
+async def _lead_while_possible(
+    coordinator: Coordinator, pool: AsyncConnectionPool, stop: asyncio.Event
+) -> None:
+    async with leadership(pool, LOCK) as holds:
+        if holds is None:
+            await _pause(stop, STANDBY)
+            return
+        logger.info("leading", extra={"coordinator": coordinator.settings.name})
+        while not stop.is_set():
+            await coordinator.go_round()
+            await _pause(stop, coordinator.settings.round_interval.total_seconds())
+            await holds()
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait, unless told to stop meanwhile."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return

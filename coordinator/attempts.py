@@ -1,0 +1,163 @@
+"""The next attempt of an evaluation, from all that is on record of it. Pure.
+
+An answer or a score that was ever put on record goes along: it is not paid for again. The retry budget
+counts what happened since an operator last asked, not the numbers of attempts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from eventlog import payloads as p
+from eventlog.codec import make_event
+from eventlog.events import Event, EventKey
+from projections.change import Row
+from taskqueue.retries import UNCHARGED_KINDS
+
+LOST_LIMIT = 3
+"""Executors that a case may take with it before it is given up."""
+
+Logged = Mapping[EventKey, Event]
+Ending = p.Cancelled | p.TimedOut
+
+
+@dataclass(frozen=True, slots=True)
+class Charges:
+    """What an evaluation has used up since it was submitted, or an operator asked for it again."""
+
+    transient: int = 0
+    lost: int = 0
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.transient + self.lost
+
+
+@dataclass(frozen=True, slots=True)
+class Opener:
+    """Who opens attempts, and when."""
+
+    source: str
+    now: datetime
+    epoch: str
+
+    def open(self, row: Row, opening: p.Queued | Ending, *after: p.Failed) -> list[Event]:
+        """Number the events of the next attempt."""
+        return [
+            make_event(
+                payload,
+                evaluation_id=row.evaluation_id,
+                batch_id=row.batch_id,
+                attempt=row.cursor.attempt + 1,
+                sequence=sequence,
+                occurred_at=self.now,
+                source=self.source,
+            )
+            for sequence, payload in enumerate((opening, *after))
+        ]
+
+    def again(self, row: Row, logged: Logged, *, reason: p.OpeningReason, retries: int) -> list[Event]:
+        """Open the next attempt, or settle the evaluation if its budget is spent."""
+        charges = charges_of(logged)
+        opening = next_opening(logged, reason=reason, epoch=self.epoch, retries=retries - charges.total)
+        if reason is p.OpeningReason.LOST and (charges.lost >= LOST_LIMIT or charges.total > retries):
+            return self.open(row, opening, p.Failed(error=_lost(charges, row)))
+        return self.open(row, opening)
+
+    def give_up(self, row: Row, logged: Logged, fault: p.Fault) -> list[Event]:
+        """Settle an evaluation that can't be tried: its attempt opens and fails at once."""
+        opening = next_opening(logged, reason=p.OpeningReason.SUBMITTED, epoch=self.epoch, retries=0)
+        return self.open(row, opening, p.Failed(error=fault))
+
+
+def next_opening(logged: Logged, *, reason: p.OpeningReason, epoch: str, retries: int) -> p.Queued:
+    """Make the next `queued` out of the last one, with all that is on record meanwhile."""
+    answer, since = newest_answer(logged)
+    return replace(
+        last_opening(logged),
+        reason=reason,
+        answer=answer,
+        scores=scores_of(logged, since=since) if answer else (),
+        epoch=epoch,
+        retries=max(0, retries),
+    )
+
+
+def last_opening(logged: Logged) -> p.Queued:
+    """Return the newest `queued`: it has the case."""
+    for key in sorted(logged, reverse=True):
+        data = logged[key].data
+        if isinstance(data, p.Queued):
+            return data
+    raise LookupError("an evaluation without an opening can't have been accepted")
+
+
+def newest_answer(logged: Logged) -> tuple[p.Answer | None, int]:
+    """Return the newest answer on record, and the attempt it is of."""
+    for key in sorted(logged, reverse=True):
+        match logged[key].data:
+            case p.Responded() as said:
+                return answer_of(said), key[0]
+            case p.Queued(answer=p.Answer() as known):
+                return known, key[0]
+            case _:
+                continue
+    return None, 0
+
+
+def answer_of(said: p.Responded) -> p.Answer:
+    """Take the answer out of the event that recorded it."""
+    return p.Answer(said.output, said.usage, said.cost_usd, said.latency_ms, said.cached)
+
+
+def scores_of(logged: Logged, *, since: int) -> tuple[p.Score, ...]:
+    """Return the newest score of each evaluator, of the attempts from `since` on."""
+    found: dict[str, p.Score] = {}
+    for key in sorted(key for key in logged if key[0] >= since):
+        match logged[key].data:
+            case p.Scored() as said:
+                found[said.evaluator] = p.Score(
+                    said.evaluator, said.score, said.passed, said.reason, said.usage, said.cost_usd
+                )
+            case p.Queued(scores=scores):
+                found |= {score.evaluator: score for score in scores}
+            case _:
+                continue
+    return tuple(found.values())
+
+
+def charges_of(logged: Logged) -> Charges:
+    """Count what has been used up since an operator last asked."""
+    attempts: dict[int, list[Event]] = {}
+    for key in sorted(logged):
+        attempts.setdefault(key[0], []).append(logged[key])
+    transient = lost = 0
+    for events in attempts.values():
+        if _asked_by_operator(events):
+            transient = lost = 0
+        transient += _failed_in_passing(events)
+        lost += _was_abandoned(events)
+    return Charges(transient, lost)
+
+
+def _asked_by_operator(events: Sequence[Event]) -> bool:
+    opening = events[0].data
+    return isinstance(opening, p.Queued) and opening.reason is p.OpeningReason.OPERATOR
+
+
+def _failed_in_passing(events: Sequence[Event]) -> bool:
+    closing = events[-1].data
+    return isinstance(closing, p.Retrying) and closing.error.kind not in UNCHARGED_KINDS
+
+
+def _was_abandoned(events: Sequence[Event]) -> bool:
+    closing = events[-1].data
+    claimed = any(isinstance(event.data, p.Provisioning) for event in events)
+    return claimed and isinstance(closing, p.Provisioning | p.Running | p.Responded | p.Scored)
+
+
+def _lost(charges: Charges, row: Row) -> p.Fault:
+    times = "once" if charges.lost == 1 else f"{charges.lost} times"
+    last = f", last {row.owner}" if row.owner else ""
+    return p.Fault(kind="lost", message=f"its executor was lost {times}{last}; no retry is left")

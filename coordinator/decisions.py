@@ -1,0 +1,70 @@
+"""What to open for an evaluation, decided with its row locked and all its events at hand. Pure.
+
+Each of these makes a function that the ledger calls inside its transaction: whatever has changed since
+somebody thought of it, the row as it stands now has the last word.
+"""
+
+from collections.abc import Callable, Mapping
+
+from coordinator.attempts import Ending, Logged, Opener
+from eventlog import payloads as p
+from eventlog.lifecycle import ENDED, SETTLED
+from projections.ledger import Decide, Opening, Standing
+
+OpenerOf = Callable[[str], Opener]
+"""Who opens an attempt of this evaluation: it knows the epoch of the evaluation's shard."""
+
+
+def try_again(
+    opener_of: OpenerOf, expected: Mapping[str, int], *, reason: p.OpeningReason, retries: int
+) -> Decide:
+    """Open the next attempt, if the one that was looked at is still the newest."""
+
+    def decide(standing: Standing, logged: Logged) -> Opening | None:
+        row = standing.row
+        if row.cursor.phase in ENDED or row.cursor.attempt != expected[row.evaluation_id]:
+            return None
+        opener = opener_of(row.evaluation_id)
+        return Opening(opener.again(row, logged, reason=reason, retries=retries), opener.epoch)
+
+    return decide
+
+
+def reopen(opener_of: OpenerOf, *, retries: int) -> Decide:
+    """Open an attempt of what is settled, because an operator asks."""
+
+    def decide(standing: Standing, logged: Logged) -> Opening | None:
+        row = standing.row
+        if row.cursor.phase not in SETTLED:
+            return None
+        opener = opener_of(row.evaluation_id)
+        events = opener.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
+        return Opening(events, opener.epoch)
+
+    return decide
+
+
+def end(opener_of: OpenerOf, ending: Ending) -> Decide:
+    """End what has not ended."""
+
+    def decide(standing: Standing, _logged: Logged) -> Opening | None:
+        row = standing.row
+        if row.cursor.phase in ENDED:
+            return None
+        opener = opener_of(row.evaluation_id)
+        return Opening(opener.open(row, ending), opener.epoch)
+
+    return decide
+
+
+def give_up(opener_of: OpenerOf, faults: Mapping[str, p.Fault]) -> Decide:
+    """Settle what can't be tried at all, each with its reason."""
+
+    def decide(standing: Standing, logged: Logged) -> Opening | None:
+        row = standing.row
+        if row.cursor.phase in ENDED:
+            return None
+        opener = opener_of(row.evaluation_id)
+        return Opening(opener.give_up(row, logged, faults[row.evaluation_id]), opener.epoch)
+
+    return decide

@@ -1,0 +1,84 @@
+"""Serial groups: what earlier evaluations have come to, for those whose turn it is.
+
+It is worked out from the log each time somebody is told of such an evaluation, so nothing of it can be
+lost. What an executor finds is one JSON object: `stored` (field → output) and `history` (the turns of the
+conversation so far, each as what was asked and what was answered).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from coordinator.attempts import last_opening, newest_answer
+from eventlog import payloads as p
+from eventlog.events import Event, EventKey
+from eventlog.lifecycle import Phase
+from projections.ledger import Ledger, Link
+from taskqueue.spec import BatchSpec
+from taskqueue.template import UnknownField, case_fields, render
+
+Logs = Mapping[str, Mapping[EventKey, Event]]
+
+
+@dataclass(slots=True)
+class Context:
+    """What was left for an evaluation, or why it can't be run."""
+
+    stored: dict[str, JsonValue] = field(default_factory=dict)
+    history: list[tuple[str, str]] = field(default_factory=list)
+    missing: p.Fault | None = None
+
+    def packed(self) -> bytes:
+        """Write it for the road."""
+        return to_json({"stored": self.stored, "history": self.history})
+
+
+async def contexts(ledger: Ledger, spec: BatchSpec, links: Mapping[str, Link]) -> dict[str, Context]:
+    """Work out what each of these evaluations has been left."""
+    recalled = sorted({who for link in links.values() for who, _ in link.recalls})
+    standings = await ledger.standings(recalled)
+    phases = {one.row.evaluation_id: one.row.cursor.phase for one in standings}
+    logs = await ledger.stored([one.row for one in standings])
+    return {key: _context(link.recalls, spec, phases, logs) for key, link in links.items()}
+
+
+def _context(
+    recalls: Sequence[tuple[str, str | None]], spec: BatchSpec, phases: Mapping[str, Phase], logs: Logs
+) -> Context:
+    context = Context()
+    for who, name in recalls:
+        answer, _ = newest_answer(logs.get(who, {}))
+        if phases.get(who) is not Phase.COMPLETED or answer is None:
+            context.missing = _missing(who, phases.get(who, Phase.UNOPENED), logs)
+            return context
+        if name is None:
+            context.history.append((_asked(last_opening(logs[who]), spec, context), answer.output))
+        else:
+            context.stored[name] = answer.output
+    return context
+
+
+def _asked(opening: p.Queued, spec: BatchSpec, context: Context) -> str:
+    """Render an earlier turn's prompt as it was rendered then."""
+    prompt = spec.variants[opening.variant].prompt
+    try:
+        return render(prompt, case_fields(opening.case, context.stored))
+    except UnknownField:
+        return prompt
+
+
+def _missing(who: str, phase: Phase, logs: Logs) -> p.Fault:
+    """Say why a dependant can't be run: what happened to the one it needs."""
+    logged = logs.get(who, {})
+    case = last_opening(logged).case.id if logged else who
+    why = ""
+    for key in sorted(logged, reverse=True):
+        match logged[key].data:
+            case p.Failed(error=error) | p.TimedOut(error=p.Fault() as error):
+                why = f": {error.kind}: {error.message}"
+                break
+            case _:
+                continue
+    return p.Fault(kind="dependency", message=f"needs the answer to {case}, which is {phase}{why}")

@@ -1,0 +1,86 @@
+"""One look at an evaluation's stream, for the decision of what to do about it. Pure."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from coordinator.reconcile import Owner, Sight, Told
+from eventlog import payloads as p
+from eventlog.codec import Entry, RawEntry, Refused, read_entry
+from eventlog.events import EventKey
+from eventlog.lifecycle import CLOSING_TYPES
+from eventlog.timeline import arrival_ms
+from projections.ledger import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the stream says of an evaluation's newest attempt."""
+
+    standing: Standing
+    told: Told
+    claimed_by: str | None
+    claimed_at_ms: int
+    is_ahead: bool
+    has_opening: bool
+
+    def sight(
+        self,
+        live: Collection[str],
+        *,
+        now_ms: int,
+        allowed: timedelta,
+        is_settled: bool,
+        is_drained: bool,
+    ) -> Sight:
+        """Put it together with what is known of the owner, the epoch and the queue."""
+        row = self.standing.row
+        return Sight(
+            row.cursor.phase,
+            self.told,
+            self._owner(live, now_ms=now_ms, allowed=allowed),
+            claimed_in_row=row.owner is not None,
+            is_ahead=self.is_ahead,
+            has_opening=self.has_opening,
+            is_settled=is_settled,
+            is_drained=is_drained,
+        )
+
+    def _owner(self, live: Collection[str], *, now_ms: int, allowed: timedelta) -> Owner:
+        if self.claimed_by is None:
+            return Owner.NOBODY
+        hung = now_ms - self.claimed_at_ms > allowed.total_seconds() * 1000
+        return Owner.AT_WORK if self.claimed_by in live and not hung else Owner.GONE
+
+
+def look(standing: Standing, stream: Sequence[RawEntry], *, epoch: str) -> Look:
+    """Read a stream for what it says of the row's attempt."""
+    row = standing.row
+    first = _first_of_each_key(row.evaluation_id, stream)
+    attempt, sequence, _ = row.cursor
+    claim = first.get((attempt, 1))
+    owner = claim.event.data if claim else None
+    return Look(
+        standing,
+        Told.NEVER if not standing.epoch else Told.NOW if standing.epoch == epoch else Told.BEFORE,
+        owner.executor if isinstance(owner, p.Provisioning) else None,
+        arrival_ms(claim.id) if claim else 0,
+        is_ahead=any(_is_news(key, entry, attempt, sequence) for key, entry in first.items()),
+        has_opening=(attempt, 0) in first,
+    )
+
+
+def _is_news(key: EventKey, entry: Entry, attempt: int, sequence: int) -> bool:
+    """Whether an entry is an end, or a fence, that the row does not know of."""
+    if key[0] > attempt:
+        return True
+    return key[0] == attempt and key[1] > sequence and entry.event.type in CLOSING_TYPES
+
+
+def _first_of_each_key(evaluation_id: str, stream: Sequence[RawEntry]) -> dict[EventKey, Entry]:
+    first: dict[EventKey, Entry] = {}
+    for raw in stream:
+        read = read_entry(evaluation_id, raw)
+        if not isinstance(read, Refused):
+            first.setdefault(read.key, read)
+    return first

@@ -1,0 +1,48 @@
+"""Telling executors: the opening goes into the log, and only then its task into the queue."""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from eventlog import payloads as p
+from eventlog.events import Event
+from eventlog.log import Append, LogWriter, Mode, Record
+from taskqueue.tasks import Task, TaskQueue
+
+CHUNK = 500
+"""Openings in one round trip."""
+
+Events = Sequence[tuple[Event, bytes]]
+
+
+class Publisher:
+    """Publishes what Postgres has already; any of it may be published again."""
+
+    def __init__(self, log: LogWriter, queue: TaskQueue) -> None:
+        self._log = log
+        self._queue = queue
+
+    async def publish(self, batch_id: str, openings: Iterable[tuple[Events, str]]) -> int:
+        """Append openings, each in its epoch, and enqueue those that the log took; returns how many."""
+        told = 0
+        waiting = iter(openings)
+        while chunk := list(islice(waiting, CHUNK)):
+            calls = [_append(events, epoch) for events, epoch in chunk]
+            replies = await self._log.append(calls)
+            tasks = [
+                Task(events[0][0].evaluation_id, events[0][0].attempt)
+                for (events, _), reply in zip(chunk, replies, strict=True)
+                if reply.answers[0].on_record and _is_to_be_run(events)
+            ]
+            if tasks:
+                await self._queue.enqueue_batch(batch_id, tasks)
+            told += len(tasks)
+        return told
+
+
+def _append(events: Events, epoch: str) -> Append:
+    records = [Record(event, body) for event, body in events]
+    return Append(events[0][0].evaluation_id, records, epoch, Mode.OPENING)
+
+
+def _is_to_be_run(events: Events) -> bool:
+    return len(events) == 1 and isinstance(events[0][0].data, p.Queued)

@@ -1,0 +1,23 @@
+"""How a coordinator behaves; the defaults suit a fleet."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """Intervals and sizes."""
+
+    name: str = "coordinator"
+    window: int = 20_000
+    """Unfinished evaluations of one batch that executors have been told of."""
+    chunk: int = 2_000
+    """Evaluations published, opened or ended at a time."""
+    round_interval: timedelta = timedelta(milliseconds=250)
+    reconcile_interval: timedelta = timedelta(seconds=5)
+    unchanged_for: timedelta = timedelta(seconds=5)
+    """How long an evaluation must not have moved before anybody wonders."""
+    grace: timedelta = timedelta(seconds=10)
+    """How long owners have to put their attempts back after Redis was lost."""
+    hung_grace: timedelta = timedelta(seconds=30)
+    """How much longer than its time-outs an attempt may take before its owner counts as hung."""

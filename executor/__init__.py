@@ -1,0 +1,1 @@
+"""The data plane: takes tasks, calls targets, scores, and records what happened."""

@@ -1,0 +1,75 @@
+"""An executor as a process: its connections, its signals."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+from collections.abc import Callable
+from random import SystemRandom
+
+from eventlog.event_queue import EventQueue, QueueSettings
+from eventlog.redis_streams import RedisEventLog, connect
+from executor.contract import Surroundings
+from executor.kits import Makers
+from executor.registry import make_evaluator, make_target
+from executor.runner import Executor, Ports, new_incarnation
+from executor.settings import Connection, ExecutorSettings
+from taskqueue.backends import Backend, open_queues
+
+logger = logging.getLogger(__name__)
+
+REGISTERED = Makers(make_target, make_evaluator)
+"""Every type that is built in or installed."""
+MAX_CONNECTIONS = 32
+
+
+async def run_executor(
+    connection: Connection,
+    settings: ExecutorSettings,
+    *,
+    surroundings: Surroundings,
+    makers: Makers = REGISTERED,
+) -> None:
+    """Be an executor until told to stop."""
+    redis = connect(connection.redis_url, max_connections=MAX_CONNECTIONS)
+    queues, random = open_queues(Backend.REDIS, redis), SystemRandom()
+    incarnation = new_incarnation(settings.name, random)
+    log = RedisEventLog(redis, shards=connection.shards)
+    buffer = QueueSettings(max_bytes=connection.max_buffer)
+    try:
+        async with EventQueue(log, source=incarnation, settings=buffer) as events:
+            executor = Executor(
+                Ports(events, queues.tasks, queues.board, queues.attendance),
+                settings,
+                makers,
+                incarnation=incarnation,
+                surroundings=surroundings,
+                luck=random.random,
+            )
+            heed_signals(executor.stop)
+            await executor.run()
+    finally:
+        await redis.aclose()
+
+
+def heed_signals(stop: Callable[[], None]) -> None:
+    """Stop in good order at the first signal, at once at the second."""
+    asked: list[int] = []
+
+    def heed(number: int) -> None:
+        if asked:
+            logger.warning("told twice: leaving at once")
+            os._exit(128 + number)
+        asked.append(number)
+        stop()
+
+    loop = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(wanted, heed, wanted)
+
+
+def collect_garbage_rarely() -> None:
+    """Let the collector look only now and then: evaluations make many short-lived objects, few cycles."""
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)

@@ -1,0 +1,148 @@
+"""What targets and evaluators are to an executor, and the ways in which they may fail.
+
+    Fault
+    ├── RateLimited   asked too often: try again when told, nothing is charged
+    ├── Transient     may go well next time: backoff, and one of the retries is used up
+    └── Permanent     will not get better: the evaluation fails at once
+
+A target raises one of these, or answers. Whatever else it raises is a `Permanent` fault of its own.
+Cancellation means stop now: kill what you started, and let `CancelledError` pass.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from eventlog import payloads as p
+from taskqueue.spec import Options
+
+Fields = Mapping[str, JsonValue]
+"""What a template may name: `id`, `input`, `expected`, the case's other fields, what was stored."""
+
+
+class Fault(Exception):  # noqa: N818 - the root of the tree above
+    """Why there is no answer, or no judgement."""
+
+    def __init__(self, kind: str, message: str = "") -> None:
+        super().__init__(f"{kind}: {message}" if message else kind)
+        self.kind = kind
+        self.message = message
+
+
+class RateLimited(Fault):
+    """The other side asks for patience."""
+
+    def __init__(self, message: str = "", *, retry_after: timedelta = timedelta(seconds=1)) -> None:
+        super().__init__("rate_limited", message)
+        self.retry_after = retry_after
+
+
+class Transient(Fault):
+    """It may go well next time."""
+
+
+class Permanent(Fault):
+    """It will not get better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a target is asked."""
+
+    evaluation_id: str
+    prompt: str
+    """The template with every placeholder filled in."""
+    case: p.Case
+    fields: Fields
+    repetition: int = 1
+    timeout: float = 300.0
+    history: tuple[tuple[str, str], ...] = ()
+    """Earlier turns of the conversation: what was asked, and what was answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a target came to: the answer, and where code was run its exit code and what it reported."""
+
+    answer: p.Answer
+    exit_code: int | None = None
+
+
+class Target(Protocol):
+    """Something that answers; one object serves all evaluations of a batch's target in a process."""
+
+    async def ask(self, question: Question) -> Reply:
+        """Answer, or raise a `Fault`; must stop what it started when it is cancelled."""
+        ...
+
+    async def aclose(self) -> None:
+        """Leave nothing behind."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What an evaluator is given."""
+
+    case: p.Case
+    output: str
+    fields: Fields
+    answer: p.Answer = field(default_factory=lambda: p.Answer(output=""))
+
+
+class Evaluator(Protocol):
+    """Something that judges; one object serves all evaluations of a batch in a process."""
+
+    async def judge(self, judged: Judged) -> p.Score:
+        """Judge an answer, or raise a `Fault`; a failed case is a score, not a fault."""
+        ...
+
+    async def aclose(self) -> None:
+        """Leave nothing behind."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a process knows that a spec does not say."""
+
+    workdir: str = ""
+    """Where the batch was submitted."""
+    slots: int = 1
+    allow_unsandboxed: bool = False
+    """Whether untrusted code may run where there is no sandbox: only if somebody said so."""
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class TargetType(Protocol):
+    """How a target is made; entry points of the group `scoreline.targets` name objects like this."""
+
+    def check(self, options: Options) -> None:
+        """Raise `ValueError` with a sentence for the user where the options make no sense."""
+        ...
+
+    def make(self, options: Options, surroundings: Surroundings) -> Target:
+        """Make the target; called once a process and batch."""
+        ...
+
+
+class EvaluatorType(Protocol):
+    """How an evaluator is made; entry points of the group `scoreline.evaluators` name objects like this."""
+
+    needs_expected: bool
+    """Whether a case without an expected value can't be judged."""
+
+    def check(self, options: Options) -> None:
+        """Raise `ValueError` with a sentence for the user where the options make no sense."""
+        ...
+
+    def placeholders(self, options: Options) -> frozenset[str]:
+        """Name the fields that the options' templates want of every case, besides `output`."""
+        ...
+
+    def make(self, name: str, options: Options, surroundings: Surroundings) -> Evaluator:
+        """Make the evaluator; called once a process and batch."""
+        ...

@@ -1,0 +1,91 @@
+"""One attempt from its claim to its closing event.
+
+    recall → prepare → running → ask → responded → judge → completed → on record
+
+Whatever goes wrong on the way becomes the closing event that `faults` has for it. Only two things end an
+attempt without one: somebody else owns the evaluation now, or its batch was stopped.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from eventlog import payloads as p
+from eventlog.codec import OversizeEvent
+from eventlog.event_queue import AttemptLost, Claimed, OwnedAttempt
+from executor.contract import Permanent
+from executor.faults import Closing, close_after
+from executor.fold import Known, recall
+from executor.hands import Ending, InHand, Interrupted
+from executor.kits import Kit
+from executor.steps import judge, obtain, prepare, put_on_record
+from executor.verdict import completed, shortened
+from taskqueue.board import BatchBoard
+from taskqueue.retries import SHUTDOWN
+
+
+class Evaluating:
+    """Carries attempts out."""
+
+    def __init__(
+        self, board: BatchBoard, *, process: str, now: Callable[[], datetime], luck: Callable[[], float]
+    ) -> None:
+        self._board = board
+        self._process = process
+        self._now = now
+        self._luck = luck
+
+    async def carry_out(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> Closing | None:
+        """Work on an attempt until its end is on record; None if it ended without us."""
+        owned = claimed.attempt
+        try:
+            closing = await self._come_to_an_end(hand, claimed, kit)
+            if closing:
+                closing = _close(owned, closing)
+                await owned.on_record()
+        except AttemptLost:
+            return None
+        return closing
+
+    async def _come_to_an_end(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> Closing | None:
+        evaluation_id, attempt = hand.delivery.task
+        retries = 0
+        try:
+            known = recall(evaluation_id, attempt, claimed.stream)
+            retries = known.opening.retries
+            return await self._work(hand, claimed.attempt, known, kit)
+        except AttemptLost:
+            raise
+        except Interrupted as interrupted:
+            return self._hand_back(interrupted.ending)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a case may not take the executor with it
+            return close_after(error, retries=retries, attempt=attempt, now=self._now(), luck=self._luck())
+
+    async def _work(
+        self, hand: InHand, owned: OwnedAttempt, known: Known, kit: Kit | Permanent
+    ) -> p.Completed:
+        if isinstance(kit, Permanent):
+            raise Permanent(kit.kind, kit.message)
+        prepared = await prepare(hand.delivery, known, kit, self._board)
+        owned.record(p.Running(target=prepared.variant.target.label, process=self._process))
+        reply = await hand.at_work(obtain, prepared)
+        put_on_record(owned, reply.answer, on_record=known.answer is not None)
+        scores = await hand.at_work(judge, owned, prepared, reply.answer)
+        return completed(reply.answer, scores, exit_code=reply.exit_code)
+
+    def _hand_back(self, ending: Ending) -> p.Retrying | None:
+        """Close what others may begin again at once; what was stopped is ended by whoever stopped it."""
+        if ending is Ending.STOPPED:
+            return None
+        return p.Retrying(p.Fault(kind=SHUTDOWN, message=ending.value), self._now())
+
+
+def _close(owned: OwnedAttempt, closing: Closing) -> Closing:
+    """Record the end in a form that fits."""
+    try:
+        owned.record(closing)
+    except OversizeEvent:
+        if not isinstance(closing, p.Completed):
+            raise
+        closing = shortened(closing)
+        owned.record(closing)
+    return closing

@@ -1,0 +1,1 @@
+"""Who can judge; `executor.registry` knows them by name."""

@@ -1,0 +1,52 @@
+"""Passes an output that contains a text: one that is given, or the expected value."""
+
+from typing import Literal
+
+from executor.contract import Judged
+from executor.evaluators.extract import quoted
+from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
+
+
+class ContainsOptions(ExtractOptions):
+    """What is looked for."""
+
+    value: str | tuple[str, ...] | None = None
+    """One text or several; without it, the expected value."""
+    match: Literal["all", "any"] = "all"
+    ignore_case: bool = False
+
+
+async def does_contain(options: ContainsOptions, judged: Judged) -> Verdict:
+    """Look for each text in the output."""
+    output, wanted = await output_of(options, judged), await _wanted(options, judged)
+    missing = [text for text in wanted if _plain(options, text) not in _plain(options, output)]
+    if not missing or (options.match == "any" and len(missing) < len(wanted)):
+        return Verdict(passed=True)
+    return Verdict(passed=False, reason=f"not in the output: {', '.join(map(quoted, missing[:5]))}")
+
+
+async def _wanted(options: ContainsOptions, judged: Judged) -> tuple[str, ...]:
+    if options.value is None:
+        return await _expected_texts(options, judged)
+    return (options.value,) if isinstance(options.value, str) else options.value
+
+
+async def _expected_texts(options: ContainsOptions, judged: Judged) -> tuple[str, ...]:
+    """Take an expected list of texts as several."""
+    expected = judged.case.expected
+    if isinstance(expected, list) and all(isinstance(text, str) for text in expected):
+        return tuple(map(str, expected))
+    return (await expected_of(options, judged),)
+
+
+def _plain(options: ContainsOptions, text: str) -> str:
+    return text.casefold() if options.ignore_case else text
+
+
+CONTAINS = ComparisonType(
+    "contains",
+    ContainsOptions,
+    does_contain,
+    needs_expected=False,
+    wants=lambda options: frozenset() if options.value is not None else frozenset({"expected"}),
+)

@@ -1,0 +1,28 @@
+"""Passes an output that is the expected value."""
+
+from executor.contract import Judged
+from executor.evaluators.extract import quoted
+from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
+
+
+class ExactOptions(ExtractOptions):
+    """What does not count as a difference."""
+
+    strip: bool = True
+    ignore_case: bool = False
+
+
+async def is_equal(options: ExactOptions, judged: Judged) -> Verdict:
+    """Compare the output with the expected value."""
+    output, expected = await output_of(options, judged), await expected_of(options, judged)
+    if _plain(options, output) == _plain(options, expected):
+        return Verdict(passed=True)
+    return Verdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")
+
+
+def _plain(options: ExactOptions, text: str) -> str:
+    text = text.strip() if options.strip else text
+    return text.casefold() if options.ignore_case else text
+
+
+EXACT = ComparisonType("exact", ExactOptions, is_equal)

@@ -1,0 +1,98 @@
+"""Somebody's Python function as an evaluator, imported from where the batch was submitted.
+
+    def judge(output, expected): ...        # the first is the output, all others go by their names:
+    def judge(output, *, case, fields): ... # `expected`, `input`, `case`, `fields`, or any field
+
+It returns whether the output passes, or a score, or a dict with `score`, `passed` and `reason`, of which
+one of the first two will do. A score passes from `threshold` on. See `executor.python_host.child` for the
+calling convention, and `executor.targets.python` for what becomes of an exception.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import Field, JsonValue, ValidationError
+
+from eventlog import payloads as p
+from executor.contract import Judged, Permanent, Surroundings
+from executor.evaluators.extract import quoted
+from executor.options import OptionModel, read_options
+from executor.python_host.host import Call
+from executor.python_host.pool import HostPool
+from executor.targets.python import FUNCTION, pool_of
+from taskqueue.spec import Options
+
+
+class PythonOptions(OptionModel):
+    """Which function, and what passes."""
+
+    function: str = Field(pattern=FUNCTION, max_length=500)
+    threshold: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PythonEvaluator:
+    """A function that judges."""
+
+    name: str
+    threshold: float
+    pool: HostPool
+
+    async def judge(self, judged: Judged) -> p.Score:
+        """Call the function with an output."""
+        case = judged.case
+        fields = {"id": case.id, "input": case.input, "expected": case.expected, **judged.fields}
+        returned = await self.pool.call(Call(judged.output, fields, {"case": asdict(case)}))
+        try:
+            return p.Score(evaluator=self.name, **self._told(returned.value))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise _no_judgement(returned.value, f"{where}: {first['msg']}") from None
+
+    async def aclose(self) -> None:
+        """End the processes the function runs in."""
+        await self.pool.aclose()
+
+    def _told(self, value: JsonValue) -> dict[str, Any]:
+        match value:
+            case bool():
+                return {"score": float(value), "passed": value}
+            case int() | float():
+                return {"score": value, "passed": value >= self.threshold}
+            case Mapping() if ("score" in value or "passed" in value) and value.keys() <= _KEYS:
+                said = value.get("score", value.get("passed"))
+                judged = self._told(said) if isinstance(said, bool | int | float) else {"score": said}
+                return {**judged, **{key: told for key, told in value.items() if told is not None}}
+            case _:
+                raise _no_judgement(
+                    value, "return a bool, a number, or a dict with score, passed and reason"
+                )
+
+
+class PythonType:
+    """How functions become evaluators."""
+
+    needs_expected = False
+
+    def check(self, options: Options) -> None:
+        """Refuse what does not name a function; it is imported only where it runs."""
+        read_options(PythonOptions, options, of="the python evaluator")
+
+    def placeholders(self, options: Options) -> frozenset[str]:  # noqa: ARG002 - a function takes what it is given
+        """Name nothing: what a function wants is known when it is called."""
+        return frozenset()
+
+    def make(self, name: str, options: Options, surroundings: Surroundings) -> PythonEvaluator:
+        """Make one."""
+        read = read_options(PythonOptions, options, of="the python evaluator")
+        return PythonEvaluator(name, read.threshold, pool_of(read.function, surroundings))
+
+
+PYTHON = PythonType()
+_KEYS = {"score", "passed", "reason"}
+
+
+def _no_judgement(value: JsonValue, why: str) -> Permanent:
+    return Permanent("python", f"the function returned {quoted(str(value))}, which is no judgement: {why}")

@@ -1,0 +1,35 @@
+"""Passes an output that a pattern matches somewhere: one that is given, or the expected value."""
+
+from executor.contract import Judged, Permanent
+from executor.evaluators.extract import Pattern, compile_pattern, find_last, quoted
+from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
+
+
+class RegexOptions(ExtractOptions):
+    """What is looked for."""
+
+    pattern: Pattern | None = None
+    """Without it, the expected value is the pattern."""
+    ignore_case: bool = False
+
+
+async def does_match(options: RegexOptions, judged: Judged) -> Verdict:
+    """Look for the pattern in the output."""
+    output = await output_of(options, judged)
+    pattern = options.pattern if options.pattern is not None else await expected_of(options, judged)
+    try:
+        compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
+    except ValueError as error:
+        raise Permanent("bad_pattern", str(error)) from None
+    if await find_last(compiled, output) is not None:
+        return Verdict(passed=True)
+    return Verdict(passed=False, reason=f"{quoted(pattern)} does not match the output: {quoted(output)}")
+
+
+REGEX = ComparisonType(
+    "regex",
+    RegexOptions,
+    does_match,
+    needs_expected=False,
+    wants=lambda options: frozenset() if options.pattern is not None else frozenset({"expected"}),
+)

@@ -1,0 +1,119 @@
+"""How an attempt is closed that came to no result: one pure table.
+
+    fault                                retries left             none left
+    RateLimited                          retrying, not charged    retrying, not charged
+    Transient                            retrying                 failed
+    TargetTimedOut                       retrying (timeout)       timed_out (task)
+    EvaluatorFault of a RateLimited      retrying, not charged    retrying, not charged
+    EvaluatorFault of a Transient        retrying                 failed (evaluator)
+    EvaluatorFault of anything else      failed (evaluator)       failed (evaluator)
+    Permanent                            failed                   failed
+    anything else                        failed (error)           failed (error)
+
+The answer is on record before any evaluator is asked, so another attempt after a fault of an evaluator
+does not pay for the answer again. What is charged must never bear the name of what is not.
+"""
+
+import re
+from datetime import datetime, timedelta
+
+from eventlog import payloads as p
+from executor.contract import Fault, RateLimited, Transient
+from taskqueue.retries import RATE_LIMITED, UNCHARGED_KINDS
+
+Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
+"""By which an owner closes its attempt."""
+
+MAX_MESSAGE = 4_000
+FIRST_BACKOFF = timedelta(seconds=1)
+LONGEST_BACKOFF = timedelta(seconds=60)
+LONGEST_PATIENCE = timedelta(days=1)
+"""What a Retry-After may ask for at most."""
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+class TargetTimedOut(Exception):  # noqa: N818 - what happened
+    """The target did not answer in time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:g} s")
+        self.seconds = seconds
+
+
+class EvaluatorTimedOut(Exception):  # noqa: N818 - what happened
+    """An evaluator did not judge in time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no judgement within {seconds:g} s")
+        self.seconds = seconds
+
+
+class EvaluatorFault(Exception):  # noqa: N818 - what happened
+    """An evaluator came to no judgement."""
+
+    def __init__(self, evaluator: str, cause: BaseException) -> None:
+        super().__init__(f"evaluator {evaluator}: {described(cause)}")
+        self.evaluator = evaluator
+        self.cause = cause
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether another attempt would not help."""
+        return not isinstance(self.cause, RateLimited | Transient)
+
+
+def close_after(
+    error: BaseException, *, retries: int, attempt: int, now: datetime, luck: float
+) -> p.Retrying | p.Failed | p.TimedOut:
+    """Say how an attempt ends; `luck`, from 0 to 1, spreads those that try again."""
+    cause = error.cause if isinstance(error, EvaluatorFault) else error
+    backoff = now + full_jitter(attempt, luck)
+    match cause:
+        case RateLimited(retry_after=retry_after):
+            return p.Retrying(_fault(RATE_LIMITED, error), now + _patience(retry_after))
+        case Transient(kind=kind) if retries > 0:
+            return p.Retrying(_fault(charged(kind), error), backoff)
+        case TargetTimedOut() if retries > 0:
+            return p.Retrying(_fault("timeout", error), backoff)
+        case TargetTimedOut(seconds=seconds):
+            return p.TimedOut(limit="task", seconds=seconds, error=_fault("timeout", error))
+        case _:
+            return p.Failed(_fault(_kind_of(error), error))
+
+
+def full_jitter(attempt: int, luck: float) -> timedelta:
+    """Wait anything up to a bound that doubles with each attempt."""
+    doublings = min(attempt - 1, 16)
+    return min(FIRST_BACKOFF * (1 << doublings), LONGEST_BACKOFF) * luck
+
+
+def charged(kind: str) -> str:
+    """Name a fault that uses up a retry, whatever its target calls it."""
+    return "transient" if kind in UNCHARGED_KINDS else kind
+
+
+def described(error: BaseException) -> str:
+    """Say what went wrong: a fault by its words, anything else by its type, too."""
+    if isinstance(error, Fault | TargetTimedOut | EvaluatorTimedOut | EvaluatorFault):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _kind_of(error: BaseException) -> str:
+    match error:
+        case EvaluatorFault():
+            return "evaluator"
+        case Fault(kind=kind):
+            return kind
+        case _:
+            return "error"
+
+
+def _fault(kind: str, error: BaseException) -> p.Fault:
+    message = error.message if isinstance(error, Fault) else described(error)
+    name = _UNPRINTABLE.sub(" ", kind).strip()[:200]
+    return p.Fault(kind=name or "error", message=message[:MAX_MESSAGE])
+
+
+def _patience(asked: timedelta) -> timedelta:
+    return min(max(asked, timedelta(0)), LONGEST_PATIENCE)

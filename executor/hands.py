@@ -1,0 +1,127 @@
+"""What an executor has in hand: one place for each slot, and how work in it is interrupted.
+
+An interruption reaches only a target or an evaluator at work. Everything else, above all what is said to
+the log, runs to its end and then finds that it was interrupted.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import ParamSpec, TypeVar
+
+from executor.contract import Permanent
+from taskqueue.tasks import Delivery
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Ending(Enum):
+    """Why work in hand is to end before its time."""
+
+    STOPPED = "the batch was stopped"
+    SHUTDOWN = "the executor is shutting down"
+
+
+class Interrupted(Exception):  # noqa: N818 - what happened
+    """Work ends here, because somebody said so."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.value)
+        self.ending = ending
+
+
+@dataclass(slots=True, eq=False)
+class InHand:
+    """One task that is being worked on."""
+
+    delivery: Delivery
+    ending: Ending | None = None
+    _worker: "asyncio.Task[object] | None" = None
+    """Whom to cancel, while it may be."""
+
+    def interrupt(self, ending: Ending) -> None:
+        """Have the work end now if it can, else as soon as it can.
+
+        Only once: a second cancellation would hit a target that is cleaning up after the first.
+        """
+        if self.ending is None:
+            self.ending = ending
+            if self._worker:
+                self._worker.cancel()
+
+    async def at_work(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do something that may be interrupted; raises `Interrupted`."""
+        if self.ending:
+            raise Interrupted(self.ending)
+        worker = self._worker = asyncio.current_task()
+        try:
+            return await work(*args, **kwargs)
+        except asyncio.CancelledError:
+            if ending := self._ending_now():
+                raise Interrupted(ending) from None
+            if worker and not worker.cancelling():
+                raise Permanent("error", "it cancelled itself") from None
+            raise
+        finally:
+            self._worker = None
+            if worker and self._ending_now():
+                _accept(worker)
+
+    def _ending_now(self) -> Ending | None:
+        """Look again: it may have changed while somebody was waiting."""
+        return self.ending
+
+
+def _accept(worker: "asyncio.Task[object]") -> None:
+    """Say that a cancellation was heard, so that it does not come up again in what follows."""
+    while worker.cancelling():
+        worker.uncancel()
+
+
+class Hands:
+    """All that is in hand, and how much more there could be."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self._held: dict[tuple[str, str], InHand] = {}
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[InHand]:
+        return iter(list(self._held.values()))
+
+    @property
+    def free(self) -> int:
+        """Slots without work."""
+        return self.slots - len(self._held)
+
+    @property
+    def batches(self) -> set[str]:
+        """The batches that something is in hand of."""
+        return {batch_id for batch_id, _ in self._held}
+
+    def take(self, deliveries: Iterable[Delivery]) -> list[InHand]:
+        """Take hold of tasks; what is in hand already is not taken again."""
+        new = [each for each in deliveries if (each.batch_id, each.id) not in self._held]
+        taken = [InHand(delivery) for delivery in new]
+        self._held |= {(hand.delivery.batch_id, hand.delivery.id): hand for hand in taken}
+        return taken
+
+    def let_go(self, hand: InHand) -> None:
+        """Free a slot."""
+        self._held.pop((hand.delivery.batch_id, hand.delivery.id), None)
+        self._changed.set()
+
+    async def changed(self) -> None:
+        """Wait until a slot was freed."""
+        self._changed.clear()
+        await self._changed.wait()
+
+    async def empty(self) -> None:
+        """Wait until nothing is in hand."""
+        while self._held:
+            await self.changed()

@@ -1,0 +1,60 @@
+"""Saying that an executor is alive, and that what it has in hand is being worked on."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from executor.hands import Hands
+from executor.outage import Outage, Patience
+from taskqueue.presence import Attendance, Presence
+from taskqueue.tasks import QueueUnavailable, TaskQueue
+
+
+class Heartbeat:
+    """One executor's sign of life."""
+
+    def __init__(
+        self,
+        attendance: Attendance,
+        tasks: TaskQueue,
+        hands: Hands,
+        *,
+        presence: Callable[[], Presence],
+        outage: Outage,
+    ) -> None:
+        self._attendance = attendance
+        self._tasks = tasks
+        self._hands = hands
+        self._presence = presence
+        self._patience = Patience(outage, longest=1.0)
+
+    async def arrive(self) -> None:
+        """Be there before the first claim: an owner nobody has seen would be taken for dead."""
+        while True:
+            try:
+                await self._attendance.beat(self._presence())
+            except QueueUnavailable as error:
+                await self._patience.wait(error)
+            else:
+                return self._patience.rewarded()
+
+    async def run(self, interval: timedelta) -> None:
+        """Beat for ever."""
+        while True:
+            await asyncio.sleep(interval.total_seconds())
+            await self._beat()
+
+    async def _beat(self) -> None:
+        while True:
+            try:
+                await self._attendance.beat(self._presence())
+                if in_hand := [hand.delivery for hand in self._hands]:
+                    await self._tasks.extend(self._presence().incarnation, in_hand)
+            except QueueUnavailable as error:
+                await self._patience.wait(error)
+            else:
+                return self._patience.rewarded()
+
+    async def leave(self) -> None:
+        """Say goodbye; whoever does not hear it finds out when the beats stop."""
+        await self._attendance.leave(self._presence().incarnation)

@@ -1,0 +1,46 @@
+"""What to do while the queue is away: say so once, wait a little longer each time, and go on."""
+
+import asyncio
+import logging
+
+from eventlog.backoff import Backoff
+from taskqueue.tasks import QueueUnavailable
+
+logger = logging.getLogger(__name__)
+
+
+class Outage:
+    """One outage as all loops of an executor see it."""
+
+    def __init__(self) -> None:
+        self._under_way = False
+
+    def begin(self, error: QueueUnavailable) -> None:
+        """Say that the queue is away, unless that was said."""
+        if not self._under_way:
+            logger.warning("the task queue is unavailable: waiting", extra={"error": str(error)})
+        self._under_way = True
+
+    def end(self) -> None:
+        """Say that the queue is back, if it was away."""
+        if self._under_way:
+            logger.info("the task queue is back")
+        self._under_way = False
+
+
+class Patience:
+    """The pauses of one loop."""
+
+    def __init__(self, outage: Outage, *, longest: float = 5.0) -> None:
+        self._outage = outage
+        self._backoff = Backoff(longest, first=0.05)
+
+    async def wait(self, error: QueueUnavailable) -> None:
+        """Pause after a failure."""
+        self._outage.begin(error)
+        await asyncio.sleep(self._backoff.next())
+
+    def rewarded(self) -> None:
+        """Start small again: it worked."""
+        self._outage.end()
+        self._backoff.reset()

@@ -1,0 +1,197 @@
+"""The child's side of a host: imports a function, and calls it as often as it is asked to.
+
+It runs as a script, before anything of the project can be imported, and needs the standard library only:
+the first place on its path is the directory the function lives in, whatever modules that may hold.
+
+    standard input    requests     each: length (4 bytes) and a JSON object
+    standard output   replies      the same
+    standard error    whatever the function prints, on either stream
+
+The two protocol streams are moved out of the function's reach before it is imported. A third, the
+lifeline, carries nothing: when its other end closes, the whole process group is killed. So a host ends
+with its executor, however that went, also while a function holds the interpreter in a tight loop.
+
+How a function is called: its first parameter is the prompt (for an evaluator, the output). Every other
+parameter is given by its name: `case` (the case, as a dict), `fields` (all that a template may name, as
+a dict), `history` (earlier turns), or any of the fields. `**anything` takes all of the fields.
+"""
+
+import asyncio
+import faulthandler
+import fcntl
+import importlib
+import inspect
+import json
+import os
+import signal
+import struct
+import sys
+import threading
+import time
+import traceback
+from typing import Any
+
+LENGTH = struct.Struct(">I")
+TRACEBACK_LINES = 8
+OURS = (__file__, "<frozen importlib")
+"""Files whose lines tell people nothing about their function."""
+
+
+def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
+    """Serve until the requests end."""
+    requests, replies = os.dup(0), os.dup(1)
+    _end_with_the_lifeline(lifeline)
+    _redirect_output()
+    sys.path[0] = workdir or os.getcwd()  # noqa: PTH109 - pathlib would be one more import at each start
+    try:
+        target = _find(function)
+    except BaseException as error:  # noqa: BLE001 - an import may raise anything, SystemExit included
+        _send(replies, {"broken": _told(error)})
+        return
+    is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
+        getattr(target, "__call__", None)  # noqa: B004 - an object with an async __call__ counts, too
+    )
+    host = Host(target, replies, max_text)
+    _send(replies, {"ready": True, "async": is_async})
+    if is_async:
+        asyncio.run(host.serve_async(requests))
+    else:
+        host.serve(requests)
+
+
+def _end_with_the_lifeline(lifeline: int) -> None:
+    threading.Thread(target=_await_end, args=(lifeline,), daemon=True).start()
+    if hasattr(fcntl, "F_SETSIG"):  # Linux: the kernel itself does it, also where no thread gets a turn
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _await_end(lifeline: int) -> None:
+    while os.read(lifeline, 1):
+        pass
+    os.killpg(0, signal.SIGKILL)
+
+
+def _redirect_output() -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what a script starts with
+    faulthandler.enable(all_threads=False)
+
+
+def _find(function: str) -> Any:  # noqa: ANN401 - anything that can be called
+    module, _, path = function.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    if not callable(found):
+        raise TypeError(f"{function} is not a function")
+    return found
+
+
+class Host:
+    """One function, and the line to whoever wants it called."""
+
+    def __init__(self, function: Any, replies: int, max_text: int) -> None:  # noqa: ANN401 - as above
+        self._function, self._replies, self._max_text = function, replies, max_text
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        try:
+            self._parameters = list(inspect.signature(function).parameters.values())[1:]
+        except (TypeError, ValueError):  # some builtins do not tell
+            self._parameters = []
+
+    def serve(self, requests: int) -> None:
+        """Call a plain function, one request after the other."""
+        stream = os.fdopen(requests, "rb")
+        while header := stream.read(LENGTH.size):
+            request = json.loads(stream.read(*LENGTH.unpack(header)))
+            started = time.perf_counter()
+            try:
+                self._returned(request["call"], self._call(request), started)
+            except BaseException as error:  # noqa: BLE001 - SystemExit included
+                self._raised(request["call"], error)
+
+    async def serve_async(self, requests: int) -> None:
+        """Call a coroutine function, many requests at a time."""
+        reader = asyncio.StreamReader(limit=2**24)
+        stream = os.fdopen(requests, "rb", buffering=0)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), stream
+        )
+        while True:
+            (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+            request = json.loads(await reader.readexactly(length))
+            if number := request.get("cancel"):
+                if task := self._tasks.get(number):
+                    task.cancel()
+                continue
+            self._tasks[request["call"]] = asyncio.create_task(self._answer(request))
+
+    async def _answer(self, request: dict[str, Any]) -> None:
+        started = time.perf_counter()
+        try:
+            self._returned(request["call"], await self._call(request), started)
+        except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
+            self._raised(request["call"], error)
+        finally:
+            self._tasks.pop(request["call"], None)
+
+    def _call(self, request: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever it returns
+        offered = {**request["fields"], **request["offered"], "fields": request["fields"]}
+        named = {q.name: offered[q.name] for q in self._parameters if q.name in offered and _by_name(q)}
+        if any(q.kind is q.VAR_KEYWORD for q in self._parameters):
+            named = {**request["fields"], **named}
+        return self._function(request["subject"], **named)
+
+    def _returned(self, number: int, value: Any, started: float) -> None:  # noqa: ANN401 - as above
+        seconds = time.perf_counter() - started
+        if isinstance(value, str):
+            self._refuse_long(len(value))
+        body = json.dumps(value, allow_nan=False)
+        self._refuse_long(len(body) // 12)  # one character is at most twelve of them
+        _send(self._replies, {"call": number, "seconds": seconds, "value": None}, value=body)
+
+    def _refuse_long(self, characters: int) -> None:
+        if characters > self._max_text:
+            raise TooLarge(f"the function returned more than {self._max_text:,} characters")
+
+    def _raised(self, number: int, error: BaseException) -> None:
+        transient = getattr(error, "transient", isinstance(error, TimeoutError | ConnectionError))
+        kind = "too_large" if isinstance(error, TooLarge) else "python"
+        sys.stdout.flush()
+        _send(
+            self._replies,
+            {"call": number, "fault": kind, "transient": transient is True, "message": _told(error)},
+        )
+
+
+class TooLarge(Exception):  # noqa: N818 - what is wrong with a returned value
+    """What a function returned can't be kept."""
+
+
+def _by_name(parameter: inspect.Parameter) -> bool:
+    return parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
+
+
+def _told(error: BaseException) -> str:
+    """Tell the type, the text, and the last lines of the way there."""
+    said = "".join(traceback.format_exception_only(error))[:4_000].strip()
+    theirs = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
+    lines = "".join(traceback.format_list(theirs)).splitlines()[-TRACEBACK_LINES:]
+    return "\n".join([said, *(line[:300] for line in lines)])
+
+
+def _send(replies: int, message: dict[str, Any], *, value: str | None = None) -> None:
+    """Write one message; a value that is JSON already is put in as it is."""
+    body = json.dumps(message)
+    if value is not None:
+        body = body.replace('"value": null', f'"value": {value}', 1)
+    rest = memoryview(LENGTH.pack(len(body)) + body.encode())
+    while rest:
+        rest = rest[os.write(replies, rest) :]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], max_text=int(sys.argv[3]), lifeline=int(sys.argv[4]))

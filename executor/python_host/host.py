@@ -1,0 +1,217 @@
+"""The executor's side of a host: one child process that calls one function.
+
+A child may at any time hang, exit, crash, or print without end. What it prints is read and all but the
+last of it forgotten; when its process is gone every call it had in hand gets `Transient("host_lost")`, and
+whatever it may have started goes with its process group.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from eventlog.payloads import MAX_TEXT
+from eventlog.tasks import end
+from executor.contract import Fault, Permanent, Transient
+from executor.python_host.child import LENGTH
+
+TAIL = 4_000
+"""Bytes kept of what a function prints."""
+TAIL_PATIENCE = 0.05
+"""Seconds that what was printed gets to arrive: it comes by another way than the news of the failure."""
+CANCEL_PATIENCE = 1.0
+"""Seconds a coroutine gets to end itself when it is cancelled."""
+MAX_REPLY = 16 * MAX_TEXT
+_CHILD = Path(__file__).with_name("child.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a function is called with."""
+
+    subject: JsonValue
+    """Its first argument."""
+    fields: Mapping[str, JsonValue]
+    offered: Mapping[str, Any] = field(default_factory=dict)
+    """What it may also ask for by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a function came to, and how long it took without waiting for its turn."""
+
+    value: JsonValue
+    seconds: float
+
+
+class Host:
+    """A child process, from its start to its end."""
+
+    def __init__(self, process: asyncio.subprocess.Process, lifeline: int) -> None:
+        self.is_async = False
+        self.calls: dict[int, asyncio.Future[Returned]] = {}
+        self._process, self._lifeline = process, lifeline
+        self._numbers = count(1)
+        self._tail = b""
+        self._lost: Fault | None = None
+        self._tasks = [asyncio.create_task(self._keep_tail())]
+
+    @classmethod
+    async def spawn(cls, function: str, *, workdir: str, environ: Mapping[str, str]) -> "Host":
+        """Start a child, in a process group of its own."""
+        theirs, ours = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, str(_CHILD), function, workdir, str(MAX_TEXT), str(theirs)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=workdir or None,
+                env=dict(environ),
+                pass_fds=[theirs],
+                start_new_session=True,
+            )
+        except BaseException as error:
+            os.close(ours)
+            if isinstance(error, OSError):
+                raise Transient(
+                    "host_lost", f"no process could be started in {workdir!r}: {error}"
+                ) from error
+            raise
+        finally:
+            os.close(theirs)
+        return cls(process, ours)
+
+    async def ready(self, function: str) -> None:
+        """Wait until the child has imported the function; raises a `Fault` if it can't."""
+        try:
+            message = await self._receive()
+        except asyncio.IncompleteReadError:
+            raise await self._with_tail(await self._ended_too_early(function)) from None
+        if broken := message.get("broken"):
+            raise await self._with_tail(Permanent("import", f"{function} can't be imported: {broken}"))
+        self.is_async = message["async"]
+        self._tasks += [asyncio.create_task(self._take_replies()), asyncio.create_task(self._await_end())]
+
+    async def _ended_too_early(self, function: str) -> Fault:
+        code = await self._process.wait()
+        told = f"the process ended {_how(code)} while {function} was imported"
+        return Transient("host_lost", told) if code < 0 else Permanent("import", told)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can still be given a call."""
+        return self._lost is None
+
+    async def call(self, call: Call) -> Returned:
+        """Call the function; raises a `Fault`. A cancelled call is ended, if need be with the child."""
+        if self._lost:
+            raise type(self._lost)(self._lost.kind, self._lost.message)
+        number = next(self._numbers)
+        future: asyncio.Future[Returned] = asyncio.get_running_loop().create_future()
+        self.calls[number] = future
+        message = {"call": number, "subject": call.subject, "fields": call.fields, "offered": call.offered}
+        try:
+            self._send(message)
+            return await future
+        except asyncio.CancelledError:
+            self._cancel(number)
+            raise
+        except Fault as fault:
+            raise await self._with_tail(fault) from None
+
+    def kill(self) -> None:
+        """End the child and whatever it has started, now."""
+        self._lose(Transient("host_lost", "its process was ended"))
+
+    async def aclose(self) -> None:
+        """End the child and wait until it is gone."""
+        self.kill()
+        await self._process.wait()
+        await end(self._tasks)
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        assert self._process.stdin  # noqa: S101 - a pipe, since `start` said so
+        body = to_json(message)
+        self._process.stdin.write(LENGTH.pack(len(body)) + body)
+
+    async def _receive(self) -> dict[str, Any]:
+        assert self._process.stdout  # noqa: S101 - as above
+        (length,) = LENGTH.unpack(await self._process.stdout.readexactly(LENGTH.size))
+        if length > MAX_REPLY:
+            raise ValueError(f"a reply of {length:,} bytes")
+        message: dict[str, Any] = json.loads(await self._process.stdout.readexactly(length))
+        return message
+
+    async def _take_replies(self) -> None:
+        try:
+            while True:
+                message = await self._receive()
+                future = self.calls.pop(message["call"], None)
+                if future and not future.done():
+                    _settle(future, message)
+        except asyncio.IncompleteReadError:
+            return  # the end of the process says more
+        except (ValueError, KeyError, TypeError) as error:
+            self._lose(Transient("host_lost", f"its process does not keep to the protocol: {error}"))
+
+    async def _await_end(self) -> None:
+        code = await self._process.wait()
+        self._lose(Transient("host_lost", f"the process ended {_how(code)} during the call"))
+
+    def _lose(self, fault: Fault) -> None:
+        if self._lost:
+            return
+        self._lost = fault
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        os.close(self._lifeline)
+        for future in self.calls.values():
+            if not future.done():
+                future.set_exception(type(fault)(fault.kind, fault.message))
+        self.calls.clear()
+
+    def _cancel(self, number: int) -> None:
+        if self._lost or number not in self.calls:
+            return
+        if not self.is_async:
+            self.kill()
+            return
+        self._send({"cancel": number})
+        asyncio.get_running_loop().call_later(CANCEL_PATIENCE, self._kill_if_unanswered, number)
+
+    def _kill_if_unanswered(self, number: int) -> None:
+        if number in self.calls:
+            self._lose(Transient("host_lost", "another call in the same process could not be stopped"))
+
+    async def _keep_tail(self) -> None:
+        assert self._process.stderr  # noqa: S101 - as above
+        while chunk := await self._process.stderr.read(1 << 16):
+            self._tail = (self._tail + chunk)[-TAIL:]
+
+    async def _with_tail(self, fault: Fault) -> Fault:
+        await asyncio.sleep(TAIL_PATIENCE)
+        tail = self._tail.decode(errors="replace").strip()
+        return type(fault)(fault.kind, f"{fault.message}\nit printed: {tail}") if tail else fault
+
+
+def _settle(future: "asyncio.Future[Returned]", message: Mapping[str, Any]) -> None:
+    if kind := message.get("fault"):
+        made = Transient if message["transient"] else Permanent
+        future.set_exception(made(kind, message["message"]))
+    else:
+        future.set_result(Returned(message["value"], message["seconds"]))
+
+
+def _how(code: int) -> str:
+    return f"by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"with code {code}"

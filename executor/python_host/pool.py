@@ -1,0 +1,129 @@
+"""As many hosts of one function as are needed: one for a coroutine function, several for a plain one.
+
+Whether a function is one or the other is known when the first host has imported it; until then there is
+only one. A function that can't be imported is not tried again at every call, but now and then.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from time import monotonic
+
+from executor.contract import Permanent, Transient
+from executor.python_host.host import Call, Host, Returned
+
+MOST_HOSTS = 8
+IMPORT_AGAIN_AFTER = 5.0
+"""Seconds for which a failed import speaks for the next ones."""
+
+
+class HostPool:
+    """Calls one function, in processes that it starts and ends."""
+
+    def __init__(self, function: str, *, workdir: str, environ: Mapping[str, str], slots: int) -> None:
+        self._function, self._workdir = function, workdir
+        # Our own settings name servers and passwords that a function has no business with.
+        self._environ = {name: value for name, value in environ.items() if not name.startswith("EVAL_")}
+        self._most = max(1, min(slots, MOST_HOSTS))
+        self._busy: dict[Host, int] = {}
+        self._starting = 0
+        self._is_async: bool | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._burials: set[asyncio.Task[None]] = set()
+        self._broken: tuple[Permanent, float] | None = None
+        self._closed = False
+
+    @property
+    def hosts(self) -> tuple[Host, ...]:
+        """Those that are there now."""
+        return tuple(self._busy)
+
+    async def call(self, call: Call) -> Returned:
+        """Call the function, as soon as there is a host for it; raises a `Fault`."""
+        host = await self._take()
+        try:
+            return await host.call(call)
+        finally:
+            self._give_back(host)
+
+    async def aclose(self) -> None:
+        """End all hosts, and wait until they are gone."""
+        self._closed = True
+        for host in self.hosts:
+            self._bury(host)
+        self._wake()
+        await asyncio.gather(*self._burials)
+
+    async def _take(self) -> Host:
+        while not self._closed:
+            self._raise_if_broken()
+            if host := self._free():
+                self._busy[host] += 1
+                return host
+            if len(self._busy) + self._starting < self._limit():
+                return await self._start()
+            await self._change()
+        raise Transient("host_lost", "the executor is stopping")
+
+    def _free(self) -> Host | None:
+        for host, calls in tuple(self._busy.items()):
+            if not host.is_alive:
+                self._bury(host)
+            elif host.is_async or calls == 0:
+                return host
+        return None
+
+    def _limit(self) -> int:
+        return self._most if self._is_async is False else 1
+
+    async def _start(self) -> Host:
+        self._starting += 1
+        try:
+            host = await Host.spawn(self._function, workdir=self._workdir, environ=self._environ)
+            await self._make_ready(host)
+        finally:
+            self._starting -= 1
+            self._wake()
+        return host
+
+    async def _make_ready(self, host: Host) -> None:
+        try:
+            await host.ready(self._function)
+        except BaseException as error:
+            if isinstance(error, Permanent):
+                self._broken = error, monotonic() + IMPORT_AGAIN_AFTER
+            self._bury(host)
+            raise
+        self._is_async = host.is_async
+        self._busy[host] = 1
+
+    def _raise_if_broken(self) -> None:
+        if self._broken and monotonic() < self._broken[1]:
+            raise Permanent(self._broken[0].kind, self._broken[0].message)
+
+    def _give_back(self, host: Host) -> None:
+        if host in self._busy:
+            self._busy[host] -= 1
+            if not host.is_alive:
+                self._bury(host)
+        self._wake()
+
+    def _bury(self, host: Host) -> None:
+        """End a host in the background: whoever notices its death may not have the time."""
+        self._busy.pop(host, None)
+        host.kill()
+        burial = asyncio.create_task(host.aclose())
+        self._burials.add(burial)
+        burial.add_done_callback(self._burials.discard)
+
+    async def _change(self) -> None:
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
+        try:
+            await waiting
+        finally:
+            self._waiting.discard(waiting)
+
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)

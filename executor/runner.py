@@ -1,0 +1,175 @@
+"""An executor from its arrival to its farewell.
+
+Told to stop, it takes no more, hands back what it has not claimed, and lets work in hand go on for the
+length of the drain. What is not done by then is interrupted and handed back as a retry that costs nothing.
+"""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random
+
+from eventlog.clock import utc_now
+from eventlog.event_queue import EventQueue
+from eventlog.tasks import end
+from executor.admission import Admission, Unlimited
+from executor.contract import Surroundings
+from executor.departures import Departures
+from executor.evaluation import Evaluating
+from executor.hands import Ending, Hands
+from executor.heartbeat import Heartbeat
+from executor.kits import Kits, Makers
+from executor.outage import Outage, Patience
+from executor.scheduler import Scheduler
+from executor.settings import ExecutorSettings
+from executor.watch import Watch
+from taskqueue.board import BatchBoard
+from taskqueue.presence import Attendance, Presence
+from taskqueue.tasks import QueueUnavailable, TaskQueue
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where an executor's work comes from and goes to."""
+
+    events: EventQueue
+    tasks: TaskQueue
+    board: BatchBoard
+    attendance: Attendance
+
+
+def new_incarnation(name: str, random: Random) -> str:
+    """Name one life of an executor: never used again."""
+    return f"{name}-{random.getrandbits(32):08x}"
+
+
+class Executor:
+    """Takes tasks, calls targets, scores, and records what happened."""
+
+    def __init__(  # noqa: PLR0913 - all but the first three are for tests and what is still to come
+        self,
+        ports: Ports,
+        settings: ExecutorSettings,
+        makers: Makers,
+        *,
+        incarnation: str,
+        surroundings: Surroundings | None = None,
+        admission: Admission | None = None,
+        now: Callable[[], datetime] = utc_now,
+        luck: Callable[[], float],
+    ) -> None:
+        rhythm, outage = settings.rhythm, Outage()
+        self.incarnation = incarnation
+        self.hands = Hands(settings.slots)
+        self._settings = settings
+        self._kits = Kits(ports.board, makers, surroundings or Surroundings(slots=settings.slots))
+        self._watch = Watch(
+            ports.board, ports.tasks, hands=self.hands, kits=self._kits, project=settings.project
+        )
+        self._departures = Departures(
+            ports.tasks, incarnation, linger=rhythm.ack_linger.total_seconds(), outage=outage
+        )
+        self._scheduler = Scheduler(
+            ports.tasks,
+            ports.events,
+            incarnation=incarnation,
+            hands=self.hands,
+            watch=self._watch,
+            kits=self._kits,
+            evaluating=Evaluating(ports.board, process=str(os.getpid()), now=now, luck=luck),
+            departures=self._departures,
+            admission=admission or Unlimited(),
+            rhythm=rhythm,
+            outage=outage,
+        )
+        self._heartbeat = Heartbeat(
+            ports.attendance, ports.tasks, self.hands, presence=self._presence, outage=outage
+        )
+        self._patience = Patience(outage, longest=1.0)
+        self._told_to_stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ask for an end in good order."""
+        self._scheduler.stop()
+        self._told_to_stop.set()
+
+    async def run(self) -> None:
+        """Work until told to stop or, if so set, until nothing is left; raises if a part of it breaks."""
+        loops: list[asyncio.Task[None]] = []
+        try:
+            await self._heartbeat.arrive()
+            logger.info("ready", extra={"executor": self.incarnation, "slots": self._settings.slots})
+            taking = asyncio.create_task(self._scheduler.run())
+            loops += [
+                taking,
+                asyncio.create_task(self._heartbeat.run(self._settings.rhythm.beat)),
+                asyncio.create_task(self._departures.run()),
+                asyncio.create_task(self._watch_board()),
+            ]
+            await self._until_told_to_stop(loops)
+            await self._finish(taking)
+        finally:
+            await end([*loops, *self._scheduler.at_work])
+            await self._kits.aclose()
+
+    async def _until_told_to_stop(self, loops: "list[asyncio.Task[None]]") -> None:
+        """Wait for the word, or for a loop to break: half an executor would go unnoticed."""
+        word = asyncio.create_task(self._told_to_stop.wait())
+        try:
+            await asyncio.wait([word, *loops], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await end([word])
+        self.stop()
+        for loop in loops:
+            if loop.done():
+                await loop
+
+    async def _watch_board(self) -> None:
+        while True:
+            try:
+                await self._watch.look()
+                if self._settings.once and await self._is_done():
+                    self.stop()
+            except QueueUnavailable as error:
+                await self._patience.wait(error)
+            else:
+                self._patience.rewarded()
+                await asyncio.sleep(self._settings.rhythm.poll.total_seconds())
+
+    async def _is_done(self) -> bool:
+        await self._departures.empty()
+        return await self._watch.nothing_left()
+
+    async def _finish(self, taking: "asyncio.Task[None]") -> None:
+        await taking
+        if self.hands:
+            logger.info("finishing what is in hand", extra={"tasks": len(self.hands)})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.drain.total_seconds()):
+                await self.hands.empty()
+        for hand in self.hands:
+            hand.interrupt(Ending.SHUTDOWN)
+        with suppress(TimeoutError, QueueUnavailable):
+            async with asyncio.timeout(self._settings.rhythm.last_words.total_seconds()):
+                await self.hands.empty()
+                await self._departures.empty()
+                await self._heartbeat.leave()
+        logger.info("stopped", extra={"executor": self.incarnation, "left": len(self.hands)})
+
+    def _presence(self) -> Presence:
+        return Presence(
+            incarnation=self.incarnation,
+            name=self._settings.name,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            slots=self._settings.slots,
+            busy=len(self.hands),
+            project=self._settings.project,
+        )

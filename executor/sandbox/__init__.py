@@ -1,0 +1,1 @@
+"""Where untrusted code runs: no network, no secrets, nothing shared."""

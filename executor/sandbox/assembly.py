@@ -1,0 +1,87 @@
+"""Putting a sandbox together: the command line, and the descriptors that carry all else.
+
+Bubblewrap reads its options, the filter of system calls and the job's texts from open files, so that a
+program finds neither paths nor data of its host in the command line of the process above it. One more
+descriptor brings bubblewrap's account of the run. Only where that has an exit code did the program start.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+
+from executor.sandbox.job import Job
+from executor.sandbox.seccomp import filter_program
+from executor.sandbox.walls import Footing, confined, walls
+
+_FIRST_UID, _UIDS = 1_900_000_000, 2**20
+"""User ids that nobody has; each run draws one, for limits are counted by user."""
+_FILTER = filter_program()
+
+
+@dataclass(slots=True)
+class Account:
+    """What bubblewrap says of a run, one JSON object a line."""
+
+    descriptor: int
+    _text: str = field(default="")
+
+    @property
+    def first(self) -> int | None:
+        """The sandbox's first process, as the host numbers it."""
+        return self._facts().get("child-pid")
+
+    @property
+    def exit_code(self) -> int | None:
+        """The program's exit code; nothing where it was never started, or killed from outside."""
+        return self._facts().get("exit-code")
+
+    def _facts(self) -> dict[str, int]:
+        with suppress(BlockingIOError):  # nothing new
+            self._text += os.read(self.descriptor, 4096).decode()
+        complete = self._text.split("\n")[:-1]
+        return {name: fact for line in complete for name, fact in json.loads(line).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """What is started, and what it inherits."""
+
+    argv: list[str]
+    descriptors: list[int]
+    account: Account
+
+
+@contextmanager
+def assembled(job: Job, footing: Footing, bubblewrap: str) -> Iterator[Assembly]:
+    """Put a sandbox together for one job; its descriptors are closed behind it."""
+    with ExitStack() as stack:
+        texts = {name: _open(stack, content) for name, content in job.texts.items()}
+        options = _open(stack, b"".join(os.fsencode(o) + b"\0" for o in walls(job, footing, texts)))
+        account, told = _pipe(stack)
+        argv = [bubblewrap, "--args", str(options), "--json-status-fd", str(told)]
+        descriptors = [*texts.values(), options, told]
+        if _FILTER:
+            descriptors.append(_open(stack, _FILTER))
+            argv += ["--seccomp", str(descriptors[-1])]
+        uid = _FIRST_UID + secrets.randbelow(_UIDS) if footing is Footing.OWN_UID else None
+        yield Assembly([*argv, "--", *confined(job.argv, job.limits, uid)], descriptors, Account(account))
+
+
+def _open(stack: ExitStack, content: bytes) -> int:
+    descriptor = os.memfd_create("scoreline")
+    stack.callback(os.close, descriptor)
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _pipe(stack: ExitStack) -> tuple[int, int]:
+    reading, writing = os.pipe()
+    stack.callback(os.close, reading)
+    stack.callback(os.close, writing)
+    os.set_blocking(reading, False)
+    return reading, writing

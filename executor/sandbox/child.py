@@ -1,0 +1,133 @@
+"""One process with bounds on time and output: whoever breaks one is killed, and the outcome says why.
+
+Nothing is kept beyond the cap: what the pipes bring is cut where it goes too far. Cancelled or not, the
+process is gone when `finish` is left. The loop calls a protocol for each piece, so a run costs no task and
+no stream of its own.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from subprocess import DEVNULL, PIPE
+from typing import cast
+
+from executor.contract import Transient
+from executor.sandbox.job import KilledBy
+
+_LAST_WORDS = 1.0
+"""Seconds to read what is left in the pipes when a process is gone; one that ran off may hold them open."""
+
+
+class Child(asyncio.SubprocessProtocol):
+    """A process that runs, and what it has said so far."""
+
+    def __init__(self, *, room: int, first: Callable[[], int | None]) -> None:
+        self.stdout, self.stderr = bytearray(), bytearray()
+        self.killed_by: KilledBy | None = None
+        self._room = room
+        self._first = first
+        self._speaking = {1, 2}
+        self._exited, self._silent = asyncio.Event(), asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep hold of the process."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take in what it says, up to the cap."""
+        heard = self.stdout if fd == 1 else self.stderr
+        heard += data[: self._room]
+        if len(data) > self._room:
+            self.kill("output")
+        self._room -= min(len(data), self._room)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's hook
+        """Note that it has no more to say."""
+        self._speaking.discard(fd)
+        if not self._speaking:
+            self._silent.set()
+
+    def process_exited(self) -> None:
+        """Note that it is gone."""
+        self._exited.set()
+
+    @property
+    def exit_code(self) -> int:
+        """How it ended, as a shell has it."""
+        code = self._transport.get_returncode() or 0
+        return code if code >= 0 else 128 - code
+
+    def kill(self, reason: KilledBy | None = None) -> None:
+        """End it and its whole group at once, and the sandbox it may have just begun to build."""
+        if self._exited.is_set():
+            return
+        self.killed_by = self.killed_by or reason
+        if first := self._first():
+            with suppress(ProcessLookupError):
+                os.kill(first, signal.SIGKILL)
+        self.kill_group()
+
+    def kill_group(self) -> None:
+        """End whatever it left behind in its group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._transport.get_pid(), signal.SIGKILL)
+
+    async def finish(self, stdin: bytes, seconds: float) -> None:
+        """Feed it, and hear it until it ends, of itself or by force."""
+        timer = asyncio.get_running_loop().call_later(seconds, self.kill, "time")
+        try:
+            self._feed(stdin)
+            await self._exited.wait()
+            self.kill_group()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS):
+                    await self._silent.wait()
+        finally:
+            timer.cancel()
+            self.kill()
+            self._transport.close()
+            await self._exited.wait()
+
+    def _feed(self, stdin: bytes) -> None:
+        if pipe := self._transport.get_pipe_transport(0):
+            writer = cast("asyncio.WriteTransport", pipe)
+            writer.write(stdin)
+            writer.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What is started, and with what in its hands."""
+
+    argv: Sequence[str]
+    environ: Mapping[str, str]
+    output_bytes: int
+    has_input: bool
+    workdir: str = "/"
+    descriptors: Sequence[int] = ()
+
+
+def _nobody() -> None:
+    """No sandbox, no first process."""
+
+
+async def start(launch: Launch, first: Callable[[], int | None] = _nobody) -> Child:
+    """Start a process in a session of its own; raises `Transient` where the system has no room for it."""
+    try:
+        _, child = await asyncio.get_running_loop().subprocess_exec(
+            lambda: Child(room=launch.output_bytes, first=first),
+            *launch.argv,
+            stdin=PIPE if launch.has_input else DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=dict(launch.environ),
+            cwd=launch.workdir,
+            pass_fds=launch.descriptors,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise Transient("sandbox", f"no process could be started: {error.strerror}") from error
+    return child

@@ -1,0 +1,76 @@
+"""What is run in a sandbox, how much it may take, and what came of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass as plain_dataclass
+from dataclasses import field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from taskqueue.spec import STRICT
+
+MEGABYTE = 1024 * 1024
+_Amount = Annotated[int, Field(ge=1, le=1_000_000)]
+
+KilledBy = Literal["time", "output", "memory", "processes", "signal"]
+"""Which limit ended a run; `signal` is one that the program brought upon itself."""
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class Limits:
+    """What one run may take, all of its processes together unless said otherwise."""
+
+    cpu_seconds: _Amount = 120
+    """For each process; the time on the wall is the job's own."""
+    memory_mb: _Amount = 512
+    """Resident memory, looked at many times a second."""
+    address_space_mb: _Amount = 1024
+    """For each process, and never exceeded; raise it for runtimes that reserve more than they use."""
+    processes: _Amount = 64
+    """Threads count, too."""
+    disk_mb: _Amount = 64
+    """The private directory, which lies in memory; also the largest file."""
+    open_files: _Amount = 256
+    output_kb: _Amount = 512
+    """Standard output and standard error together."""
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of output after which the run is killed."""
+        return self.output_kb * 1024
+
+
+@plain_dataclass(frozen=True, slots=True)
+class Job:
+    """A program to run once, in a world of its own."""
+
+    argv: tuple[str, ...]
+    seconds: float
+    stdin: bytes = b""
+    """Nothing means that standard input is at its end."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Name in the working directory → file or directory of the host, which can be read only."""
+    texts: Mapping[str, bytes] = field(default_factory=dict)
+    """Name in the working directory → content."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    reports: Path | None = None
+    """The directory of a report socket, if the program may report."""
+
+
+@plain_dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    exit_code: int
+    """As a shell has it: 128 and the signal, where one ended the program."""
+    stdout: bytes
+    stderr: bytes
+    killed_by: KilledBy | None
+    seconds: float
+
+    def tail(self, characters: int = 500) -> str:
+        """The end of standard error, where programs say what went wrong."""
+        return self.stderr.decode(errors="replace").strip()[-characters:]

@@ -1,0 +1,64 @@
+"""The self-test: whether a sandbox can be built here, on what footing, and if not, why."""
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from typing import NamedTuple
+
+from executor.sandbox.assembly import assembled
+from executor.sandbox.job import Job
+from executor.sandbox.walls import Footing
+
+BUBBLEWRAP = "bwrap"
+TOOL_ENVIRON = {"PATH": os.defpath}
+"""All that bubblewrap gets of the environment: a sandbox may read that of its first process."""
+
+_TOOLS = {"prlimit": "util-linux", "setpriv": "util-linux"}
+_PATIENCE = 10
+_HINT = (
+    "; user namespaces may be forbidden (sysctl kernel.unprivileged_userns_clone, "
+    "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces), or the seccomp profile of a "
+    "container keeps bubblewrap out (docker run --security-opt seccomp=PROFILE)"
+)
+
+
+class Probe(NamedTuple):
+    """What the self-test found: a footing, or the trouble."""
+
+    footing: Footing | None
+    trouble: str = ""
+
+
+@cache
+def probe(bubblewrap: str = BUBBLEWRAP) -> Probe:
+    """Run /bin/true in a sandbox; asked again, answer from memory."""
+    for tool, package in ({bubblewrap: "bubblewrap"} | _TOOLS).items():
+        if not shutil.which(tool, path=os.defpath):
+            return Probe(None, f"{tool} is missing (apt-get install {package}, dnf install {package})")
+    troubles = []
+    for footing in Footing if os.geteuid() == 0 else [Footing.USER_NAMESPACE]:
+        trouble = _try(bubblewrap, footing)
+        if not trouble:
+            return Probe(footing)
+        troubles.append(f"with {footing.value}: {trouble}")
+    return Probe(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
+
+
+def _try(bubblewrap: str, footing: Footing) -> str:
+    with assembled(Job(("/bin/true",), _PATIENCE), footing, bubblewrap) as assembly:
+        try:
+            done = subprocess.run(  # noqa: S603 - arguments of our own
+                assembly.argv,
+                env=TOOL_ENVIRON,
+                pass_fds=assembly.descriptors,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+        started = assembly.account.exit_code == 0
+    said = done.stderr.decode(errors="replace").strip()
+    return "" if started else said or f"exit code {done.returncode}"

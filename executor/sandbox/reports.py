@@ -1,0 +1,173 @@
+"""What a program behind walls may say of itself: one JSON object a line, on a socket of its own.
+
+    {"type": "running", "target": "agent", "process": "7"}
+    {"type": "progress", "done": 3, "of": 10, "note": "third file"}
+    {"type": "result", "output": "42", "usage": {"input_tokens": 9, "output_tokens": 1}, "cost_usd": 0.01}
+
+Each run has a socket in a directory of its own, so nobody can speak for another. No line is believed: what
+is not exactly one of these is counted and left out, and one log line tells of it. A program that talks too
+fast is read more slowly, one that talks too much is no longer read. The first result is the result.
+"""
+
+import asyncio
+import logging
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from eventlog import payloads as p
+from eventlog.tasks import end
+from executor.sandbox.walls import REPORT_SOCKET
+
+logger = logging.getLogger(__name__)
+
+MAX_LINE = 4 * 1024 * 1024
+"""Bytes of a line: the longest output, even if JSON must escape all of it."""
+MAX_BYTES = 4 * MAX_LINE
+MAX_LINES = 10_000
+LINES_A_SECOND = 200
+MAX_CONNECTIONS = 4
+_LAST_WORDS = 1.0
+"""Seconds to read what a program said before it ended."""
+
+
+@dataclass(frozen=True, slots=True, config=p.STRICT)
+class Running:
+    """The program has begun."""
+
+    type: Literal["running"]
+    target: p.Name | None = None
+    process: str = Field(default="", max_length=200)
+
+
+@dataclass(frozen=True, slots=True, config=p.STRICT)
+class Progress:
+    """The program is so far."""
+
+    type: Literal["progress"]
+    done: p.Count
+    of: p.Count
+    note: str = Field(default="", max_length=1_000)
+
+
+@dataclass(frozen=True, slots=True, config=p.STRICT)
+class Result:
+    """The program's answer, which counts instead of what it printed."""
+
+    type: Literal["result"]
+    output: p.Text
+    usage: p.Usage = p.Usage()
+    cost_usd: p.Amount = 0.0
+
+
+Report = Annotated[Running | Progress | Result, Field(discriminator="type")]
+_REPORT: TypeAdapter[Running | Progress | Result] = TypeAdapter(Report)
+
+
+class Reports:
+    """Listens to one run."""
+
+    def __init__(self, directory: Path, on_progress: Callable[[Progress], None] | None = None) -> None:
+        self.directory = directory
+        self.result: Result | None = None
+        self.malformed = 0
+        self._on_progress = on_progress
+        self._lines = self._bytes = 0
+        self._conversations: set[asyncio.Task[None]] = set()
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.setblocking(False)  # noqa: FBT003 - the library's own
+        self._listener.bind(str(directory / REPORT_SOCKET))
+        # Whoever reaches the socket may use it: the walls decide who does, whatever its user id.
+        (directory / REPORT_SOCKET).chmod(0o666)
+        self._listener.listen(MAX_CONNECTIONS)
+        asyncio.get_running_loop().add_reader(self._listener, self._accept)
+
+    async def settle(self) -> None:
+        """Read to the end what was said by a program that is gone; a connection may still be in line."""
+        self._accept()
+        if self._conversations:
+            await asyncio.wait(self._conversations, timeout=_LAST_WORDS)
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        asyncio.get_running_loop().remove_reader(self._listener)
+        self._listener.close()
+        await end(self._conversations.copy())
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            if len(self._conversations) >= MAX_CONNECTIONS:
+                connection.close()
+                continue
+            task = asyncio.create_task(self._listen(connection))
+            self._conversations.add(task)
+            task.add_done_callback(self._conversations.discard)
+
+    async def _listen(self, connection: socket.socket) -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=MAX_LINE)
+        try:
+            while line := await reader.readline():
+                if not self._has_room(line):
+                    break
+                self._take(line)
+                if self._lines % LINES_A_SECOND == 0:
+                    await asyncio.sleep(1)
+        except (ValueError, ConnectionError) as error:  # a line too long, or cut off
+            self._refuse(str(error))
+        finally:
+            writer.close()
+
+    def _has_room(self, line: bytes) -> bool:
+        self._lines += 1
+        self._bytes += len(line)
+        return self._lines <= MAX_LINES and self._bytes <= MAX_BYTES
+
+    def _take(self, line: bytes) -> None:
+        try:
+            report = _REPORT.validate_json(line, strict=True)
+        except ValidationError as error:
+            self._refuse(error.errors(include_url=False, include_input=False)[0]["msg"])
+            return
+        match report:
+            case Result() if self.result is None:
+                self.result = report
+            case Result():
+                self._refuse("a second result")
+            case Progress() if self._on_progress:
+                self._on_progress(report)
+            case _:
+                logger.debug("a program reported", extra={"report": report})
+
+    def _refuse(self, reason: str) -> None:
+        self.malformed += 1
+        if self.malformed == 1:
+            logger.warning("a report was left out, and so will others like it", extra={"reason": reason})
+
+
+@asynccontextmanager
+async def listening(on_progress: Callable[[Progress], None] | None = None) -> AsyncIterator[Reports]:
+    """Listen to one run, for as long as the block lasts."""
+    private = Path(tempfile.mkdtemp(prefix="scoreline-"))
+    try:
+        # The outer directory keeps the host's users out, the inner one lets the sandbox's in.
+        directory = private / "in"
+        directory.mkdir()
+        directory.chmod(0o755)
+        reports = Reports(directory, on_progress)
+        try:
+            yield reports
+        finally:
+            await reports.aclose()
+    finally:
+        shutil.rmtree(private)

@@ -1,0 +1,117 @@
+"""Running a job behind walls, and saying in a sentence why that can't be done.
+
+Sandbox.check()   why untrusted code is refused here, or nothing
+Sandbox.run(job)  one process tree, one world, one outcome
+"""
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from time import monotonic
+
+from eventlog.tasks import end
+from executor.contract import Permanent, Transient
+from executor.sandbox.assembly import Account, assembled
+from executor.sandbox.child import Child, Launch, start
+from executor.sandbox.job import Job, KilledBy, Outcome
+from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, probe
+from executor.sandbox.walls import Footing, environment, limited
+from executor.sandbox.watch import watch
+
+_SIGNALS, _OUT_OF_CPU, _KILLED = range(129, 193), 128 + 24, 128 + 9
+_REFUSED = (
+    "untrusted code is not run here, for there is no sandbox: {trouble}. "
+    "To run it all the same, with every right of this process, set allow_unsandboxed"
+)
+
+
+class Sandbox:
+    """Where untrusted code runs; one serves any number of jobs at a time."""
+
+    def __init__(self, *, allow_unsandboxed: bool = False, bubblewrap: str = BUBBLEWRAP) -> None:
+        self._allow_unsandboxed = allow_unsandboxed
+        self._bubblewrap = bubblewrap
+
+    def check(self) -> str:
+        """Say why untrusted code is refused here and what to do about it; nothing where it may run."""
+        trouble = probe(self._bubblewrap).trouble
+        return _REFUSED.format(trouble=trouble) if trouble and not self._allow_unsandboxed else ""
+
+    async def run(self, job: Job) -> Outcome:
+        """Run a job to its end; raises `Permanent` where it may not run, `Transient` where it did not."""
+        if refusal := self.check():
+            raise Permanent("no_sandbox", refusal)
+        footing = probe(self._bubblewrap).footing
+        if footing is None:
+            return await _run_plainly(job)
+        return await _run_behind_walls(job, footing, self._bubblewrap)
+
+
+async def _run_behind_walls(job: Job, footing: Footing, bubblewrap: str) -> Outcome:
+    started = monotonic()
+    with assembled(job, footing, bubblewrap) as assembly:
+        account = assembly.account
+        launch = Launch(
+            assembly.argv,
+            environ=TOOL_ENVIRON,
+            output_bytes=job.limits.output_bytes,
+            has_input=bool(job.stdin),
+            descriptors=assembly.descriptors,
+        )
+        child = await start(launch, lambda: account.first)
+        watcher = asyncio.create_task(watch(child, lambda: account.first, job.limits))
+        try:
+            await child.finish(job.stdin, job.seconds)
+        finally:
+            await end([watcher])
+        return _outcome(child, _exit_code(child, account), monotonic() - started)
+
+
+def _exit_code(child: Child, account: Account) -> int:
+    code = account.exit_code
+    if code is None and child.killed_by is None:
+        said = child.stderr.decode(errors="replace").strip()[-500:]
+        raise Transient("sandbox", f"the program was not started: {said or 'bubblewrap was killed'}")
+    return _KILLED if code is None else code
+
+
+async def _run_plainly(job: Job) -> Outcome:
+    """Run a job that somebody allowed to run without walls: limits, and a directory of its own."""
+    started = monotonic()
+    with tempfile.TemporaryDirectory(prefix="scoreline-", ignore_cleanup_errors=True) as workdir:
+        _furnish(Path(workdir), job)
+        launch = Launch(
+            [*limited(job.limits), "--", *job.argv],
+            environ=environment(job, workdir=workdir, reports=str(job.reports)),
+            output_bytes=job.limits.output_bytes,
+            has_input=bool(job.stdin),
+            workdir=workdir,
+        )
+        child = await start(launch)
+        await child.finish(job.stdin, job.seconds)
+    return _outcome(child, child.exit_code, monotonic() - started)
+
+
+def _furnish(workdir: Path, job: Job) -> None:
+    """Copy what the job was given: without walls a program could write to the originals."""
+    for name, source in job.files.items():
+        place = workdir / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, place)
+        else:
+            shutil.copyfile(source, place)
+    for name, content in job.texts.items():
+        (workdir / name).write_bytes(content)
+
+
+def _outcome(child: Child, exit_code: int, seconds: float) -> Outcome:
+    killed_by = child.killed_by or _by_signal(exit_code)
+    return Outcome(exit_code, bytes(child.stdout), bytes(child.stderr), killed_by, seconds)
+
+
+def _by_signal(exit_code: int) -> KilledBy | None:
+    if exit_code == _OUT_OF_CPU:
+        return "time"
+    return "signal" if exit_code in _SIGNALS else None

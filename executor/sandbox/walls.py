@@ -1,0 +1,137 @@
+"""The walls around untrusted code, as arguments of bubblewrap: nothing is there but what is listed here.
+
+The file system begins empty. Programs and libraries are bound read-only; the working directory is a
+private, small piece of memory; all else, the root included, can't be written. Sockets, secrets and the
+data of the host are not hidden, they are absent. Namespaces of their own take care of processes, IPC and
+networks, abstract sockets included.
+
+There are two footings. An executor that is root gives each run a user id of its own: the kernel does not
+limit the processes of root, not even of one who is somebody else inside a user namespace. Anybody else
+stands on a user namespace. There the limit is set inside, where only the run's own processes are counted.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+
+from executor.sandbox.job import MEGABYTE, Job, Limits
+
+WORKDIR = "/tmp"  # noqa: S108 - inside the walls, where nobody else is
+REPORT_DIRECTORY = "/run/scoreline"
+REPORT_SOCKET = "report.sock"
+REPORT_VARIABLE = "SCORELINE_REPORT"
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_LINKER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+
+
+class Footing(StrEnum):
+    """On what the walls stand."""
+
+    OWN_UID = "a user id of its own"
+    USER_NAMESPACE = "a user namespace"
+
+
+def environment(job: Job, *, workdir: str, reports: str) -> dict[str, str]:
+    """All that a program finds in its environment."""
+    path = f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin"
+    report = {REPORT_VARIABLE: f"{reports}/{REPORT_SOCKET}"} if job.reports else {}
+    return {"PATH": path, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
+
+
+def walls(job: Job, footing: Footing, texts: Mapping[str, int]) -> list[str]:
+    """Bubblewrap's options for a job, whose texts are to be read from open files."""
+    return [
+        *_namespaces(footing),
+        *_variables(environment(job, workdir=WORKDIR, reports=REPORT_DIRECTORY)),
+        *_programs(),
+        *_private_places(job.limits),
+        *_given(job, texts),
+        *("--chdir", WORKDIR, "--remount-ro", "/"),
+    ]
+
+
+def confined(argv: tuple[str, ...], limits: Limits, uid: int | None) -> list[str]:
+    """The command behind the walls: limits first, then another user, then the program."""
+    command = [*limited(limits), f"--nproc={limits.processes}", "--"]
+    if uid is not None:
+        command += [
+            "setpriv",
+            f"--reuid={uid}",
+            f"--regid={uid}",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--",
+        ]
+    return [*command, *argv]
+
+
+def limited(limits: Limits) -> list[str]:
+    """The limits that the kernel keeps for each process."""
+    disk = limits.disk_mb * MEGABYTE
+    return [
+        "prlimit",
+        f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}",
+        f"--as={limits.address_space_mb * MEGABYTE}",
+        f"--fsize={disk}",
+        f"--nofile={limits.open_files}",
+        "--core=0",
+        "--memlock=0",
+        "--msgqueue=0",
+    ]
+
+
+def _namespaces(footing: Footing) -> Iterator[str]:
+    yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    yield from ("--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL")
+    if footing is Footing.OWN_UID:
+        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    else:
+        yield from ("--unshare-user", "--uid", "65534", "--gid", "65534")
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[str]:
+    yield "--clearenv"
+    for name, value in environ.items():
+        yield from ("--setenv", name, value)
+
+
+def _programs() -> Iterator[str]:
+    yield from ("--ro-bind", "/usr", "/usr")
+    for path in map(Path, _SYSTEM):
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            yield from ("--ro-bind", str(path), str(path))
+    yield from _open_directories("/etc/x")
+    for file in _LINKER:
+        yield from ("--ro-bind-try", file, file)
+    if not Path(sys.base_prefix).is_relative_to("/usr"):
+        yield from _open_directories(sys.base_prefix)
+        yield from ("--ro-bind", os.path.realpath(sys.base_prefix), sys.base_prefix)
+
+
+def _private_places(limits: Limits) -> Iterator[str]:
+    # /dev and the root would else be places to write without limit.
+    yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+    for place in ("/dev/shm", WORKDIR):  # noqa: S108 - inside the walls
+        yield from ("--perms", "1777", "--size", str(limits.disk_mb * MEGABYTE), "--tmpfs", place)
+
+
+def _given(job: Job, texts: Mapping[str, int]) -> Iterator[str]:
+    for name, source in job.files.items():
+        yield from _open_directories(f"{WORKDIR}/{name}", below=WORKDIR)
+        yield from ("--ro-bind", str(source), f"{WORKDIR}/{name}")
+    for name, descriptor in texts.items():
+        yield from ("--perms", "0444", "--file", str(descriptor), f"{WORKDIR}/{name}")
+    if job.reports:
+        yield from _open_directories(f"{REPORT_DIRECTORY}/x")
+        yield from ("--ro-bind", str(job.reports), REPORT_DIRECTORY)
+
+
+def _open_directories(path: str, *, below: str = "/") -> Iterator[str]:
+    """Make the directories above a path: bubblewrap would make them for root's eyes only."""
+    for parent in reversed(PurePosixPath(path).parents):
+        if parent != PurePosixPath(below) and parent.is_relative_to(below):
+            yield from ("--perms", "0755", "--dir", str(parent))

@@ -1,0 +1,56 @@
+"""Watching how much a sandbox takes together: limits of the kernel are for each process.
+
+A sandbox has a process table of its own, so one listing names all that runs in it and nothing else. It is
+read from outside, through the root of its first process.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from executor.sandbox.child import Child
+from executor.sandbox.job import MEGABYTE, Limits
+
+_INTERVAL = 0.05
+_PAGE = os.sysconf("SC_PAGESIZE")
+_OUR_OWN = 1
+"""The sandbox's first process is bubblewrap's."""
+
+
+class Usage(NamedTuple):
+    """What a sandbox takes at one moment."""
+
+    processes: int
+    resident: int
+
+
+async def watch(child: Child, first: Callable[[], int | None], limits: Limits) -> None:
+    """Kill a run that takes more than it may; `first` tells the first process once there is one."""
+    while True:
+        await asyncio.sleep(_INTERVAL)
+        pid = first()
+        now = usage(pid) if pid else Usage(0, 0)
+        if now.processes > limits.processes + _OUR_OWN:
+            child.kill("processes")
+        elif now.resident > limits.memory_mb * MEGABYTE:
+            child.kill("memory")
+
+
+def usage(first: int) -> Usage:
+    """Add up what all processes of a sandbox hold of their own, shared pages left out."""
+    table = Path(f"/proc/{first}/root/proc")
+    try:
+        pids = [name for name in os.listdir(table) if name.isdigit()]  # noqa: PTH208 - names, not paths
+    except OSError:  # it has just ended, or is not yet there
+        return Usage(0, 0)
+    return Usage(len(pids), sum(_resident(table / pid) for pid in pids))
+
+
+def _resident(process: Path) -> int:
+    with suppress(OSError):  # ended since it was listed
+        pages = (process / "statm").read_text().split()
+        return (int(pages[1]) - int(pages[2])) * _PAGE
+    return 0

@@ -1,0 +1,183 @@
+"""The steps between claiming an attempt and closing it: prepare, ask, judge."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from eventlog import payloads as p
+from eventlog.event_queue import AttemptLost, OwnedAttempt
+from executor.contract import Judged, Question, RateLimited, Reply, Target, Transient
+from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
+from executor.fold import Known
+from executor.kits import Judge, Kit, invalid
+from executor.verdict import responded, scored, was_paid
+from taskqueue.board import BatchBoard
+from taskqueue.spec import Variant
+from taskqueue.tasks import Delivery, QueueUnavailable
+from taskqueue.template import UnknownField, render
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What earlier evaluations of a group have left."""
+
+    stored: dict[str, JsonValue]
+    history: tuple[tuple[str, str], ...] = ()
+
+
+NOTHING_LEFT = Context({})
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that is needed to begin: nothing was paid for yet, and nothing is missing."""
+
+    known: Known
+    variant: Variant
+    target: Target | None
+    """None where the answer is on record: nobody will be asked."""
+    judges: Sequence[Judge]
+    question: Question
+
+
+async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard) -> Prepared:
+    """See that an evaluation can be worked on at all, before anything is paid for."""
+    opening = known.opening
+    variant = kit.variant(opening.variant)
+    context = await _context(delivery, board) if opening.in_group else NOTHING_LEFT
+    target = None if known.answer else kit.target(variant.number)
+    question = _question(delivery, opening, kit, variant, context, prompted=target is not None)
+    return Prepared(known, variant, target, kit.all_judges(), question)
+
+
+def _question(  # noqa: PLR0913 - it draws on all of them
+    delivery: Delivery, opening: p.Queued, kit: Kit, variant: Variant, context: Context, *, prompted: bool
+) -> Question:
+    case = opening.case
+    own = {"id": case.id, "input": case.input, "expected": case.expected}
+    fields: dict[str, JsonValue] = {**case.metadata, **context.stored, **own}
+    try:
+        prompt = render(variant.prompt, fields) if prompted else ""
+    except UnknownField as error:
+        raise invalid(f"the prompt can't be filled in: {error}") from None
+    return Question(
+        evaluation_id=delivery.task.evaluation_id,
+        prompt=prompt,
+        case=case,
+        fields=fields,
+        repetition=opening.repetition,
+        timeout=kit.spec.timeout,
+        history=context.history,
+    )
+
+
+async def _context(delivery: Delivery, board: BatchBoard) -> Context:
+    try:
+        [body] = await board.contexts(delivery.batch_id, [delivery.task.evaluation_id])
+    except QueueUnavailable as error:
+        raise Transient("context", str(error)) from error
+    if body is None:
+        raise Transient("context", "what earlier evaluations of the group left is not there")
+    try:
+        left: Any = from_json(body)
+        history = tuple((str(asked), str(answered)) for asked, answered in left.get("history", ()))
+        return Context(dict(left.get("stored", {})), history)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise invalid(f"what earlier evaluations of the group left can't be read: {error}") from None
+
+
+async def obtain(prepared: Prepared) -> Reply:
+    """Ask the target; raises a `Fault`, `TargetTimedOut`, or whatever the target raises."""
+    answer, target, question = prepared.known.answer, prepared.target, prepared.question
+    if answer or not target:
+        return Reply(answer or p.Answer(output=""))
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    limit = asyncio.timeout(question.timeout)
+    try:
+        async with limit:
+            reply = await target.ask(question)
+    except TimeoutError:
+        if limit.expired():
+            raise TargetTimedOut(question.timeout) from None
+        raise
+    return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
+
+
+def _timed(reply: Reply, seconds: float) -> Reply:
+    """Fill in how long it took, where the target did not say."""
+    return replace(reply, answer=replace(reply.answer, latency_ms=round(seconds * 1000, 3)))
+
+
+def put_on_record(owned: OwnedAttempt, answer: p.Answer, *, on_record: bool) -> None:
+    """Record an answer before it is judged; if the attempt is no longer ours, have it kept all the same."""
+    event = responded(answer, on_record=on_record)
+    try:
+        owned.record(event)
+    except AttemptLost:
+        if not event.cached:
+            owned.keep_late(event)
+        raise
+
+
+async def judge(owned: OwnedAttempt, prepared: Prepared, answer: p.Answer) -> list[p.Score]:
+    """Have an answer judged by everybody who has not done so yet; raises `EvaluatorFault`.
+
+    All are heard out before a fault of one is raised: what the others say may have been paid for.
+    """
+    question, scores = prepared.question, dict(prepared.known.scores)
+    fields = {**question.fields, "output": answer.output}
+    judged = Judged(question.case, answer.output, fields, answer)
+    missing = [each for each in prepared.judges if each.spec.name not in scores]
+    found = await _judgements(missing, judged, owned)
+    _raise_worst([each for each in found if isinstance(each, EvaluatorFault)])
+    scores |= {each.evaluator: each for each in found if isinstance(each, p.Score)}
+    return [scores[each.spec.name] for each in prepared.judges]
+
+
+async def _judgements(
+    judges: Sequence[Judge], judged: Judged, owned: OwnedAttempt
+) -> list[p.Score | EvaluatorFault]:
+    if len(judges) < 2:  # no task is needed to wait for one
+        return [await _judgement(each, judged, owned) for each in judges]
+    found = await asyncio.gather(
+        *(_judgement(each, judged, owned) for each in judges), return_exceptions=True
+    )
+    return [_heard(each, result) for each, result in zip(judges, found, strict=True)]
+
+
+def _heard(judge: Judge, result: p.Score | EvaluatorFault | BaseException) -> p.Score | EvaluatorFault:
+    match result:
+        case p.Score() | EvaluatorFault():
+            return result
+        case asyncio.CancelledError():
+            return EvaluatorFault(judge.spec.name, result)
+        case _:
+            raise result
+
+
+async def _judgement(judge: Judge, judged: Judged, owned: OwnedAttempt) -> p.Score | EvaluatorFault:
+    """Ask one evaluator, and put what it says on record if it was paid for."""
+    spec = judge.spec
+    limit = asyncio.timeout(spec.timeout)
+    try:
+        async with limit:
+            score = await judge.evaluator.judge(judged)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a judge may not take the executor with it
+        late = isinstance(error, TimeoutError) and limit.expired()
+        return EvaluatorFault(spec.name, EvaluatorTimedOut(spec.timeout) if late else error)
+    if score.evaluator != spec.name:
+        score = replace(score, evaluator=spec.name)
+    if was_paid(score):
+        owned.record(scored(score))
+    return score
+
+
+def _raise_worst(faults: Sequence[EvaluatorFault]) -> None:
+    """Raise what decides: a hopeless fault before one that may pass, a charged one before a free one."""
+    if faults:
+        raise max(faults, key=lambda fault: (fault.is_hopeless, not isinstance(fault.cause, RateLimited)))

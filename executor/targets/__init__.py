@@ -1,0 +1,1 @@
+"""What can be asked; `executor.registry` knows them by name."""

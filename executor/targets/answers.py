@@ -1,0 +1,60 @@
+"""From what the other side returned to an answer that can be recorded.
+
+An answer is never cut: half an answer would be scored as if it were a whole one.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue, ValidationError
+
+from eventlog import payloads as p
+from executor.contract import Permanent, Reply
+from taskqueue.template import as_text
+
+_USAGE_NAMES = {
+    "input_tokens": ("input_tokens", "prompt_tokens", "input"),
+    "output_tokens": ("output_tokens", "completion_tokens", "output"),
+}
+
+
+def reply(
+    output: JsonValue, *, usage: JsonValue = None, cost_usd: JsonValue = None, latency_ms: float = 0.0
+) -> Reply:
+    """Make a reply; raises `Permanent` where it can't be recorded."""
+    text = without_half_characters(as_text(output))
+    if len(text) > p.MAX_TEXT:
+        raise too_large(f"the answer has {len(text):,} characters, and {p.MAX_TEXT:,} are allowed")
+    try:
+        answer = p.Answer(
+            output=text,
+            usage=usage_of(usage),
+            cost_usd=cost_usd if cost_usd is not None else 0.0,  # type: ignore[arg-type]  # validated
+            latency_ms=latency_ms,
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise Permanent("answer", f"{where} of the answer: {first['msg']}") from None
+    return Reply(answer)
+
+
+def too_large(message: str) -> Permanent:
+    """Refuse an answer that is too long to be kept."""
+    return Permanent("too_large", message)
+
+
+def usage_of(value: JsonValue) -> p.Usage:
+    """Read token counts, by whichever of the usual names; what is no count is none."""
+    if not isinstance(value, Mapping):
+        return p.Usage()
+    return p.Usage(**{ours: _count(value, names) for ours, names in _USAGE_NAMES.items()})
+
+
+def _count(usage: Mapping[str, JsonValue], names: tuple[str, ...]) -> int:
+    found = next((usage[name] for name in names if name in usage), 0)
+    return found if isinstance(found, int) and 0 <= found <= 2**53 else 0
+
+
+def without_half_characters(text: str) -> str:
+    """Replace halves of surrogate pairs, which JSON can say and UTF-8 can't hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

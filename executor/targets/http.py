@@ -1,0 +1,199 @@
+"""Anything that answers over HTTP: one request a question, one pool of connections a target.
+
+The body is JSON whose texts are templates; besides the fields of the case they may name `prompt`, the
+filled-in prompt, and `history`, the earlier turns. Headers may name environment variables (`headers.py`),
+addresses may be limited (`addresses.py`), and a redirect is followed only where it stays with its host.
+A client keeps no cookies: one evaluation must not change what the next one gets.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from time import perf_counter
+from typing import Literal
+
+import httpx2
+from pydantic import Field, JsonValue, field_validator
+
+from eventlog.clock import utc_now
+from executor.contract import Fault, Permanent, Question, Reply, Surroundings, Transient
+from executor.options import OptionModel, read_options
+from executor.targets.addresses import CheckedTransport, Policy
+from executor.targets.answers import too_large
+from executor.targets.headers import blot_out, check_headers, fill_in
+from executor.targets.http_replies import Paths, answer_of, fault_of
+from taskqueue.spec import Options
+from taskqueue.template import UnknownField, render
+
+MAX_REDIRECTS = 5
+CONNECT_PATIENCE = 10.0
+_PORTS = {"http": 80, "https": 443}
+
+
+class HttpOptions(OptionModel):
+    """Where to ask, how, and where in the reply the answer is."""
+
+    url: str = Field(max_length=2_000)
+    method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: JsonValue = Field(default_factory=lambda: {"input": "{prompt}"})
+    output: str | None = None
+    usage: str | None = None
+    cost: str | None = None
+    allow: tuple[str, ...] | None = None
+    """Hosts and networks that may be reached; without it, any."""
+    deny_private: bool = False
+    max_bytes: int = Field(default=1_000_000, ge=1, le=100_000_000)
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        try:
+            parsed = httpx2.URL(url)
+        except httpx2.InvalidURL as error:
+            raise ValueError(f"not a URL: {error}") from None
+        if parsed.scheme not in _PORTS or not parsed.host:
+            raise ValueError("it must start with http:// or https:// and name a host")
+        if parsed.userinfo:
+            raise ValueError("it would be stored with its password; send credentials in a header as $NAME")
+        return url
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
+        check_headers(headers)
+        return headers
+
+    @property
+    def paths(self) -> Paths:
+        """Where things are in a reply."""
+        return Paths(self.output, self.usage, self.cost)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTarget:
+    """A server that answers."""
+
+    options: HttpOptions
+    client: httpx2.AsyncClient
+    environ: Mapping[str, str]
+
+    async def ask(self, question: Question) -> Reply:
+        """Send one request and read its reply."""
+        request = self._request(question)
+        started = perf_counter()
+        try:
+            status, headers, body = await self._exchange(request)
+        except httpx2.TransportError as error:
+            raise Transient("connection", self._blotted(f"{type(error).__name__}: {error}")) from None
+        except httpx2.DecodingError as error:
+            raise Transient("garbage", self._blotted(f"the reply can't be decoded: {error}")) from None
+        latency_ms = (perf_counter() - started) * 1e3
+        body = self._blotted(body)
+        if fault := fault_of(status, headers, body, now=utc_now()):
+            raise fault
+        return answer_of(body, self.options.paths, latency_ms=latency_ms)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self.client.aclose()
+
+    def _request(self, question: Question) -> httpx2.Request:
+        options = self.options
+        return self.client.build_request(
+            options.method,
+            options.url,
+            headers=fill_in(options.headers, self.environ),
+            json=None if options.method == "GET" else _filled(options.body, question),
+            timeout=httpx2.Timeout(question.timeout, connect=min(CONNECT_PATIENCE, question.timeout)),
+        )
+
+    async def _exchange(self, request: httpx2.Request) -> tuple[int, Mapping[str, str], str]:
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._sent(request) as response:
+                if response.next_request is None:
+                    body = await self._read(response)
+                    return response.status_code, response.headers, body
+                _refuse_other_hosts(request.url, response.next_request.url)
+                request = response.next_request
+        raise Permanent("redirect", f"the server redirected more than {MAX_REDIRECTS} times")
+
+    @asynccontextmanager
+    async def _sent(self, request: httpx2.Request) -> AsyncIterator[httpx2.Response]:
+        response = await self.client.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    async def _read(self, response: httpx2.Response) -> str:
+        """Read a body, and stop where it gets too long."""
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > self.options.max_bytes:
+                raise too_large(f"the reply has more than {self.options.max_bytes:,} bytes (max_bytes)")
+        return body.decode(response.encoding or "utf-8", errors="replace")
+
+    def _blotted(self, text: str) -> str:
+        return blot_out(text, self.options.headers, self.environ)
+
+
+class HttpType:
+    """How servers become targets."""
+
+    def check(self, options: Options) -> None:
+        """Refuse options that make no sense."""
+        read_options(HttpOptions, options, of="the http target")
+
+    def make(self, options: Options, surroundings: Surroundings) -> HttpTarget:
+        """Make one."""
+        read = read_options(HttpOptions, options, of="the http target")
+        return HttpTarget(read, _client(read, surroundings.slots), surroundings.environ)
+
+
+HTTP = HttpType()
+
+
+def _client(options: HttpOptions, slots: int) -> httpx2.AsyncClient:
+    limits = httpx2.Limits(max_connections=max(1, slots), max_keepalive_connections=max(1, slots))
+    transport: httpx2.AsyncBaseTransport = httpx2.AsyncHTTPTransport(limits=limits)
+    policy = Policy.of(options.allow, deny_private=options.deny_private)
+    if not policy.is_open:
+        transport = CheckedTransport(policy, transport)
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+    return httpx2.AsyncClient(transport=transport, cookies=no_cookies, trust_env=False)
+
+
+def _filled(body: JsonValue, question: Question) -> JsonValue:
+    """Fill every text of the body in."""
+    turns: JsonValue = [{"asked": asked, "answered": answered} for asked, answered in question.history]
+    fields = {**question.fields, "prompt": question.prompt, "history": turns}
+    try:
+        return _rendered(body, fields)
+    except UnknownField as error:
+        raise Permanent(
+            "template", f"the body names the field {error.name!r}, which the case lacks"
+        ) from None
+
+
+def _rendered(body: JsonValue, fields: Mapping[str, JsonValue]) -> JsonValue:
+    match body:
+        case str():
+            return render(body, fields)
+        case list():
+            return [_rendered(part, fields) for part in body]
+        case dict():
+            return {key: _rendered(part, fields) for key, part in body.items()}
+        case _:
+            return body
+
+
+def _refuse_other_hosts(here: httpx2.URL, there: httpx2.URL) -> None:
+    """Follow a redirect only to the same host, and never from https back to http."""
+    if there.host != here.host or (here.scheme == "https" and there.scheme != "https"):
+        where = f"{there.scheme}://{there.host}"
+        raise Permanent(
+            "redirect", f"the server redirects to {where}; put that into the url if it is right"
+        )

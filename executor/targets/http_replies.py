@@ -1,0 +1,95 @@
+"""What an HTTP reply means: an answer, or one of the ways to fail."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from executor.contract import Fault, Permanent, RateLimited, Reply, Transient
+from executor.targets.answers import reply
+from taskqueue.template import UnknownField, look_up
+
+OUTPUT_ALIASES = ("output", "answer", "response", "text", "completion")
+"""Where an answer is looked for in a JSON reply, in this order, unless a path says where it is."""
+LONGEST_WAIT = timedelta(hours=1)
+QUOTE = 300
+_TRY_AGAIN = {408, 425}
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Where things are in a JSON reply: fields, or dotted paths into them."""
+
+    output: str | None = None
+    usage: str | None = None
+    cost: str | None = None
+
+
+def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetime) -> Fault | None:
+    """Tell a refusal from an answer."""
+    if status < 300:
+        return None
+    told = f"the server answered {status}: {body[:QUOTE]}"
+    if status == 429:
+        return RateLimited(told, retry_after=retry_after(headers.get("retry-after", ""), now=now))
+    if status in _TRY_AGAIN or status >= 500:
+        return Transient(f"http_{status}", told)
+    return Permanent(f"http_{status}", told)
+
+
+def retry_after(text: str, *, now: datetime) -> timedelta:
+    """Read how long to wait, in seconds or until a date; a second where nothing sensible is said."""
+    text = text.strip()
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:9]), LONGEST_WAIT.total_seconds()))
+    try:
+        until = parsedate_to_datetime(text)
+    except ValueError:
+        return timedelta(seconds=1)
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return min(max(until - now, timedelta(0)), LONGEST_WAIT)
+
+
+def answer_of(body: str, paths: Paths, *, latency_ms: float) -> Reply:
+    """Find the answer in a body; raises a `Fault` where it should be and is not."""
+    parsed = _parsed(body)
+    output = _output_at(paths.output, parsed, body) if paths.output else _likely_output(parsed, body)
+    cost = _found(parsed, paths.cost)
+    cost = cost if isinstance(cost, int | float) and 0 <= cost <= 1e12 else None
+    return reply(output, usage=_found(parsed, paths.usage), cost_usd=cost, latency_ms=latency_ms)
+
+
+def _parsed(body: str) -> JsonValue:
+    """Read JSON; None where it is none."""
+    try:
+        parsed: JsonValue = from_json(body, allow_inf_nan=False)
+    except ValueError:
+        return None
+    return parsed
+
+
+def _output_at(path: str, parsed: JsonValue, body: str) -> JsonValue:
+    if parsed is None:
+        raise Transient("garbage", f"the reply is not JSON: {body[:QUOTE]}")
+    output = _found(parsed, path)
+    if output is None:
+        raise Permanent("no_output", f"the reply has nothing at {path!r}: {body[:QUOTE]}")
+    return output
+
+
+def _likely_output(parsed: JsonValue, body: str) -> JsonValue:
+    if isinstance(parsed, Mapping):
+        return next((parsed[name] for name in OUTPUT_ALIASES if parsed.get(name) is not None), body)
+    return parsed if isinstance(parsed, str) else body
+
+
+def _found(parsed: JsonValue, path: str | None) -> JsonValue:
+    if path is None:
+        return None
+    try:
+        return look_up(parsed if isinstance(parsed, Mapping) else {"": parsed}, path)
+    except UnknownField:
+        return None

@@ -1,0 +1,49 @@
+"""A target whose answers are known before it is asked.
+
+They are joined with the cases where the batch is submitted and travel in the log, so an executor never
+reads the file. Whoever asks holds a case for which nothing was recorded.
+"""
+
+from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.options import OptionModel, read_options
+from taskqueue.spec import Options
+
+OUTPUT_ALIASES = ("output", "prediction", "completion", "answer", "response")
+"""Where an answer is looked for in a record, in this order, unless `output` says where it is."""
+
+
+class RecordedOptions(OptionModel):
+    """Where the answers are."""
+
+    path: str
+    output: str | None = None
+    """A field of a record, or a dotted path into it."""
+    id: str | None = None
+    """The field that names the case; without it, records are in the order of the cases."""
+
+
+class Recorded:
+    """The target that has already answered."""
+
+    async def ask(self, question: Question) -> Reply:
+        """Say that there is no answer."""
+        raise Permanent("no_recorded_answer", f"no answer was recorded for the case {question.case.id!r}")
+
+    async def aclose(self) -> None:
+        """Leave nothing behind: there is nothing."""
+
+
+class RecordedType:
+    """How targets with recorded answers are made."""
+
+    def check(self, options: Options) -> None:
+        """Refuse options that make no sense."""
+        read_options(RecordedOptions, options, of="the recorded target")
+
+    def make(self, options: Options, surroundings: Surroundings) -> Recorded:  # noqa: ARG002 - needs none
+        """Make one."""
+        self.check(options)
+        return Recorded()
+
+
+RECORDED = RecordedType()

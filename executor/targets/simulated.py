@@ -1,0 +1,91 @@
+"""A target that only pretends, so that everything around targets can be tried and measured.
+
+What it does with an evaluation is drawn from a digest of the seed and the evaluation's id: the same
+batch passes and fails alike wherever and however often it runs. Only transient faults are drawn anew
+at each call, or no retry would ever help.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Annotated
+
+from pydantic import Field
+
+from eventlog import payloads as p
+from executor.contract import Permanent, Question, Reply, Surroundings, Transient
+from executor.options import OptionModel, read_options
+from taskqueue.spec import Options
+from taskqueue.template import as_text
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+WRONG = "simulated wrong answer"
+
+
+class SimulatedOptions(OptionModel):
+    """How the pretended target behaves."""
+
+    pass_rate: Rate = 0.85
+    latency: float = Field(default=0.0, ge=0, le=86_400)
+    """Seconds an answer takes, on average."""
+    jitter: Rate = 0.0
+    """How far the latency strays from its mean, as a part of it."""
+    transient_rate: Rate = 0.0
+    permanent_rate: Rate = 0.0
+    tokens: int = Field(default=0, ge=0, le=10**9)
+    cost_usd: float = Field(default=0.0, ge=0, le=1e6)
+    seed: int | str = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """The pretended target."""
+
+    options: SimulatedOptions
+    luck: random.Random = field(default_factory=random.Random)
+
+    async def ask(self, question: Question) -> Reply:
+        """Answer rightly or wrongly, after a while, or fail, as the dice of this evaluation say."""
+        options, dice = self.options, _dice(self.options.seed, question)
+        delay = options.latency * (1 + options.jitter * (2 * next(dice) - 1))
+        if delay > 0:
+            await asyncio.sleep(delay)
+        if next(dice) < options.permanent_rate:
+            raise Permanent("simulated", "a simulated permanent fault")
+        if options.transient_rate and self.luck.random() < options.transient_rate:
+            raise Transient("simulated", "a simulated transient fault")
+        output = _right_answer(question.case) if next(dice) < options.pass_rate else WRONG
+        usage = p.Usage(output_tokens=options.tokens)
+        return Reply(
+            p.Answer(output=output, usage=usage, cost_usd=options.cost_usd, latency_ms=delay * 1e3)
+        )
+
+    async def aclose(self) -> None:
+        """Leave nothing behind: there is nothing."""
+
+
+class SimulatedType:
+    """How pretended targets are made."""
+
+    def check(self, options: Options) -> None:
+        """Refuse options that make no sense."""
+        read_options(SimulatedOptions, options, of="the simulated target")
+
+    def make(self, options: Options, surroundings: Surroundings) -> Simulated:  # noqa: ARG002 - needs none
+        """Make one."""
+        return Simulated(read_options(SimulatedOptions, options, of="the simulated target"))
+
+
+SIMULATED = SimulatedType()
+
+
+def _dice(seed: int | str, question: Question) -> Iterator[float]:
+    """Draw numbers from 0 to 1 that depend on the seed and the evaluation alone."""
+    digest = sha256(f"{seed}\n{question.evaluation_id}\n{question.repetition}".encode()).digest()
+    return (int.from_bytes(digest[at : at + 8]) / 2**64 for at in range(0, 32, 8))
+
+
+def _right_answer(case: p.Case) -> str:
+    return "simulated answer" if case.expected is None else as_text(case.expected)

@@ -1,0 +1,139 @@
+"""Imported datasets: brought in whole or not at all, read back as a stream."""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+from pydantic_core import from_json, to_json
+
+from eventlog.payloads import Case
+from projections.sql import query
+
+Connection = AsyncConnection[Any]
+
+PAGE = 1_000
+"""Cases fetched at a time."""
+
+
+class DatasetExists(Exception):  # noqa: N818 - what stands in the way
+    """There is a dataset of this name already."""
+
+    def __init__(self, project: str, name: str) -> None:
+        super().__init__(f"The project {project!r} has a dataset {name!r} already.")
+        self.project = project
+        self.name = name
+
+
+class UnknownDataset(Exception):  # noqa: N818 - what was asked for
+    """There is no such dataset."""
+
+    def __init__(self, project: str, name: str) -> None:
+        super().__init__(f"The project {project!r} has no dataset {name!r}.")
+        self.project = project
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class NewDataset:
+    """What is known of a dataset before its cases are read."""
+
+    name: str
+    project: str
+    source: str
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A dataset as its row has it."""
+
+    name: str
+    project: str
+    source: str
+    tags: list[str]
+    cases: int
+    imported_at: datetime
+
+
+class StoredCase(NamedTuple):
+    """A case of an imported dataset, and its place."""
+
+    position: int
+    case: Case
+    tags: tuple[str, ...]
+
+
+async def import_dataset(
+    conn: Connection, dataset: NewDataset, cases: Iterable[StoredCase], *, replace: bool
+) -> int:
+    """Import all cases or none, and count them; raises `DatasetExists`, and whatever reading raises."""
+    whose = [dataset.project, dataset.name]
+    async with conn.transaction():
+        if replace:
+            await conn.execute(query("dataset_delete_cases"), whose)
+            await conn.execute(query("dataset_delete"), whose)
+        inserted = await conn.execute(query("dataset_insert"), [*whose, dataset.source, list(dataset.tags)])
+        if inserted.rowcount == 0:
+            raise DatasetExists(*whose)
+        count = await _copy(conn, dataset, cases)
+        await conn.execute(query("dataset_count"), [count, *whose])
+    return count
+
+
+async def _copy(conn: Connection, dataset: NewDataset, cases: Iterable[StoredCase]) -> int:
+    count = 0
+    async with conn.cursor() as cursor, cursor.copy(query("dataset_copy_cases")) as copy:
+        for position, case, tags in cases:
+            await copy.write_row(
+                (
+                    *(dataset.project, dataset.name, position, case.id),
+                    *(_json(case.input), _json(case.expected), list(tags), _json(case.metadata)),
+                )
+            )
+            count += 1
+    return count
+
+
+def _json(value: Any) -> str | None:  # noqa: ANN401 - any JSON value
+    return None if value is None else to_json(value).decode()
+
+
+async def list_datasets(conn: Connection, *, project: str | None) -> list[Dataset]:
+    """List datasets, of one project or of all, by name."""
+    rows = await (await conn.execute(query("dataset_list"), {"project": project})).fetchall()
+    return [Dataset(*row) for row in rows]
+
+
+async def read_dataset(conn: Connection, *, project: str, name: str) -> Dataset:
+    """Read a dataset's own row, or raise `UnknownDataset`."""
+    row = await (await conn.execute(query("dataset_row"), [project, name])).fetchone()
+    if row is None:
+        raise UnknownDataset(project, name)
+    return Dataset(*row)
+
+
+async def stored_cases(
+    conn: Connection, *, project: str, name: str, limit: int | None = None
+) -> AsyncIterator[StoredCase]:
+    """Read the cases of a dataset in order, a page in memory at a time; raises `UnknownDataset`."""
+    async with conn.transaction():
+        await read_dataset(conn, project=project, name=name)
+        async with conn.cursor(name="stored_cases") as cursor:
+            cursor.itersize = PAGE
+            await cursor.execute(query("dataset_cases"), [project, name, limit])
+            async for position, case_id, input_, expected, tags, fields in cursor:
+                case = Case(case_id, _value(input_), _value(expected), _value(fields))
+                yield StoredCase(position, case, tuple(tags))
+
+
+def _value(body: str | None) -> Any:  # noqa: ANN401 - any JSON value
+    return None if body is None else from_json(body)
+
+
+async def mentions(conn: Connection, names: Iterable[str], *, project: str, name: str) -> bool:
+    """Whether any of some names occurs among the fields of a dataset's cases."""
+    pattern = f'"({"|".join(names)})"'
+    row = await (await conn.execute(query("dataset_mentions"), [project, name, pattern])).fetchone()
+    return bool(row and row[0])

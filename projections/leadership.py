@@ -1,0 +1,29 @@
+"""One leader among many, for thrift: an advisory lock that lasts as long as its connection."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+
+Holds = Callable[[], Awaitable[None]]
+"""Asks whether the lock is still held; raises what ended the connection if it is not."""
+
+
+@asynccontextmanager
+async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Holds | None]:
+    """Lead while the block lasts; None where somebody else does."""
+    async with pool.connection() as conn:
+        await conn.set_autocommit(True)
+        try:
+            cursor = await conn.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+            leads = (await cursor.fetchone() or [False])[0]
+
+            async def holds() -> None:
+                await conn.execute("SELECT 1")  # the lock is gone when the connection is
+
+            yield holds if leads else None
+        finally:
+            with suppress(psycopg.Error):
+                await conn.execute("SELECT pg_advisory_unlock_all()")
+                await conn.set_autocommit(False)

@@ -1,0 +1,232 @@
+"""What the coordinator needs of a database, kept by Postgres and by the memory form alike.
+
+Postgres is the commit point: a batch is accepted, an attempt opened, an evaluation ended when the ledger
+says so, and only then is anybody told. Every step may be repeated; whoever comes second changes nothing.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import NamedTuple, Protocol
+
+from eventlog.events import Event, EventKey
+from projections.change import Row
+
+SUBMITTED_ENTRY = 1_000_000
+"""Second half of the entry ids of events that are committed before they are in any stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHead:
+    """A batch as it is accepted."""
+
+    batch_id: str
+    spec: bytes
+    name: str = ""
+    project: str = "default"
+    dataset: str = ""
+    tags: tuple[str, ...] = ()
+    priority: int = 1
+    max_duration: timedelta | None = None
+    submitted_by: str = "user"
+
+
+class Link(NamedTuple):
+    """What an evaluation of a serial group waits for, by evaluation ids."""
+
+    follows: str
+    recalls: tuple[tuple[str, str | None], ...] = ()
+    """Whose answer it needs, and the field it becomes; None for an earlier turn of the conversation."""
+
+
+class Accepted(NamedTuple):
+    """An evaluation as it is accepted: its opening, and what people join by."""
+
+    event: Event
+    body: bytes
+    shard: int
+    case_id: str
+    variant: int
+    repetition: int
+    cache_key: str | None = None
+    link: Link | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch that was submitted, as the ledger has it."""
+
+    batch_id: str
+    month: date
+    name: str
+    project: str
+    priority: int
+    spec: bytes
+    state: str
+    reason: str
+    total: int
+    ended: int
+    published: int
+    published_to: str
+    deadline: datetime | None
+    finished: bool
+
+    @property
+    def in_flight(self) -> int:
+        """Evaluations that executors have been told of and that have not ended, at least."""
+        return max(0, self.published - self.ended)
+
+
+class Standing(NamedTuple):
+    """Where an evaluation stands, for whoever must decide what to do about it."""
+
+    row: Row
+    epoch: str
+    """In which its newest attempt was published; empty if nobody was ever told of it."""
+    published: bool
+    """False for an ending that executors may not have been told of."""
+
+
+class Unpublished(NamedTuple):
+    """Openings that nobody may have been told of, as they are to be appended."""
+
+    evaluation_id: str
+    events: tuple[tuple[Event, bytes], ...]
+
+
+class Waiting(NamedTuple):
+    """An evaluation of a serial group whose turn has come."""
+
+    evaluation_id: str
+    link: Link
+
+
+class Opening(NamedTuple):
+    """The events that open the next attempt of an evaluation, and the epoch they are meant for."""
+
+    events: Sequence[Event]
+    epoch: str
+
+
+Decide = Callable[[Standing, Mapping[EventKey, Event]], Opening | None]
+"""Given the locked row and all its events: what to open, or None to leave it."""
+
+
+class Opened(NamedTuple):
+    """An attempt that is open, or ended at once, in Postgres: to be published."""
+
+    evaluation_id: str
+    events: tuple[tuple[Event, bytes], ...]
+    epoch: str
+    was_published: bool
+    """Whether executors had been told of the evaluation before; if not, an ending concerns nobody."""
+
+
+class BatchExists(Exception):  # noqa: N818 - what is the matter
+    """There is a batch of this id already."""
+
+
+class Ledger(Protocol):
+    """The coordinator's own view of the tables."""
+
+    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+        """Commit a batch and all its evaluations, or nothing; returns how many there are."""
+        ...
+
+    async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
+        """Return the newest `responded` event to each question that has one."""
+        ...
+
+    async def unfinished(self) -> list[Batch]:
+        """List submitted batches that are not over."""
+        ...
+
+    async def batch(self, batch_id: str) -> Batch | None:
+        """Return one submitted batch."""
+        ...
+
+    async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
+        """Write down what is asked of a batch; False if it was so already, or can't be."""
+        ...
+
+    async def finish(self, batch_id: str) -> bool:
+        """Write down that a batch is over; False if something of it is still open."""
+        ...
+
+    async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
+        """Write down that a batch goes on, though it may have been over."""
+        ...
+
+    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
+        """Return the openings after what is published, and the last id looked at."""
+        ...
+
+    async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
+        """Write down, before anybody is told, which evaluations are published in which epochs."""
+        ...
+
+    async def unmoved(  # noqa: PLR0913 - a page of a selection
+        self,
+        batch: Batch,
+        *,
+        after: str,
+        unchanged_for: timedelta,
+        hung_after: timedelta,
+        live: Sequence[str],
+        queued: bool,
+        limit: int,
+    ) -> list[Standing]:
+        """Return a page of published evaluations that have not ended nor moved for a while.
+
+        Left out are those that wait to be tried again, those whose owner is live and within its time,
+        and, where nobody doubts that somebody will come for them, those that are queued.
+        """
+        ...
+
+    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
+        """Return evaluations whose next attempt is due."""
+        ...
+
+    async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
+        """Return where some evaluations stand."""
+        ...
+
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+        """Return the events that the newest attempts of some evaluations were opened with."""
+        ...
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Event]]:
+        """Return all events the log for good has of some evaluations."""
+        ...
+
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+        """Open the next attempt of each, as `decide` says inside the transaction, its row locked."""
+        ...
+
+    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+        """Return endings that executors may not have been told of."""
+        ...
+
+    async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
+        """Write down that executors can no longer miss these endings."""
+        ...
+
+    async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that have not ended."""
+        ...
+
+    async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that failed or timed out."""
+        ...
+
+    async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
+        """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
+        ...
+
+    async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, Link]:
+        """Return the links of those of these evaluations that are in a serial group."""
+        ...
+
+    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+        """Write down, before anybody is told, in which epochs these are published."""
+        ...

@@ -1,0 +1,1 @@
+UPDATE datasets SET cases = %s WHERE project = %s AND name = %s

@@ -1,0 +1,1 @@
+DELETE FROM datasets WHERE project = %s AND name = %s

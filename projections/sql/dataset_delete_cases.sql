@@ -1,0 +1,1 @@
+DELETE FROM test_cases WHERE project = %s AND dataset = %s

@@ -1,0 +1,28 @@
+-- Every evaluation in the order of its dataset, walked along an index: nothing is sorted or kept.
+-- The output is the newest answer on record; an old event has it in `completed`, a known one in `queued`.
+SELECT v.evaluation_id,
+       coalesce(v.case_id, q.event #>> '{data,case,id}', q.event #>> '{data,case_id}', v.evaluation_id),
+       coalesce(v.variant, 0), coalesce(v.repetition, 1), coalesce(s.status, v.state), s.verdict, s.score,
+       s.scores::text, o.output,
+       (q.event #> '{data,case,input}')::text, (q.event #> '{data,case,expected}')::text,
+       s.error::text, c.event ->> 'data', v.attempt, s.tokens, s.cost_usd, s.latency_ms, s.exit_code,
+       v.bridged, s.ended_at
+FROM evaluations v
+LEFT JOIN scorecards s ON s.evaluation_id = v.evaluation_id
+LEFT JOIN events q ON q.month = v.month AND q.evaluation_id = v.evaluation_id AND q.attempt = 1
+                  AND q.sequence = 0 AND q.type = 'queued'
+LEFT JOIN events c ON s.status IN ('timed_out', 'cancelled') AND c.month = v.month
+                  AND c.evaluation_id = v.evaluation_id AND c.attempt = v.attempt AND c.sequence = v.sequence
+LEFT JOIN LATERAL (
+    SELECT a.output
+    FROM events e
+    CROSS JOIN LATERAL (
+        SELECT coalesce(e.event #>> '{data,output}', e.event #>> '{data,answer,output}') AS output
+    ) a
+    WHERE e.month = v.month AND e.evaluation_id = v.evaluation_id AND e.verdict = 'applied'
+      AND e.type IN ('responded', 'completed', 'queued') AND a.output IS NOT NULL
+    ORDER BY array_position(ARRAY['responded', 'completed', 'queued'], e.type), e.attempt DESC, e.sequence DESC
+    LIMIT 1
+) o ON true
+WHERE v.batch_id = %s
+ORDER BY v.batch_id, v.evaluation_id;

@@ -1,0 +1,10 @@
+-- Only what is not over can be paused, resumed or stopped, and what was stopped stays so.
+WITH asked AS (
+    UPDATE batches
+    SET state = %(state)s, reason = %(reason)s
+    WHERE batch_id = %(batch_id)s AND kind = 'submitted' AND finished_at IS NULL
+      AND state IN ('running', 'paused') AND state <> %(state)s
+    RETURNING batch_id
+)
+INSERT INTO batch_events (batch_id, type, by_whom, reason)
+SELECT batch_id, %(state)s, %(by)s, %(reason)s FROM asked;

@@ -1,0 +1,6 @@
+INSERT INTO batches (batch_id, kind, month, name, project, dataset, tags, priority, spec, accepted_at, deadline)
+VALUES (%(batch_id)s, 'submitted', date_trunc('month', %(now)s::timestamptz AT TIME ZONE 'UTC')::date, %(name)s,
+        %(project)s, %(dataset)s, %(tags)s, %(priority)s, %(spec)s::json, %(now)s,
+        %(now)s::timestamptz + %(max_duration)s::interval)
+ON CONFLICT DO NOTHING
+RETURNING month, ensure_events_partition(month);

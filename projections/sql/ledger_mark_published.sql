@@ -1,0 +1,1 @@
+UPDATE evaluations SET published = true WHERE evaluation_id = ANY(%s) AND NOT published;

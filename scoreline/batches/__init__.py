@@ -1,0 +1,1 @@
+"""Batches as people see them: run, watched, listed, exported, compared."""

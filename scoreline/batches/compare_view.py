@@ -1,0 +1,201 @@
+"""A comparison of two batches, for people and for machines."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from projections.batches import Snapshot
+from scoreline.batches.compare_fold import Comparison, Flip, Side
+from scoreline.batches.compare_statistics import Interval, mcnemar, rate_difference, wilson
+from scoreline.batches.compare_variants import Pairing
+from scoreline.batches.standing import command, pass_rate
+from scoreline.printable import excerpt, printable
+
+LABEL_SHOWN = 60
+CHANCE = 0.05
+"""Below this, chance is an unlikely reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two batches, which of their variants belong together, and what came of it."""
+
+    left: Snapshot
+    right: Snapshot
+    pairing: Pairing
+    comparison: Comparison
+
+    @property
+    def p_value(self) -> float:
+        """How likely so lopsided flips are if nothing has changed."""
+        return mcnemar(self.comparison.newly_failing, self.comparison.newly_passing)
+
+
+def show(console: Console, found: Compared) -> None:
+    """Print the screen."""
+    for line in _screen(found):
+        console.print(line, soft_wrap=isinstance(line, Text))
+
+
+def _screen(found: Compared) -> Iterator[RenderableType]:
+    yield Text(f"{_title(found.left)} → {_title(found.right)}")
+    yield from map(Text, _scope(found))
+    yield _sides(found)
+    yield from map(Text, _changes(found))
+    yield from _flips("newly failing", found, found.comparison.failing, found.comparison.newly_failing)
+    yield from _flips("newly passing", found, found.comparison.passing, found.comparison.newly_passing)
+
+
+def _title(snapshot: Snapshot) -> str:
+    name = f" “{printable(snapshot.name)}”" if snapshot.name else ""
+    return f"{printable(snapshot.batch_id)}{name}"
+
+
+def _scope(found: Compared) -> Iterator[str]:
+    """Say what was held against what."""
+    pairing, comparison = found.pairing, found.comparison
+    if len(pairing.pairs) > 1 or pairing.by != "target and prompt":
+        named = "; ".join(
+            f"{excerpt(str(ours), LABEL_SHOWN)} with {excerpt(str(theirs), LABEL_SHOWN)}"
+            for ours, theirs in pairing.pairs
+        )
+        yield f"variants paired by {pairing.by}: {named}"
+    for whose, over in (("first", pairing.left_over), ("second", pairing.right_over)):
+        if over:
+            left_out = "; ".join(excerpt(str(label), LABEL_SHOWN) for label in over)
+            yield f"only in the {whose}, not compared: {left_out}"
+    judged = f"{comparison.judged:,} pairs with two verdicts"
+    others = {
+        "pairs without": comparison.unjudged,
+        "evaluations only in the first": comparison.left.only_here,
+        "only in the second": comparison.right.only_here,
+    }
+    yield ", ".join([judged, *(f"{count:,} {what}" for what, count in others.items() if count)])
+    if comparison.lost:
+        see = command("dlq", printable(found.right.batch_id))
+        yield f"{comparison.lost:,} had passed and have no verdict now: {see}"
+
+
+def _sides(found: Compared) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("batch", overflow="fold")
+    for name in ("verdicts", "passed", "rate", "95 % interval", "mean score"):
+        table.add_column(name, justify="right")
+    sides = ((found.left, found.comparison.left), (found.right, found.comparison.right))
+    for snapshot, side in sides:
+        rate = pass_rate(side.passed, side.judged)
+        table.add_row(
+            Text(printable(snapshot.batch_id)),
+            f"{side.judged:,}",
+            f"{side.passed:,}",
+            "-" if rate is None else f"{rate:.1%}",
+            _range(wilson(side.passed, side.judged), ".1%"),
+            f"{side.scores.mean:.3f}" if side.scores.count else "-",
+        )
+    return table
+
+
+def _changes(found: Compared) -> Iterator[str]:
+    comparison = found.comparison
+    difference = rate_difference(comparison.newly_passing, comparison.newly_failing, comparison.judged)
+    if difference:
+        by, interval = difference
+        yield f"pass rate of the pairs: {by:+.1%} (95 % interval {_range(interval, '+.1%')})"
+        yield (
+            f"{comparison.newly_failing:,} newly failing, {comparison.newly_passing:,} newly passing: "
+            f"{_worth(found)}"
+        )
+    scores = comparison.score_differences
+    if scores.count:
+        within = f" (95 % interval {_range(scores.interval, '+.4f')})" if scores.interval else ""
+        yield f"mean score of {scores.count:,} pairs: {scores.mean:+.4f}{within}"
+
+
+def _worth(found: Compared) -> str:
+    flips = found.comparison.newly_failing + found.comparison.newly_passing
+    if not flips:
+        return "no verdict has changed"
+    meaning = "more than chance" if found.p_value < CHANCE else "may well be chance"
+    p = "p < 0.0001" if found.p_value < 0.0001 else f"p = {found.p_value:.4f}"
+    return f"{meaning} ({p}, exact McNemar test)"
+
+
+def _flips(title: str, found: Compared, flips: list[Flip], count: int) -> Iterator[RenderableType]:
+    if not count:
+        return
+    shown = f", the first {len(flips):,}" if len(flips) < count else ""
+    yield Text(f"\n{title}: {count:,}{shown}", style="bold")
+    for flip in flips:
+        yield Text(f"  {_case(found, flip)}  {printable(flip.left_id)} → {printable(flip.right_id)}")
+
+
+def _case(found: Compared, flip: Flip) -> str:
+    variant = ""
+    if len(found.pairing.pairs) > 1:
+        variant = f" [{excerpt(str(found.pairing.pairs[flip.place - 1][1]), LABEL_SHOWN)}]"
+    again = f" #{flip.repetition}" if flip.repetition > 1 else ""
+    return f"{excerpt(flip.case_id, LABEL_SHOWN)}{variant}{again}"
+
+
+def _range(interval: Interval | None, form: str) -> str:
+    return "-" if interval is None else f"{interval.low:{form}} … {interval.high:{form}}"
+
+
+def compared_document(found: Compared) -> dict[str, Any]:
+    """Write a comparison for machines."""
+    comparison = found.comparison
+    difference = rate_difference(comparison.newly_passing, comparison.newly_failing, comparison.judged)
+    scores = comparison.score_differences
+    return {
+        "left": _side_document(found.left, comparison.left),
+        "right": _side_document(found.right, comparison.right),
+        "paired_by": found.pairing.by,
+        "variants": [
+            {"left": ours._asdict(), "right": theirs._asdict()} for ours, theirs in found.pairing.pairs
+        ],
+        "not_compared": {
+            "left": [label._asdict() for label in found.pairing.left_over],
+            "right": [label._asdict() for label in found.pairing.right_over],
+        },
+        "pairs": comparison.judged,
+        "unjudged": comparison.unjudged,
+        "lost": comparison.lost,
+        "both_passed": comparison.both_passed,
+        "both_failed": comparison.both_failed,
+        "newly_failing": comparison.newly_failing,
+        "newly_passing": comparison.newly_passing,
+        "pass_rate_difference": difference[0] if difference else None,
+        "pass_rate_difference_interval": difference[1] if difference else None,
+        "p_value": found.p_value if comparison.judged else None,
+        "score_pairs": scores.count,
+        "score_difference": scores.mean if scores.count else None,
+        "score_difference_interval": scores.interval,
+        "flips": [
+            *(_flip_document(found, flip, "newly_failing") for flip in comparison.failing),
+            *(_flip_document(found, flip, "newly_passing") for flip in comparison.passing),
+        ],
+    }
+
+
+def _flip_document(found: Compared, flip: Flip, change: str) -> dict[str, Any]:
+    ours, theirs = found.pairing.pairs[flip.place - 1]
+    said = {name: value for name, value in flip._asdict().items() if name != "place"}
+    return {"change": change, **said, "left_variant": ours.number, "right_variant": theirs.number}
+
+
+def _side_document(snapshot: Snapshot, side: Side) -> dict[str, Any]:
+    return {
+        "batch_id": snapshot.batch_id,
+        "name": snapshot.name,
+        "evaluations": side.total,
+        "only_here": side.only_here,
+        "judged": side.judged,
+        "passed": side.passed,
+        "pass_rate": pass_rate(side.passed, side.judged),
+        "pass_rate_interval": wilson(side.passed, side.judged),
+        "score": side.scores.mean if side.scores.count else None,
+    }

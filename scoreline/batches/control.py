@@ -1,0 +1,77 @@
+"""`batch pause`, `resume`, `retry`, `cancel`: what people ask of a batch."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from getpass import getuser
+
+from rich.console import Console
+
+from coordinator.app import Site, build
+from coordinator.operations import Operator, Refused
+from coordinator.settings import CoordinatorSettings
+from eventlog.redis_streams import RedisEventLog
+from projections.ledger_postgres import PostgresLedger
+from projections.postgres import make_pool
+from scoreline.batches.standing import command
+from scoreline.embedded import Servers
+from scoreline.problem import Problem
+from scoreline.servers import ready_servers
+from scoreline.settings import Settings, load_settings
+
+
+def run_pause(batch_id: str, *, reason: str) -> int:
+    """Pause a batch; returns the exit code."""
+    settings = load_settings()
+    with ready_servers(settings) as servers:
+        asyncio.run(_pause(servers, settings, batch_id, reason))
+    _say(f"{batch_id} is paused; what is in hand comes to its end. To go on: {command('resume', batch_id)}")
+    return 0
+
+
+def run_cancel(batch_id: str, *, reason: str) -> int:
+    """Cancel a batch; returns the exit code."""
+    settings = load_settings()
+    with ready_servers(settings) as servers:
+        asyncio.run(_cancel(servers, settings, batch_id, reason))
+    _say(f"{batch_id} is cancelled")
+    return 0
+
+
+async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
+    async with operator(servers, settings) as asking:
+        await asking.pause(batch_id, reason=reason)
+
+
+async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
+    async with operator(servers, settings) as asking:
+        await asking.cancel(batch_id, reason=reason)
+
+
+def _say(words: str) -> None:
+    Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
+
+
+@asynccontextmanager
+async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operator]:
+    """Be somebody who may ask."""
+    site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
+    log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards)
+    pool = make_pool(servers.postgres_url, size=2)
+    await pool.open()
+    try:
+        coordinator = build(site, CoordinatorSettings(name=whoever()), log, pool)
+        yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, whoever())
+    except Refused as refused:
+        raise Problem(str(refused)) from refused
+    finally:
+        await pool.close()
+        await log.aclose()
+
+
+def whoever() -> str:
+    """Name whoever sits at the keyboard."""
+    try:
+        return getuser()
+    except (KeyError, OSError):  # an id without a name, as containers have it
+        return "operator"

@@ -1,0 +1,103 @@
+"""`scoreline batch dlq`: what was given up, why, and how to try it again."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from projections.batches import GivenUp, Snapshot, given_up, given_up_kinds, read_snapshot
+from projections.pages import one_state
+from scoreline.audit.batches import connected
+from scoreline.batches.faults import why_ended
+from scoreline.batches.standing import command
+from scoreline.printable import excerpt, printable
+from scoreline.replay.wording import stamp
+from scoreline.servers import ready_postgres
+from scoreline.settings import load_settings
+
+MESSAGE_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """A batch's dead letters: how many of each kind, and the newest of them."""
+
+    snapshot: Snapshot
+    kinds: dict[str, int]
+    newest: list[GivenUp]
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return sum(self.kinds.values())
+
+
+def run_dlq(batch_id: str, *, limit: int, as_json: bool) -> int:
+    """Print a batch's dead letters."""
+
+    async def ask(url: str) -> DeadLetters:
+        async with connected(url) as conn, one_state(conn):
+            snapshot = await read_snapshot(conn, batch_id)
+            kinds = await given_up_kinds(conn, batch_id)
+            return DeadLetters(snapshot, kinds, await given_up(conn, batch_id, limit=limit))
+
+    with ready_postgres(load_settings()) as servers:
+        found = asyncio.run(ask(servers.postgres_url))
+    if as_json:
+        for each in found.newest:
+            print(json.dumps(_document(each)))  # noqa: T201 - machines read stdout
+    else:
+        show(Console(highlight=False, markup=False), found)
+    return 0
+
+
+def show(console: Console, found: DeadLetters) -> None:
+    """Print them for people."""
+    batch_id = printable(found.snapshot.batch_id)
+    if not found.total:
+        console.print(Text(f"Nothing of {batch_id} was given up."), soft_wrap=True)
+        return
+    kinds = ", ".join(f"{count:,} {excerpt(kind, 60)}" for kind, count in found.kinds.items())
+    console.print(Text(f"{found.total:,} given up: {kinds}"), soft_wrap=True)
+    console.print(_table(found.newest))
+    if found.total > len(found.newest):
+        console.print(f"… and {found.total - len(found.newest):,} more; see them with --limit")
+    console.print(Text(f"To try all of them again: {command('retry', batch_id)}"), soft_wrap=True)
+    one = printable(found.newest[0].evaluation_id)
+    console.print(Text(f"To try some: {command('retry', batch_id, one)}"), soft_wrap=True)
+    console.print(Text(f"The story of one: scoreline replay {one}"), soft_wrap=True)
+
+
+def _table(letters: list[GivenUp]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("evaluation", "case", "attempt", "kind", "what happened", "when"):
+        table.add_column(name, overflow="fold", justify="right" if name == "attempt" else "left")
+    for each in letters:
+        why = why_ended(each.status, each.error, each.closing)
+        table.add_row(
+            Text(printable(each.evaluation_id)),
+            Text(excerpt(each.case_id, MESSAGE_SHOWN)),
+            str(each.attempt),
+            Text(excerpt(why.kind if why else each.status, MESSAGE_SHOWN)),
+            Text(excerpt(why.message if why else "", MESSAGE_SHOWN)),
+            stamp(each.ended_at),
+        )
+    return table
+
+
+def _document(each: GivenUp) -> dict[str, object]:
+    why = why_ended(each.status, each.error, each.closing)
+    return {
+        "evaluation_id": each.evaluation_id,
+        "case_id": each.case_id,
+        "variant": each.variant,
+        "repetition": each.repetition,
+        "attempt": each.attempt,
+        "status": each.status,
+        "kind": why.kind if why else each.status,
+        "message": why.message if why else "",
+        "ended_at": each.ended_at.isoformat(),
+    }

@@ -1,0 +1,145 @@
+"""`scoreline batch export`: all results of a batch, in the order of its dataset, however many."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from rich.console import Console
+
+from projections.batches import Snapshot, read_snapshot
+from projections.pages import Connection, one_state
+from projections.streams import endings, export_rows
+from scoreline.audit.batches import connected, progress_bar
+from scoreline.batches.export_file import STDOUT, whole_file
+from scoreline.batches.export_junit import JunitWriter
+from scoreline.batches.export_record import make_record
+from scoreline.batches.export_writers import CsvWriter, JsonLinesWriter, Writer
+from scoreline.batches.labels import variant_labels
+from scoreline.printable import printable
+from scoreline.problem import Problem
+from scoreline.servers import ready_postgres
+from scoreline.settings import load_settings
+
+ADVANCE_EVERY = 500
+
+
+class Format(StrEnum):
+    """How an export is written."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    JUNIT = "junit"
+    PARQUET = "parquet"
+
+
+BY_SUFFIX = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSONL,
+    ".csv": Format.CSV,
+    ".xml": Format.JUNIT,
+    ".parquet": Format.PARQUET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for."""
+
+    batch_id: str
+    path: Path
+    format: Format
+    force: bool = False
+    as_json: bool = False
+
+
+def format_of(path: Path) -> Format | None:
+    """Tell the format from a file's name; standard output takes JSON lines."""
+    return Format.JSONL if path == STDOUT else BY_SUFFIX.get(path.suffix.lower())
+
+
+def run_export(wanted: Wanted) -> int:
+    """Write the file; returns the exit code."""
+    _check_parquet(wanted)
+    started = time.perf_counter()
+    with ready_postgres(load_settings()) as servers:
+        try:
+            rows = asyncio.run(_export(servers.postgres_url, wanted))
+        except BrokenPipeError:
+            # Whoever read has read enough; Python must not find that out again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+    _report(wanted, rows, time.perf_counter() - started)
+    return 0
+
+
+async def _export(postgres_url: str, wanted: Wanted) -> int:
+    async with connected(postgres_url) as conn, one_state(conn):
+        snapshot = await read_snapshot(conn, wanted.batch_id)
+        counts = await endings(conn, wanted.batch_id)
+        with whole_file(wanted.path, force=wanted.force) as file:
+            writer = make_writer(wanted.format, file, snapshot, counts)
+            return await _write(conn, snapshot, writer, total=sum(counts.values()))
+
+
+def make_writer(
+    wanted: Format, file: IO[bytes], snapshot: Snapshot, counts: dict[tuple[str, str], int]
+) -> Writer:
+    """Make the writer of a format."""
+    match wanted:
+        case Format.JSONL:
+            return JsonLinesWriter(file)
+        case Format.CSV:
+            return CsvWriter(file)
+        case Format.JUNIT:
+            return JunitWriter(file, name=snapshot.name or snapshot.batch_id, endings=counts)
+        case Format.PARQUET:
+            from scoreline.batches.export_parquet import ParquetWriter  # noqa: PLC0415 - an extra
+
+            return ParquetWriter(file)
+
+
+async def _write(conn: Connection, snapshot: Snapshot, writer: Writer, *, total: int) -> int:
+    labels, written = variant_labels(snapshot.spec), 0
+    with progress_bar(f"exporting {printable(snapshot.batch_id)}", total) as advance:
+        async for row in export_rows(conn, snapshot.batch_id):
+            writer.write(make_record(row, labels))
+            written += 1
+            if written % ADVANCE_EVERY == 0:
+                advance(ADVANCE_EVERY)
+    writer.close()
+    return written
+
+
+def _check_parquet(wanted: Wanted) -> None:
+    if wanted.format is not Format.PARQUET:
+        return
+    if wanted.path == STDOUT:
+        raise Problem("Parquet needs a file. Give its name: -o results.parquet")
+    if find_spec("pyarrow") is None:
+        raise Problem("Parquet needs pyarrow. To install it: pip install 'scoreline[parquet]'")
+
+
+def _report(wanted: Wanted, rows: int, seconds: float) -> None:
+    if wanted.as_json:
+        size = wanted.path.stat().st_size if wanted.path.is_file() else None
+        found = {
+            "batch_id": wanted.batch_id,
+            "file": str(wanted.path),
+            "format": wanted.format.value,
+            "rows": rows,
+            "bytes": size,
+            "seconds": round(seconds, 3),
+        }
+        print(json.dumps(found))  # noqa: T201 - machines read stdout
+        return
+    where = "standard output" if wanted.path == STDOUT else printable(str(wanted.path))
+    words = f"{rows:,} evaluations written to {where} in {seconds:.1f} s"
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(words)

@@ -1,0 +1,97 @@
+"""One evaluation as it is exported, the same for every format. Pure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from projections.streams import ExportRow
+from scoreline.batches.faults import WhyEnded, why_ended
+from scoreline.batches.labels import VariantLabel
+
+
+class Judgement(NamedTuple):
+    """What one evaluator said."""
+
+    evaluator: str
+    score: float
+    passed: bool | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row of an export, in the order of its columns."""
+
+    evaluation_id: str
+    case_id: str
+    variant: int
+    target: str | None
+    prompt: str | None
+    repetition: int
+    status: str
+    verdict: str | None
+    passed: bool | None
+    score: float | None
+    scores: tuple[Judgement, ...]
+    reason: str
+    output: str | None
+    input: JsonValue
+    expected: JsonValue
+    error: WhyEnded | None
+    attempts: int
+    tokens: int | None
+    cost_usd: float | None
+    latency_ms: float | None
+    exit_code: int | None
+    bridged: bool
+    ended_at: datetime | None
+
+
+def make_record(row: ExportRow, labels: Sequence[VariantLabel]) -> Record:
+    """Turn a row of the tables into what is exported."""
+    label = labels[row.variant] if row.variant < len(labels) else None
+    scores = tuple(_judgement(score) for score in json.loads(row.scores or "[]"))
+    return Record(
+        evaluation_id=row.evaluation_id,
+        case_id=row.case_id,
+        variant=row.variant,
+        target=label.target if label else None,
+        prompt=label.prompt if label else None,
+        repetition=row.repetition,
+        status=row.status,
+        verdict=row.verdict,
+        passed=None if row.verdict is None else row.verdict == "passed",
+        score=row.score,
+        scores=scores,
+        reason="; ".join(f"{said.evaluator}: {said.reason}" for said in scores if said.reason),
+        output=row.output,
+        input=_value(row.input),
+        expected=_value(row.expected),
+        error=why_ended(row.status, row.error, row.closing),
+        attempts=row.attempts,
+        tokens=row.tokens,
+        cost_usd=None if row.cost_usd is None else float(row.cost_usd),
+        latency_ms=row.latency_ms,
+        exit_code=row.exit_code,
+        bridged=row.bridged,
+        ended_at=row.ended_at,
+    )
+
+
+def as_text(value: JsonValue) -> str | None:
+    """Write a value for a cell: text as it is, all else as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _judgement(score: dict[str, Any]) -> Judgement:
+    return Judgement(score["evaluator"], score["score"], score.get("passed"), score.get("reason", ""))
+
+
+def _value(text: str | None) -> JsonValue:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,44 @@
+"""Why an evaluation did not complete, in a kind and a message. Pure."""
+
+import json
+from typing import Any, NamedTuple
+
+
+class WhyEnded(NamedTuple):
+    """The kind of a fault, and what was said of it."""
+
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.message else self.kind
+
+
+def why_ended(status: str, error: str | None, closing: str | None) -> WhyEnded | None:
+    """Read it from the scorecard's error and the closing event's payload; None of what went well."""
+    fault = json.loads(error) if error else {}
+    event = json.loads(closing) if closing else {}
+    match status:
+        case "failed":
+            return WhyEnded(fault.get("kind", "failed"), fault.get("message", ""))
+        case "timed_out":
+            said = _joined(_limit(event), fault.get("message", ""))
+            return WhyEnded(fault.get("kind", "timed_out"), said)
+        case "cancelled":
+            return WhyEnded("cancelled", _joined(_by(event), event.get("reason", "")))
+        case _:
+            return None
+
+
+def _limit(event: dict[str, Any]) -> str:
+    if "limit" not in event:
+        return ""
+    return f"the {event['limit']} limit of {event.get('seconds', 0):g} s passed"
+
+
+def _by(event: dict[str, Any]) -> str:
+    return f"by {event['by']}" if "by" in event else ""
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)

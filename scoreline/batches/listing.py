@@ -1,0 +1,87 @@
+"""`scoreline batch list`: the batches there are, newest first."""
+
+import asyncio
+import json
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from projections.batches import ListedBatch, list_batches
+from scoreline.audit.batches import connected
+from scoreline.batches.standing import pass_rate
+from scoreline.printable import excerpt, printable
+from scoreline.replay.wording import money, span
+from scoreline.servers import ready_postgres
+from scoreline.settings import load_settings
+
+NAME_SHOWN = 40
+
+
+def run_list(*, status: str | None, project: str | None, limit: int, as_json: bool) -> int:
+    """Print the newest batches."""
+
+    async def ask(url: str) -> list[ListedBatch]:
+        async with connected(url) as conn:
+            return await list_batches(conn, status=status, project=project, limit=limit)
+
+    with ready_postgres(load_settings()) as servers:
+        found = asyncio.run(ask(servers.postgres_url))
+    if as_json:
+        for batch in found:
+            print(json.dumps(_document(batch)))  # noqa: T201 - machines read stdout
+    elif found:
+        Console(highlight=False).print(table_of(found))
+    else:
+        wanted = " of this kind" if status or project else " yet"
+        Console(stderr=True).print(f"There is no batch{wanted}. To run one: scoreline batch run")
+    return 0
+
+
+def table_of(batches: list[ListedBatch]) -> Table:
+    """Draw batches, one a line."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("batch", "name", "project", "status"):
+        table.add_column(name, overflow="fold" if name == "batch" else "ellipsis", no_wrap=name != "batch")
+    for name in ("done", "passed", "dead letters", "cost", "age"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for batch in batches:
+        table.add_row(*_cells(batch))
+    return table
+
+
+def _cells(batch: ListedBatch) -> list[Text | str]:
+    passed = pass_rate(batch.passed, batch.completed)
+    return [
+        Text(printable(batch.batch_id)),
+        Text(excerpt(batch.name, NAME_SHOWN)),
+        Text(excerpt(batch.project, NAME_SHOWN)),
+        batch.status,
+        f"{batch.done:,}/{batch.total:,}",
+        "-" if passed is None else f"{passed:.1%}",
+        f"{batch.dead_letters:,}",
+        money(float(batch.cost_usd)),
+        span(batch.now - batch.accepted_at),
+    ]
+
+
+def _document(batch: ListedBatch) -> dict[str, object]:
+    return {
+        "batch_id": batch.batch_id,
+        "name": batch.name,
+        "project": batch.project,
+        "status": batch.status,
+        "total": batch.total,
+        "done": batch.done,
+        "completed": batch.completed,
+        "passed": batch.passed,
+        "failed": batch.failed,
+        "timed_out": batch.timed_out,
+        "cancelled": batch.cancelled,
+        "dead_letters": batch.dead_letters,
+        "pass_rate": pass_rate(batch.passed, batch.completed),
+        "cost_usd": float(batch.cost_usd),
+        "accepted_at": batch.accepted_at.isoformat(),
+        "finished_at": batch.finished_at.isoformat() if batch.finished_at else None,
+        "age_s": round((batch.now - batch.accepted_at).total_seconds(), 3),
+    }

@@ -1,0 +1,45 @@
+"""One look at a batch: its counters, what waits in it, its variants, and who is there to work on it."""
+
+from dataclasses import dataclass
+
+from projections.batches import (
+    Snapshot,
+    VariantResult,
+    Waiting,
+    read_snapshot,
+    serial_waiting,
+    variant_results,
+    waiting,
+)
+from projections.pages import Connection
+from scoreline.batches.crew import NOT_ASKED, Crew, CrewReader
+from scoreline.batches.labels import VariantLabel, variant_labels
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen of a batch at one moment."""
+
+    snapshot: Snapshot
+    waiting: tuple[Waiting, ...] = ()
+    serial: int = 0
+    """Evaluations that wait for an earlier one of their group."""
+    variants: tuple[VariantResult, ...] = ()
+    labels: tuple[VariantLabel, ...] = ()
+    crew: Crew = NOT_ASKED
+
+    @property
+    def unpublished(self) -> int:
+        """Evaluations that executors have not been told of."""
+        return max(0, self.snapshot.pending - sum(each.count for each in self.waiting))
+
+
+async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closely: bool) -> Look:
+    """Look at a batch; closely means at every row of it, which takes a second in a large one."""
+    async with conn.transaction():
+        snapshot = await read_snapshot(conn, batch_id)
+        labels = variant_labels(snapshot.spec)
+        waits = await waiting(conn, batch_id) if snapshot.pending else []
+        serial = await serial_waiting(conn, batch_id) if closely and snapshot.pending else 0
+        results = await variant_results(conn, batch_id) if closely and len(labels) > 1 else []
+    return Look(snapshot, tuple(waits), serial, tuple(results), labels, await crew.read())

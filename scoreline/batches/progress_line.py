@@ -1,0 +1,117 @@
+"""Progress as it comes: drawn in place on a terminal, a plain line now and then where there is none.
+
+with ProgressDisplay(Console(stderr=True)) as display:
+    display.show(snapshot, crew)
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from projections.batches import Snapshot
+from scoreline.batches.crew import NOT_ASKED, Crew
+from scoreline.batches.pace import Pace
+from scoreline.batches.standing import is_over, pass_rate, status_word
+from scoreline.printable import printable
+from scoreline.replay.wording import counted, money, span
+
+PLAIN_EVERY = timedelta(seconds=10)
+"""How often a line is printed where nobody sees it change."""
+BAR_WIDTH = 40
+
+
+class ProgressDisplay:
+    """Shows snapshots of one batch for as long as the block lasts; keeps the pace by itself."""
+
+    def __init__(self, console: Console, *, pace: Pace | None = None) -> None:
+        self._console = console
+        self._pace = pace or Pace()
+        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._printed: tuple[datetime, str] | None = None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, snapshot: Snapshot, crew: Crew = NOT_ASKED, *, remarks: Sequence[str] = ()) -> None:
+        """Show how a batch stands now; remarks say why it does not go on."""
+        self._pace.observe(snapshot.done, snapshot.now)
+        rate, eta = self._pace.rate, self._pace.eta(snapshot.pending)
+        if self._live:
+            lines = [Text(remark, style="yellow") for remark in remarks]
+            facts = Text(" · ".join(facts_of(snapshot, crew, rate=rate, eta=eta)))
+            self._live.update(Group(bar(snapshot), facts, *lines), refresh=True)
+        elif self._is_due(snapshot):
+            said = [progress_words(snapshot), *facts_of(snapshot, crew, rate=rate, eta=eta), *remarks]
+            self._console.print(Text(" · ".join(said)), soft_wrap=True)
+
+    def _is_due(self, snapshot: Snapshot) -> bool:
+        status = status_word(snapshot)
+        before, self._printed = self._printed, self._printed or (snapshot.now, status)
+        due = (
+            before is None
+            or is_over(snapshot)
+            or before[1] != status
+            or snapshot.now - before[0] >= PLAIN_EVERY
+        )
+        if due:
+            self._printed = snapshot.now, status
+        return due
+
+
+def bar(snapshot: Snapshot) -> Table:
+    """Draw how far a batch has come."""
+    line = Table.grid(padding=(0, 1))
+    drawn = ProgressBar(total=max(1, snapshot.total), completed=snapshot.done, width=BAR_WIDTH)
+    line.add_row(drawn, Text(progress_words(snapshot)))
+    return line
+
+
+def progress_words(snapshot: Snapshot) -> str:
+    """Say how far a batch has come."""
+    share = f" ({snapshot.done / snapshot.total:.1%})" if snapshot.total else ""
+    return f"{status_word(snapshot)} {snapshot.done:,} of {snapshot.total:,}{share}"
+
+
+def facts_of(snapshot: Snapshot, crew: Crew, *, rate: float | None, eta: timedelta | None) -> Iterator[str]:
+    """Say in a few words each what there is to say; what says nothing is left out."""
+    if rate is not None and snapshot.pending:
+        yield f"{rate:,.1f}/s"
+        yield "no end in sight" if eta is None else f"{span(eta)} to go"
+    passed = pass_rate(snapshot.passed, snapshot.completed)
+    if passed is not None:
+        yield f"{passed:.1%} passed"
+    if snapshot.retried:
+        yield counted(snapshot.retried, "retry", "retries")
+    if snapshot.dead_letters:
+        yield counted(snapshot.dead_letters, "dead letter")
+    if snapshot.cost_usd:
+        yield money(float(snapshot.cost_usd))
+    if snapshot.pending and crew is not NOT_ASKED:
+        yield crew_words(crew, snapshot.project)
+
+
+def crew_words(crew: Crew, project: str) -> str:
+    """Say who is at work."""
+    if crew.away:
+        return "executors not known"
+    serving = crew.serving(project)
+    if not serving:
+        return "no executor"
+    busy, slots = sum(each.busy for each in serving), sum(each.slots for each in serving)
+    names = f" ({printable(serving[0].name)})" if len(serving) == 1 else ""
+    return f"{counted(len(serving), 'executor')}{names}, {busy}/{slots} slots busy"

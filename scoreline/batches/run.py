@@ -1,0 +1,143 @@
+"""`scoreline batch run`, `resume` and `retry`: what is submitted, where it runs, and who drives it."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from scoreline.batches.control import operator
+from scoreline.batches.drive import Drive, drive
+from scoreline.batches.standing import command
+from scoreline.batches.submit import submit
+from scoreline.embedded import Servers, default_root
+from scoreline.fleet import Fleet
+from scoreline.problem import Problem
+from scoreline.servers import ready_servers
+from scoreline.settings import Settings, load_settings
+from scoreline.spec.making import make_plan
+from taskqueue.backends import BadBackend, choose
+
+LOCAL_EXECUTORS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a batch runs."""
+
+    distributed: bool = False
+    workers: int | None = None
+    concurrency: int | None = None
+    queue: str | None = None
+    detach: bool = False
+
+    def settings(self) -> Settings:
+        """Read the settings, and check that they fit."""
+        settings = load_settings(redis_url=self.queue, worker_concurrency=self.concurrency)
+        if self.distributed and not (settings.redis_url and settings.postgres_url):
+            raise Problem("--distributed needs EVAL_REDIS_URL (or --queue) and EVAL_POSTGRES_URL.")
+        try:
+            choose(settings.queue_backend, fleet=True)
+        except BadBackend as error:
+            raise Problem(str(error)) from error
+        return settings
+
+    def fleet(self, batch_id: str, settings: Settings) -> Fleet | None:
+        """Say what to start here; None where others do the work."""
+        executors = self.workers if self.workers is not None else 0 if self.distributed else LOCAL_EXECUTORS
+        if self.distributed and not executors:
+            return None
+        return Fleet(batch_id, executors, settings.worker_concurrency)
+
+
+def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *, as_json: bool) -> int:
+    """Submit a batch and drive it to its end; returns the exit code."""
+    settings = where.settings()
+    plan = make_plan(spec_file or _spec_here(flags), _with_settings(flags, settings), folder=Path.cwd())
+    console = Console(stderr=True, highlight=False)
+    with ready_servers(settings) as servers:
+        batch_id, total = asyncio.run(submit(plan, servers, settings, console))
+        console.print(f"{batch_id}: {total:,} evaluations accepted", markup=False)
+        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, plan.min_pass_rate)
+        return _go_on(wanted, where, servers, settings, console)
+
+
+def resume_batch(batch_id: str, where: Where, *, as_json: bool) -> int:
+    """Go on with a batch; returns the exit code."""
+    settings = where.settings()
+    console = Console(stderr=True, highlight=False)
+    with ready_servers(settings) as servers:
+        asyncio.run(_ask_to_resume(batch_id, servers, settings))
+        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json)
+        return _go_on(wanted, where, servers, settings, console)
+
+
+def retry_batch(batch_id: str, only: Sequence[str], where: Where, *, as_json: bool) -> int:
+    """Try dead letters again, and drive the batch to its end; returns the exit code."""
+    settings = where.settings()
+    console = Console(stderr=True, highlight=False)
+    with ready_servers(settings) as servers:
+        reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings))
+        console.print(
+            f"{batch_id}: {reopened:,} evaluations are tried again", markup=False, highlight=False
+        )
+        if not reopened:
+            return 0
+        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json)
+        return _go_on(wanted, where, servers, settings, console)
+
+
+def _go_on(wanted: Drive, where: Where, servers: Servers, settings: Settings, console: Console) -> int:
+    if not where.detach:
+        return drive(wanted, servers, settings, console)
+    if wanted.fleet:
+        _drive_in_background(wanted, where, settings)
+    if wanted.as_json:
+        print(json.dumps({"batch_id": wanted.batch_id, "status": "running"}), flush=True)  # noqa: T201 - for machines
+    console.print(f"To see it go on: {command('status', wanted.batch_id, '--watch')}", highlight=False)
+    return 0
+
+
+def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> None:
+    """Leave a process behind that drives the batch, and ends with it."""
+    argv = [sys.executable, "-m", "scoreline", "batch", "resume", wanted.batch_id]
+    argv += ["--distributed"] if where.distributed else []
+    argv += ["--workers", str(wanted.fleet.executors if wanted.fleet else 0)]
+    argv += ["--concurrency", str(settings.worker_concurrency)]
+    log_path = (settings.data_dir or default_root()) / f"{wanted.batch_id}.log"
+    with log_path.open("ab") as log:
+        subprocess.Popen(  # noqa: S603 - this very program
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+
+
+def _with_settings(flags: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Let a setting that somebody made stand where no flag was given."""
+    made = settings.model_fields_set
+    given = {
+        "retries": settings.worker_max_retries if "worker_max_retries" in made else None,
+        "timeout": settings.worker_task_timeout if "worker_task_timeout" in made else None,
+    }
+    return {**flags, **{key: value for key, value in given.items() if flags.get(key) is None}}
+
+
+def _spec_here(flags: Mapping[str, Any]) -> Path | None:
+    """Use the spec of this folder where nothing on the command line says what to run."""
+    here = Path("scoreline.yaml")
+    says_what = any(flags.get(key) for key in ("dataset", "targets", "mode"))
+    return here if not says_what and here.exists() else None
+
+
+async def _ask_to_resume(batch_id: str, servers: Servers, settings: Settings) -> None:
+    async with operator(servers, settings) as asking:
+        await asking.resume(batch_id)
+
+
+async def _ask_to_retry(batch_id: str, only: Sequence[str], servers: Servers, settings: Settings) -> int:
+    async with operator(servers, settings) as asking:
+        return await asking.retry(batch_id, only=only)

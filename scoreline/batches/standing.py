@@ -1,0 +1,80 @@
+"""How a batch stands, in one word, one exit code and one JSON object. Pure."""
+
+import shlex
+from enum import IntEnum
+from typing import Any
+
+from projections.batches import Snapshot
+
+STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")
+STOPPED = frozenset({"paused", "cancelled", "expired"})
+
+
+class ExitCode(IntEnum):
+    """What a command about a batch ends with."""
+
+    FINISHED = 0
+    DEAD_LETTERS = 3
+    STOPPED = 4
+
+
+def status_word(snapshot: Snapshot) -> str:
+    """Say how a batch stands; it is completed only once it is over."""
+    if snapshot.kind == "external":
+        return "external"
+    if snapshot.state in {"running", "completed"}:
+        return "running" if snapshot.finished_at is None else "completed"
+    return snapshot.state
+
+
+def is_over(snapshot: Snapshot) -> bool:
+    """Whether nothing more will happen by itself; nobody says so of an external batch but its counters."""
+    if snapshot.kind == "external":
+        return snapshot.total > 0 and snapshot.pending == 0
+    return snapshot.state == "paused" or snapshot.finished_at is not None
+
+
+def exit_code(snapshot: Snapshot) -> ExitCode:
+    """Say what a command ends with; a batch that still runs has nothing to complain of."""
+    if status_word(snapshot) in STOPPED:
+        return ExitCode.STOPPED
+    if is_over(snapshot) and snapshot.dead_letters:
+        return ExitCode.DEAD_LETTERS
+    return ExitCode.FINISHED
+
+
+def pass_rate(passed: int, completed: int) -> float | None:
+    """Return the share of verdicts that are good; None where there is no verdict."""
+    return passed / completed if completed else None
+
+
+def document(snapshot: Snapshot) -> dict[str, Any]:
+    """Write a batch for machines: the keys that every command promises, then more."""
+    return {
+        "batch_id": snapshot.batch_id,
+        "status": status_word(snapshot),
+        "total": snapshot.total,
+        "completed": snapshot.completed,
+        "passed": snapshot.passed,
+        "failed": snapshot.failed,
+        "timed_out": snapshot.timed_out,
+        "cancelled": snapshot.cancelled,
+        "pending": snapshot.pending,
+        "retried": snapshot.retried,
+        "bridged": snapshot.bridged,
+        "score": snapshot.score,
+        "duration_s": round(snapshot.duration.total_seconds(), 3),
+        "tokens": snapshot.tokens,
+        "cost_usd": float(snapshot.cost_usd),
+        "name": snapshot.name,
+        "project": snapshot.project,
+        "dataset": snapshot.dataset,
+        "reason": snapshot.reason,
+        "dead_letters": snapshot.dead_letters,
+        "pass_rate": pass_rate(snapshot.passed, snapshot.completed),
+    }
+
+
+def command(verb: str, batch_id: str, *more: str) -> str:
+    """Write the command that a person may type next."""
+    return shlex.join(["scoreline", "batch", verb, batch_id, *more])

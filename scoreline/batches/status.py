@@ -1,0 +1,157 @@
+"""`scoreline batch status`: how a batch stands, why it does not go on, and how it would."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from scoreline.audit.batches import connected
+from scoreline.batches.crew import CrewReader, crew_reader
+from scoreline.batches.look import Look, take_look
+from scoreline.batches.pace import average, remaining
+from scoreline.batches.progress_line import ProgressDisplay, bar, facts_of
+from scoreline.batches.standing import command, document, exit_code, is_over, pass_rate, status_word
+from scoreline.batches.watch import Watcher
+from scoreline.batches.why import reasons
+from scoreline.printable import excerpt, printable
+from scoreline.replay.wording import span, stamp
+from scoreline.servers import Servers, ready_postgres
+from scoreline.settings import load_settings
+
+LABEL_SHOWN = 60
+
+
+def run_status(batch_id: str, *, watching: bool, as_json: bool) -> int:
+    """Show how a batch stands, once or until it is over; returns the exit code."""
+    with ready_postgres(load_settings()) as servers:
+        return asyncio.run(_status(servers, batch_id, watching=watching, as_json=as_json))
+
+
+async def _status(servers: Servers, batch_id: str, *, watching: bool, as_json: bool) -> int:
+    console = Console(highlight=False, markup=False)
+    async with crew_reader(servers.redis_url) as crew:
+        look = await close_look(servers, batch_id, crew)
+        if watching and not is_over(look.snapshot):
+            await _watch(Watcher(servers.postgres_url, batch_id, crew, _say), console, as_json=as_json)
+            look = await close_look(servers, batch_id, crew)
+    if as_json:
+        _print_json(look)
+    else:
+        show(console, look)
+    return exit_code(look.snapshot)
+
+
+async def close_look(servers: Servers, batch_id: str, crew: CrewReader) -> Look:
+    async with connected(servers.postgres_url) as conn:
+        return await take_look(conn, batch_id, crew, closely=True)
+
+
+async def _watch(watcher: Watcher, console: Console, *, as_json: bool) -> None:
+    if as_json:
+        await watcher.until_over(_print_json)
+        return
+    with ProgressDisplay(console) as display:
+        await watcher.until_over(lambda look: display.show(look.snapshot, look.crew, remarks=reasons(look)))
+
+
+def _say(words: str) -> None:
+    Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_json(look: Look) -> None:
+    print(json.dumps(look_document(look)), flush=True)  # noqa: T201 - machines read stdout
+
+
+def look_document(look: Look) -> dict[str, Any]:
+    """Write a look for machines."""
+    labels = {label.number: label for label in look.labels}
+    return document(look.snapshot) | {
+        "why": reasons(look),
+        "waiting": {each.state: each.count for each in look.waiting} | {"unpublished": look.unpublished},
+        "variants": [result._asdict() | _named(labels.get(result.variant)) for result in look.variants],
+        "executors": None
+        if look.crew.away
+        else [
+            {"name": each.name, "host": each.host, "busy": each.busy, "slots": each.slots}
+            for each in look.crew.serving(look.snapshot.project)
+        ],
+    }
+
+
+def _named(label: Any) -> dict[str, str]:  # noqa: ANN401 - a label, or none
+    return {"target": label.target, "prompt": label.prompt} if label else {}
+
+
+def show(console: Console, look: Look) -> None:
+    """Print the screen."""
+    for line in _screen(look):
+        console.print(line, soft_wrap=isinstance(line, Text))
+
+
+def _screen(look: Look) -> Iterator[RenderableType]:
+    snapshot = look.snapshot
+    name = f" “{printable(snapshot.name)}”" if snapshot.name else ""
+    yield Text(f"{printable(snapshot.batch_id)}{name}, project {printable(snapshot.project)}")
+    yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}")
+    yield bar(snapshot)
+    rate = average(snapshot.done, snapshot.duration)
+    facts = facts_of(snapshot, look.crew, rate=rate, eta=remaining(snapshot.pending, rate))
+    yield Text(" · ".join(facts))
+    if look.waiting or look.unpublished:
+        yield Text(f"waiting: {_waiting_words(look)}")
+    if len(look.variants) > 1:
+        yield Text()
+        yield _variants(look)
+    for reason in reasons(look):
+        yield Text(reason, style="yellow")
+    yield from map(Text, _next_steps(look))
+
+
+def _lasted(look: Look) -> str:
+    word = "lasted" if is_over(look.snapshot) and look.snapshot.finished_at else "for"
+    if status_word(look.snapshot) in {"cancelled", "expired"} and look.snapshot.reason:
+        return f"{word} {span(look.snapshot.duration)}, ended: {excerpt(look.snapshot.reason, 200)}"
+    deadline = look.snapshot.deadline
+    until = f", must end by {stamp(deadline)}" if deadline and look.snapshot.pending else ""
+    return f"{word} {span(look.snapshot.duration)}{until}"
+
+
+def _waiting_words(look: Look) -> str:
+    states = [f"{each.count:,} {each.state}" for each in look.waiting]
+    return ", ".join([*states, *([f"{look.unpublished:,} not published"] if look.unpublished else [])])
+
+
+def _variants(look: Look) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("target")
+    table.add_column("prompt")
+    for name in ("done", "passed", "mean score", "dead letters"):
+        table.add_column(name, justify="right")
+    labels = {label.number: label for label in look.labels}
+    for result in look.variants:
+        label = labels.get(result.variant)
+        rate = pass_rate(result.passed, result.completed)
+        table.add_row(
+            Text(excerpt(label.target, LABEL_SHOWN) if label else f"variant {result.variant}"),
+            Text(excerpt(label.prompt, LABEL_SHOWN) if label else "-"),
+            f"{result.done:,}/{result.total:,}",
+            "-" if rate is None else f"{rate:.1%}",
+            "-" if result.score is None else f"{result.score:.3f}",
+            f"{result.dead_letters:,}",
+        )
+    return table
+
+
+def _next_steps(look: Look) -> Iterator[str]:
+    batch_id = printable(look.snapshot.batch_id)
+    if look.snapshot.dead_letters:
+        dead = command("dlq", batch_id)
+        yield f"What was given up, and how to try it again: {dead}"
+    if is_over(look.snapshot) and look.snapshot.done:
+        yield f"All results: {command('export', batch_id, '-o', 'results.jsonl')}"
+    elif not is_over(look.snapshot):
+        yield f"To see it go on: {command('status', batch_id, '--watch')}"

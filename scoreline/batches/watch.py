@@ -1,0 +1,65 @@
+"""Watching a batch until it is over, through any outage of Postgres or Redis."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from psycopg import AsyncConnection, InterfaceError, OperationalError
+
+from eventlog.backoff import Backoff
+from projections.pages import Connection
+from scoreline.batches.crew import CrewReader
+from scoreline.batches.look import Look, take_look
+from scoreline.batches.standing import is_over
+
+LOOK_EVERY = 1.0
+"""Seconds; a look costs a few counters and a window of open evaluations."""
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Looks at one batch again and again."""
+
+    postgres_url: str
+    batch_id: str
+    crew: CrewReader
+    say: Callable[[str], None]
+    """Where outages are told."""
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _conn: Connection | None = None
+
+    async def until_over(self, on_look: Callable[[Look], None]) -> Look:
+        """Look until the batch is over, and return that look; raises `UnknownBatch`."""
+        try:
+            while True:
+                look = await self._patient_look()
+                on_look(look)
+                if is_over(look.snapshot):
+                    return look
+                await self.pause(LOOK_EVERY)
+        finally:
+            if self._conn:
+                await self._conn.close()
+
+    async def _patient_look(self) -> Look:
+        backoff, away = Backoff(longest=2.0, first=0.1), False
+        while True:
+            try:
+                conn = await self._connection()
+                look = await take_look(conn, self.batch_id, self.crew, closely=False)
+            except (OperationalError, InterfaceError):
+                if not away:
+                    self.say("PostgreSQL does not answer; waiting for it.")
+                away = True
+                await self.pause(backoff.next())
+                continue
+            if away:
+                self.say("It is back.")
+            return look
+
+    async def _connection(self) -> Connection:
+        if self._conn is None or self._conn.closed:
+            self._conn = await AsyncConnection.connect(
+                self.postgres_url, connect_timeout=3, application_name="scoreline batch"
+            )
+        return self._conn

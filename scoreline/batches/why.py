@@ -1,0 +1,79 @@
+"""Why a batch does not go on, or not faster, and what to do about it. Pure."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from projections.batches import Waiting
+from scoreline.batches.look import Look
+from scoreline.batches.standing import command, is_over, status_word
+from scoreline.printable import excerpt, printable
+from scoreline.replay.wording import clock, span
+
+UNMOVED = timedelta(minutes=1)
+"""An evaluation that has not moved for so long is worth a look."""
+IN_HAND = frozenset({"provisioning", "running", "responded"})
+
+
+def reasons(look: Look) -> list[str]:
+    """Say all that keeps a batch from its end, the gravest first; nothing of one that is over."""
+    status = status_word(look.snapshot)
+    if status == "paused":
+        return [paused(look)]
+    if is_over(look.snapshot):
+        return []
+    if status in {"cancelled", "expired"}:
+        return [f"{status.capitalize()}: {look.snapshot.pending:,} evaluations have yet to be told."]
+    return [*_nobody_there(look), *_waits(look), *_unmoved(look)]
+
+
+def paused(look: Look) -> str:
+    """Say why a batch is paused, and how it goes on."""
+    reason = excerpt(look.snapshot.reason, 200) or "somebody asked for it"
+    return f"Paused: {reason}. To go on: {command('resume', printable(look.snapshot.batch_id))}"
+
+
+def _nobody_there(look: Look) -> Iterator[str]:
+    if look.snapshot.kind == "external":
+        return
+    if look.crew.away:
+        yield f"Who works on it is not known. {look.crew.away}"
+    elif not look.crew.present:
+        yield "No executor is alive. To start one: scoreline worker start"
+    elif not look.crew.serving(look.snapshot.project):
+        project = printable(look.snapshot.project)
+        yield f"No executor takes tasks of project {project}; {len(look.crew.present)} work for others."
+    if look.unpublished and not look.waiting:
+        yield "Nothing of it is published. Is a coordinator running? scoreline coordinator start"
+
+
+def _waits(look: Look) -> Iterator[str]:
+    for each in look.waiting:
+        if each.state == "retrying" and each.next_retry is not None:
+            due = _due(each.next_retry, look.snapshot.now)
+            yield f"{each.count:,} wait to be tried again; the first {due}."
+    if look.serial:
+        yield f"{look.serial:,} wait for an earlier evaluation of their serial group."
+    if look.unpublished and look.waiting:
+        yield f"{look.unpublished:,} wait in Postgres until those before them have ended."
+
+
+def _due(at: datetime, now: datetime) -> str:
+    if at > now:
+        return f"is due in {span(at - now)}, at {clock(at)} UTC"
+    return f"has been due for {span(now - at)}, so a coordinator is busy or missing"
+
+
+def _unmoved(look: Look) -> Iterator[str]:
+    oldest = min(look.waiting, key=_since, default=None)
+    if oldest is None:
+        return
+    still = look.snapshot.now - oldest.unmoved_since
+    if still >= UNMOVED:
+        who = printable(oldest.oldest)
+        what = f"{who}, {oldest.state} for {span(still)}"
+        yield f"Unmoved for longest: {what}. Its story: scoreline replay {who}"
+
+
+def _since(each: Waiting) -> tuple[bool, float]:
+    # What is in somebody's hands comes first: what is queued waits for its turn.
+    return each.state not in IN_HAND, each.unmoved_since.timestamp()

@@ -1,0 +1,115 @@
+"""`scoreline batch list|status|dlq|export|compare`: looking at batches."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+BATCH = typer.Argument(metavar="BATCH", help="Its id.", show_default=False)
+LIST_EPILOG = "Example: scoreline batch list --status running --json"
+STATUS_EPILOG = (
+    "Ends with 0 if it is running or finished, 3 if finished with dead letters, "
+    "4 if paused, cancelled or out of time.\n\n"
+    "Examples: scoreline batch status nightly   ·   scoreline batch status nightly --watch"
+)
+DLQ_EPILOG = "Example: scoreline batch dlq nightly --limit 200 --json"
+EXPORT_EPILOG = (
+    "Examples: scoreline batch export nightly -o results.jsonl   ·   "
+    "scoreline batch export nightly -o report.xml   ·   scoreline batch export nightly -o - | head"
+)
+COMPARE_EPILOG = "Example: scoreline batch compare nightly-1 nightly-2 --limit 50"
+
+
+def list_(
+    *,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Only these: running, paused, completed, cancelled, expired or external."),
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many, newest first.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List batches, newest first."""
+    from scoreline.batches.listing import run_list
+    from scoreline.batches.standing import STATUSES
+
+    if status is not None and status not in STATUSES:
+        raise typer.BadParameter(f"{status!r} is none of {', '.join(STATUSES)}", param_hint="--status")
+    raise typer.Exit(run_list(status=status, project=project, limit=limit, as_json=as_json))
+
+
+def status(
+    batch: Annotated[str, BATCH],
+    *,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on until it is over.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object; with --watch one a line.")
+    ] = False,
+) -> None:
+    """Show how a batch stands, what it waits for, and how it goes on."""
+    from scoreline.batches.status import run_status
+
+    raise typer.Exit(run_status(batch, watching=watch, as_json=as_json))
+
+
+def dlq(
+    batch: Annotated[str, BATCH],
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many, newest first.")] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List evaluations that were given up, why, and how to try them again."""
+    from scoreline.batches.dlq import run_dlq
+
+    raise typer.Exit(run_dlq(batch, limit=limit, as_json=as_json))
+
+
+def export(
+    batch: Annotated[str, BATCH],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output.")
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="jsonl, csv, junit or parquet; by default as FILE is called."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object about the export.")] = False,
+) -> None:
+    """Write all results of a batch to a file, in the order of its dataset."""
+    from scoreline.batches.export import Wanted, run_export
+
+    if as_json and str(output) == "-":
+        raise typer.BadParameter("--json and -o - do not go together: both want standard output")
+    raise typer.Exit(run_export(Wanted(batch, output, _format(output, form), force, as_json)))
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help="The batch before.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="B", help="The batch after.", show_default=False)],
+    *,
+    limit: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="At most so many cases of each kind are listed.")
+    ] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Compare two batches case by case: what fails now, what passes now, and whether it may be chance."""
+    from scoreline.batches.compare import run_compare
+
+    raise typer.Exit(run_compare(first, second, limit=limit, as_json=as_json))
+
+
+def _format(output: Path, form: str | None) -> Any:  # noqa: ANN401 - its type is imported only where it is needed
+    from scoreline.batches.export import Format, format_of
+
+    known = ", ".join(Format)
+    if form is not None and form not in set(Format):
+        raise typer.BadParameter(f"{form!r} is none of {known}", param_hint="--format")
+    found = Format(form) if form else format_of(output)
+    if found is None:
+        raise typer.BadParameter(
+            f"the name {output.name!r} does not tell the format; give one of {known}", param_hint="--format"
+        )
+    return found

@@ -1,0 +1,138 @@
+"""`scoreline batch run` and `batch resume`: from a spec to scorecards."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RUN_EPILOG = (
+    "Ends with 0 if all is well, 3 if something was given up (see: scoreline batch dlq), 4 if paused, "
+    "cancelled or out of time, 100 if below --min-pass-rate, 130 if interrupted.\n\n"
+    "Examples: scoreline batch run -c scoreline.yaml   ·   "
+    "scoreline batch run --dataset qa.jsonl --target python:app:answer --evaluator exact   ·   "
+    "scoreline batch run --mode simulated --workers 4 --limit 10000"
+)
+RESUME_EPILOG = "Example: scoreline batch resume gsm8k-4fk2zq"
+Batch = Annotated[str, typer.Argument(metavar="BATCH", help="Its id.", show_default=False)]
+Distributed = Annotated[
+    bool, typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=0, max=256, help="Executors to start here: 4, or none with --distributed."),
+]
+Concurrency = Annotated[
+    int | None, typer.Option(min=1, max=10_000, help="Slots of each of them [EVAL_WORKER_CONCURRENCY].")
+]
+Queue = Annotated[str | None, typer.Option(help="URL of the Redis to use [EVAL_REDIS_URL].")]
+Detach = Annotated[bool, typer.Option("--detach", help="Return at once; it goes on in the background.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Standard output carries one JSON object, and nothing else.")
+]
+
+
+def run(  # noqa: PLR0913 - a command has its flags
+    *,
+    spec: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The spec: scoreline.yaml.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="How the batch is called.")] = None,
+    project: Annotated[str | None, typer.Option(help="The project it belongs to.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="A file, or the name of an imported dataset.")] = None,
+    records: Annotated[str | None, typer.Option(help="Where in the file the list of cases is.")] = None,
+    id_: Annotated[str | None, typer.Option("--id", help="The column with the ids.")] = None,
+    input_: Annotated[str | None, typer.Option("--input", help="The column with the inputs.")] = None,
+    expected: Annotated[str | None, typer.Option(help="The column with the expected values.")] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="A template; may be given again.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="What is asked; may be given again.")] = None,
+    evaluator: Annotated[list[str] | None, typer.Option(help="Who judges; may be given again.")] = None,
+    mode: Annotated[str | None, typer.Option(help="simulated: a dry run without a target.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only cases with this tag.")] = None,
+    repetitions: Annotated[int | None, typer.Option(min=1, help="How often each case is run.")] = None,
+    retries: Annotated[int | None, typer.Option(min=0, help="Transient faults to survive.")] = None,
+    timeout: Annotated[str | None, typer.Option(help="For one call: 30, 5m, 1h.")] = None,
+    max_duration: Annotated[str | None, typer.Option(help="For the whole batch: 2h.")] = None,
+    priority: Annotated[int | None, typer.Option(min=1, max=100, help="Its share of the slots.")] = None,
+    cache: Annotated[
+        bool | None, typer.Option("--cache/--no-cache", help="Take answers from earlier batches.")
+    ] = None,
+    min_pass_rate: Annotated[
+        float | None, typer.Option(min=0, max=1, help="End with 100 if fewer than this share pass.")
+    ] = None,
+    distributed: Annotated[
+        bool,
+        typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine."),
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=256, help="Executors to start here; by default 4, with --distributed none."
+        ),
+    ] = None,
+    concurrency: Concurrency = None,
+    queue: Queue = None,
+    detach: Detach = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show progress to the end (the default).")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a batch: every case, with every prompt and target, scored."""
+    from scoreline.batches.run import Where, run_batch
+
+    flags = {
+        "name": name,
+        "project": project,
+        "dataset": dataset,
+        "records": records,
+        "id": id_,
+        "input": input_,
+        "expected": expected,
+        "prompts": prompt,
+        "targets": target,
+        "evaluators": evaluator,
+        "mode": mode,
+        "limit": limit,
+        "tag": tag,
+        "repetitions": repetitions,
+        "retries": retries,
+        "timeout": timeout,
+        "max_duration": max_duration,
+        "priority": priority,
+        "cache": cache,
+        "min_pass_rate": min_pass_rate,
+    }
+    where = Where(
+        distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
+    )
+    if watch and detach:
+        raise typer.BadParameter("--watch stays until the end, --detach returns at once")
+    raise typer.Exit(run_batch(spec, flags, where, as_json=as_json))
+
+
+def resume(  # noqa: PLR0913 - as above
+    batch: Batch,
+    *,
+    distributed: Annotated[
+        bool,
+        typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine."),
+    ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=256, help="Executors to start here; by default 4, with --distributed none."
+        ),
+    ] = None,
+    concurrency: Concurrency = None,
+    queue: Queue = None,
+    detach: Detach = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a batch that was paused, or whose command is gone."""
+    from scoreline.batches.run import Where, resume_batch
+
+    where = Where(
+        distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
+    )
+    raise typer.Exit(resume_batch(batch, where, as_json=as_json))

@@ -1,0 +1,47 @@
+"""`scoreline coordinator`: the service that publishes, looks after and ends batches."""
+
+import socket
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Run the service that publishes, looks after and ends batches.", no_args_is_help=True
+)
+
+
+@app.callback()
+def group() -> None:
+    """Run the service that looks after batches."""
+
+
+@app.command(
+    epilog="Examples: scoreline coordinator start   ·   scoreline coordinator start --name coordinator-b"
+)
+def start(
+    *,
+    name: Annotated[str | None, typer.Option(help="Name of this coordinator.")] = None,
+    window: Annotated[
+        int,
+        typer.Option(min=1, max=1_000_000, help="Evaluations of a batch under way."),
+    ] = 20_000,
+    follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Start a coordinator; of several, one leads and the others stand by."""
+    import uvloop
+
+    from coordinator.app import Site, run
+    from coordinator.settings import CoordinatorSettings
+    from scoreline.logs import configure
+    from scoreline.processes import end_with_parent
+    from scoreline.servers import ready_servers
+    from scoreline.settings import load_settings
+
+    if follow_stdin:
+        end_with_parent()
+    settings = load_settings()
+    configure(settings.log_level)
+    wanted = CoordinatorSettings(name=name or f"coordinator@{socket.gethostname()}", window=window)
+    with ready_servers(settings) as servers:
+        site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
+        uvloop.run(run(site, wanted))

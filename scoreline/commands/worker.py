@@ -1,0 +1,85 @@
+"""`scoreline worker`: executors, which take tasks and work on them."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from scoreline.settings import Settings
+
+app = typer.Typer(help="Run executors, which take tasks and work on them.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Run executors, which take tasks and work on them."""
+
+
+@app.command(
+    epilog="Examples: scoreline worker start   ·   scoreline worker start --concurrency 50 --project search"
+    "   ·   scoreline worker start --once",
+)
+def start(
+    *,
+    name: Annotated[
+        str | None, typer.Option("--id", help="Name of this worker; by default the host's.")
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Evaluations in hand at a time.")
+    ] = 10,
+    project: Annotated[str | None, typer.Option(help="Work only on batches of this project.")] = None,
+    once: Annotated[bool, typer.Option("--once", help="End when there is nothing left to do.")] = False,
+    follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Start a worker: it takes tasks until told to stop, then finishes what it has in hand."""
+    import os
+
+    import uvloop
+
+    from executor.app import collect_garbage_rarely, run_executor
+    from executor.contract import Surroundings
+    from executor.settings import Connection, ExecutorSettings
+    from scoreline.logs import configure
+    from scoreline.processes import end_with_parent
+    from scoreline.settings import load_settings
+
+    if follow_stdin:
+        end_with_parent()
+    settings = load_settings()
+    configure(settings.log_level)
+    plan = ExecutorSettings(_checked(name), slots=concurrency, project=project, once=once)
+    surroundings = Surroundings(slots=concurrency, environ=dict(os.environ))
+    with _redis(settings) as redis_url:
+        collect_garbage_rarely()
+        uvloop.run(
+            run_executor(Connection(redis_url, shards=settings.shards), plan, surroundings=surroundings)
+        )
+
+
+def _checked(name: str | None) -> str:
+    from executor.settings import is_name
+
+    name = socket.gethostname() if name is None else name
+    if not is_name(name):
+        raise typer.BadParameter("1 to 150 printable characters, please.", param_hint="--id")
+    return name
+
+
+@contextmanager
+def _redis(settings: "Settings") -> Iterator[str]:
+    """Lend a Redis that answers: the given one, for a worker needs no database, or the embedded one."""
+    import asyncio
+
+    from scoreline.preflight import check_redis
+    from scoreline.servers import named_servers
+
+    if settings.redis_url:
+        asyncio.run(check_redis(settings.redis_url))
+        yield settings.redis_url
+        return
+    with named_servers(settings) as servers:
+        asyncio.run(check_redis(servers.redis_url))
+        yield servers.redis_url

@@ -1,0 +1,92 @@
+"""Formats made of lines: JSONL and CSV."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic_core import from_json
+
+from scoreline.datasets.errors import BadRow, DatasetError, Unfit
+from scoreline.datasets.record import MAX_DEPTH, MAX_ROW_BYTES, Record, as_fields, refuse_too_deep
+
+
+def jsonl_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
+    """Read one JSON object a line; empty lines are passed over."""
+    for number, line in _lines(stream, path):
+        if line.isspace():
+            continue
+        try:
+            yield Record(number, as_fields(_parsed(line)))
+        except Unfit as error:
+            raise BadRow(path, number, str(error)) from None
+
+
+def _parsed(line: bytes) -> object:
+    _decoded(line)
+    try:
+        value: object = from_json(line, allow_inf_nan=False)
+    except ValueError as error:
+        raise Unfit(f"broken JSON: {error}") from None
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+        refuse_too_deep(value)
+    return value
+
+
+def csv_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
+    """Read a table whose first line names the columns; every value is a text."""
+    csv.field_size_limit(MAX_ROW_BYTES)
+    table = csv.reader(_texts(stream, path), strict=True)
+    names, first = None, 1
+    while (values := _next_row(table, path, first)) is not None:
+        line, first = first, table.line_num + 1
+        if not values:
+            continue
+        if names is None:
+            names = _named(values, path, line)
+            continue
+        if len(values) != len(names):
+            raise BadRow(path, line, f"the row has {len(values)} values, the first line names {len(names)}")
+        yield Record(line, dict(zip(names, values, strict=True)))
+
+
+def _next_row(table: "csv._reader", path: Path, line: int) -> list[str] | None:  # type: ignore[name-defined]  # as typeshed calls it
+    try:
+        return next(table, None)
+    except csv.Error as error:
+        raise BadRow(path, line, f"broken CSV: {error}") from None
+
+
+def _named(values: list[str], path: Path, line: int) -> list[str]:
+    names = [value.strip() or f"column_{number}" for number, value in enumerate(values, 1)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise BadRow(path, line, f"two columns are named {twice!r}")
+    return names
+
+
+def _texts(stream: BinaryIO, path: Path) -> Iterator[str]:
+    for number, line in _lines(stream, path):
+        try:
+            yield _decoded(line)
+        except Unfit as error:
+            raise BadRow(path, number, str(error)) from None
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        wrong = line[error.start]
+        raise Unfit(f"not UTF-8: byte 0x{wrong:02x} at {error.start + 1}; save the file as UTF-8") from None
+
+
+def _lines(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := stream.readline(MAX_ROW_BYTES + 1):
+        number += 1
+        if len(line) > MAX_ROW_BYTES:
+            raise BadRow(path, number, f"the line is longer than {MAX_ROW_BYTES // 1024**2} MB")
+        yield number, line
+    if number == 0:
+        raise DatasetError(path, "the file is empty")

@@ -1,0 +1,105 @@
+"""Targets and evaluators of a spec: their types asked whether the options make sense, secrets refused."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from executor.registry import evaluator_type, parse_evaluator, parse_target, target_type
+from scoreline.datasets.columns import Columns
+from scoreline.datasets.sources import FileSource, Source
+from scoreline.spec.errors import SpecError
+from scoreline.spec.keys import Place
+from scoreline.spec.plan import Recorded
+from scoreline.spec.secrets import find_secret
+from taskqueue.spec import EvaluatorSpec, TargetSpec
+
+Described = Sequence[str | dict[str, Any]]
+Evaluators = tuple[EvaluatorSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Targets, and where the paths they name begin."""
+
+    specs: tuple[TargetSpec, ...]
+    base: Path
+    records: Mapping[int, str | None]
+    """Of recorded ones: where in a document the answers are."""
+
+    def recorded_beside(self, source: Source) -> dict[int, Recorded]:
+        """Find the files of recorded targets; one that is the dataset itself is read in the same way."""
+        return {number: self._recorded(number, records, source) for number, records in self.records.items()}
+
+    def _recorded(self, number: int, records: str | None, source: Source) -> Recorded:
+        options: Mapping[str, Any] = self.specs[number].options
+        path = self.base / Path(options["path"]).expanduser()
+        if records is None and isinstance(source, FileSource) and source.path.resolve() == path.resolve():
+            records = source.columns.records
+        return Recorded(path, Columns(records=records, id=options.get("id")), options.get("output"))
+
+
+def read_targets(described: Described, place: Place, base: Path) -> Targets:
+    """Read targets; raises `SpecError` with the place of the one that makes no sense."""
+    specs, records = [], {}
+    for number, said in enumerate(described):
+        where = _place(place, "target", number)
+        try:
+            spec, found = _target(said, where)
+        except ValueError as error:
+            raise SpecError(where, str(error)) from None
+        if spec.type == "recorded":
+            records[number] = found
+        specs.append(spec)
+    _refuse_namesakes([spec.label for spec in specs], place("target"), "targets", "label")
+    return Targets(tuple(specs), base.resolve(), records)
+
+
+def _target(said: str | dict[str, Any], where: str) -> tuple[TargetSpec, str | None]:
+    """Read one target; `records` of a recorded one is for whoever submits, not for executors."""
+    records = None
+    if isinstance(said, dict) and said.get("type") == "recorded":
+        records = said.get("records")
+        said = {key: value for key, value in said.items() if key != "records"}
+        if not isinstance(records, str | None):
+            raise SpecError(where, "`records` must be a dotted path to the list of answers")
+    spec = parse_target(said)
+    _refuse_secret(spec, where)
+    target_type(spec.type).check(spec.options)
+    return spec, records
+
+
+def read_evaluators(described: Described, place: Place, base: Path) -> Evaluators:
+    """Read evaluators; raises `SpecError` with the place of the one that makes no sense."""
+    specs = []
+    for number, said in enumerate(described):
+        where = _place(place, "evaluator", number)
+        try:
+            spec = parse_evaluator(said, base)
+            _refuse_secret(spec, where)
+            evaluator_type(spec.type).check(spec.options)
+        except ValueError as error:
+            raise SpecError(where, str(error)) from None
+        specs.append(spec)
+    _refuse_namesakes([spec.name for spec in specs], place("evaluator"), "evaluators", "name")
+    return tuple(specs)
+
+
+def _place(place: Place, key: str, number: int) -> str:
+    """Name the place of one of many, which may be written under the plural or the singular."""
+    plural = place(f"{key}s", number)
+    return plural if "line" in plural else place(key, number)
+
+
+def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:
+    found = find_secret(spec.options)
+    if found is not None:
+        advice = "Specs are stored: put it into the environment of the executors and write $NAME here."
+        raise SpecError(where, f"the option `{found}` holds what looks like a secret. {advice}")
+
+
+def _refuse_namesakes(names: Sequence[str], where: str, noun: str, key: str) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise SpecError(where, f"{count} {noun} are called {name!r}: give each a `{key}` of its own")

@@ -1,0 +1,133 @@
+"""From a spec file and flags to a plan. Both say the same things; where both speak, flags win.
+
+Paths are meant from where they are written: in a file from its folder, in flags from the working directory.
+So each of the two is read whole before they are put together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from scoreline.datasets.columns import Columns
+from scoreline.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
+from scoreline.spec.described import Evaluators, Targets, read_evaluators, read_targets
+from scoreline.spec.document import read_document
+from scoreline.spec.errors import SpecError
+from scoreline.spec.keys import read_keys
+from scoreline.spec.plan import Plan
+from taskqueue.spec import BatchSpec
+
+DEFAULT_SYNTHETIC = 1_000
+"""Cases of a simulated batch for which nobody gave a dataset."""
+
+_COLUMN_FLAGS = ("records", "id", "input", "expected")
+_COMMAND_LINE = "the command line"
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What one of the two says: keys with a meaning, and its targets and evaluators if it names any."""
+
+    keys: Mapping[str, Any]
+    targets: Targets | None
+    evaluators: Evaluators | None
+
+
+def make_plan(spec_file: Path | None, flags: Mapping[str, Any], *, folder: Path) -> Plan:
+    """Read a spec file, if there is one, and flags by the names of its keys; raises `SpecError`.
+
+    A flag that is None, or an empty list, was not given. Besides the keys, the columns of a dataset are
+    flags of their own: `records`, `id`, `input` and `expected`.
+    """
+    written = _said_in(spec_file) if spec_file else _Said({}, None, None)
+    typed = _said_by(flags, folder)
+    keys = {**written.keys, **typed.keys}
+    keys = _with_columns(keys, {name: flags.get(name) for name in _COLUMN_FLAGS})
+    targets = typed.targets or written.targets
+    evaluators = typed.evaluators if typed.evaluators is not None else written.evaluators
+    return _planned(keys, targets, evaluators, folder=spec_file.parent if spec_file else folder)
+
+
+def _said_in(spec_file: Path) -> _Said:
+    document = read_document(spec_file)
+    return _said(read_keys(document.values, document.place), document.place, spec_file.parent)
+
+
+def _said_by(flags: Mapping[str, Any], folder: Path) -> _Said:
+    given = {
+        name: value
+        for name, value in flags.items()
+        if name not in _COLUMN_FLAGS and value is not None and value not in ([], ())
+    }
+    return _said(read_keys(given, _flag), _flag, folder)
+
+
+def _flag(key: str, *_: str | int) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _said(keys: dict[str, Any], place: Any, base: Path) -> _Said:  # noqa: ANN401 - names the place of a key
+    targets = read_targets(keys.pop("targets"), place, base) if "targets" in keys else None
+    evaluators = read_evaluators(keys.pop("evaluators"), place, base) if "evaluators" in keys else None
+    dataset = keys.get("dataset", {})
+    if "path" in dataset:
+        keys["dataset"] = {**dataset, "path": base / Path(dataset["path"]).expanduser()}
+    return _Said(keys, targets, evaluators)
+
+
+def _with_columns(keys: dict[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in columns.items() if value is not None}
+    if not given:
+        return keys
+    if "path" not in keys.get("dataset", {}):
+        raise SpecError(f"--{next(iter(given))}", "names a column of a file: give the file with --dataset")
+    return {**keys, "dataset": {**keys["dataset"], **given}}
+
+
+def _planned(
+    keys: Mapping[str, Any], targets: Targets | None, evaluators: Evaluators | None, *, folder: Path
+) -> Plan:
+    if keys.get("mode") == "simulated":
+        targets = targets or read_targets(("simulated",), _flag, folder)
+        evaluators = evaluators if evaluators is not None else read_evaluators(("exact",), _flag, folder)
+    if not targets:
+        raise SpecError(_COMMAND_LINE, "which target? Give --target, or `target` in a spec")
+    source = _source(keys)
+    return Plan(
+        batch=_batch(keys, targets, evaluators or (), name=source.name),
+        source=source,
+        recorded=targets.recorded_beside(source),
+        repetitions_given="repetitions" in keys,
+        project=keys.get("project", "default"),
+        tags=keys.get("tags", ()),
+        only_tagged=keys.get("tag", ()),
+        limit=keys.get("limit"),
+        priority=keys.get("priority", 1),
+        cache=keys.get("cache", False),
+        max_duration=timedelta(seconds=keys["max_duration"]) if "max_duration" in keys else None,
+        min_pass_rate=keys.get("min_pass_rate"),
+    )
+
+
+def _source(keys: Mapping[str, Any]) -> Source:
+    dataset = dict(keys.get("dataset", {}))
+    if "path" in dataset:
+        return FileSource(dataset.pop("path"), Columns(**dataset))
+    if "name" in dataset:
+        return ImportedSource(keys.get("project", "default"), dataset["name"])
+    if keys.get("mode") == "simulated":
+        return SyntheticSource(keys.get("limit", DEFAULT_SYNTHETIC))
+    raise SpecError(_COMMAND_LINE, "which dataset? Give --dataset, or `dataset` in a spec")
+
+
+def _batch(keys: Mapping[str, Any], targets: Targets, evaluators: Evaluators, *, name: str) -> BatchSpec:
+    given = {key: keys[key] for key in ("prompts", "repetitions", "retries", "timeout") if key in keys}
+    return BatchSpec(
+        name=keys.get("name", name),
+        targets=targets.specs,
+        evaluators=evaluators,
+        workdir=str(targets.base),
+        **given,
+    )

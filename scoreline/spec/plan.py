@@ -1,0 +1,44 @@
+"""A plan: all that is known of a batch before its cases are read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from scoreline.datasets.columns import Columns
+from scoreline.datasets.sources import Source
+from taskqueue.spec import BatchSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A file with answers that were given elsewhere; they join their cases by id, or by position."""
+
+    path: Path
+    columns: Columns = field(default_factory=Columns)
+    """Where its records are, and which field is the id."""
+    output: str | None = None
+    """Which field is the answer; the usual names are tried where it is not said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A spec that makes sense."""
+
+    batch: BatchSpec
+    source: Source
+    recorded: Mapping[int, Recorded] = field(default_factory=dict)
+    """The answers of recorded targets, by the target's place among `batch.targets`."""
+    repetitions_given: bool = True
+    """Where nobody said, recorded answers decide: as many as the case with the most of them has."""
+    project: str = "default"
+    tags: tuple[str, ...] = ()
+    """Labels of the batch."""
+    only_tagged: tuple[str, ...] = ()
+    """Only cases with at least one of these tags, where there are any."""
+    limit: int | None = None
+    """Only so many cases, of those that are left."""
+    priority: int = 1
+    cache: bool = False
+    max_duration: timedelta | None = None
+    min_pass_rate: float | None = None

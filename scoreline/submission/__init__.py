@@ -1,0 +1,1 @@
+"""Submission: a plan and its cases, turned into evaluations."""

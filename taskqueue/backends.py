@@ -1,0 +1,96 @@
+"""Which form of the queue to use: `EVAL_QUEUE_BACKEND`."""
+
+import time
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+
+from redis.asyncio import Redis
+
+from taskqueue.board import BatchBoard
+from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.presence import Attendance
+from taskqueue.redis_board import RedisBoard
+from taskqueue.redis_presence import RedisAttendance
+from taskqueue.redis_streams import RedisTaskQueue
+from taskqueue.tasks import TaskQueue
+
+VARIABLE = "EVAL_QUEUE_BACKEND"
+
+
+class Backend(StrEnum):
+    """The forms there are."""
+
+    REDIS = "redis"
+    MEMORY = "memory"
+
+
+NOT_HERE = ("azure_sb",)
+"""Names that are known from elsewhere, and have no form here."""
+
+
+class BadBackend(ValueError):  # noqa: N818 - the root of the three below
+    """A backend that can't be used; the message says what to do."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{VARIABLE}={name}: {message}")
+        self.name = name
+
+
+class UnknownBackend(BadBackend):
+    """Nobody knows this name."""
+
+    def __init__(self, name: str) -> None:
+        self.nearest = next(iter(get_close_matches(name.lower(), [*Backend, *NOT_HERE], n=1)), None)
+        hint = f" Did you mean {self.nearest}?" if self.nearest else ""
+        super().__init__(name, f"there is no such backend; there are {_known()}.{hint}")
+
+
+class BackendNotHere(BadBackend):
+    """The name is known, but there is no form for it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, f"this backend is known, but not available here; use {_known()}.")
+
+
+class OneProcessOnly(BadBackend):
+    """A fleet can't share what lives inside one process."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name,
+            f"it lives inside one process, so workers can't share it; use {Backend.REDIS} for a fleet.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """What executors and the coordinator meet at."""
+
+    tasks: TaskQueue
+    board: BatchBoard
+    attendance: Attendance
+
+
+def choose(name: str, *, fleet: bool) -> Backend:
+    """Find the backend of this name, for several processes or for one; raises `BadBackend`."""
+    if name in NOT_HERE:
+        raise BackendNotHere(name)
+    if name not in set(Backend):
+        raise UnknownBackend(name)
+    if fleet and name == Backend.MEMORY:
+        raise OneProcessOnly(name)
+    return Backend(name)
+
+
+def open_queues(backend: Backend, redis: Redis) -> Queues:
+    """Open the three on a Redis, or new ones in this process."""
+    match backend:
+        case Backend.REDIS:
+            return Queues(RedisTaskQueue(redis), RedisBoard(redis), RedisAttendance(redis))
+        case Backend.MEMORY:
+            return Queues(MemoryTaskQueue(time.time), MemoryBoard(), MemoryAttendance(time.time))
+
+
+def _known() -> str:
+    return " and ".join(Backend)

@@ -1,0 +1,23 @@
+-- Say that tasks of one batch are still being worked on, those that the consumer still holds.
+--
+-- KEYS: the batch's stream of tasks
+-- ARGV: group, consumer, then the ids of the messages
+-- Returns the ids of those that are held.
+
+local tasks, group, consumer = KEYS[1], ARGV[1], ARGV[2]
+local held = {}
+
+for i = 3, #ARGV do
+  local pending = redis.pcall('XPENDING', tasks, group, ARGV[i], ARGV[i], 1, consumer)
+  if pending.err then
+    return string.find(pending.err, 'NOGROUP', 1, true) and {} or pending
+  end
+  if pending[1] then
+    held[#held + 1] = ARGV[i]
+  end
+end
+
+for _, message in ipairs(held) do
+  redis.call('XCLAIM', tasks, group, consumer, 0, message, 'JUSTID') -- JUSTID: no further delivery
+end
+return held

@@ -1,0 +1,266 @@
+"""The task queue, the board and the attendance in one process: for tests, the simulator, a batch run alone.
+
+They hold to the same contracts as the forms on Redis. The clock is passed in and measures delays, idle
+time and lifetimes; how long `consume` blocks is up to the event loop, so both may be virtual.
+"""
+
+import asyncio
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count, islice
+
+from taskqueue.board import Listing
+from taskqueue.presence import LIFETIME, Presence
+from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
+
+Clock = Callable[[], float]
+"""Seconds since 1970."""
+
+SHORTEST_WAIT = 0.001
+"""What is due within less than this is waited for so long: rounding must not make a busy loop."""
+
+
+@dataclass(slots=True)
+class _Message:
+    id: int
+    task: Task
+    consumer: str = ""
+    taken_at: float = 0.0
+    deliveries: int = 0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Where the tasks of one batch are."""
+
+    ready: deque[_Message] = field(default_factory=deque)
+    delayed: list[tuple[float, int, Task]] = field(default_factory=list)
+    held: dict[str, _Message] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _DeadLetters:
+    letters: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=DEAD_LETTERS_KEPT))
+    until: float = float("inf")
+
+
+class MemoryTaskQueue:
+    """`TaskQueue` in this process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ids = count(1)
+        self._changed = asyncio.Event()
+        self.lose_everything()
+
+    def lose_everything(self) -> None:
+        """Forget, as a Redis does that was flushed."""
+        self._batches: dict[str, _Batch] = defaultdict(_Batch)
+        self._dead: dict[str, _DeadLetters] = {}
+
+    async def enqueue(self, batch_id: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
+        """Add a task, to be handed out now or after a while; returns the id of its message."""
+        return self._add(batch_id, task, delay)
+
+    async def enqueue_batch(self, batch_id: str, tasks: Sequence[Task]) -> list[str]:
+        """Add many tasks at once; returns the ids of their messages."""
+        return [self._add(batch_id, task, timedelta(0)) for task in tasks]
+
+    def _add(self, batch_id: str, task: Task, delay: timedelta) -> str:
+        number = next(self._ids)
+        batch = self._batches[batch_id]
+        if delay > timedelta(0):
+            heapq.heappush(batch.delayed, (self._clock() + delay.total_seconds(), number, task))
+        else:
+            batch.ready.append(_Message(number, task))
+        self._changed.set()
+        self._changed = asyncio.Event()
+        return str(number)
+
+    async def consume(
+        self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
+    ) -> list[Delivery]:
+        """Take up to so many tasks of each batch; waits at most `block` for the first of them."""
+        await asyncio.sleep(0)  # whoever takes without end must not keep the loop for itself
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + block.total_seconds()
+        wanted = {batch_id: limit for batch_id, limit in wanted.items() if limit > 0}
+        while True:
+            taken = [one for item in wanted.items() for one in self._take(consumer, *item)]
+            left = deadline - loop.time()
+            if taken or not wanted or left <= 0:
+                return taken
+            await self._change(min(left, max(self._until_due(wanted), SHORTEST_WAIT)))
+
+    def _take(self, consumer: str, batch_id: str, limit: int) -> Iterator[Delivery]:
+        batch = self._promoted(batch_id)
+        for _ in range(min(limit, len(batch.ready))):
+            yield self._hand_out(batch_id, batch.ready.popleft(), consumer)
+
+    def _hand_out(self, batch_id: str, message: _Message, consumer: str) -> Delivery:
+        message.consumer, message.taken_at = consumer, self._clock()
+        message.deliveries += 1
+        self._batches[batch_id].held[str(message.id)] = message
+        return Delivery(batch_id, str(message.id), message.task, message.deliveries)
+
+    def _promoted(self, batch_id: str) -> _Batch:
+        """Look a batch up, with all in it ready that is due."""
+        batch = self._batches.get(batch_id) or _Batch()
+        while batch.delayed and batch.delayed[0][0] <= self._clock():
+            batch.ready.append(_Message(next(self._ids), heapq.heappop(batch.delayed)[2]))
+        return batch
+
+    def _until_due(self, batch_ids: Iterable[str]) -> float:
+        heaps = [self._batches[batch_id].delayed for batch_id in batch_ids if batch_id in self._batches]
+        return min((heap[0][0] for heap in heaps if heap), default=float("inf")) - self._clock()
+
+    async def _change(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def take_over(
+        self, consumer: str, batch_ids: Sequence[str], *, idle: timedelta, limit: int
+    ) -> list[Delivery]:
+        """Take tasks whose consumer has neither finished nor extended them for so long."""
+        left = self._left_since(batch_ids, self._clock() - idle.total_seconds())
+        return [self._hand_out(*each, consumer) for each in list(islice(left, limit))]
+
+    def _left_since(self, batch_ids: Sequence[str], moment: float) -> Iterator[tuple[str, _Message]]:
+        for batch_id in batch_ids:
+            held = self._promoted(batch_id).held.values()
+            for message in sorted(held, key=lambda each: each.id):
+                if message.taken_at <= moment:
+                    yield batch_id, message
+
+    async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
+        """Let finished tasks go; returns how many of them this consumer still held."""
+        return sum(self._let_go(consumer, each) for each in deliveries)
+
+    def _held(self, consumer: str, delivery: Delivery) -> _Message | None:
+        batch = self._batches.get(delivery.batch_id)
+        message = batch and batch.held.get(delivery.id)
+        return message if message and message.consumer == consumer else None
+
+    def _let_go(self, consumer: str, delivery: Delivery) -> bool:
+        held = self._held(consumer, delivery) is not None
+        if held:
+            del self._batches[delivery.batch_id].held[delivery.id]
+        return held
+
+    async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
+        """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
+        held = self._let_go(consumer, delivery)
+        if held:
+            self._add(delivery.batch_id, delivery.task, delay)
+        return held
+
+    async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
+        """Let a task go, and remember that it was given up; False if it was no longer held."""
+        held = self._let_go(consumer, delivery)
+        if held:
+            dead = self._dead.setdefault(delivery.batch_id, _DeadLetters())
+            given_up_at = datetime.fromtimestamp(self._clock(), UTC)
+            dead.letters.appendleft(DeadLetter(delivery.task, reason, given_up_at))
+            dead.until = float("inf")
+        return held
+
+    async def extend(self, consumer: str, deliveries: Sequence[Delivery]) -> list[Delivery]:
+        """Say that tasks are still being worked on; returns those that this consumer still holds."""
+        held = [(each, message) for each in deliveries if (message := self._held(consumer, each))]
+        for _, message in held:
+            message.taken_at = self._clock()
+        return [delivery for delivery, _ in held]
+
+    async def counts(self, batch_ids: Sequence[str]) -> list[Counts]:
+        """Say how much of each batch is ready, delayed, and in somebody's hands."""
+        batches = [self._promoted(batch_id) for batch_id in batch_ids]
+        return [Counts(len(each.ready), len(each.delayed), len(each.held)) for each in batches]
+
+    async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
+        """List what was given up, newest first."""
+        dead = self._dead.get(batch_id)
+        return list(islice(dead.letters, limit)) if dead and self._clock() < dead.until else []
+
+    async def forget(self, batch_id: str) -> None:
+        """Remove all that the queue holds of a batch; its dead letters stay for a day."""
+        self._batches.pop(batch_id, None)
+        if batch_id in self._dead:
+            self._dead[batch_id].until = self._clock() + DEAD_LETTERS_STAY.total_seconds()
+
+
+class MemoryBoard:
+    """`BatchBoard` in this process."""
+
+    def __init__(self) -> None:
+        self.lose_everything()
+
+    def lose_everything(self) -> None:
+        """Forget, as a Redis does that was flushed."""
+        self._up: dict[str, tuple[Listing, bytes]] = {}
+        self._contexts: dict[str, dict[str, bytes]] = {}
+
+    async def announce(self, listing: Listing, spec: bytes) -> None:
+        """Put a batch up, or change its listing."""
+        self._up[listing.batch_id] = listing, spec
+
+    async def listings(self) -> list[Listing]:
+        """List all batches that are up."""
+        return [listing for listing, _ in self._up.values()]
+
+    async def spec(self, batch_id: str) -> bytes | None:
+        """Return a batch's spec; None if it is not up."""
+        return self._up[batch_id][1] if batch_id in self._up else None
+
+    async def take_down(self, batch_id: str) -> None:
+        """Remove a batch and all that was put up for it."""
+        self._up.pop(batch_id, None)
+        self._contexts.pop(batch_id, None)
+
+    async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
+        """Leave for some evaluations what earlier ones of their group have come to."""
+        self._contexts.setdefault(batch_id, {}).update(contexts)
+
+    async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> list[bytes | None]:
+        """Return what was left for some evaluations."""
+        left = self._contexts.get(batch_id, {})
+        return [left.get(evaluation_id) for evaluation_id in evaluation_ids]
+
+
+class MemoryAttendance:
+    """`Attendance` in this process."""
+
+    def __init__(self, clock: Clock, *, lifetime: timedelta = LIFETIME) -> None:
+        self._clock = clock
+        self._lifetime = lifetime.total_seconds()
+        self.lose_everything()
+
+    def lose_everything(self) -> None:
+        """Forget, as a Redis does that was flushed."""
+        self._beats: dict[str, tuple[float, Presence]] = {}
+
+    async def beat(self, presence: Presence) -> None:
+        """Say that an executor is alive."""
+        self._beats[presence.incarnation] = self._clock() + self._lifetime, presence
+
+    async def leave(self, incarnation: str) -> None:
+        """Say that an executor has ended in good order."""
+        self._beats.pop(incarnation, None)
+
+    async def live(self, incarnations: Iterable[str]) -> set[str]:
+        """Return those of these executors that are alive."""
+        return {presence.incarnation for presence in self._alive()} & set(incarnations)
+
+    async def present(self) -> list[Presence]:
+        """List all executors that are alive."""
+        return self._alive()
+
+    def _alive(self) -> list[Presence]:
+        now = self._clock()
+        self._beats = {name: beat for name, beat in self._beats.items() if now < beat[0]}
+        return [presence for _, presence in self._beats.values()]

@@ -1,0 +1,48 @@
+"""The contract of presence: which executors are alive.
+
+An executor is a new one each time it starts: its incarnation's name is never used again. It is alive
+while its last heartbeat is younger than `LIFETIME`, on the server's clock.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Protocol
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
+
+LIFETIME = timedelta(seconds=20)
+BEAT = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="ignore"))
+class Presence:
+    """What an executor says of itself with each heartbeat."""
+
+    incarnation: str
+    name: str
+    host: str = ""
+    pid: int = 0
+    slots: int = 1
+    busy: int = 0
+    project: str | None = None
+
+
+class Attendance(Protocol):
+    """Who is there."""
+
+    async def beat(self, presence: Presence) -> None:
+        """Say that an executor is alive."""
+        ...
+
+    async def leave(self, incarnation: str) -> None:
+        """Say that an executor has ended in good order."""
+        ...
+
+    async def live(self, incarnations: Iterable[str]) -> set[str]:
+        """Return those of these executors that are alive."""
+        ...
+
+    async def present(self) -> list[Presence]:
+        """List all executors that are alive."""
+        ...

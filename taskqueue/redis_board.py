@@ -1,0 +1,79 @@
+"""The board on Redis: one hash of listings; a spec and a hash of contexts for each batch."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from redis.asyncio import Redis
+
+from taskqueue import keys
+from taskqueue.board import Listing
+from taskqueue.refusals import answers, translated
+
+logger = logging.getLogger(__name__)
+
+_LISTING: TypeAdapter[Listing] = TypeAdapter(Listing)
+
+
+class RedisBoard:
+    """`BatchBoard` on a Redis or Valkey server."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    async def announce(self, listing: Listing, spec: bytes) -> None:
+        """Put a batch up, or change its listing."""
+        with translated():
+            async with self._redis.pipeline(transaction=False) as pipe:
+                # The spec first: whoever sees a listing finds what it is about.
+                pipe.set(keys.spec_key(listing.batch_id), spec)
+                pipe.hset(keys.BOARD, listing.batch_id, _LISTING.dump_json(listing))
+                await answers(pipe)
+
+    async def listings(self) -> list[Listing]:
+        """List all batches that are up."""
+        with translated():
+            bodies: Any = await self._redis.hvals(keys.BOARD)
+        return [listing for body in bodies if (listing := _listing(body))]
+
+    async def spec(self, batch_id: str) -> bytes | None:
+        """Return a batch's spec; None if it is not up."""
+        with translated():
+            body: Any = await self._redis.get(keys.spec_key(batch_id))
+        return body  # type: ignore[no-any-return]  # nothing here decodes replies
+
+    async def take_down(self, batch_id: str) -> None:
+        """Remove a batch and all that was put up for it."""
+        with translated():
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.hdel(keys.BOARD, batch_id)
+                pipe.unlink(keys.spec_key(batch_id), keys.contexts_key(batch_id))
+                await answers(pipe)
+
+    async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
+        """Leave for some evaluations what earlier ones of their group have come to."""
+        if contexts:
+            with translated():
+                await self._redis.hset(keys.contexts_key(batch_id), items=_flat(contexts))
+
+    async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> list[bytes | None]:
+        """Return what was left for some evaluations."""
+        if not evaluation_ids:
+            return []
+        with translated():
+            found: list[Any] = await self._redis.hmget(keys.contexts_key(batch_id), list(evaluation_ids))
+        return found
+
+
+def _flat(contexts: Mapping[str, bytes]) -> list[Any]:
+    return [part for pair in contexts.items() for part in pair]
+
+
+def _listing(body: bytes) -> Listing | None:
+    """Read a listing; one that can't be read must not hide the others."""
+    try:
+        return _LISTING.validate_json(body)
+    except ValidationError as error:
+        logger.warning("a listing can't be read", extra={"listing": body[:200], "error": str(error)})
+        return None

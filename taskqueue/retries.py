@@ -1,0 +1,9 @@
+"""Which faults use up a retry, and which do not."""
+
+RATE_LIMITED = "rate_limited"
+"""The other side asked for patience."""
+SHUTDOWN = "shutdown"
+"""An executor that was told to stop handed the evaluation back."""
+
+UNCHARGED_KINDS = frozenset({RATE_LIMITED, SHUTDOWN})
+"""Nobody's fault: the evaluation is tried again, and its retries stay what they are."""

@@ -1,0 +1,86 @@
+"""What a batch is about, as it travels: validated where it is submitted, read where its tasks are run.
+
+It holds no data and no secret: cases travel in the log, keys stay in the environment of executors.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
+
+from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from eventlog.payloads import Name
+
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
+Options = dict[str, JsonValue]
+Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class TargetSpec:
+    """What is asked: a type that a registry knows, and its options."""
+
+    type: Name
+    label: Name
+    """How people name it: `recorded:solutions.jsonl`, `openai/gpt-5`."""
+    options: Options = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class EvaluatorSpec:
+    """Who judges: a type that a registry knows, a name for its column, and its options."""
+
+    type: Name
+    name: Name
+    options: Options = Field(default_factory=dict)
+    timeout: Seconds = 60.0
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class BatchSpec:
+    """All that an executor must know of a batch, but for its cases."""
+
+    name: Name
+    targets: tuple[TargetSpec, ...] = Field(min_length=1)
+    prompts: tuple[str, ...] = Field(default=("{input}",), min_length=1)
+    evaluators: tuple[EvaluatorSpec, ...] = ()
+    repetitions: int = Field(default=1, ge=1, le=10_000)
+    retries: int = Field(default=3, ge=0, le=100)
+    """Transient faults and lost executors that an evaluation may survive."""
+    timeout: Seconds = 300.0
+    """For one call of the target."""
+    workdir: str = ""
+    """Where the batch was submitted: `python:` targets are imported from there."""
+
+    @property
+    def variants(self) -> "tuple[Variant, ...]":
+        """Every prompt with every target, in order."""
+        return tuple(self._variants())
+
+    def _variants(self) -> "Iterator[Variant]":
+        number = 0
+        for prompt in self.prompts:
+            for target in self.targets:
+                yield Variant(number, prompt, target)
+                number += 1
+
+
+class Variant(NamedTuple):
+    """One prompt, one target."""
+
+    number: int
+    prompt: str
+    target: TargetSpec
+
+
+SPEC: TypeAdapter[BatchSpec] = TypeAdapter(BatchSpec)
+
+
+def pack(spec: BatchSpec) -> bytes:
+    """Write a spec for the road."""
+    return SPEC.dump_json(spec)
+
+
+def unpack(body: bytes | str) -> BatchSpec:
+    """Read a spec that travelled."""
+    return SPEC.validate_json(body)

@@ -1,0 +1,166 @@
+"""The forms of the task queue, each with what a test may see and do beyond the contract."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+from redis.exceptions import ResponseError
+
+from eventlog.redis_streams import connect
+from taskqueue import keys
+from taskqueue.board import BatchBoard
+from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.presence import Attendance
+from taskqueue.redis_board import RedisBoard
+from taskqueue.redis_presence import RedisAttendance
+from taskqueue.redis_streams import RedisTaskQueue
+from taskqueue.tasks import Delivery, Task, TaskQueue
+
+BATCH, OTHER = "batch-1", "batch-2"
+NOW = timedelta(0)
+LATER = timedelta(hours=1)
+SOON = timedelta(minutes=1)
+
+
+class QueueForm(Protocol):
+    """One form under test."""
+
+    @property
+    def tasks(self) -> TaskQueue:
+        """The queue."""
+        ...
+
+    @property
+    def board(self) -> BatchBoard:
+        """The board beside it."""
+        ...
+
+    @property
+    def attendance(self) -> Attendance:
+        """Who is there."""
+        ...
+
+    async def pass_time(self, span: timedelta) -> None:
+        """Be so much later."""
+        ...
+
+    async def somebody_waits(self) -> bool:
+        """Say whether a consumer is blocked by now."""
+        ...
+
+    async def lose_everything(self) -> None:
+        """Forget, as a Redis does that was flushed."""
+        ...
+
+    async def left_behind(self) -> set[str]:
+        """Name what is still kept, of any batch."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of what it holds."""
+        ...
+
+
+@dataclass
+class Clock:
+    """A time that moves only when told."""
+
+    seconds: float = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class MemoryQueueForm:
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.tasks = MemoryTaskQueue(self.clock)
+        self.board = MemoryBoard()
+        self.attendance = MemoryAttendance(self.clock)
+
+    async def pass_time(self, span: timedelta) -> None:
+        self.clock.seconds += span.total_seconds()
+
+    async def somebody_waits(self) -> bool:
+        return bool(self.tasks._changed._waiters)
+
+    async def lose_everything(self) -> None:
+        for each in (self.tasks, self.board, self.attendance):
+            each.lose_everything()
+
+    async def left_behind(self) -> set[str]:
+        return {*self.tasks._batches, *self.tasks._dead, *self.board._up, *self.board._contexts}
+
+    async def aclose(self) -> None: ...
+
+
+class RedisQueueForm:
+    def __init__(self, url: str) -> None:
+        self.redis = connect(url)
+        self.tasks = RedisTaskQueue(self.redis)
+        self.board = RedisBoard(self.redis)
+        self.attendance = RedisAttendance(self.redis)
+
+    async def pass_time(self, span: timedelta) -> None:
+        """Move what the server has noted: its clock can't be moved."""
+        milliseconds = span // timedelta(milliseconds=1)
+        for name in await self.left_behind():
+            kind: Any = await self.redis.type(name)
+            if kind == b"stream":
+                await self._make_idle(name, milliseconds)
+            elif kind == b"zset":
+                await self._make_older(name, milliseconds)
+            if (left := await self.redis.pttl(name)) > 0:
+                await self.redis.pexpire(name, left - milliseconds)
+
+    async def _make_idle(self, stream: str, milliseconds: int) -> None:
+        with suppress(ResponseError):  # a stream that nobody has read has no group
+            pending: Any = await self.redis.xpending_range(stream, keys.GROUP, "-", "+", 1_000)
+            for entry in pending:
+                holder, message = entry["consumer"], [entry["message_id"]]
+                idle = entry["time_since_delivered"] + milliseconds
+                await self.redis.xclaim(stream, keys.GROUP, holder, 0, message, idle=idle, justid=True)
+
+    async def _make_older(self, scores: str, milliseconds: int) -> None:
+        age = milliseconds / 1_000 if scores == keys.EXECUTORS else milliseconds
+        members: Any = await self.redis.zrange(scores, 0, -1)
+        for member in members:
+            await self.redis.zincrby(scores, -age, member)
+
+    async def somebody_waits(self) -> bool:
+        return bool((await self.redis.info("clients"))["blocked_clients"])
+
+    async def lose_everything(self) -> None:
+        await self.redis.flushall()
+
+    async def left_behind(self) -> set[str]:
+        names: Any = await self.redis.keys("*")
+        return {name.decode() for name in names}
+
+    async def aclose(self) -> None:
+        await self.redis.aclose()
+
+
+def task(number: int, *, attempt: int = 1) -> Task:
+    """Name a task by its number."""
+    return Task(f"evaluation:{number}", attempt)
+
+
+async def put(form: QueueForm, *numbers: int, batch: str = BATCH) -> None:
+    """Enqueue the tasks of these numbers."""
+    await form.tasks.enqueue_batch(batch, [task(number) for number in numbers])
+
+
+async def take(
+    form: QueueForm, consumer: str = "a", limit: int = 10, *, batch: str = BATCH
+) -> list[Delivery]:
+    """Take what is ready."""
+    return await form.tasks.consume(consumer, {batch: limit}, block=NOW)
+
+
+def numbers(deliveries: list[Delivery]) -> list[int]:
+    """Say which tasks were handed out, in order."""
+    return [int(each.task.evaluation_id.partition(":")[2]) for each in deliveries]

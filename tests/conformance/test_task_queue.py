@@ -1,0 +1,178 @@
+"""What every form of the task queue does with tasks: hand out, wait, delay, let go."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from taskqueue.tasks import Counts
+from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
+from tests.waiting import until
+
+# Handing out.
+
+
+async def test_tasks_come_in_the_order_they_were_added(queues):
+    """First in, first out, whether added one by one or together."""
+    await queues.tasks.enqueue(BATCH, task(1))
+    await put(queues, 2, 3)
+    await queues.tasks.enqueue(BATCH, task(4, attempt=7))
+    taken = await take(queues)
+    assert [each.task for each in taken] == [task(1), task(2), task(3), task(4, attempt=7)]
+    assert {each.batch_id for each in taken} == {BATCH}
+
+
+async def test_every_message_has_an_id_of_its_own(queues):
+    """The ids that adding returns are those of the deliveries; the same task twice is two messages."""
+    ids = await queues.tasks.enqueue_batch(BATCH, [task(1), task(1), task(2)])
+    assert [each.id for each in await take(queues)] == ids
+    assert len(set(ids)) == 3
+
+
+async def test_nothing_added_is_nothing_done(queues):
+    """An empty lot needs no case of its own, and leaves nothing behind."""
+    assert await queues.tasks.enqueue_batch(BATCH, []) == []
+    assert await queues.tasks.ack("a", []) == 0
+    assert await queues.tasks.extend("a", []) == []
+    assert await queues.tasks.counts([]) == []
+    assert await queues.left_behind() == set()
+
+
+async def test_a_task_is_handed_out_once(queues):
+    """Two consumers never hold the same message."""
+    await put(queues, 1, 2, 3)
+    assert numbers(await take(queues, "a", 2)) == [1, 2]
+    assert numbers(await take(queues, "b", 2)) == [3]
+    assert await take(queues, "a") == []
+
+
+async def test_each_batch_gives_as_many_as_are_wanted_of_it(queues):
+    """Counts are by batch, and a batch of which none is wanted is left alone."""
+    await put(queues, 1, 2, 3)
+    await put(queues, 4, 5, 6, batch=OTHER)
+    taken = await queues.tasks.consume("a", {BATCH: 1, OTHER: 2, "batch-3": 5}, block=NOW)
+    assert [(each.batch_id, *numbers([each])) for each in taken] == [(BATCH, 1), (OTHER, 4), (OTHER, 5)]
+    assert await queues.tasks.consume("a", {BATCH: 0, OTHER: -1}, block=LATER) == []
+
+
+async def test_more_than_one_call_holds_is_taken_whole(queues):
+    """Large lots are cut into pieces that nobody sees."""
+    many = [task(number) for number in range(2_500)]
+    assert len(set(await queues.tasks.enqueue_batch(BATCH, many))) == 2_500
+    taken = await take(queues, limit=2_500)
+    assert [each.task for each in taken] == many
+    assert await queues.tasks.extend("a", taken) == taken
+    assert await queues.tasks.ack("a", taken) == 2_500
+
+
+# Waiting.
+
+
+async def test_who_waits_is_woken_by_the_first_task(queues):
+    """A consumer waits on all its batches at once, also on those that have never had a task."""
+    waiting = asyncio.create_task(
+        queues.tasks.consume("a", {BATCH: 2, OTHER: 2}, block=timedelta(seconds=30))
+    )
+    await until(queues.somebody_waits)
+    await put(queues, 1, batch=OTHER)
+    assert numbers(await asyncio.wait_for(waiting, 3)) == [1]
+
+
+async def test_who_waits_for_nothing_comes_back(queues):
+    """Blocking ends, empty-handed, after the time given."""
+    async with asyncio.timeout(3):
+        assert await queues.tasks.consume("a", {BATCH: 1}, block=timedelta(milliseconds=20)) == []
+
+
+async def test_who_waits_may_give_up(queues):
+    """What comes after a consumer was cancelled is ready, or at worst taken over; it is never lost."""
+    waiting = asyncio.create_task(queues.tasks.consume("a", {BATCH: 2}, block=LATER))
+    await until(queues.somebody_waits)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await put(queues, 1)
+    ready = await take(queues, "b")
+    assert numbers(ready or await queues.tasks.take_over("b", [BATCH], idle=NOW, limit=9)) == [1]
+
+
+# Delays.
+
+
+async def test_a_delayed_task_comes_when_it_is_due(queues):
+    """Until then it is counted as delayed, and nobody gets it."""
+    await queues.tasks.enqueue(BATCH, task(1), delay=SOON)
+    await queues.tasks.enqueue(BATCH, task(2), delay=LATER)
+    assert await take(queues) == []
+    assert await queues.tasks.counts([BATCH]) == [Counts(delayed=2)]
+    await queues.pass_time(SOON)
+    assert await queues.tasks.counts([BATCH]) == [Counts(ready=1, delayed=1)]
+    assert [each.task for each in await take(queues)] == [task(1)]
+    assert await queues.tasks.counts([BATCH]) == [Counts(delayed=1, owned=1)]
+
+
+async def test_a_task_may_be_delayed_twice(queues):
+    """The second does not replace the first: each is a message of its own, with its own id."""
+    ids = [await queues.tasks.enqueue(BATCH, task(1), delay=SOON) for _ in range(2)]
+    assert len(set(ids)) == 2
+    await queues.pass_time(SOON)
+    assert numbers(await take(queues)) == [1, 1]
+
+
+# Letting go: only the holder can.
+
+
+async def test_an_acked_task_is_gone(queues):
+    """It is counted no more, and comes to nobody."""
+    await put(queues, 1, 2)
+    first, second = await take(queues)
+    assert await queues.tasks.ack("a", [first]) == 1
+    assert await queues.tasks.counts([BATCH]) == [Counts(owned=1)]
+    assert await queues.tasks.ack("a", [first, second, second]) == 1
+    assert (await queues.tasks.counts([BATCH]))[0].is_drained
+    assert await queues.tasks.take_over("b", [BATCH], idle=NOW, limit=9) == []
+
+
+async def test_acks_of_several_batches_go_together(queues):
+    """Messages of different batches may have the same id: none is taken for another."""
+    await put(queues, 1)
+    await put(queues, 2, batch=OTHER)
+    taken = await queues.tasks.consume("a", {BATCH: 9, OTHER: 9}, block=NOW)
+    assert await queues.tasks.extend("a", taken) == taken
+    assert await queues.tasks.ack("a", taken) == 2
+    assert await queues.tasks.counts([BATCH, OTHER]) == [Counts(), Counts()]
+
+
+async def test_nobody_acts_for_the_holder(queues):
+    """Ack, requeue, dead letter and extend of somebody else change nothing."""
+    await put(queues, 1)
+    (held,) = await take(queues, "a")
+    assert await queues.tasks.ack("b", [held]) == 0
+    assert await queues.tasks.requeue("b", held) is False
+    assert await queues.tasks.dead_letter("b", held, reason="no") is False
+    assert await queues.tasks.extend("b", [held]) == []
+    assert await queues.tasks.counts([BATCH]) == [Counts(owned=1)]
+    assert await queues.tasks.dead_letters(BATCH, limit=9) == []
+    assert await queues.tasks.ack("a", [held]) == 1
+
+
+async def test_a_requeued_task_comes_again(queues):
+    """It goes to the end, as a new message; the old one is worth nothing any more."""
+    await put(queues, 1, 2)
+    (held,) = await take(queues, "a", 1)
+    assert await queues.tasks.requeue("a", held) is True
+    assert await queues.tasks.requeue("a", held) is False
+    assert await queues.tasks.ack("a", [held]) == 0
+    assert numbers(again := await take(queues, "b")) == [2, 1]
+    assert (again[1].task, again[1].deliveries) == (held.task, 1)
+
+
+async def test_a_task_may_be_requeued_for_later(queues):
+    """What was rate limited is out of everybody's way until its time."""
+    await put(queues, 1)
+    (held,) = await take(queues)
+    assert await queues.tasks.requeue("a", held, delay=SOON) is True
+    assert await queues.tasks.counts([BATCH]) == [Counts(delayed=1)]
+    assert await take(queues) == []
+    await queues.pass_time(SOON)
+    assert numbers(await take(queues, "b")) == [1]

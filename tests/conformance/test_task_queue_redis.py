@@ -1,0 +1,223 @@
+"""What only a real Redis can show of the queue: its keys, its clock, a server that says no."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from redis.exceptions import ResponseError
+
+import taskqueue
+from eventlog.redis_streams import connect
+from taskqueue import keys
+from taskqueue.board import Listing
+from taskqueue.presence import Presence
+from taskqueue.redis_board import RedisBoard
+from taskqueue.redis_presence import RedisAttendance
+from taskqueue.redis_streams import EMPTY_STAYS, RedisTaskQueue
+from taskqueue.tasks import Counts, QueueUnavailable
+from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
+from tests.waiting import until
+
+TASKS = keys.tasks_key(BATCH)
+MOMENT = timedelta(milliseconds=50)
+
+# The server's own clock.
+
+
+async def test_who_waits_gets_a_delayed_task_when_it_is_due(redis_queues):
+    """Nobody else has to come by: a blocked consumer knows when the next one is due."""
+    await redis_queues.tasks.enqueue(BATCH, task(1), delay=MOMENT)
+    async with asyncio.timeout(3):
+        taken = await redis_queues.tasks.consume("a", {OTHER: 1, BATCH: 1}, block=LATER)
+    assert numbers(taken) == [1]
+
+
+async def test_a_lifetime_passes_by_itself(redis_queues):
+    """Redis lets the dead go, and the next beat of anybody clears the index."""
+    attendance = RedisAttendance(redis_queues.redis, lifetime=MOMENT)
+    await attendance.beat(Presence("alice-1", "alice"))
+
+    async def is_dead():
+        return not await attendance.live(["alice-1"])
+
+    await until(is_dead)
+    assert await attendance.present() == []
+    await attendance.beat(Presence("bob-1", "bob"))
+    assert await redis_queues.redis.zrange(keys.EXECUTORS, 0, -1) == [b"bob-1"]
+
+
+# Keys and entries.
+
+
+async def test_keys_are_as_they_are_documented(redis_queues):
+    """The names are public: whoever looks at Redis finds these and no others."""
+    await put(redis_queues, 1, 2)
+    await redis_queues.tasks.enqueue(BATCH, task(3), delay=LATER)
+    await redis_queues.tasks.dead_letter("a", (await take(redis_queues, "a", 1))[0], reason="poison")
+    await redis_queues.board.announce(Listing(BATCH), b"{}")
+    await redis_queues.board.put_contexts(BATCH, {"e": b"x"})
+    await redis_queues.attendance.beat(Presence("alice-1", "alice"))
+    of_the_batch = {f"eval:{kind}:{{batch-1}}" for kind in ("tasks", "delayed", "dlq", "batch", "context")}
+    shared = {"eval:batches", "eval:executors", "eval:executor:alice-1"}
+    assert await redis_queues.left_behind() == of_the_batch | shared
+    ((_, fields),) = await redis_queues.redis.xrange(TASKS)
+    assert fields == {b"id": b"evaluation:2", b"attempt": b"1"}
+
+
+async def test_a_task_may_come_from_a_plain_client(redis_queues):
+    """One XADD is enough."""
+    await redis_queues.redis.xadd(TASKS, {"id": "evaluation:9", "attempt": "2", "more": "ignored"})
+    assert [each.task for each in await take(redis_queues)] == [task(9, attempt=2)]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"x": "y"}, {"id": "e", "attempt": "one"}, {"id": b"\xff", "attempt": "1"}], ids=str
+)
+async def test_what_is_no_task_is_dropped(redis_queues, fields, caplog):
+    """It is logged and let go, and the tasks around it are handed out."""
+    await put(redis_queues, 1)
+    await redis_queues.redis.xadd(TASKS, fields)
+    await put(redis_queues, 2)
+    assert numbers(await take(redis_queues)) == [1, 2]
+    assert await redis_queues.tasks.counts([BATCH]) == [Counts(owned=2)]
+    assert [record.batch_id for record in caplog.records] == [BATCH]
+
+
+async def test_waiting_leaves_nothing_for_good(redis_queues):
+    """A stream that was made by waiting on a batch that is no more goes by itself, unless it is used."""
+    await take(redis_queues)
+    assert 0 < await redis_queues.redis.ttl(TASKS) <= EMPTY_STAYS.total_seconds()
+    await put(redis_queues, 1)
+    assert await redis_queues.redis.ttl(TASKS) == -1
+
+
+async def test_a_delayed_task_keeps_its_stream(redis_queues):
+    """The same holds for what becomes due on a stream that would have expired."""
+    await redis_queues.tasks.enqueue(BATCH, task(1), delay=LATER)
+    await take(redis_queues)
+    await redis_queues.redis.zadd(keys.delayed_key(BATCH), {"1:x:evaluation:1": 0})
+    assert numbers(await take(redis_queues)) == [1]
+    assert await redis_queues.redis.ttl(TASKS) == -1
+
+
+async def test_one_bad_listing_hides_no_other(redis_queues, caplog):
+    """The same for heartbeats: what can't be read is logged, and the rest is listed."""
+    alice = Presence("alice-1", "alice")
+    await redis_queues.board.announce(Listing(BATCH), b"{}")
+    await redis_queues.redis.hset(keys.BOARD, OTHER, b"garbage")
+    await redis_queues.attendance.beat(alice)
+    await redis_queues.attendance.beat(Presence("bob-1", "bob"))
+    await redis_queues.redis.set(keys.executor_key("bob-1"), b"garbage")
+    assert await redis_queues.board.listings() == [Listing(BATCH)]
+    assert await redis_queues.attendance.present() == [alice]
+    assert len(caplog.records) == 2
+
+
+# Scripts.
+
+
+async def test_a_lot_is_one_call(redis_queues):
+    """A thousand are added, a hundred taken, extended and acked, each by one call of a script."""
+
+    async def calls() -> int:
+        stats = await redis_queues.redis.info("commandstats")
+        return int(stats["cmdstat_evalsha"]["calls"])
+
+    async def a_round(count: int) -> None:
+        await put(redis_queues, *range(count))
+        taken = await take(redis_queues, limit=count // 10)
+        assert await redis_queues.tasks.extend("a", taken) == taken
+        assert await redis_queues.tasks.ack("a", taken) == count // 10
+
+    await a_round(10)
+    before = await calls()
+    await a_round(1_000)
+    assert await calls() - before == 4
+
+
+async def test_forgotten_scripts_are_loaded_again(redis_queues):
+    """SCRIPT FLUSH, or a restart, costs one round trip."""
+    await put(redis_queues, 1)
+    await redis_queues.redis.script_flush()
+    await put(redis_queues, 2)
+    assert numbers(await take(redis_queues)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["soon", "x", "e", "1"], ["0", "x", "e"], ["0", "x", "e", "1", "f", "-"]]
+)
+async def test_refused_arguments_leave_nothing_behind(redis_queues, arguments):
+    """All is judged before anything is written, since Lua does not roll back."""
+    source = (Path(taskqueue.__file__).parent / "enqueue.lua").read_text()
+    with pytest.raises(ResponseError, match="enqueue:"):
+        await redis_queues.redis.eval(source, 2, TASKS, keys.delayed_key(BATCH), *arguments)
+    assert await redis_queues.left_behind() == set()
+
+
+# A server that says no.
+
+
+async def test_a_full_redis_is_unavailable_and_loses_nothing(redis_queues):
+    """Adding is refused; what is finished can still be let go; what can't be given back stays held."""
+    await put(redis_queues, 1, 2, 3)
+    first, second, third = await take(redis_queues)
+    await redis_queues.redis.config_set("maxmemory", "1")
+    try:
+        with pytest.raises(QueueUnavailable):
+            await put(redis_queues, 4)
+        with pytest.raises(QueueUnavailable):
+            await redis_queues.tasks.requeue("a", second, delay=SOON)
+        with pytest.raises(QueueUnavailable):
+            await redis_queues.tasks.dead_letter("a", third, reason="poison")
+        with pytest.raises(QueueUnavailable):
+            await redis_queues.board.announce(Listing(BATCH), b"{}")
+        assert await redis_queues.tasks.ack("a", [first]) == 1
+    finally:
+        await redis_queues.redis.config_set("maxmemory", "0")
+    assert await redis_queues.tasks.extend("a", [first, second, third]) == [second, third]
+    assert await redis_queues.tasks.counts([BATCH]) == [Counts(owned=2)]
+
+
+async def test_a_server_that_can_not_write_for_now_is_unavailable(redis_queues):
+    """It answers, but with a word that means: later."""
+    await redis_queues.redis.config_set("min-replicas-to-write", "1")
+    try:
+        with pytest.raises(QueueUnavailable, match=r"^NOREPLICAS"):
+            await put(redis_queues, 1)
+        with pytest.raises(QueueUnavailable, match=r"^NOREPLICAS"):
+            await redis_queues.board.announce(Listing(BATCH), b"{}")
+    finally:
+        await redis_queues.redis.config_set("min-replicas-to-write", "0")
+
+
+async def test_a_server_that_is_not_there_is_unavailable():
+    """Every call says so in the queue's own words."""
+    redis = connect("redis://127.0.0.1:1/0")
+    tasks, board, attendance = RedisTaskQueue(redis), RedisBoard(redis), RedisAttendance(redis)
+    for asked in (
+        tasks.enqueue(BATCH, task(1)),
+        tasks.consume("a", {BATCH: 1}, block=NOW),
+        tasks.dead_letters(BATCH, limit=1),
+        tasks.forget(BATCH),
+        board.announce(Listing(BATCH), b""),
+        board.listings(),
+        attendance.beat(Presence("a", "a")),
+        attendance.live(["a"]),
+    ):
+        with pytest.raises(QueueUnavailable):
+            await asked
+    await redis.aclose()
+
+
+async def test_a_key_of_another_kind_is_no_outage(redis_queues):
+    """Waiting would not help: the error is shown as it is."""
+    await redis_queues.redis.set(TASKS, "not a stream")
+    for asked in (
+        put(redis_queues, 1),
+        take(redis_queues),
+        redis_queues.tasks.counts([BATCH]),
+        redis_queues.tasks.take_over("a", [BATCH], idle=NOW, limit=1),
+    ):
+        with pytest.raises(ResponseError, match="WRONGTYPE"):
+            await asked

@@ -1,0 +1,131 @@
+"""Every known way out of the sandbox is closed.
+
+To show that the attacks are good ones, those that do no harm are tried without walls as well, and there
+they succeed.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from executor.sandbox.job import Job
+from executor.sandbox.sandbox import Sandbox
+from tests.integration.escapes import ATTACKS, REACHING_OUT, Attack
+from tests.integration.sandboxed import needs_sandbox, python
+from tests.waiting import until
+
+pytestmark = needs_sandbox
+
+PROJECT = Path(__file__).parents[2]
+NEXT_CASE = """
+import os
+processes = sorted(name for name in os.listdir("/proc") if name.isdigit())
+print(os.listdir("/tmp"), os.listdir("/dev/shm"), processes)
+"""
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """A host with everything that an attack may be after."""
+    place = tmp_path_factory.mktemp("host")
+    facts: dict[str, Any] = {name: f"{name}-{uuid4().hex}" for name in ("canary", "token", "abstract")}
+    facts |= {
+        "socket": str(place / "s"),
+        "secret": str(place / "secret.txt"),
+        "shown": str(place / "shown"),
+    }
+    _furnish(place)
+    facts["secrets"] = ["/etc/shadow", str(PROJECT / "pyproject.toml"), facts["secret"], str(Path.home())]
+    with (
+        _listening(socket.AF_INET, ("127.0.0.1", 0)) as tcp,
+        _listening(socket.AF_UNIX, facts["socket"]),
+        _listening(socket.AF_UNIX, "\0" + facts["abstract"]),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+        _victim(facts) as victim,
+    ):
+        udp.bind(("127.0.0.1", 0))
+        facts |= {"tcp": tcp.getsockname()[1], "udp": udp.getsockname()[1], "pid": victim.pid}
+        yield facts
+        victim.kill()
+
+
+def _furnish(place: Path) -> None:
+    place.chmod(0o755)
+    (place / "secret.txt").write_text("secret")
+    (place / "shown").mkdir()
+    (place / "shown" / "file.txt").write_text("as it was")
+    (place / "shown" / "link").symlink_to(place / "secret.txt")
+    (place / "shown" / "way").symlink_to(place.parent)
+
+
+def _listening(family: socket.AddressFamily, address: Any) -> socket.socket:
+    listener = socket.socket(family)
+    listener.bind(address)
+    listener.listen()
+    return listener
+
+
+def _victim(facts: dict[str, Any]) -> subprocess.Popen[bytes]:
+    environ = {"SECRET": facts["canary"]}
+    waiting = "import sys; sys.stdin.read()"
+    return subprocess.Popen(
+        [sys.executable, "-c", waiting, facts["token"]], env=environ, stdin=subprocess.PIPE, close_fds=True
+    )
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+async def test_an_attack_is_contained(attack: Attack, host: dict[str, Any]) -> None:
+    """It ends as it should, gets nothing, takes no more than it may, and leaves the next case untouched."""
+    outcome = await Sandbox().run(attack.job(host))
+    assert b"ESCAPED" not in outcome.stdout
+    assert outcome.killed_by in attack.ends, outcome
+    assert outcome.seconds < attack.seconds + 2
+    assert len(outcome.stdout) + len(outcome.stderr) <= attack.limits.output_bytes
+    after = await Sandbox().run(python(NEXT_CASE))
+    assert after.stdout.decode() == "['program.py'] [] ['1', '2']\n", after
+    os.kill(host["pid"], 0)
+    assert _content(Path(host["shown"])) == {"file.txt": "as it was", "link": "secret"}
+    await until(lambda: _processes(host["token"]) == {host["pid"]})
+
+
+def _content(directory: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in directory.iterdir() if path.is_file()}
+
+
+def _processes(token: str) -> set[int]:
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if token.encode() in path.read_bytes():
+                found.add(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("attack", REACHING_OUT, ids=lambda attack: attack.name)
+async def test_the_same_attack_succeeds_without_walls(attack: Attack, host: dict[str, Any]) -> None:
+    """It is the walls that contain it, not a mistake in the attack."""
+    outside = Sandbox(allow_unsandboxed=True, bubblewrap="no-such-program")
+    outcome = await outside.run(attack.job(host))
+    assert b"ESCAPED" in outcome.stdout, outcome
+
+
+async def test_a_cancelled_run_is_gone_at_once(host: dict[str, Any]) -> None:
+    """Whoever stops waiting leaves no process behind."""
+    token = f"cancelled-{uuid4().hex}"
+    job = Job(("python3", "-c", "import time; time.sleep(1000)", token), seconds=1000)
+    task = asyncio.create_task(Sandbox().run(job))
+    await until(lambda: len(_processes(token)) > 1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until(lambda: not _processes(token), timeout=2)

@@ -1,0 +1,213 @@
+"""A stage for executors: queue, board and log in memory, targets that do as they are told, virtual time."""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from eventlog import payloads as p
+from eventlog.codec import decode_body
+from eventlog.event_queue import EventQueue
+from eventlog.events import Event
+from eventlog.log import Append
+from eventlog.memory import MemoryEventLog
+from executor.contract import Evaluator, Judged, Question, Reply, Surroundings, Target
+from executor.kits import Makers
+from executor.runner import Executor, Ports
+from executor.settings import ExecutorSettings
+from taskqueue.board import BatchState, Listing
+from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from taskqueue.tasks import Task
+from tests.builders import BATCH, CASE, event, records
+from tests.simulation.virtual_loop import VirtualLoop, run_virtually
+
+BEGINNING = 1_700_000_000.0
+TARGET = TargetSpec("fake", "fake")
+ANSWER = p.Answer(output="4", usage=p.Usage(input_tokens=7, output_tokens=1), cost_usd=0.5, latency_ms=3.0)
+SETTINGS = ExecutorSettings("worker", slots=4, drain=timedelta(seconds=20))
+
+Ask = Callable[[Question], Awaitable[Reply]]
+Judge = Callable[[Judged], Awaitable[p.Score]]
+
+
+def virtually(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test in virtual time: an hour passes at once."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtually(test(*args, **kwargs), VirtualLoop())
+
+    return run
+
+
+async def answer_at_once(_question: Question) -> Reply:
+    return Reply(ANSWER)
+
+
+async def agree(judged: Judged) -> p.Score:
+    return p.Score(evaluator="whoever", score=1.0, passed=judged.output == judged.case.expected)
+
+
+async def hang(_anything: object) -> Any:
+    await asyncio.get_running_loop().create_future()
+
+
+def raising(error: BaseException) -> Callable[[object], Awaitable[Any]]:
+    async def fail(_anything: object) -> Any:
+        raise error
+
+    return fail
+
+
+@dataclass(slots=True)
+class FakeTarget:
+    """Answers as it is told; remembers what it was asked."""
+
+    how: Ask = answer_at_once
+    asked: list[Question] = field(default_factory=list)
+    cancelled: int = 0
+    closed: int = 0
+
+    async def ask(self, question: Question) -> Reply:
+        self.asked.append(question)
+        try:
+            return await self.how(question)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@dataclass(slots=True)
+class FakeEvaluator:
+    """Judges as it is told."""
+
+    how: Judge = agree
+    judged: list[Judged] = field(default_factory=list)
+    closed: int = 0
+
+    async def judge(self, judged: Judged) -> p.Score:
+        self.judged.append(judged)
+        return await self.how(judged)
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def judged_by(*names: str, timeout: float = 60.0) -> tuple[EvaluatorSpec, ...]:
+    return tuple(EvaluatorSpec("fake", name, timeout=timeout) for name in names)
+
+
+class Stage:
+    """One world without a server; `target` and `evaluators` are what specs get."""
+
+    def __init__(self, spec: BatchSpec | None = None, settings: ExecutorSettings = SETTINGS) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.spec = spec or BatchSpec("batch", (TARGET,))
+        self.settings = settings
+        self.log = MemoryEventLog(lambda: int(self.clock() * 1000))
+        self.tasks = MemoryTaskQueue(self.clock)
+        self.board = MemoryBoard()
+        self.attendance = MemoryAttendance(self.clock)
+        self.target = FakeTarget()
+        self.evaluators: dict[str, FakeEvaluator] = {}
+        self.lives = 0
+
+    def clock(self) -> float:
+        return BEGINNING + self.loop.time()
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock(), UTC)
+
+    def make_target(self, spec: TargetSpec, _surroundings: Surroundings) -> Target:
+        if spec.type != "fake":
+            raise ValueError(f"there is no target {spec.type!r}")
+        return self.target
+
+    def make_evaluator(self, spec: EvaluatorSpec, _surroundings: Surroundings) -> Evaluator:
+        if spec.type != "fake":
+            raise ValueError(f"there is no evaluator {spec.type!r}")
+        return self.evaluators.setdefault(spec.name, FakeEvaluator())
+
+    async def announce(
+        self, batch_id: str = BATCH, *, state: BatchState = BatchState.RUNNING, **listing: Any
+    ) -> None:
+        await self.board.announce(Listing(batch_id, state, **listing), pack(self.spec))
+
+    async def write(
+        self, payload: p.AnyPayload, evaluation_id: str, *, attempt: int, sequence: int
+    ) -> None:
+        said = event(payload, evaluation_id=evaluation_id, attempt=attempt, sequence=sequence)
+        await self.log.append([Append(evaluation_id, records([said]), epoch="")])
+
+    async def queue(
+        self,
+        evaluation_id: str,
+        *,
+        batch_id: str = BATCH,
+        attempt: int = 1,
+        opening: p.Queued | None = None,
+    ) -> None:
+        """Be the coordinator: open an attempt, and put its task into the queue."""
+        opening = opening or p.Queued(case=CASE)
+        await self.write(opening, evaluation_id, attempt=attempt, sequence=0)
+        await self.tasks.enqueue(batch_id, Task(evaluation_id, attempt))
+
+    async def fence(self, evaluation_id: str, *, attempt: int = 2) -> None:
+        """Be the coordinator: end the evaluation by opening an attempt that ends it."""
+        await self.write(p.Cancelled(by="operator"), evaluation_id, attempt=attempt, sequence=0)
+
+    async def events(self, evaluation_id: str) -> list[Event]:
+        (raw,) = await self.log.read([evaluation_id], limit=1_000)
+        return [decode_body(fields[fields.index(b"event") + 1]) for _, fields in raw]
+
+    async def story(self, evaluation_id: str) -> str:
+        return " ".join(each.type for each in await self.events(evaluation_id))
+
+    async def last(self, evaluation_id: str) -> Any:
+        return (await self.events(evaluation_id))[-1].data
+
+    async def is_drained(self, batch_id: str = BATCH) -> bool:
+        [counts] = await self.tasks.counts([batch_id])
+        return counts.is_drained
+
+    @asynccontextmanager
+    async def executor(self, **instead: Any) -> AsyncIterator[Executor]:
+        """Run an executor; leaving asks it to stop and waits until it has."""
+        self.lives += 1
+        incarnation = f"{self.settings.name}-{self.lives}"
+        events = EventQueue(self.log, source=incarnation, now=self.now, clock=self.loop.time)
+        ports = Ports(
+            **({"tasks": self.tasks, "board": self.board, "attendance": self.attendance} | instead),
+            events=events,
+        )
+        async with events:
+            executor = Executor(
+                ports,
+                self.settings,
+                Makers(self.make_target, self.make_evaluator),
+                incarnation=incarnation,
+                now=self.now,
+                luck=lambda: 0.5,
+            )
+            running = asyncio.create_task(executor.run())
+            try:
+                yield executor
+            finally:
+                executor.stop()
+                await running
+
+
+def outputs(answers: Mapping[str, str]) -> Ask:
+    """Answer by the evaluation's id."""
+
+    async def ask(question: Question) -> Reply:
+        return Reply(p.Answer(output=answers[question.evaluation_id]))
+
+    return ask

@@ -1,0 +1,344 @@
+"""An executor among others: paused, stopped, told to leave, cut off from its queue."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import Reply
+from taskqueue.board import BatchState
+from taskqueue.spec import BatchSpec
+from taskqueue.tasks import Counts, QueueUnavailable
+from tests.builders import BATCH
+from tests.unit.executor_stage import ANSWER, SETTINGS, TARGET, Stage, hang, judged_by, virtually
+from tests.waiting import until
+
+LONG = BatchSpec("batch", (TARGET,), timeout=10_000.0)
+
+
+def taking(seconds: float):
+    async def ask(_question):
+        await asyncio.sleep(seconds)
+        return Reply(ANSWER)
+
+    return ask
+
+
+async def counts(stage: Stage, batch_id: str = BATCH) -> Counts:
+    [found] = await stage.tasks.counts([batch_id])
+    return found
+
+
+async def asked(stage: Stage, number: int = 1) -> None:
+    await until(lambda: len(stage.target.asked) >= number)
+
+
+# The board.
+
+
+@virtually
+async def test_a_paused_batch_is_not_taken_from_but_work_in_hand_goes_on():
+    """What was begun is finished; what was not stays in the queue."""
+    stage = Stage(LONG, replace(SETTINGS, slots=1))
+    stage.target.how = taking(30)
+    await stage.announce()
+    await stage.queue("e-1")
+    await stage.queue("e-2")
+    async with stage.executor():
+        await asked(stage)
+        await stage.announce(state=BatchState.PAUSED)
+        await asyncio.sleep(60)
+        assert isinstance(await stage.last("e-1"), p.Completed)
+        assert await counts(stage) == Counts(ready=1)
+        await stage.announce()
+        await until(lambda: stage.is_drained(), timeout=100)
+    assert isinstance(await stage.last("e-2"), p.Completed)
+
+
+@virtually
+async def test_a_stopped_batch_is_aborted_at_once():
+    """The target is cancelled within a look at the board; the attempt is left to whoever stopped it."""
+    stage = Stage(LONG)
+    stage.target.how = hang
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor() as executor:
+        await asked(stage)
+        await stage.announce(state=BatchState.STOPPED)
+        await until(lambda: stage.target.cancelled)
+        await until(lambda: stage.is_drained())
+        assert executor.hands.free == SETTINGS.slots
+    assert await stage.story("e-1") == "queued provisioning running"
+
+
+@virtually
+async def test_an_answer_of_a_stopped_batch_is_on_record():
+    """It had arrived, and was being judged: it was paid for."""
+    stage = Stage(replace(LONG, evaluators=judged_by("a", timeout=9_000.0)))
+    stage.make_evaluator(stage.spec.evaluators[0], None).how = hang  # type: ignore[arg-type, union-attr]
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await until(lambda: stage.evaluators["a"].judged)
+        await stage.announce(state=BatchState.STOPPED)
+        await until(lambda: stage.is_drained())
+    assert await stage.story("e-1") == "queued provisioning running responded"
+
+
+@virtually
+async def test_a_batch_of_another_project_is_left_alone():
+    """Executors may be reserved."""
+    stage = Stage(settings=replace(SETTINGS, project="search"))
+    await stage.announce("theirs", project="ads")
+    await stage.announce("ours", project="search")
+    await stage.queue("e-1", batch_id="theirs")
+    await stage.queue("e-2", batch_id="ours")
+    async with stage.executor():
+        await until(lambda: stage.is_drained("ours"))
+        await asyncio.sleep(10)
+    assert await counts(stage, "theirs") == Counts(ready=1)
+
+
+@virtually
+async def test_a_batch_that_has_left_the_board_leaves_nothing_behind():
+    """Its targets and evaluators are closed, but not before the work in hand is done."""
+    stage = Stage(replace(LONG, evaluators=judged_by("a")))
+    stage.target.how = taking(20)
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await asked(stage)
+        await stage.board.take_down(BATCH)
+        await asyncio.sleep(10)
+        assert stage.target.closed == 0
+        await until(lambda: stage.target.closed, timeout=60)
+        assert stage.evaluators["a"].closed == 1
+    assert isinstance(await stage.last("e-1"), p.Completed)
+
+
+@virtually
+async def test_a_large_batch_does_not_keep_a_small_one_waiting():
+    """Turns go round, by priority."""
+    stage = Stage(LONG, replace(SETTINGS, slots=2))
+    stage.target.how = taking(1)
+    await stage.announce("large")
+    await stage.announce("small")
+    for number in range(100):
+        await stage.queue(f"l-{number}", batch_id="large")
+    for number in range(3):
+        await stage.queue(f"s-{number}", batch_id="small")
+    async with stage.executor():
+        await until(lambda: stage.is_drained("small"), timeout=20)
+        assert (await counts(stage, "large")).ready > 80
+        for batch in ("large", "small"):
+            await stage.announce(batch, state=BatchState.STOPPED)
+
+
+# Leaving.
+
+
+@virtually
+async def test_told_to_stop_it_finishes_what_it_has_in_hand():
+    """Within the drain nothing is interrupted, and nothing more is taken."""
+    stage = Stage(LONG, replace(SETTINGS, slots=1))
+    stage.target.how = taking(15)
+    await stage.announce()
+    await stage.queue("e-1")
+    await stage.queue("e-2")
+    async with stage.executor():
+        await asked(stage)
+    assert isinstance(await stage.last("e-1"), p.Completed)
+    assert await counts(stage) == Counts(ready=1)
+    assert await stage.attendance.present() == []
+    assert stage.target.closed == 1
+
+
+@virtually
+async def test_what_outlasts_the_drain_is_handed_back_and_costs_nothing():
+    """Its target is cancelled, its attempt closed, and another executor may begin at once."""
+    stage = Stage(LONG)
+    stage.target.how = hang
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await asked(stage)
+    closing = await stage.last("e-1")
+    assert isinstance(closing, p.Retrying)
+    assert closing.error.kind == "shutdown"
+    assert closing.retry_at <= stage.now()
+    assert stage.target.cancelled == 1
+    assert await stage.is_drained()
+
+
+@virtually
+async def test_a_target_that_will_not_be_cancelled_does_not_keep_the_executor():
+    """Some libraries swallow it: after its last words the executor leaves all the same."""
+    stage = Stage(LONG)
+
+    async def insist(_question):
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3_000)
+        await asyncio.sleep(3_000)
+
+    stage.target.how = insist
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await asked(stage)
+    assert stage.loop.time() < 100
+
+
+@virtually
+async def test_tasks_that_come_while_it_is_stopping_go_back():
+    """A request was under way: what it brings was not claimed, so others may have it."""
+    stage = Stage()
+    held = asyncio.Event()
+
+    class Slow(type(stage.tasks)):  # type: ignore[misc]
+        async def consume(self, consumer, wanted, *, block):
+            taken = await super().consume(consumer, wanted, block=block)
+            if taken:
+                held.set()
+                await asyncio.sleep(3)
+            return taken
+
+    stage.tasks = Slow(stage.clock)
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await held.wait()
+    assert await counts(stage) == Counts(ready=1)
+    assert await stage.story("e-1") == "queued"
+
+
+@virtually
+async def test_once_it_ends_by_itself_when_nothing_is_left():
+    """Also what is delayed, or in the hands of others, is waited for."""
+    stage = Stage(settings=replace(SETTINGS, once=True))
+    await stage.announce()
+    await stage.queue("e-1")
+    [other] = await stage.tasks.consume("other", {BATCH: 1}, block=timedelta(0))
+    await stage.tasks.requeue("other", other, delay=timedelta(seconds=50))
+    async with stage.executor() as executor:
+        await until(lambda: executor._told_to_stop.is_set(), timeout=200)
+        assert stage.loop.time() > 50
+    assert isinstance(await stage.last("e-1"), p.Completed)
+
+
+@virtually
+async def test_killed_it_says_nothing_more():
+    """Whoever cancels an executor outright gets what a crash would leave: nothing is closed or let go."""
+    stage = Stage(LONG)
+    stage.target.how = hang
+    await stage.announce()
+    await stage.queue("e-1")
+    with pytest.raises(asyncio.CancelledError):
+        async with stage.executor():
+            await asked(stage)
+            for task in asyncio.all_tasks():
+                if "Executor.run" in repr(task.get_coro()):
+                    task.cancel()
+            await asyncio.sleep(1)
+    assert await stage.story("e-1") == "queued provisioning running"
+    assert await counts(stage) == Counts(owned=1)
+
+
+# Outages.
+
+
+class Flaky:
+    """A queue, a board or an attendance that can't be reached for a while."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.away = False
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            if self.away:
+                raise QueueUnavailable("connection refused")
+            return await method(*args, **kwargs)
+
+        return call
+
+
+@virtually
+async def test_an_outage_of_the_queue_is_survived(caplog):
+    """It is said once, work in hand goes on, and what could not be acknowledged is, later."""
+    stage = Stage(LONG)
+    stage.target.how = taking(20)
+    ports = {
+        "tasks": Flaky(stage.tasks),
+        "board": Flaky(stage.board),
+        "attendance": Flaky(stage.attendance),
+    }
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor(**ports):
+        await asked(stage)
+        for port in ports.values():
+            port.away = True
+        await asyncio.sleep(60)
+        assert isinstance(await stage.last("e-1"), p.Completed)
+        assert await counts(stage) == Counts(owned=1)
+        for port in ports.values():
+            port.away = False
+        await stage.queue("e-2")
+        await until(lambda: stage.is_drained(), timeout=60)
+    said = [record.message for record in caplog.records if "unavailable" in record.message]
+    assert len(said) == 1
+    assert isinstance(await stage.last("e-2"), p.Completed)
+
+
+@virtually
+async def test_a_lost_board_does_not_stop_the_work_in_hand():
+    """Redis was lost whole: the answer is still worth something, and its events are put back."""
+    stage = Stage(LONG)
+    stage.target.how = taking(20)
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await asked(stage)
+        for place in (stage.log, stage.board, stage.tasks, stage.attendance):
+            place.lose_everything()
+        await until(lambda: stage.events("e-1"), timeout=60)
+        await asyncio.sleep(30)
+    assert await stage.story("e-1") == "provisioning running responded completed"
+
+
+@virtually
+async def test_a_full_event_queue_takes_on_no_more_work():
+    """What can't be said must not be begun."""
+    stage = Stage()
+    await stage.announce()
+    async with stage.executor() as executor:
+        outbox = executor._scheduler._events.outbox
+        outbox.max_bytes = 0
+        await asyncio.sleep(5)
+        await stage.queue("e-1")
+        await asyncio.sleep(5)
+        assert (await counts(stage)).ready == 1
+        outbox.max_bytes = 10**7
+        await until(lambda: stage.is_drained())
+
+
+@virtually
+async def test_a_part_that_breaks_ends_the_executor():
+    """Half an executor would go unnoticed: its supervisor starts a whole one."""
+    stage = Stage()
+    flaky = Flaky(stage.tasks)
+
+    async def break_down(*_args, **_kwargs):
+        raise RuntimeError("a bug")
+
+    flaky.consume = break_down  # type: ignore[attr-defined]
+    await stage.announce()
+    with pytest.raises(RuntimeError, match="a bug"):
+        async with stage.executor(tasks=flaky):
+            await asyncio.sleep(10)

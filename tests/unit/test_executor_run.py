@@ -1,0 +1,397 @@
+"""An executor on a queue, a board and a log in memory: what becomes of a task."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+from eventlog import payloads as p
+from executor.contract import Permanent, RateLimited, Reply, Transient
+from taskqueue.spec import BatchSpec, TargetSpec
+from taskqueue.tasks import Task
+from tests.builders import BATCH, CASE
+from tests.unit.executor_stage import (
+    ANSWER,
+    SETTINGS,
+    TARGET,
+    FakeEvaluator,
+    Stage,
+    hang,
+    judged_by,
+    raising,
+    virtually,
+)
+from tests.waiting import until
+
+PAID_SCORE = p.Score(
+    evaluator="judge", score=0.5, passed=True, usage=p.Usage(input_tokens=2), cost_usd=0.25
+)
+A_DAY = 86_400
+
+
+async def done(stage: Stage, *batches: str) -> None:
+    """Wait until the queue has heard that everything is done."""
+
+    async def all_drained() -> bool:
+        return all([await stage.is_drained(batch) for batch in batches or (BATCH,)])
+
+    await until(all_drained, timeout=A_DAY)
+
+
+async def run_one(stage: Stage, opening: p.Queued | None = None) -> None:
+    await stage.announce()
+    await stage.queue("e-1", opening=opening)
+    async with stage.executor():
+        await done(stage)
+
+
+async def give_paid_score(_judged: object) -> p.Score:
+    return PAID_SCORE
+
+
+# What becomes of a task.
+
+
+@virtually
+async def test_a_task_becomes_a_completed_evaluation():
+    """Claimed, run, answered, judged, closed, acknowledged; the verdict sums it all up."""
+    stage = Stage(BatchSpec("batch", (TARGET,), ("{input} = ?",), evaluators=judged_by("a", "b")))
+    stage.evaluators["b"] = FakeEvaluator(give_paid_score)
+    await run_one(stage)
+    assert await stage.story("e-1") == "queued provisioning running responded scored completed"
+    result = await stage.last("e-1")
+    assert (result.verdict, result.score, result.cost_usd) == ("passed", 0.75, 0.75)
+    assert result.usage == p.Usage(input_tokens=9, output_tokens=1)
+    assert [score.evaluator for score in result.scores] == ["a", "b"]
+    assert stage.target.asked[0].prompt == "2 + 2 = ?"
+    assert stage.evaluators["a"].judged[0].fields["output"] == "4"
+
+
+@virtually
+async def test_each_variant_and_repetition_is_asked_as_it_is():
+    """Prompt and target are those of the variant; the target hears which repetition it is."""
+    spec = BatchSpec("batch", (TARGET, TargetSpec("fake", "other")), ("a {input}", "b {id}"))
+    stage = Stage(spec)
+    await run_one(stage, p.Queued(case=CASE, variant=3, repetition=5))
+    assert (stage.target.asked[0].prompt, stage.target.asked[0].repetition) == ("b case-1", 5)
+    running = (await stage.events("e-1"))[2].data
+    assert running.target == "other"
+
+
+@virtually
+async def test_a_hundred_tasks_go_through_four_slots():
+    """No more than the slots are in hand at a time, and all of them are worked on."""
+    stage, at_once, most = Stage(), 0, 0
+
+    async def count(_question):
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.1)
+        at_once -= 1
+        return Reply(ANSWER)
+
+    stage.target.how = count
+    await stage.announce()
+    for number in range(100):
+        await stage.queue(f"e-{number}")
+    async with stage.executor():
+        await done(stage)
+    assert most == 4
+    stories = {await stage.story(f"e-{number}") for number in range(100)}
+    assert stories == {"queued provisioning running responded completed"}
+
+
+@virtually
+async def test_an_answer_on_record_is_not_asked_for_again():
+    """A former attempt paid for it: it is scored, and not counted as spent a second time."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a")))
+    await stage.announce()
+    for sequence, said in enumerate(
+        (
+            p.Queued(case=CASE),
+            p.Provisioning(executor="dead", nonce="1"),
+            p.Running(target="fake"),
+            p.Responded(output="4", cost_usd=0.5),
+        )
+    ):
+        await stage.write(said, "e-1", attempt=1, sequence=sequence)
+    await stage.queue("e-1", attempt=2)
+    async with stage.executor():
+        await done(stage)
+    assert stage.target.asked == []
+    *_, answered, result = [each.data for each in await stage.events("e-1")]
+    assert answered == p.Responded(output="4", cost_usd=0.5, cached=True)
+    assert (result.verdict, result.cost_usd) == ("passed", 0.5)
+
+
+@virtually
+async def test_a_score_on_record_is_not_paid_for_again():
+    """Only who has not judged yet is asked, and the verdict holds what both said."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge", "a")))
+    await run_one(stage, p.Queued(case=CASE, answer=ANSWER, scores=(PAID_SCORE,)))
+    assert stage.evaluators["judge"].judged == []
+    result = await stage.last("e-1")
+    assert [score.score for score in result.scores] == [0.5, 1.0]
+    assert await stage.story("e-1") == "queued provisioning running responded completed"
+
+
+@virtually
+async def test_a_case_that_objects_is_a_failed_verdict_and_no_fault():
+    """Not passing is a result like any other."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a")))
+    await run_one(stage, p.Queued(case=p.Case(id="c", expected="5")))
+    assert (await stage.last("e-1")).verdict == "failed"
+    assert await stage.tasks.dead_letters(BATCH, limit=9) == []
+
+
+# Faults.
+
+
+@virtually
+async def test_a_target_that_hangs_is_cut_off_and_tried_again():
+    """The time-out of the batch ends it; the slot is free for others."""
+    stage = Stage(BatchSpec("batch", (TARGET,), timeout=30.0))
+    stage.target.how = hang
+    await run_one(stage, p.Queued(case=CASE, retries=1))
+    closing = await stage.last("e-1")
+    assert isinstance(closing, p.Retrying)
+    assert closing.error.kind == "timeout"
+    assert stage.target.cancelled == 1
+
+
+@virtually
+async def test_a_target_that_hangs_once_too_often_is_timed_out():
+    """With no retry left the evaluation is settled, and its task is a dead letter."""
+    stage = Stage(BatchSpec("batch", (TARGET,), timeout=30.0))
+    stage.target.how = hang
+    await run_one(stage, p.Queued(case=CASE, retries=0))
+    closing = await stage.last("e-1")
+    assert (closing.limit, closing.seconds) == ("task", 30.0)
+    [letter] = await stage.tasks.dead_letters(BATCH, limit=9)
+    assert letter.task == Task("e-1", 1)
+
+
+@virtually
+async def test_whatever_a_target_raises_closes_only_its_own_attempt():
+    """Each fault ends as the table has it, and the executor goes on."""
+    stage = Stage()
+    faults = {
+        "limited": RateLimited(retry_after=timedelta(seconds=9)),
+        "shaky": Transient("network"),
+        "hopeless": Permanent("refused", "no such model"),
+        "odd": ZeroDivisionError("by zero"),
+        "leaving": SystemExit(3),
+        "cancels itself": asyncio.CancelledError(),
+        "fine": None,
+    }
+
+    async def ask(question):
+        if error := faults[question.evaluation_id]:
+            raise error
+        return Reply(ANSWER)
+
+    stage.target.how = ask
+    await stage.announce()
+    for name in faults:
+        await stage.queue(name)
+    async with stage.executor():
+        await done(stage)
+    ends = {name: await stage.last(name) for name in faults}
+    assert ends["limited"].error.kind == "rate_limited"
+    assert ends["shaky"].error == p.Fault(kind="network")
+    assert ends["hopeless"].error == p.Fault(kind="refused", message="no such model")
+    assert ends["odd"].error == p.Fault(kind="error", message="ZeroDivisionError: by zero")
+    assert ends["leaving"].error.message == "SystemExit: 3"
+    assert isinstance(ends["cancels itself"], p.Failed)
+    assert isinstance(ends["fine"], p.Completed)
+    letters = await stage.tasks.dead_letters(BATCH, limit=9)
+    assert {letter.task.evaluation_id for letter in letters} == {
+        "hopeless",
+        "odd",
+        "leaving",
+        "cancels itself",
+    }
+
+
+@virtually
+async def test_an_evaluator_that_fails_does_not_lose_the_answer_nor_what_others_were_paid_for():
+    """The answer and the paid score are on record; the next attempt pays for neither."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("shaky", "judge")))
+    stage.evaluators["shaky"] = FakeEvaluator(raising(Transient("network")))
+
+    async def judge_slowly(_judged):
+        await asyncio.sleep(5)
+        return PAID_SCORE
+
+    stage.evaluators["judge"] = FakeEvaluator(judge_slowly)
+    await run_one(stage)
+    assert await stage.story("e-1") == "queued provisioning running responded scored retrying"
+    stage.evaluators["shaky"].how = give_paid_score
+    await stage.queue("e-1", attempt=2)
+    async with stage.executor():
+        await done(stage)
+    assert len(stage.target.asked) == 1
+    assert len(stage.evaluators["judge"].judged) == 1
+    assert isinstance(await stage.last("e-1"), p.Completed)
+
+
+@virtually
+async def test_an_evaluator_that_hangs_fails_the_evaluation():
+    """Its own time-out ends it."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", timeout=7.0)))
+    stage.evaluators["a"] = FakeEvaluator(hang)
+    await run_one(stage)
+    closing = await stage.last("e-1")
+    assert closing.error == p.Fault(kind="evaluator", message="evaluator a: no judgement within 7 s")
+
+
+@virtually
+async def test_what_can_not_be_worked_on_fails_before_anything_is_paid_for():
+    """Unknown field, unknown variant, unknown target, unknown evaluator, unreadable spec."""
+    missing = Stage(BatchSpec("batch", (TARGET,), ("{nowhere}",)))
+    variant = Stage()
+    target = Stage(BatchSpec("batch", (TargetSpec("unheard-of", "x"),)))
+    unknown = replace(judged_by("a")[0], type="unheard-of")
+    evaluator = Stage(BatchSpec("batch", (TARGET,), evaluators=(unknown,)))
+    for stage in (missing, target, evaluator):
+        await run_one(stage)
+    await run_one(variant, p.Queued(case=CASE, variant=7))
+    for stage in (missing, variant, target, evaluator):
+        closing = await stage.last("e-1")
+        assert isinstance(closing, p.Failed)
+        assert closing.error.kind == "invalid"
+        assert stage.target.asked == []
+        assert await stage.story("e-1") == "queued provisioning failed"
+
+
+@virtually
+async def test_a_spec_that_can_not_be_read_fails_its_evaluations():
+    """They say why, instead of waiting for somebody who can read it."""
+    stage = Stage()
+    await stage.announce()
+    stage.board._up[BATCH] = (stage.board._up[BATCH][0], b'{"from": "the future"}')
+    await stage.queue("e-1")
+    async with stage.executor():
+        await done(stage)
+    assert "spec" in (await stage.last("e-1")).error.message
+
+
+@virtually
+async def test_a_verdict_that_is_too_long_for_an_event_is_shortened():
+    """Judges who talk too much do not keep the evaluation from its end."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "b", "c")))
+
+    async def talk(_judged):
+        return p.Score(evaluator="a", score=1.0, reason="x" * 500_000)
+
+    stage.evaluators = {name: FakeEvaluator(talk) for name in "abc"}
+    await run_one(stage)
+    assert [len(score.reason) for score in (await stage.last("e-1")).scores] == [1_000] * 3
+
+
+# Groups.
+
+
+@virtually
+async def test_what_earlier_evaluations_left_fills_the_prompt():
+    """Stored outputs are fields, earlier turns are history."""
+    stage = Stage(BatchSpec("batch", (TARGET,), ("{plan}: {input}",)))
+    left = b'{"stored": {"plan": "add"}, "history": [["hello", "hi"]]}'
+    await stage.board.put_contexts(BATCH, {"e-1": left})
+    await run_one(stage, p.Queued(case=CASE, in_group=True))
+    assert stage.target.asked[0].prompt == "add: 2 + 2"
+    assert stage.target.asked[0].history == (("hello", "hi"),)
+
+
+@virtually
+async def test_a_context_that_is_not_there_is_waited_for():
+    """It may have been lost with Redis; the coordinator writes it again."""
+    stage = Stage()
+    await run_one(stage, p.Queued(case=CASE, in_group=True))
+    closing = await stage.last("e-1")
+    assert isinstance(closing, p.Retrying)
+    assert closing.error.kind == "context"
+
+
+# Who owns an attempt.
+
+
+@virtually
+async def test_a_claim_that_is_refused_costs_nothing():
+    """Somebody else has the attempt: the task is let go, and the target is not asked."""
+    stage = Stage()
+    await stage.announce()
+    await stage.queue("e-1")
+    await stage.write(p.Provisioning(executor="other", nonce="1"), "e-1", attempt=1, sequence=1)
+    async with stage.executor():
+        await done(stage)
+    assert stage.target.asked == []
+    assert await stage.story("e-1") == "queued provisioning"
+
+
+@virtually
+async def test_an_answer_that_comes_too_late_is_kept():
+    """The attempt was fenced while the target was at work; the money was spent all the same."""
+    stage = Stage()
+
+    async def be_overtaken(_question):
+        await stage.fence("e-1")
+        return Reply(ANSWER)
+
+    stage.target.how = be_overtaken
+    await run_one(stage)
+    await until(lambda: stage.story("e-1"))
+    assert "responded" in await stage.story("e-1")
+    assert "completed" not in await stage.story("e-1")
+
+
+@virtually
+async def test_a_task_that_names_no_evaluation_does_not_keep_its_neighbours_from_being_claimed():
+    """One bad task stops only itself."""
+    stage = Stage()
+    await stage.announce()
+    await stage.tasks.enqueue(BATCH, Task("bad\x00name", 1))
+    await stage.queue("e-1")
+    await stage.queue("e-2")
+    async with stage.executor():
+        await done(stage)
+    assert isinstance(await stage.last("e-1"), p.Completed)
+    assert isinstance(await stage.last("e-2"), p.Completed)
+    [letter] = await stage.tasks.dead_letters(BATCH, limit=9)
+    assert letter.task.evaluation_id == "bad\x00name"
+
+
+@virtually
+async def test_a_task_left_idle_by_another_is_taken_over():
+    """Whoever took it died before the claim."""
+    stage = Stage()
+    await stage.announce()
+    await stage.queue("e-1")
+    await stage.tasks.consume("dead", {BATCH: 1}, block=timedelta(0))
+    async with stage.executor():
+        await done(stage)
+    assert isinstance(await stage.last("e-1"), p.Completed)
+    assert stage.loop.time() > 30
+
+
+@virtually
+async def test_a_task_at_work_for_long_is_not_taken_from_its_executor():
+    """It is extended with each heartbeat, and the executor is seen to be alive."""
+    stage = Stage(BatchSpec("batch", (TARGET,), timeout=1_000.0))
+
+    async def take_long(_question):
+        await asyncio.sleep(600)
+        return Reply(ANSWER)
+
+    stage.target.how = take_long
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor() as executor:
+        await asyncio.sleep(300)
+        idle = await stage.tasks.take_over("other", [BATCH], idle=timedelta(seconds=30), limit=9)
+        assert idle == []
+        assert await stage.attendance.live([executor.incarnation])
+        [present] = await stage.attendance.present()
+        assert (present.busy, present.slots) == (1, SETTINGS.slots)
+        await done(stage)
+    assert len(stage.target.asked) == 1

@@ -1,0 +1,55 @@
+"""Which form of the queue a name stands for, and what is said of names that stand for none."""
+
+import pytest
+
+from eventlog.redis_streams import connect
+from taskqueue.backends import (
+    BackendNotHere,
+    BadBackend,
+    OneProcessOnly,
+    UnknownBackend,
+    choose,
+    open_queues,
+)
+from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.redis_board import RedisBoard
+from taskqueue.redis_presence import RedisAttendance
+from taskqueue.redis_streams import RedisTaskQueue
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("redis", (RedisTaskQueue, RedisBoard, RedisAttendance)),
+        ("memory", (MemoryTaskQueue, MemoryBoard, MemoryAttendance)),
+    ],
+)
+def test_a_name_opens_the_three_of_its_kind(name, kinds):
+    """Queue, board and attendance always go together."""
+    queues = open_queues(choose(name, fleet=False), connect("redis://127.0.0.1:1/0"))
+    assert tuple(map(type, (queues.tasks, queues.board, queues.attendance))) == kinds
+
+
+def test_a_fleet_can_not_share_memory():
+    """The error says why, and what to use instead."""
+    with pytest.raises(OneProcessOnly, match=r"EVAL_QUEUE_BACKEND=memory: .*one process.*use redis"):
+        choose("memory", fleet=True)
+    assert choose("redis", fleet=True) == "redis"
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("reddis", "redis"), ("Redis", "redis"), ("azure", "azure_sb"), ("kafka", None)]
+)
+def test_an_unknown_name_is_answered_with_the_known(name, nearest):
+    """And with the nearest, where one is near."""
+    with pytest.raises(UnknownBackend, match="there are redis and memory") as caught:
+        choose(name, fleet=False)
+    assert (caught.value.name, caught.value.nearest) == (name, nearest)
+    assert str(caught.value).endswith(f"Did you mean {nearest}?" if nearest else "memory.")
+
+
+def test_a_backend_of_elsewhere_is_known_but_not_here():
+    """Nobody is left to think that it was misspelt."""
+    with pytest.raises(BackendNotHere, match=r"azure_sb: this backend is known, but not available here"):
+        choose("azure_sb", fleet=True)
+    assert issubclass(BackendNotHere, BadBackend)
