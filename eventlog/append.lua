@@ -191,8 +191,9 @@ if not (mode == 'tail' and refused) then
   if wrote then
     write_fence()
     if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
-    -- An opening comes from Postgres: there is nothing in it for a reader.
-    if mode ~= 'opening' and not wakes_already() then
+    -- An opening comes from Postgres: there is nothing in it for a reader. A claim's owner has more to say
+    -- at once; should it die first, the sweep finds the claim.
+    if mode ~= 'opening' and mode ~= 'claim' and not wakes_already() then
       redis.call('HSET', fence, 'woken', redis.call('XADD', wake, '*', 'id', evaluation_id))
     end
   end

@@ -80,7 +80,7 @@ class MemoryEventLog:
         if wrote:
             self._streams[call.evaluation_id] = after
             unread = self.wake_ups[keys.shard_of(call.evaluation_id, self.shards)]
-            is_news = call.mode is not Mode.OPENING
+            is_news = call.mode not in {Mode.OPENING, Mode.CLAIM}
             if is_news and (not before.entries or call.evaluation_id not in unread):
                 unread.append(call.evaluation_id)
         claimed = call.mode is Mode.CLAIM and answers[0].on_record

@@ -34,9 +34,13 @@ class Verdict(StrEnum):
     STALE = "stale"
     """Of an attempt that a higher one has replaced."""
     LATE = "late"
-    """Not in its place when the gap there was bridged."""
+    """Not in its place when the gap there was bridged, or paid for when its evaluation had been ended."""
     REJECTED = "rejected"
     """In its place, and illegal there."""
+
+
+PAID_TYPES = frozenset({"responded", "scored"})
+"""Event types that are worth keeping though they change nothing: somebody has paid for them."""
 
 
 class Cursor(NamedTuple):
@@ -287,6 +291,8 @@ class _Walk:
     def _leftover(self, entry: Entry) -> Step:
         attempt, sequence, phase = self.walked.cursor
         if entry.event.attempt < attempt:
+            if sequence == 0 and phase in life.ENDED and entry.event.type in PAID_TYPES:
+                return Step(entry, Verdict.LATE, phase, moved=False, detail=f"{phase} before it came")
             return Step(
                 entry, Verdict.STALE, phase, moved=False, detail=f"attempt {attempt} has replaced it"
             )

@@ -18,6 +18,7 @@ REST = 0.1
 class Plan:
     """How many tasks to ask of each batch."""
 
+    priorities: Mapping[str, int]
     wanted: Mapping[str, int]
     may_wait: bool
     """Whether nobody is known to have a task, so that waiting for one holds nobody up."""
@@ -38,21 +39,14 @@ class Fairness:
             self._let_join(batch, now)
         ready = {batch: weight for batch, weight in priorities.items() if batch not in self._dry_since}
         if ready:
-            return Plan(self._shares(ready, free), may_wait=False)
-        return Plan(self._probes(list(priorities), free), may_wait=True)
+            return Plan(priorities, self._shares(ready, free), may_wait=False)
+        return Plan(priorities, self._probes(list(priorities), free), may_wait=True)
 
-    def took(
-        self,
-        priorities: Mapping[str, int],
-        wanted: Mapping[str, int],
-        taken: Mapping[str, int],
-        *,
-        now: float,
-    ) -> None:
+    def took(self, plan: Plan, taken: Mapping[str, int], *, now: float) -> None:
         """Remember what came of a plan."""
-        for batch, asked in wanted.items():
+        for batch, asked in plan.wanted.items():
             got = taken.get(batch, 0)
-            self._passes[batch] += got / priorities[batch]
+            self._passes[batch] += got / plan.priorities[batch]
             if got < asked:
                 self._dry_since[batch] = now
             else:

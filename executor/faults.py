@@ -8,6 +8,7 @@
     EvaluatorFault of a Transient        retrying                 failed (evaluator)
     EvaluatorFault of anything else      failed (evaluator)       failed (evaluator)
     Permanent                            failed                   failed
+    an answer too large for an event     failed (oversize)        failed (oversize)
     anything else                        failed (error)           failed (error)
 
 The answer is on record before any evaluator is asked, so another attempt after a fault of an evaluator
@@ -18,6 +19,7 @@ import re
 from datetime import datetime, timedelta
 
 from eventlog import payloads as p
+from eventlog.codec import OversizeEvent
 from executor.contract import Fault, RateLimited, Transient
 from taskqueue.retries import RATE_LIMITED, UNCHARGED_KINDS
 
@@ -105,6 +107,8 @@ def _kind_of(error: BaseException) -> str:
             return "evaluator"
         case Fault(kind=kind):
             return kind
+        case OversizeEvent():
+            return "oversize"
         case _:
             return "error"
 

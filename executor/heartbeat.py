@@ -28,15 +28,16 @@ class Heartbeat:
         self._presence = presence
         self._patience = Patience(outage, longest=1.0)
 
-    async def arrive(self) -> None:
+    async def arrive(self, *, unless: Callable[[], bool]) -> None:
         """Be there before the first claim: an owner nobody has seen would be taken for dead."""
-        while True:
+        while not unless():
             try:
                 await self._attendance.beat(self._presence())
             except QueueUnavailable as error:
                 await self._patience.wait(error)
             else:
-                return self._patience.rewarded()
+                self._patience.rewarded()
+                return
 
     async def run(self, interval: timedelta) -> None:
         """Beat for ever."""
@@ -53,7 +54,8 @@ class Heartbeat:
             except QueueUnavailable as error:
                 await self._patience.wait(error)
             else:
-                return self._patience.rewarded()
+                self._patience.rewarded()
+                return
 
     async def leave(self) -> None:
         """Say goodbye; whoever does not hear it finds out when the beats stop."""

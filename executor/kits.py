@@ -17,6 +17,8 @@ from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, Variant, unpack
 
 logger = logging.getLogger(__name__)
 
+CLOSING_SECONDS = 10.0
+
 S = TypeVar("S", TargetSpec, EvaluatorSpec)
 M = TypeVar("M")
 
@@ -64,10 +66,7 @@ class Kit:
         """Close what was made; one that fails does not keep the others open."""
         made: list[Target | Evaluator] = [each for each in self.targets if not isinstance(each, Permanent)]
         made += [judge.evaluator for judge in self.judges if isinstance(judge, Judge)]
-        closed = await asyncio.gather(*(each.aclose() for each in made), return_exceptions=True)
-        for error in closed:
-            if error:
-                logger.warning("could not close", extra={"batch": self.spec.name, "error": repr(error)})
+        await asyncio.gather(*map(_close, made))
 
 
 class Kits:
@@ -122,6 +121,14 @@ def invalid(message: str) -> Permanent:
     return Permanent("invalid", message)
 
 
+async def _close(made: Target | Evaluator) -> None:
+    try:
+        async with asyncio.timeout(CLOSING_SECONDS):
+            await made.aclose()
+    except Exception as error:  # noqa: BLE001 - it may be anybody's code
+        logger.warning("could not close", extra={"what": repr(made), "error": repr(error)})
+
+
 def _made(thing: M | Permanent) -> M:
     if isinstance(thing, Permanent):
         # A new one: a fault that is raised many times would gather the tracebacks of all of them.
@@ -133,6 +140,6 @@ def _attempt(what: str, make: Callable[[S, Surroundings], M], spec: S, here: Sur
     """Make something; it may be anybody's code, so anything may go wrong."""
     try:
         return make(spec, here)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - as above, anybody's
         logger.warning("could not make", extra={"what": what, "type": spec.type, "error": repr(error)})
         return invalid(f"{what} {spec.type}: {type(error).__name__}: {error}")

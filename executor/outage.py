@@ -34,13 +34,17 @@ class Patience:
     def __init__(self, outage: Outage, *, longest: float = 5.0) -> None:
         self._outage = outage
         self._backoff = Backoff(longest, first=0.05)
+        self._tried = False
 
     async def wait(self, error: QueueUnavailable) -> None:
         """Pause after a failure."""
+        self._tried = True
         self._outage.begin(error)
         await asyncio.sleep(self._backoff.next())
 
     def rewarded(self) -> None:
-        """Start small again: it worked."""
-        self._outage.end()
-        self._backoff.reset()
+        """Start small again: it worked. What was asked before an outage began says nothing of its end."""
+        if self._tried:
+            self._tried = False
+            self._outage.end()
+            self._backoff.reset()

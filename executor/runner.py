@@ -104,9 +104,7 @@ class Executor:
         """Work until told to stop or, if so set, until nothing is left; raises if a part of it breaks."""
         loops: list[asyncio.Task[None]] = []
         try:
-            await self._heartbeat.arrive()
-            logger.info("ready", extra={"executor": self.incarnation, "slots": self._settings.slots})
-            taking = asyncio.create_task(self._scheduler.run())
+            taking = asyncio.create_task(self._take_tasks())
             loops += [
                 taking,
                 asyncio.create_task(self._heartbeat.run(self._settings.rhythm.beat)),
@@ -130,6 +128,11 @@ class Executor:
         for loop in loops:
             if loop.done():
                 await loop
+
+    async def _take_tasks(self) -> None:
+        await self._heartbeat.arrive(unless=self._told_to_stop.is_set)
+        logger.info("ready", extra={"executor": self.incarnation, "slots": self._settings.slots})
+        await self._scheduler.run()
 
     async def _watch_board(self) -> None:
         while True:

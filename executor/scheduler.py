@@ -8,7 +8,8 @@ where any executor may find it.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -30,6 +31,9 @@ from executor.watch import Watch
 from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
 
 logger = logging.getLogger(__name__)
+
+Granted = Mapping[str, int]
+Fetch = Callable[[Plan, Granted, Callable[[], float]], Awaitable[list[Delivery]]]
 
 
 class Scheduler:
@@ -85,11 +89,11 @@ class Scheduler:
                 await self._pause()
                 continue
             try:
-                if clock() >= take_over_at:
-                    take_over_at = clock() + every
-                    self._begin(await self._take_over())
+                if clock() < take_over_at:
+                    await self._take(self._consume, clock)
                 else:
-                    await self._take(clock)
+                    take_over_at = clock() + every
+                    await self._take(self._take_over, clock)
             except QueueUnavailable as error:
                 await self._patience.wait(error)
             else:
@@ -107,35 +111,36 @@ class Scheduler:
         except TimeoutError:
             return
 
-    async def _take(self, clock: Callable[[], float]) -> None:
-        priorities = self._watch.priorities
-        plan = self._fairness.plan(priorities, self._hands.free, now=clock())
+    async def _take(self, fetch: Fetch, clock: Callable[[], float]) -> None:
+        """Ask for advice, then for tasks, and give back what was granted and not needed."""
+        plan = self._fairness.plan(self._watch.priorities, self._hands.free, now=clock())
         granted = await self._admission.admit(plan.wanted)
-        deliveries = await self._consume(plan, granted, all_asked=len(granted) == len(priorities))
-        taken = Counter(delivery.batch_id for delivery in deliveries)
-        self._fairness.took(priorities, plan.wanted, taken, now=clock())
-        unused = {
-            batch: number - taken[batch] for batch, number in granted.items() if number > taken[batch]
-        }
-        self._begin(deliveries)
-        if unused:
-            await self._admission.give_back(unused)
+        taken: Counter[str] = Counter()
+        try:
+            deliveries = await fetch(plan, granted, clock)
+            taken.update(delivery.batch_id for delivery in deliveries)
+            self._begin(deliveries)
+        finally:
+            left = {batch: number - taken[batch] for batch, number in granted.items()}
+            if unused := {batch: number for batch, number in left.items() if number > 0}:
+                await self._admission.give_back(unused)
 
-    async def _consume(self, plan: Plan, granted: Mapping[str, int], *, all_asked: bool) -> list[Delivery]:
-        if not any(granted.values()):
+    async def _consume(self, plan: Plan, granted: Granted, clock: Callable[[], float]) -> list[Delivery]:
+        """Take what is ready; wait for it only where nobody is kept waiting by that."""
+        priorities, deliveries = self._watch.priorities, list[Delivery]()
+        patient = self._rhythm.block if len(granted) == len(priorities) else self._rhythm.glance
+        if any(granted.values()):
+            block = patient if plan.may_wait else timedelta(0)
+            deliveries = await self._tasks.consume(self._incarnation, granted, block=block)
+        else:
             await asyncio.sleep(self._rhythm.glance.total_seconds())
-            return []
-        patient = self._rhythm.block if all_asked else self._rhythm.glance
-        block = patient if plan.may_wait else 0 * patient
-        return await self._tasks.consume(self._incarnation, granted, block=block)
+        self._fairness.took(plan, Counter(each.batch_id for each in deliveries), now=clock())
+        return deliveries
 
-    async def _take_over(self) -> list[Delivery]:
-        return await self._tasks.take_over(
-            self._incarnation,
-            list(self._watch.priorities),
-            idle=self._rhythm.take_over_idle,
-            limit=self._hands.free,
-        )
+    async def _take_over(self, _plan: Plan, granted: Granted, _clock: object) -> list[Delivery]:
+        """Take what others have left lying."""
+        idle, limit = self._rhythm.take_over_idle, sum(granted.values())
+        return await self._tasks.take_over(self._incarnation, list(granted), idle=idle, limit=limit)
 
     def _begin(self, deliveries: Sequence[Delivery]) -> None:
         """Start on what was taken; what comes while stopping goes back."""

@@ -121,11 +121,11 @@ async def stored_cases(
     async with conn.transaction():
         await read_dataset(conn, project=project, name=name)
         async with conn.cursor(name="stored_cases") as cursor:
-            cursor.itersize = PAGE
             await cursor.execute(query("dataset_cases"), [project, name, limit])
-            async for position, case_id, input_, expected, tags, fields in cursor:
-                case = Case(case_id, _value(input_), _value(expected), _value(fields))
-                yield StoredCase(position, case, tuple(tags))
+            while page := await cursor.fetchmany(PAGE):
+                for position, case_id, input_, expected, tags, fields in page:
+                    case = Case(case_id, _value(input_), _value(expected), _value(fields))
+                    yield StoredCase(position, case, tuple(tags))
 
 
 def _value(body: str | None) -> Any:  # noqa: ANN401 - any JSON value

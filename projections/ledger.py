@@ -12,9 +12,6 @@ from typing import NamedTuple, Protocol
 from eventlog.events import Event, EventKey
 from projections.change import Row
 
-SUBMITTED_ENTRY = 1_000_000
-"""Second half of the entry ids of events that are committed before they are in any stream."""
-
 
 @dataclass(frozen=True, slots=True)
 class BatchHead:

@@ -9,15 +9,13 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 from pydantic_core import from_json, to_json
 
-from eventlog.codec import Entry, decode_body, encode
+from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
-from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Cursor, unfold
-from projections.change import Change, EventRow, Row, Stored, fold
+from eventlog.timeline import Cursor
+from projections.change import Row, Stored
 from projections.copy_events import binary_rows
 from projections.ledger import (
-    SUBMITTED_ENTRY,
     Accepted,
     Batch,
     BatchExists,
@@ -30,6 +28,7 @@ from projections.ledger import (
     Unpublished,
     Waiting,
 )
+from projections.openings import accepted_row, opening_change
 from projections.postgres import PostgresTables, add_progress, commit_changes, read_stored, transaction
 from projections.progress import Progress
 from projections.sql import query
@@ -244,20 +243,6 @@ class PostgresLedger:
             return await (await cursor.execute(query(name), values)).fetchall()
 
 
-def opening_change(row: Row, events: Sequence[tuple[Event, bytes]], *, shards: int) -> Change:
-    """Fold openings into the change they make, as if they had just arrived."""
-    first = events[0][0]
-    at_ms = int(first.occurred_at.timestamp() * 1000)
-    entries = [
-        Entry(b"%d-%d" % (at_ms, SUBMITTED_ENTRY + place), event, body)
-        for place, (event, body) in enumerate(events)
-    ]
-    walked = unfold(row.cursor, entries)
-    change = fold(row, shard_of(row.evaluation_id, shards), walked, exists=True)
-    change.head = row.head  # they are in no stream yet
-    return change
-
-
 async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date:
     values = {
         "batch_id": head.batch_id,
@@ -296,16 +281,9 @@ async def _insert_chunk(conn: Connection, month: date, batch_id: str, chunk: Seq
             )
             await copy.write_row(row)
     async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
-        await copy.write(binary_rows(_opening_row(month, one) for one in chunk))
+        await copy.write(binary_rows(accepted_row(month, one) for one in chunk))
     await _insert_links(conn, batch_id, chunk)
     await _insert_responses(conn, month, chunk)
-
-
-def _opening_row(month: date, one: Accepted) -> EventRow:
-    event = one.event
-    entry_id = f"{int(event.occurred_at.timestamp() * 1000)}-{SUBMITTED_ENTRY}"
-    key = event.evaluation_id
-    return EventRow(month, key, 1, 0, event.type, "applied", event.occurred_at, entry_id, one.body)
 
 
 async def _insert_links(conn: Connection, batch_id: str, chunk: Sequence[Accepted]) -> None:

@@ -29,7 +29,9 @@ class MemoryTables:
         self.progress: dict[tuple[str, int], Progress] = {}
         self.bridges: dict[tuple[str, int, int], tuple[range, ...]] = {}
         self.quarantined: dict[str, Quarantined] = {}
-        self._clock = clock
+        self.horizons: dict[str, str] = {}
+        """How far a sweep may look into batches that were submitted; only their ledger knows."""
+        self.clock = clock
         self._month = month
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
@@ -42,11 +44,26 @@ class MemoryTables:
 
     async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
         """Return all events the log for good has of some evaluations."""
-        found: dict[str, dict[EventKey, Stored]] = {row.evaluation_id: {} for row in rows}
-        for (evaluation_id, attempt, sequence), event in self.events.items():
-            if evaluation_id in found:
-                found[evaluation_id][attempt, sequence] = Stored(event.event, event.verdict)
-        return found
+        return {
+            row.evaluation_id: {
+                place: Stored(event.event, event.verdict)
+                for place, event in self.stored_of(row.evaluation_id).items()
+            }
+            for row in rows
+        }
+
+    def stored_of(self, evaluation_id: str) -> dict[EventKey, EventRow]:
+        """Return all events of one evaluation."""
+        return {
+            (attempt, sequence): event
+            for (key, attempt, sequence), event in self.events.items()
+            if key == evaluation_id
+        }
+
+    def insert(self, row: Row, opening: EventRow) -> None:
+        """Be the COPY by which an evaluation is accepted."""
+        self.evaluations[row.evaluation_id] = _Held(row, None, self.clock())
+        self.events[row.evaluation_id, opening.attempt, opening.sequence] = opening
 
     async def commit(self, changes: Sequence[Change]) -> Committed:
         """Write everything in one transaction; rows move only if they are still as they were read."""
@@ -73,7 +90,7 @@ class MemoryTables:
     def _move(self, change: Change) -> None:
         place = (change.evaluation_id, change.batch_id, change.month, change.after)
         row = Row(*place, change.owner, change.bridged, change.head)
-        self.evaluations[change.evaluation_id] = _Held(row, change.ended_at, self._clock())
+        self.evaluations[change.evaluation_id] = _Held(row, change.ended_at, self.clock())
         for event in change.events:
             self.events[event.evaluation_id, event.attempt, event.sequence] = event
         if change.reopened:
@@ -104,10 +121,15 @@ class MemoryTables:
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
         """Return a page of evaluations that have not ended nor moved for so many seconds."""
-        until = self._clock() - unchanged_for
+        until = self.clock() - unchanged_for
         found = (
             key
             for key, held in sorted(self.evaluations.items())
-            if held.ended_at is None and key > after and held.updated_at < until
+            if held.ended_at is None and key > after and held.updated_at < until and self._is_known(held)
         )
         return list(found)[:limit]
+
+    def _is_known(self, held: _Held) -> bool:
+        """Whether anybody but its coordinator can know of an evaluation."""
+        horizon = self.horizons.get(held.row.batch_id)
+        return horizon is None or held.row.evaluation_id <= horizon

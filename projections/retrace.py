@@ -14,7 +14,7 @@ from eventlog import lifecycle as life
 from eventlog.codec import Entry, Refused, decode
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import IllegalTransition, Phase
-from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict, holes
+from eventlog.timeline import PAID_TYPES, Bridge, Cursor, Step, Unfolding, Verdict, holes
 from projections.change import Change, EventRow, Row, fold
 from projections.progress import Progress
 
@@ -69,6 +69,9 @@ class _Retracing:
         self.broken: list[str] = []
         self.verdicts: dict[EventKey, Verdict] = {}
         self.bridged_to = _bridged_to(logged, crossings) if crossings else {}
+        self._paid_late: list[Event] = []
+        self._ended_by: set[int] = set()
+        """Attempts that were opened to end the evaluation."""
 
     def take(self, logged: EventRow) -> None:
         """Take the next event and check that its verdict can be so."""
@@ -142,6 +145,8 @@ class _Retracing:
             after = f"{attempt}/{sequence}" if attempt else "nothing"
             self._breaks(event, f"was applied next after {after}, and no bridge leads there")
             return PHASE_AFTER.get(event.type, phase)
+        if event.type != "queued":
+            self._ended_by.add(event.attempt)
         try:
             return life.reopen(phase, event)
         except IllegalTransition:
@@ -182,13 +187,16 @@ class _Retracing:
         """Name the phase a late event came to: the one that the bridge over its place had led to."""
         closing = self.bridged_to.get(event.attempt)
         if closing is None:
-            self._breaks(event, "is late, but nothing was bridged in its attempt")
+            self._paid_late.append(event)
             return self.walked.cursor.phase
         return PHASE_AFTER.get(closing, self.walked.cursor.phase)
 
     def look_back(self) -> None:
         """Check what only the whole walk can tell."""
         newest = self.walked.cursor.attempt
+        for event in self._paid_late:
+            if event.type not in PAID_TYPES or event.attempt >= max(self._ended_by, default=0):
+                self._breaks(event, "is late, but nothing was bridged in its attempt")
         for (attempt, sequence), verdict in self.verdicts.items():
             if verdict is Verdict.STALE and attempt >= newest:
                 self.broken.append(

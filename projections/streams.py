@@ -46,11 +46,9 @@ class Pair(NamedTuple):
     """Which pair of variants, from 1."""
     repetition: int
     left_id: str | None
-    left_status: str | None
     left_verdict: str | None
     left_score: float | None
     right_id: str | None
-    right_status: str | None
     right_verdict: str | None
     right_score: float | None
 
@@ -85,7 +83,7 @@ async def _streamed(
     conn: Connection, name: str, values: Sequence[object] | Mapping[str, object], size: int
 ) -> AsyncIterator[tuple[Any, ...]]:
     async with conn.cursor(name=name) as cursor:
-        cursor.itersize = size
         await cursor.execute(query(name), values)
-        async for row in cursor:
-            yield row
+        while rows := await cursor.fetchmany(size):
+            for row in rows:
+                yield row

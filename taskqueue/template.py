@@ -29,8 +29,16 @@ NOTHING: Mapping[str, JsonValue] = {}
 
 
 def case_fields(case: Case, stored: Mapping[str, JsonValue] = NOTHING) -> dict[str, JsonValue]:
-    """Lay out what a template may name: the case's own fields, and what earlier cases have left."""
-    return {**case.metadata, **stored, "id": case.id, "input": case.input, "expected": case.expected}
+    """Lay out what a template may name: the case's own fields, and what earlier cases have left.
+
+    An input that is a text may name what was left, and nothing else.
+    """
+    asked = _with_stored(case.input, stored) if stored and isinstance(case.input, str) else case.input
+    return {**case.metadata, **stored, "id": case.id, "input": asked, "expected": case.expected}
+
+
+def _with_stored(text: str, stored: Mapping[str, JsonValue]) -> str:
+    return _PART.sub(lambda part: as_text(stored[part[1]]) if part[1] in stored else part[0], text)
 
 
 @lru_cache(maxsize=1_024)

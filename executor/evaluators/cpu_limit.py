@@ -41,4 +41,5 @@ def cpu_limit(seconds: float) -> Iterator[None]:
     finally:
         armed = False
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        if before is not signal.SIG_DFL:  # which would end the process if a signal were still on its way
+            signal.signal(signal.SIGVTALRM, before)

@@ -84,9 +84,7 @@ class Host:
         except BaseException as error:
             os.close(ours)
             if isinstance(error, OSError):
-                raise Transient(
-                    "host_lost", f"no process could be started in {workdir!r}: {error}"
-                ) from error
+                raise _not_started(workdir, error) from error
             raise
         finally:
             os.close(theirs)
@@ -117,6 +115,8 @@ class Host:
         """Call the function; raises a `Fault`. A cancelled call is ended, if need be with the child."""
         if self._lost:
             raise type(self._lost)(self._lost.kind, self._lost.message)
+        if not self.is_async:
+            self._tail = b""  # what was printed before belongs to other calls
         number = next(self._numbers)
         future: asyncio.Future[Returned] = asyncio.get_running_loop().create_future()
         self.calls[number] = future
@@ -141,7 +141,7 @@ class Host:
         await end(self._tasks)
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        assert self._process.stdin  # noqa: S101 - a pipe, since `start` said so
+        assert self._process.stdin  # noqa: S101 - a pipe, since `spawn` said so
         body = to_json(message)
         self._process.stdin.write(LENGTH.pack(len(body)) + body)
 
@@ -203,6 +203,12 @@ class Host:
         await asyncio.sleep(TAIL_PATIENCE)
         tail = self._tail.decode(errors="replace").strip()
         return type(fault)(fault.kind, f"{fault.message}\nit printed: {tail}") if tail else fault
+
+
+def _not_started(workdir: str, error: OSError) -> Fault:
+    if isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError):
+        return Permanent("import", f"the directory {workdir!r} of the batch can't be entered here: {error}")
+    return Transient("host_lost", f"no process could be started: {error}")
 
 
 def _settle(future: "asyncio.Future[Returned]", message: Mapping[str, Any]) -> None:

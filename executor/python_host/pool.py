@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Mapping
 from time import monotonic
 
-from executor.contract import Permanent, Transient
+from executor.blotting import blot_out, secrets_in
+from executor.contract import Fault, Permanent, Transient
 from executor.python_host.host import Call, Host, Returned
 
 MOST_HOSTS = 8
@@ -23,6 +24,7 @@ class HostPool:
         self._function, self._workdir = function, workdir
         # Our own settings name servers and passwords that a function has no business with.
         self._environ = {name: value for name, value in environ.items() if not name.startswith("EVAL_")}
+        self._secrets = secrets_in(environ)
         self._most = max(1, min(slots, MOST_HOSTS))
         self._busy: dict[Host, int] = {}
         self._starting = 0
@@ -42,6 +44,8 @@ class HostPool:
         host = await self._take()
         try:
             return await host.call(call)
+        except Fault as fault:
+            raise type(fault)(fault.kind, blot_out(fault.message, self._secrets)) from None
         finally:
             self._give_back(host)
 

@@ -38,14 +38,15 @@ def probe(bubblewrap: str = BUBBLEWRAP) -> Probe:
             return Probe(None, f"{tool} is missing (apt-get install {package}, dnf install {package})")
     troubles = []
     for footing in Footing if os.geteuid() == 0 else [Footing.USER_NAMESPACE]:
-        trouble = _try(bubblewrap, footing)
+        trouble = trouble_with(bubblewrap, footing)
         if not trouble:
             return Probe(footing)
         troubles.append(f"with {footing.value}: {trouble}")
     return Probe(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
 
 
-def _try(bubblewrap: str, footing: Footing) -> str:
+def trouble_with(bubblewrap: str, footing: Footing) -> str:
+    """Say why no sandbox can be built on this footing; nothing where one can."""
     with assembled(Job(("/bin/true",), _PATIENCE), footing, bubblewrap) as assembly:
         try:
             done = subprocess.run(  # noqa: S603 - arguments of our own

@@ -99,9 +99,9 @@ def _furnish(workdir: Path, job: Job) -> None:
         place = workdir / name
         place.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, place)
+            shutil.copytree(source, place, symlinks=True)
         else:
-            shutil.copyfile(source, place)
+            shutil.copy(source, place)
     for name, content in job.texts.items():
         (workdir / name).write_bytes(content)
 

@@ -113,8 +113,12 @@ def _programs() -> Iterator[str]:
 
 
 def _private_places(limits: Limits) -> Iterator[str]:
-    # /dev and the root would else be places to write without limit.
-    yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+    yield from ("--proc", "/proc")
+    # The kernel's settings ask only whether one is root outside, which in a user namespace one may be.
+    for settings in ("/proc/sys", "/proc/sysrq-trigger"):
+        yield from ("--ro-bind-try", settings, settings)
+    # /dev would else be a place to write without limit.
+    yield from ("--dev", "/dev", "--remount-ro", "/dev")
     for place in ("/dev/shm", WORKDIR):  # noqa: S108 - inside the walls
         yield from ("--perms", "1777", "--size", str(limits.disk_mb * MEGABYTE), "--tmpfs", place)
 

@@ -8,13 +8,10 @@ The value is in no spec, event, log or message; where the other side repeats it,
 import re
 from collections.abc import Mapping
 
+from executor.blotting import TELLTALE
 from executor.contract import Permanent
 
-BLOT = "***"
-SHORTEST_SECRET = 6
-"""Characters below which a value is too common to be blotted out of texts."""
-_NAME = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
-_TELLTALE = re.compile(r"auth|token|secret|password|cookie|api-?key", re.IGNORECASE)
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _SENDABLE = re.compile(r"[\x20-\x7e]*")
 
 
@@ -25,7 +22,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
             raise ValueError(f"{name!r} is not the name of a header")
         if not _SENDABLE.fullmatch(value):
             raise ValueError(f"the header {name} has a character that can't be sent")
-        if _TELLTALE.search(name) and not _NAME.search(value):
+        if TELLTALE.search(name) and not _VARIABLE.search(value):
             raise ValueError(
                 f"the header {name} would be stored with the batch: put its value into an environment "
                 f"variable of the executors and write $NAME"
@@ -37,14 +34,10 @@ def fill_in(headers: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     return {name: _filled(name, value, environ) for name, value in headers.items()}
 
 
-def blot_out(text: str, headers: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Hide the values of secrets in a text."""
-    for value in headers.values():
-        for variable in _NAME.findall(value):
-            secret = environ.get(variable, "")
-            if len(secret) >= SHORTEST_SECRET:
-                text = text.replace(secret, BLOT)
-    return text
+def secrets_of(headers: Mapping[str, str], environ: Mapping[str, str]) -> frozenset[str]:
+    """Collect what the headers take from the environment."""
+    names = {name for value in headers.values() for name in _VARIABLE.findall(value)}
+    return frozenset(environ[name] for name in names if name in environ)
 
 
 def _filled(header: str, value: str, environ: Mapping[str, str]) -> str:
@@ -55,7 +48,7 @@ def _filled(header: str, value: str, environ: Mapping[str, str]) -> str:
             )
         return environ[match[1]]
 
-    filled = _NAME.sub(put_in, value)
+    filled = _VARIABLE.sub(put_in, value)
     if not _SENDABLE.fullmatch(filled):
         raise Permanent("configuration", f"the value for the header {header} can't be sent in a header")
     return filled

@@ -17,17 +17,19 @@ import httpx2
 from pydantic import Field, JsonValue, field_validator
 
 from eventlog.clock import utc_now
-from executor.contract import Fault, Permanent, Question, Reply, Surroundings, Transient
+from executor.blotting import blot_out
+from executor.contract import Permanent, Question, Reply, Surroundings, Transient
 from executor.options import OptionModel, read_options
 from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
-from executor.targets.headers import blot_out, check_headers, fill_in
+from executor.targets.headers import check_headers, fill_in, secrets_of
 from executor.targets.http_replies import Paths, answer_of, fault_of
 from taskqueue.spec import Options
 from taskqueue.template import UnknownField, render
 
 MAX_REDIRECTS = 5
 CONNECT_PATIENCE = 10.0
+_DEFAULT_BODY: JsonValue = {"input": "{prompt}"}
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -37,11 +39,11 @@ class HttpOptions(OptionModel):
     url: str = Field(max_length=2_000)
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     headers: dict[str, str] = Field(default_factory=dict)
-    body: JsonValue = Field(default_factory=lambda: {"input": "{prompt}"})
+    body: JsonValue = _DEFAULT_BODY
     output: str | None = None
     usage: str | None = None
     cost: str | None = None
-    allow: tuple[str, ...] | None = None
+    allow: tuple[str, ...] | None = Field(default=None, min_length=1)
     """Hosts and networks that may be reached; without it, any."""
     deny_private: bool = False
     max_bytes: int = Field(default=1_000_000, ge=1, le=100_000_000)
@@ -137,7 +139,7 @@ class HttpTarget:
         return body.decode(response.encoding or "utf-8", errors="replace")
 
     def _blotted(self, text: str) -> str:
-        return blot_out(text, self.options.headers, self.environ)
+        return blot_out(text, secrets_of(self.options.headers, self.environ))
 
 
 class HttpType:
@@ -191,9 +193,13 @@ def _rendered(body: JsonValue, fields: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _refuse_other_hosts(here: httpx2.URL, there: httpx2.URL) -> None:
-    """Follow a redirect only to the same host, and never from https back to http."""
-    if there.host != here.host or (here.scheme == "https" and there.scheme != "https"):
-        where = f"{there.scheme}://{there.host}"
+    """Follow a redirect only to the same server, or to the same host by https instead of http."""
+    if _server(there) != _server(here) and (there.host, there.scheme) != (here.host, "https"):
+        where = f"{there.scheme}://{there.netloc.decode()}"
         raise Permanent(
             "redirect", f"the server redirects to {where}; put that into the url if it is right"
         )
+
+
+def _server(url: httpx2.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or _PORTS.get(url.scheme)

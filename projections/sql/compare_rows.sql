@@ -8,7 +8,7 @@ WITH pairing AS (
     FROM unnest(%(right_variants)s::integer[]) WITH ORDINALITY AS r (variant, place)
 ), found AS (
     SELECT p.side, p.place, n.case_id, coalesce(v.repetition, 1) AS repetition, v.evaluation_id,
-           coalesce(s.status, v.state) AS status, s.verdict, s.score,
+           s.verdict, s.score,
            row_number() OVER (PARTITION BY p.side, p.place, n.case_id, coalesce(v.repetition, 1)
                               ORDER BY v.evaluation_id) AS nth
     FROM pairing p
@@ -23,7 +23,7 @@ WITH pairing AS (
     ) n
 )
 SELECT case_id, place::integer, repetition,
-       b.evaluation_id, b.status, b.verdict, b.score, a.evaluation_id, a.status, a.verdict, a.score
+       b.evaluation_id, b.verdict, b.score, a.evaluation_id, a.verdict, a.score
 FROM (SELECT * FROM found WHERE side = 'left') b
 FULL JOIN (SELECT * FROM found WHERE side = 'right') a USING (case_id, place, repetition, nth)
 ORDER BY coalesce(b.evaluation_id, a.evaluation_id);

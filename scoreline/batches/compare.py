@@ -3,8 +3,6 @@
 import asyncio
 import json
 
-from rich.console import Console
-
 from projections.batches import Snapshot, read_snapshot
 from projections.pages import one_state
 from projections.streams import pairs
@@ -13,6 +11,7 @@ from scoreline.batches.compare_fold import Comparison
 from scoreline.batches.compare_variants import Pairing, pair_variants
 from scoreline.batches.compare_view import Compared, compared_document, show
 from scoreline.batches.labels import variant_labels
+from scoreline.batches.screen import screen
 from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
@@ -26,7 +25,7 @@ def run_compare(left: str, right: str, *, limit: int, as_json: bool) -> int:
     if as_json:
         print(json.dumps(compared_document(found)))  # noqa: T201 - machines read stdout
     else:
-        show(Console(highlight=False, markup=False), found)
+        show(screen(), found)
     return 0
 
 

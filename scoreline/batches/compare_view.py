@@ -104,7 +104,8 @@ def _changes(found: Compared) -> Iterator[str]:
     difference = rate_difference(comparison.newly_passing, comparison.newly_failing, comparison.judged)
     if difference:
         by, interval = difference
-        yield f"pass rate of the pairs: {by:+.1%} (95 % interval {_range(interval, '+.1%')})"
+        within = f"{interval.low * 100:+.1f} … {interval.high * 100:+.1f}"
+        yield f"pass rate of the pairs: {by * 100:+.1f} points (95 % interval {within})"
         yield (
             f"{comparison.newly_failing:,} newly failing, {comparison.newly_passing:,} newly passing: "
             f"{_worth(found)}"

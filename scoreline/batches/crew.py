@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from redis.exceptions import RedisError
+
 from eventlog.redis_streams import connect
 from scoreline.preflight import Unavailable, check_redis
 from taskqueue.presence import Attendance, Presence
 from taskqueue.redis_presence import RedisAttendance
 from taskqueue.tasks import QueueUnavailable
-
-GONE = "Redis does not answer any more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +30,34 @@ NOT_ASKED = Crew(away="Redis was not asked.")
 
 @dataclass(slots=True)
 class CrewReader:
-    """Asks again and again; where the server was away at first, so it stays."""
+    """Asks again and again; a server that is away may be back the next time."""
 
-    attendance: Attendance | None
-    away: str = ""
+    redis_url: str
+    attendance: Attendance
 
     async def read(self) -> Crew:
         """Say who is there."""
-        if self.attendance is None:
-            return Crew(away=self.away)
         try:
             return Crew(tuple(await self.attendance.present()))
-        except QueueUnavailable:
-            return Crew(away=GONE)
+        except (QueueUnavailable, RedisError):
+            return Crew(away=await self._why())
+
+    async def _why(self) -> str:
+        # Not the driver's words: they may quote pieces of the URL.
+        try:
+            await check_redis(self.redis_url)
+        except Unavailable as problem:
+            return str(problem)
+        return "Redis did not say."
 
 
 @asynccontextmanager
 async def crew_reader(redis_url: str) -> AsyncIterator[CrewReader]:
     """Lend somebody to ask who is there."""
     try:
-        await check_redis(redis_url)
-    except Unavailable as problem:
-        yield CrewReader(None, str(problem))
-        return
-    async with connect(redis_url, max_connections=1) as redis:
-        yield CrewReader(RedisAttendance(redis))
+        redis = connect(redis_url, max_connections=1)
+    except ValueError:
+        await check_redis(redis_url)  # says how a URL is written
+        raise
+    async with redis:
+        yield CrewReader(redis_url, RedisAttendance(redis))

@@ -12,6 +12,7 @@ from projections.batches import GivenUp, Snapshot, given_up, given_up_kinds, rea
 from projections.pages import one_state
 from scoreline.audit.batches import connected
 from scoreline.batches.faults import why_ended
+from scoreline.batches.screen import screen
 from scoreline.batches.standing import command
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import stamp
@@ -50,7 +51,7 @@ def run_dlq(batch_id: str, *, limit: int, as_json: bool) -> int:
         for each in found.newest:
             print(json.dumps(_document(each)))  # noqa: T201 - machines read stdout
     else:
-        show(Console(highlight=False, markup=False), found)
+        show(screen(), found)
     return 0
 
 
@@ -67,7 +68,7 @@ def show(console: Console, found: DeadLetters) -> None:
         console.print(f"… and {found.total - len(found.newest):,} more; see them with --limit")
     console.print(Text(f"To try all of them again: {command('retry', batch_id)}"), soft_wrap=True)
     one = printable(found.newest[0].evaluation_id)
-    console.print(Text(f"To try some: {command('retry', batch_id, one)}"), soft_wrap=True)
+    console.print(Text(f"To try some: {command('retry', batch_id, '--only', one)}"), soft_wrap=True)
     console.print(Text(f"The story of one: scoreline replay {one}"), soft_wrap=True)
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -18,9 +19,9 @@ from projections.pages import Connection, one_state
 from projections.streams import endings, export_rows
 from scoreline.audit.batches import connected, progress_bar
 from scoreline.batches.export_file import STDOUT, whole_file
-from scoreline.batches.export_junit import JunitWriter
+from scoreline.batches.export_junit import junit
 from scoreline.batches.export_record import make_record
-from scoreline.batches.export_writers import CsvWriter, JsonLinesWriter, Writer
+from scoreline.batches.export_writers import Write, csv_table, json_lines
 from scoreline.batches.labels import variant_labels
 from scoreline.printable import printable
 from scoreline.problem import Problem
@@ -84,37 +85,38 @@ async def _export(postgres_url: str, wanted: Wanted) -> int:
     async with connected(postgres_url) as conn, one_state(conn):
         snapshot = await read_snapshot(conn, wanted.batch_id)
         counts = await endings(conn, wanted.batch_id)
-        with whole_file(wanted.path, force=wanted.force) as file:
-            writer = make_writer(wanted.format, file, snapshot, counts)
-            return await _write(conn, snapshot, writer, total=sum(counts.values()))
+        with (
+            whole_file(wanted.path, force=wanted.force) as file,
+            writer(wanted.format, file, snapshot, counts) as write,
+        ):
+            return await _write(conn, snapshot, write, total=sum(counts.values()))
 
 
-def make_writer(
+def writer(
     wanted: Format, file: IO[bytes], snapshot: Snapshot, counts: dict[tuple[str, str], int]
-) -> Writer:
-    """Make the writer of a format."""
+) -> AbstractContextManager[Write]:
+    """Begin an export in a format."""
     match wanted:
         case Format.JSONL:
-            return JsonLinesWriter(file)
+            return json_lines(file)
         case Format.CSV:
-            return CsvWriter(file)
+            return csv_table(file)
         case Format.JUNIT:
-            return JunitWriter(file, name=snapshot.name or snapshot.batch_id, endings=counts)
+            return junit(file, name=snapshot.name or snapshot.batch_id, endings=counts)
         case Format.PARQUET:
-            from scoreline.batches.export_parquet import ParquetWriter  # noqa: PLC0415 - an extra
+            from scoreline.batches.export_parquet import parquet  # noqa: PLC0415 - an extra
 
-            return ParquetWriter(file)
+            return parquet(file)
 
 
-async def _write(conn: Connection, snapshot: Snapshot, writer: Writer, *, total: int) -> int:
+async def _write(conn: Connection, snapshot: Snapshot, write: Write, *, total: int) -> int:
     labels, written = variant_labels(snapshot.spec), 0
     with progress_bar(f"exporting {printable(snapshot.batch_id)}", total) as advance:
         async for row in export_rows(conn, snapshot.batch_id):
-            writer.write(make_record(row, labels))
+            write(make_record(row, labels))
             written += 1
             if written % ADVANCE_EVERY == 0:
                 advance(ADVANCE_EVERY)
-    writer.close()
     return written
 
 

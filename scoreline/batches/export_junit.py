@@ -1,52 +1,53 @@
 """Exports as JUnit XML, written as they come: a test case an evaluation."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO
 from xml.sax.saxutils import escape, quoteattr
 
 from scoreline.batches.export_record import Record
+from scoreline.batches.export_writers import Write
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 can't have in any form."""
 
 
-class JunitWriter:
-    """One suite; its counts stand at its beginning, so they must be known before."""
+@contextmanager
+def junit(file: IO[bytes], *, name: str, endings: Mapping[tuple[str, str], int]) -> Iterator[Write]:
+    """Write one suite; its counts stand at its beginning, so they must be known before."""
 
-    def __init__(self, file: IO[bytes], *, name: str, endings: Mapping[tuple[str, str], int]) -> None:
-        self._file = file
-        self._suite = name
-        errors = sum(count for (status, _), count in endings.items() if status in {"failed", "timed_out"})
-        skipped = sum(count for (status, _), count in endings.items() if status in {"cancelled", "open"})
-        counts = {
-            "name": name,
-            "tests": sum(endings.values()),
-            "failures": endings.get(("completed", "failed"), 0),
-            "errors": errors,
-            "skipped": skipped,
-        }
-        self._put('<?xml version="1.0" encoding="UTF-8"?>\n')
-        self._put(f"<testsuites>\n<testsuite{_attributes(counts)}>\n")
+    def write(record: Record) -> None:
+        file.write(_case(record, suite=name).encode())
 
-    def write(self, record: Record) -> None:
-        """Add a test case."""
-        case = {
-            "classname": f"{self._suite}.{record.target or 'evaluation'}",
-            "name": _name(record),
-            "time": f"{(record.latency_ms or 0) / 1000:.3f}",
-        }
-        self._put(f"<testcase{_attributes(case)}>{_outcome(record)}")
-        if record.output is not None:
-            self._put(f"<system-out>{_text(record.output)}</system-out>")
-        self._put("</testcase>\n")
+    opening = f"<testsuites>\n<testsuite{_attributes(_counts(name, endings))}>\n"
+    file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n{opening}'.encode())
+    yield write
+    # Not after an error: half a document must not look whole.
+    file.write(b"</testsuite>\n</testsuites>\n")
 
-    def close(self) -> None:
-        """End the document."""
-        self._put("</testsuite>\n</testsuites>\n")
 
-    def _put(self, text: str) -> None:
-        self._file.write(text.encode())
+def _counts(name: str, endings: Mapping[tuple[str, str], int]) -> dict[str, object]:
+    def of(*statuses: str) -> int:
+        return sum(count for (status, _), count in endings.items() if status in statuses)
+
+    return {
+        "name": name,
+        "tests": sum(endings.values()),
+        "failures": endings.get(("completed", "failed"), 0),
+        "errors": of("failed", "timed_out"),
+        "skipped": of("cancelled", "open"),
+    }
+
+
+def _case(record: Record, *, suite: str) -> str:
+    about = {
+        "classname": f"{suite}.{record.target or 'evaluation'}",
+        "name": _name(record),
+        "time": f"{(record.latency_ms or 0) / 1000:.3f}",
+    }
+    output = "" if record.output is None else f"<system-out>{_text(record.output)}</system-out>"
+    return f"<testcase{_attributes(about)}>{_outcome(record)}{output}</testcase>\n"
 
 
 def _name(record: Record) -> str:

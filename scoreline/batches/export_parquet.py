@@ -1,11 +1,15 @@
 """Exports as Parquet: typed columns, in groups of rows small enough to hold."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow ships no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # as above
 
 from scoreline.batches.export_record import Record, as_text
+from scoreline.batches.export_writers import Write
 
 GROUP_ROWS = 20_000
 GROUP_BYTES = 32 * 1024 * 1024
@@ -43,31 +47,36 @@ SCHEMA = pa.schema(
 """What is JSON in a case is JSON text here, unless it is text already."""
 
 
-class ParquetWriter:
-    """Keeps a group of rows, then writes it."""
+@contextmanager
+def parquet(file: IO[bytes]) -> Iterator[Write]:
+    """Write a file of typed columns."""
+    with pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
+        group = RowGroup(writer)
+        yield group.add
+        group.flush()
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._writer = pq.ParquetWriter(file, SCHEMA, compression="zstd")
-        self._rows: list[dict[str, Any]] = []
-        self._bytes = 0
 
-    def write(self, record: Record) -> None:
+@dataclass(slots=True)
+class RowGroup:
+    """Rows that are kept until there are enough of them."""
+
+    writer: pq.ParquetWriter
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, record: Record) -> None:
         """Add a row."""
         row = _row(record)
-        self._rows.append(row)
-        self._bytes += sum(len(row[name] or "") for name in ("reason", "output", "input", "expected"))
-        if len(self._rows) >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
-            self._flush()
+        self.rows.append(row)
+        self.size += sum(len(row[name] or "") for name in ("reason", "output", "input", "expected"))
+        if len(self.rows) >= GROUP_ROWS or self.size >= GROUP_BYTES:
+            self.flush()
 
-    def close(self) -> None:
-        """Write the last group and the footer."""
-        self._flush()
-        self._writer.close()
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._writer.write_table(pa.Table.from_pylist(self._rows, schema=SCHEMA))
-        self._rows, self._bytes = [], 0
+    def flush(self) -> None:
+        """Write what is kept."""
+        if self.rows:
+            self.writer.write_table(pa.Table.from_pylist(self.rows, schema=SCHEMA))
+        self.rows, self.size = [], 0
 
 
 def _row(record: Record) -> dict[str, Any]:

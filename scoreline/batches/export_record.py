@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
+from pydantic_core import from_json
 
 from projections.streams import ExportRow
 from scoreline.batches.faults import WhyEnded, why_ended
@@ -54,7 +55,7 @@ class Record:
 def make_record(row: ExportRow, labels: Sequence[VariantLabel]) -> Record:
     """Turn a row of the tables into what is exported."""
     label = labels[row.variant] if row.variant < len(labels) else None
-    scores = tuple(_judgement(score) for score in json.loads(row.scores or "[]"))
+    scores = tuple(_judgement(score) for score in from_json(row.scores or "[]"))
     return Record(
         evaluation_id=row.evaluation_id,
         case_id=row.case_id,
@@ -94,4 +95,4 @@ def _judgement(score: dict[str, Any]) -> Judgement:
 
 
 def _value(text: str | None) -> JsonValue:
-    return None if text is None else json.loads(text)
+    return None if text is None else from_json(text)

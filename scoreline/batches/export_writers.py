@@ -2,11 +2,13 @@
 
 import csv
 import io
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import datetime
-from typing import IO, Any, Protocol
+from typing import IO, Any
+
+from pydantic_core import to_json
 
 from scoreline.batches.export_record import Record, as_text
 
@@ -15,53 +17,34 @@ FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What makes a spreadsheet take a cell for a formula; the wide ones do so, too."""
 
 
-class Writer(Protocol):
-    """Writes records into a file, one after the other."""
-
-    def write(self, record: Record) -> None:
-        """Add a record."""
-        ...
-
-    def close(self) -> None:
-        """Write what belongs at the end; the file itself stays open."""
-        ...
+Write = Callable[[Record], None]
+"""What adds a record to an export; lent for as long as the export lasts."""
 
 
-class JsonLinesWriter:
-    """One JSON object a line."""
+@contextmanager
+def json_lines(file: IO[bytes]) -> Iterator[Write]:
+    """Write one JSON object a line."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def write(record: Record) -> None:
+        file.write(to_json(dict(_values(record))) + b"\n")
 
-    def write(self, record: Record) -> None:
-        """Add a line."""
-        self._file.write(json.dumps(dict(_values(record)), ensure_ascii=False).encode() + b"\n")
-
-    def close(self) -> None:
-        """Nothing belongs at the end."""
+    yield write
 
 
-class CsvWriter:
-    """A table with a header; text that a spreadsheet would run is made text by an apostrophe."""
+@contextmanager
+def csv_table(file: IO[bytes]) -> Iterator[Write]:
+    """Write a table with a header; text that a spreadsheet would run is made text by an apostrophe."""
+    line = io.StringIO(newline="")
+    rows = csv.writer(line)
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._line = io.StringIO(newline="")
-        self._rows = csv.writer(self._line)
-        self._put(COLUMNS)
+    def put(cells: Iterable[object]) -> None:
+        rows.writerow(cells)
+        file.write(line.getvalue().encode())
+        line.seek(0)
+        line.truncate()
 
-    def write(self, record: Record) -> None:
-        """Add a row."""
-        self._put([_cell(name, value) for name, value in _values(record)])
-
-    def close(self) -> None:
-        """Nothing belongs at the end."""
-
-    def _put(self, cells: Sequence[object]) -> None:
-        self._rows.writerow(cells)
-        self._file.write(self._line.getvalue().encode())
-        self._line.seek(0)
-        self._line.truncate()
+    put(COLUMNS)
+    yield lambda record: put(_cell(name, value) for name, value in _values(record))
 
 
 def safe_cell(text: str) -> str:

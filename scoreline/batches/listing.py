@@ -9,6 +9,7 @@ from rich.text import Text
 
 from projections.batches import ListedBatch, list_batches
 from scoreline.audit.batches import connected
+from scoreline.batches.screen import screen
 from scoreline.batches.standing import pass_rate
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import money, span
@@ -31,7 +32,7 @@ def run_list(*, status: str | None, project: str | None, limit: int, as_json: bo
         for batch in found:
             print(json.dumps(_document(batch)))  # noqa: T201 - machines read stdout
     elif found:
-        Console(highlight=False).print(table_of(found))
+        screen().print(table_of(found))
     else:
         wanted = " of this kind" if status or project else " yet"
         Console(stderr=True).print(f"There is no batch{wanted}. To run one: scoreline batch run")

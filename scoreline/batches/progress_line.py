@@ -89,9 +89,11 @@ def progress_words(snapshot: Snapshot) -> str:
 
 def facts_of(snapshot: Snapshot, crew: Crew, *, rate: float | None, eta: timedelta | None) -> Iterator[str]:
     """Say in a few words each what there is to say; what says nothing is left out."""
-    if rate is not None and snapshot.pending:
+    goes_on = snapshot.pending > 0 and not is_over(snapshot)
+    if rate is not None:
         yield f"{rate:,.1f}/s"
-        yield "no end in sight" if eta is None else f"{span(eta)} to go"
+        if goes_on:
+            yield "no end in sight" if eta is None else f"{span(eta)} to go"
     passed = pass_rate(snapshot.passed, snapshot.completed)
     if passed is not None:
         yield f"{passed:.1%} passed"
@@ -101,7 +103,7 @@ def facts_of(snapshot: Snapshot, crew: Crew, *, rate: float | None, eta: timedel
         yield counted(snapshot.dead_letters, "dead letter")
     if snapshot.cost_usd:
         yield money(float(snapshot.cost_usd))
-    if snapshot.pending and crew is not NOT_ASKED:
+    if goes_on and crew is not NOT_ASKED:
         yield crew_words(crew, snapshot.project)
 
 

@@ -14,6 +14,7 @@ from scoreline.batches.crew import CrewReader, crew_reader
 from scoreline.batches.look import Look, take_look
 from scoreline.batches.pace import average, remaining
 from scoreline.batches.progress_line import ProgressDisplay, bar, facts_of
+from scoreline.batches.screen import screen
 from scoreline.batches.standing import command, document, exit_code, is_over, pass_rate, status_word
 from scoreline.batches.watch import Watcher
 from scoreline.batches.why import reasons
@@ -32,7 +33,7 @@ def run_status(batch_id: str, *, watching: bool, as_json: bool) -> int:
 
 
 async def _status(servers: Servers, batch_id: str, *, watching: bool, as_json: bool) -> int:
-    console = Console(highlight=False, markup=False)
+    console = screen()
     async with crew_reader(servers.redis_url) as crew:
         look = await close_look(servers, batch_id, crew)
         if watching and not is_over(look.snapshot):
@@ -46,6 +47,7 @@ async def _status(servers: Servers, batch_id: str, *, watching: bool, as_json: b
 
 
 async def close_look(servers: Servers, batch_id: str, crew: CrewReader) -> Look:
+    """Look at every row of a batch; one that nobody knows becomes a problem that names those near it."""
     async with connected(servers.postgres_url) as conn:
         return await take_look(conn, batch_id, crew, closely=True)
 
@@ -98,17 +100,25 @@ def _screen(look: Look) -> Iterator[RenderableType]:
     yield Text(f"{printable(snapshot.batch_id)}{name}, project {printable(snapshot.project)}")
     yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}")
     yield bar(snapshot)
-    rate = average(snapshot.done, snapshot.duration)
-    facts = facts_of(snapshot, look.crew, rate=rate, eta=remaining(snapshot.pending, rate))
-    yield Text(" · ".join(facts))
+    yield Text(" · ".join(_facts(look)))
     if look.waiting or look.unpublished:
         yield Text(f"waiting: {_waiting_words(look)}")
     if len(look.variants) > 1:
         yield Text()
         yield _variants(look)
+        yield Text()
     for reason in reasons(look):
         yield Text(reason, style="yellow")
     yield from map(Text, _next_steps(look))
+
+
+def _facts(look: Look) -> Iterator[str]:
+    """Say what one look can tell; the rate is that of the whole time, which nobody keeps up alone."""
+    snapshot = look.snapshot
+    rate = average(snapshot.done, snapshot.duration)
+    attended = look.crew.away or look.crew.serving(snapshot.project) or snapshot.kind == "external"
+    eta = remaining(snapshot.pending, rate) if attended else None
+    return facts_of(snapshot, look.crew, rate=rate, eta=eta)
 
 
 def _lasted(look: Look) -> str:

@@ -21,6 +21,8 @@ def reasons(look: Look) -> list[str]:
         return [paused(look)]
     if is_over(look.snapshot):
         return []
+    if look.snapshot.total and not look.snapshot.pending:
+        return ["All have ended, and a coordinator has yet to close it: scoreline coordinator start"]
     if status in {"cancelled", "expired"}:
         return [f"{status.capitalize()}: {look.snapshot.pending:,} evaluations have yet to be told."]
     return [*_nobody_there(look), *_waits(look), *_unmoved(look)]

@@ -45,7 +45,7 @@ def row_of(fields: Fields, position: int, *, line: int, columns: Columns) -> Row
         "metadata": _others(fields, columns),
     }
     case = _checked(values)
-    return Row(case, tags_of(fields.get("tags")), line, position, identifier is not None)
+    return Row(case, tags_of(case.metadata.get("tags")), line, position, identifier is not None)
 
 
 def _identifier(value: JsonValue, *, is_mapped: bool) -> str | None:
@@ -79,7 +79,7 @@ def tags_of(value: JsonValue) -> tuple[str, ...]:
             return ()
         case str():
             return tuple(tag.strip() for tag in value.split(",") if tag.strip())
-        case list() if all(isinstance(tag, str | int) for tag in value):
+        case list() if all(type(tag) in (str, int) for tag in value):
             return tuple(str(tag) for tag in value)
         case _:
             raise Unfit(f"`tags` must be a list of texts, this is {kind_of(value)}")

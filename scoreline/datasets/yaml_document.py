@@ -40,7 +40,7 @@ def _enter(loader: PlainLoader, path: Path, wanted: str) -> None:
         if names is not None:
             there = ", ".join(repr(name) for name in names[:5]) or "nothing"
             raise DatasetError(
-                path, f"no list of rows at {wanted!r}: where {part!r} should be, there is {there}"
+                path, f"there is no list of rows at {wanted!r}: instead of {part!r} there is {there}"
             )
     if not loader.check_event(yaml.SequenceStartEvent):
         raise DatasetError(path, no_list(wanted, _lists(loader)))

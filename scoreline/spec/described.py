@@ -44,7 +44,7 @@ def read_targets(described: Described, place: Place, base: Path) -> Targets:
     """Read targets; raises `SpecError` with the place of the one that makes no sense."""
     specs, records = [], {}
     for number, said in enumerate(described):
-        where = _place(place, "target", number)
+        where = place("targets", number)
         try:
             spec, found = _target(said, where)
         except ValueError as error:
@@ -52,7 +52,7 @@ def read_targets(described: Described, place: Place, base: Path) -> Targets:
         if spec.type == "recorded":
             records[number] = found
         specs.append(spec)
-    _refuse_namesakes([spec.label for spec in specs], place("target"), "targets", "label")
+    _refuse_namesakes([spec.label for spec in specs], place("targets"), "targets", "label")
     return Targets(tuple(specs), base.resolve(), records)
 
 
@@ -74,7 +74,7 @@ def read_evaluators(described: Described, place: Place, base: Path) -> Evaluator
     """Read evaluators; raises `SpecError` with the place of the one that makes no sense."""
     specs = []
     for number, said in enumerate(described):
-        where = _place(place, "evaluator", number)
+        where = place("evaluators", number)
         try:
             spec = parse_evaluator(said, base)
             _refuse_secret(spec, where)
@@ -82,14 +82,8 @@ def read_evaluators(described: Described, place: Place, base: Path) -> Evaluator
         except ValueError as error:
             raise SpecError(where, str(error)) from None
         specs.append(spec)
-    _refuse_namesakes([spec.name for spec in specs], place("evaluator"), "evaluators", "name")
+    _refuse_namesakes([spec.name for spec in specs], place("evaluators"), "evaluators", "name")
     return tuple(specs)
-
-
-def _place(place: Place, key: str, number: int) -> str:
-    """Name the place of one of many, which may be written under the plural or the singular."""
-    plural = place(f"{key}s", number)
-    return plural if "line" in plural else place(key, number)
 
 
 def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:

@@ -10,12 +10,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from scoreline.datasets.columns import Columns
 from scoreline.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
 from scoreline.spec.described import Evaluators, Targets, read_evaluators, read_targets
 from scoreline.spec.document import read_document
 from scoreline.spec.errors import SpecError
-from scoreline.spec.keys import read_keys
+from scoreline.spec.keys import SINGULAR, Place, read_keys
 from scoreline.spec.plan import Plan
 from taskqueue.spec import BatchSpec
 
@@ -52,7 +54,7 @@ def make_plan(spec_file: Path | None, flags: Mapping[str, Any], *, folder: Path)
 
 def _said_in(spec_file: Path) -> _Said:
     document = read_document(spec_file)
-    return _said(read_keys(document.values, document.place), document.place, spec_file.parent)
+    return _said(document.values, document.place, spec_file.parent)
 
 
 def _said_by(flags: Mapping[str, Any], folder: Path) -> _Said:
@@ -61,20 +63,32 @@ def _said_by(flags: Mapping[str, Any], folder: Path) -> _Said:
         for name, value in flags.items()
         if name not in _COLUMN_FLAGS and value is not None and value not in ([], ())
     }
-    return _said(read_keys(given, _flag), _flag, folder)
+    return _said(given, _flag, folder)
 
 
 def _flag(key: str, *_: str | int) -> str:
     return f"--{key.replace('_', '-')}"
 
 
-def _said(keys: dict[str, Any], place: Any, base: Path) -> _Said:  # noqa: ANN401 - names the place of a key
+def _said(values: Mapping[str, Any], place: Place, base: Path) -> _Said:
+    keys = read_keys(values, place)
+    place = _as_written(values, place)
     targets = read_targets(keys.pop("targets"), place, base) if "targets" in keys else None
     evaluators = read_evaluators(keys.pop("evaluators"), place, base) if "evaluators" in keys else None
     dataset = keys.get("dataset", {})
     if "path" in dataset:
         keys["dataset"] = {**dataset, "path": base / Path(dataset["path"]).expanduser()}
     return _Said(keys, targets, evaluators)
+
+
+def _as_written(values: Mapping[str, Any], place: Place) -> Place:
+    """Name places of keys by what they mean, whether they were written in the singular or the plural."""
+    written = {SINGULAR.get(key, key): key for key in values}
+
+    def place_of(key: str, *within: str | int) -> str:
+        return place(written.get(key, key), *within)
+
+    return place_of
 
 
 def _with_columns(keys: dict[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,10 +138,15 @@ def _source(keys: Mapping[str, Any]) -> Source:
 
 def _batch(keys: Mapping[str, Any], targets: Targets, evaluators: Evaluators, *, name: str) -> BatchSpec:
     given = {key: keys[key] for key in ("prompts", "repetitions", "retries", "timeout") if key in keys}
-    return BatchSpec(
-        name=keys.get("name", name),
-        targets=targets.specs,
-        evaluators=evaluators,
-        workdir=str(targets.base),
-        **given,
-    )
+    try:
+        return BatchSpec(
+            name=keys.get("name", name[:200]),
+            targets=targets.specs,
+            evaluators=evaluators,
+            workdir=str(targets.base),
+            **given,
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise SpecError(_COMMAND_LINE, f"`{where}`: {first['msg']}") from None

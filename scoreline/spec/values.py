@@ -40,7 +40,10 @@ def many(check: Check) -> Check:
     """Take one value or a list of them, as a list."""
 
     def check_each(value: object) -> tuple[Any, ...]:
-        return tuple(check(item) for item in (value if isinstance(value, list | tuple) else [value]))
+        values = value if isinstance(value, list | tuple) else [value]
+        if not values:
+            raise ValueError("must not be an empty list: leave it out instead")
+        return tuple(check(item) for item in values)
 
     return check_each
 
@@ -51,7 +54,8 @@ def whole(low: int, high: int) -> Check:
     def check(value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
-        said = f"{value} is not" if isinstance(value, int | float) else f"this is {kind_of(value)}"
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        said = f"{value} is not" if is_number else f"this is {kind_of(value)}"
         raise ValueError(f"must be a whole number from {low} to {high}; {said}")
 
     return check

@@ -13,6 +13,8 @@ from scoreline.datasets.errors import Unfit
 from taskqueue.spec import BatchSpec
 from taskqueue.template import UnknownField, look_up, placeholders
 
+_NONE: frozenset[str] = frozenset()
+
 
 @dataclass(frozen=True, slots=True)
 class Demands:
@@ -28,8 +30,9 @@ class Demands:
     def of(cls, batch: BatchSpec) -> Self:
         """Ask the types of a batch's evaluators, and read its templates."""
         found = [(spec, evaluator_type(spec.type)) for spec in batch.evaluators]
+        is_asked = any(target.type != "recorded" for target in batch.targets)  # else no prompt is filled in
         return cls(
-            tuple(placeholders(prompt) for prompt in batch.prompts),
+            tuple(placeholders(prompt) if is_asked else _NONE for prompt in batch.prompts),
             tuple((spec.name, type_.placeholders(spec.options)) for spec, type_ in found),
             tuple(spec.name for spec, type_ in found if type_.needs_expected),
         )

@@ -22,7 +22,7 @@ from scoreline.submission.cache_key import cache_key
 from scoreline.submission.checks import Demands, fields_of
 from scoreline.submission.groups import Grid, Links, Sequencing, Ties
 from scoreline.submission.marked import may_have_marks
-from scoreline.submission.marks import Marks, Reading
+from scoreline.submission.marks import Reading
 from scoreline.submission.recorded import Answers, recorded_answers
 from taskqueue.spec import Variant
 
@@ -98,8 +98,9 @@ class _Making:
         """Make all evaluations of a case; raises `Unfit`."""
         self.cases += 1
         self._demands.check(row.case, stored=self._reading.stored if self._reading else ())
-        marks = self._reading.next(row.case) if self._reading else Marks()
-        links = self._sequencing.next(self.cases, marks)
+        links = None
+        if self._reading:
+            links = self._sequencing.next(self.cases, self._reading.next(row.case))
         for variant in self._variants:
             for repetition in range(1, self._grid.repetitions + 1):
                 yield self._made(row, variant, repetition, links)

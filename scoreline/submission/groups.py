@@ -70,8 +70,9 @@ class Links:
             return grid.number(case, variant, repetition)
 
         used = self.stored[variant // grid.targets] if self.stored else {}
-        recalls = [Recall(number(case)) for case in self.turns]
-        recalls += [Recall(number(case), name) for name, case in sorted(used.items())]
+        # Stored outputs first: the prompts of earlier turns may name them, and are told again in order.
+        recalls = [Recall(number(case), name) for name, case in sorted(used.items())]
+        recalls += [Recall(number(case)) for case in self.turns]
         return SerialPlace(number(self.follows), tuple(recalls))
 
 

@@ -12,26 +12,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import typer
 from typer.testing import CliRunner, Result
 
 from coordinator.submission import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
-from scoreline.commands import batch_look
+from scoreline.commands.batch import app
 from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from tests.builders import history
 from tests.integration.place import Place, place
 
 MONTH = "date_trunc('month', now() AT TIME ZONE 'UTC')::date"
 PLACED = "UPDATE evaluations SET case_id = %s, variant = %s, repetition = 1 WHERE evaluation_id = %s"
-APP = typer.Typer()
-APP.command("list")(batch_look.list_)
-APP.command("status")(batch_look.status)
-APP.command("dlq")(batch_look.dlq)
-APP.command("export")(batch_look.export)
-APP.command("compare")(batch_look.compare)
-
 WILD = '=1+1 <b>&"\x1b[31m\x07\u202e\r\n]]> \U0001f600 \ufffe'
 """An output that a spreadsheet would run, a terminal obey, and XML choke on."""
 
@@ -129,7 +121,7 @@ class Stage:
         """Run a command to its end."""
         urls = {"EVAL_REDIS_URL": self.redis_url, "EVAL_POSTGRES_URL": self.place.url, "COLUMNS": "200"}
         return await asyncio.to_thread(
-            lambda: CliRunner().invoke(APP, list(arguments), env={**urls, **environ})
+            lambda: CliRunner().invoke(app, list(arguments), env={**urls, **environ})
         )
 
     async def documents(self, *arguments: str) -> list[dict[str, Any]]:

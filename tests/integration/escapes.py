@@ -95,7 +95,8 @@ for path in host["secrets"]:
     Attack(
         "follow a symbolic link out of a directory that it was shown",
         """
-print("ESCAPED", open("shown/link").read(), open("shown/way/out/secret.txt").read())
+import os
+print("ESCAPED") if os.path.exists("shown/link") or os.path.exists("shown/way/secret.txt") else None
 """,
     ),
     Attack(
@@ -197,6 +198,7 @@ for born in range(1000):
         break
 print(born) if born < 30 else print("ESCAPED", born)
 """,
+        frozenset({None, "processes"}),
         limits=Limits(processes=30),
     ),
     Attack(

@@ -48,7 +48,7 @@ async def test_flips_are_found_by_case_wherever_it_stands(here: Stage) -> None:
 
 
 async def test_people_see_what_fails_now_first(here: Stage) -> None:
-    """With the intervals and what the difference is worth; the listing has a limit, the counts have none."""
+    """With intervals and what the difference is worth; the listing has a limit, the counts have none."""
     names = cases(*(f"case-{number}" for number in range(8)))
     await here.submit("a", ["passed"] * 7 + ["failed"], cases=names)
     await here.submit("b", ["failed"] * 7 + ["passed"], cases=names)
@@ -57,7 +57,7 @@ async def test_people_see_what_fails_now_first(here: Stage) -> None:
     said = ran.stdout
     assert "7 newly failing, 1 newly passing: may well be chance (p = 0.0703, exact McNemar test)" in said
     assert "87.5%" in said
-    assert "pass rate of the pairs: -75.0%" in said
+    assert "pass rate of the pairs: -75.0 points" in said
     assert said.index("newly failing: 7, the first 2") < said.index("newly passing: 1")
     assert "case-1  a.00000002 → b.00000002" in said
     assert "case-2 " not in said
@@ -96,7 +96,7 @@ async def test_external_batches_are_paired_by_the_cases_in_their_events(here: St
                     evaluation_id=f"{batch_id}-{number}",
                     batch_id=batch_id,
                     completed=done,
-                )  # fmt: skip
+                )
             )
     [found] = await here.documents("compare", "x", "y")
     assert (found["pairs"], found["newly_failing"], found["both_passed"]) == (2, 1, 1)

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import signal
+from asyncio import create_subprocess_exec
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,6 +16,7 @@ from taskqueue.redis_presence import RedisAttendance
 from tests.builders import history
 from tests.integration.batch_stage import WILD, Stage, spec, stage
 from tests.integration.place import life
+from tests.integration.worker import SCORELINE, environment
 from tests.waiting import until
 
 PROMISED = [
@@ -82,6 +86,7 @@ async def test_stuck_batch_says_why(here: Stage) -> None:
     assert ran.exit_code == 0, ran.exception
     for said in (
         "running 1 of 4 (25.0%)",
+        "no end in sight",
         "1 provisioning, 1 queued, 1 retrying",
         "No executor is alive. To start one: scoreline worker start",
         "1 wait to be tried again; the first has been due for",
@@ -93,6 +98,7 @@ async def test_stuck_batch_says_why(here: Stage) -> None:
     paused = (await here.run("status", "nightly")).stdout
     assert "Paused: the budget is spent. To go on: scoreline batch resume nightly" in paused
     assert "No executor" not in paused
+    assert "to go" not in paused
 
 
 async def test_serial_groups_and_what_is_not_published_are_named(here: Stage) -> None:
@@ -152,6 +158,42 @@ async def test_watch_goes_on_until_it_is_over(here: Stage) -> None:
     seen = [json.loads(line) for line in ran.stdout.splitlines()]
     assert (seen[0]["pending"], seen[-1]["pending"], seen[-1]["status"]) == (1, 0, "completed")
     assert ran.exit_code == 3
+
+
+async def test_watch_outlives_its_connection(here: Stage) -> None:
+    """An outage is told, and the watch goes on where it was."""
+    await here.submit("nightly", ["passed", "queued"])
+    watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--json"))
+    await until(lambda: here.place.ask(LOOKED))
+    await here.place.ask(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'scoreline batch'"
+    )
+    await until(lambda: here.place.ask(LOOKED))
+    await here.change("nightly", "state = 'cancelled', finished_at = now()")
+    ran = await watching
+    assert "PostgreSQL does not answer; waiting for it." in ran.stderr
+    assert "It is back." in ran.stderr
+    assert (ran.exit_code, json.loads(ran.stdout.splitlines()[-1])["status"]) == (4, "cancelled")
+
+
+async def test_interrupted_watch_ends_with_130(here: Stage) -> None:
+    """Without a traceback."""
+    await here.submit("nightly", ["queued"])
+    urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.place.url}
+    process = await create_subprocess_exec(
+        SCORELINE,
+        "batch",
+        "status",
+        "nightly",
+        "--watch",
+        env=environment(**urls),
+        stdout=PIPE,
+        stderr=PIPE,
+    )
+    await until(lambda: here.place.ask(LOOKED), 30)
+    process.send_signal(signal.SIGINT)
+    _, problem = await process.communicate()
+    assert (process.returncode, b"Traceback" in problem) == (130, False)
 
 
 async def test_watch_without_a_terminal_prints_plain_lines(here: Stage) -> None:
@@ -218,6 +260,7 @@ async def test_dead_letters_come_with_the_reason_and_the_way_back(here: Stage) -
     assert "2 given up: 1 permanent, 1 timed_out" in ran.stdout
     assert "… and 1 more" in ran.stdout
     assert "scoreline batch retry nightly\n" in ran.stdout
+    assert "scoreline batch retry nightly --only nightly.0000000" in ran.stdout
     assert "\x1b" not in (await here.run("dlq", "nightly")).stdout
     await here.submit("fine", ["passed"])
     assert "Nothing of fine was given up." in (await here.run("dlq", "fine")).stdout

@@ -17,13 +17,16 @@ from uuid import uuid4
 import pytest
 
 from executor.sandbox.job import Job
+from executor.sandbox.probe import BUBBLEWRAP, Probe, trouble_with
 from executor.sandbox.sandbox import Sandbox
+from executor.sandbox.walls import Footing
 from tests.integration.escapes import ATTACKS, REACHING_OUT, Attack
 from tests.integration.sandboxed import needs_sandbox, python
 from tests.waiting import until
 
 pytestmark = needs_sandbox
 
+FOOTINGS = [footing for footing in Footing if not trouble_with(BUBBLEWRAP, footing)]
 PROJECT = Path(__file__).parents[2]
 NEXT_CASE = """
 import os
@@ -43,7 +46,8 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "shown": str(place / "shown"),
     }
     _furnish(place)
-    facts["secrets"] = ["/etc/shadow", str(PROJECT / "pyproject.toml"), facts["secret"], str(Path.home())]
+    at_home = [str(path) for path in Path.home().iterdir() if path.is_file()]
+    facts["secrets"] = ["/etc/shadow", str(PROJECT / "pyproject.toml"), facts["secret"], *at_home]
     with (
         _listening(socket.AF_INET, ("127.0.0.1", 0)) as tcp,
         _listening(socket.AF_UNIX, facts["socket"]),
@@ -63,7 +67,7 @@ def _furnish(place: Path) -> None:
     (place / "shown").mkdir()
     (place / "shown" / "file.txt").write_text("as it was")
     (place / "shown" / "link").symlink_to(place / "secret.txt")
-    (place / "shown" / "way").symlink_to(place.parent)
+    (place / "shown" / "way").symlink_to(place)
 
 
 def _listening(family: socket.AddressFamily, address: Any) -> socket.socket:
@@ -81,6 +85,13 @@ def _victim(facts: dict[str, Any]) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.fixture(params=FOOTINGS)
+def footing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every footing that the walls can stand on here."""
+    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: Probe(request.param))
+
+
+@pytest.mark.usefixtures("footing")
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 async def test_an_attack_is_contained(attack: Attack, host: dict[str, Any]) -> None:
     """It ends as it should, gets nothing, takes no more than it may, and leaves the next case untouched."""

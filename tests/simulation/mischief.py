@@ -9,7 +9,8 @@ from eventlog.codec import Entry, read_entry
 from eventlog.lifecycle import CLOSING_TYPES
 from tests.simulation.executor import Executor
 from tests.simulation.foreign import HUGE, fields, out_of_place
-from tests.simulation.world import BATCH, World
+from tests.simulation.process import Process
+from tests.simulation.world import World
 
 
 @dataclass(slots=True)
@@ -18,6 +19,7 @@ class Mischief:
 
     world: World
     executors: Sequence[Executor]
+    others: Sequence[Process]
 
     async def go_on(self, *, until: float) -> None:
         """Cause trouble until the time given."""
@@ -27,6 +29,7 @@ class Mischief:
             (faults.lost_part, self._lose_a_little),
             (faults.wake_ups, self._disturb_wake_ups),
             (faults.frozen, self._freeze),
+            (faults.stopped, self._stop),
             (faults.clock_jumps, self._set_a_clock),
             (faults.pollution, self._pollute),
         ]
@@ -76,10 +79,15 @@ class Mischief:
             unread[:] = kept
 
     def _freeze(self) -> None:
-        executor = self.world.random.choice(self.executors)
-        executor.life.frozen_until = self.world.clock() + self.world.random.uniform(1.0, 9.0)
+        life = self.world.random.choice([*self.executors, *self.others]).life
+        life.frozen_until = self.world.clock() + self.world.random.uniform(1.0, 9.0)
         self._note("frozen")
-        self.world.tell(executor.life.name, "stands still")
+        self.world.tell(life.name, "stands still")
+
+    def _stop(self) -> None:
+        executor = self.world.random.choice(self.executors)
+        self._note("told to stop")
+        executor.stop()
 
     def _set_a_clock(self) -> None:
         executor = self.world.random.choice(self.executors)
@@ -94,7 +102,7 @@ class Mischief:
             return
         key = world.random.choice(streams)
         entry = read_entry(key, world.random.choice(world.redis.stream(key).entries))
-        if isinstance(entry, Entry) and entry.event.batch_id == BATCH:
+        if isinstance(entry, Entry) and world.is_ours(entry.event.batch_id):
             self._note("polluted")
             world.redis.xadd(key, self._nonsense(entry))
             world.redis.wake(key)

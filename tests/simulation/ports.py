@@ -26,6 +26,10 @@ class DistantLog:
         """Ask for an epoch."""
         return await self._life.call("epoch", partial(self._log.epoch, evaluation_id), LogUnavailable)
 
+    async def epochs(self) -> list[str]:
+        """Ask for all epochs."""
+        return await self._life.call("epochs", self._log.epochs, LogUnavailable)
+
     async def append(self, calls: Sequence[Append]) -> list[Reply]:
         """Append, and note down every answer that arrives."""
         bodies = self._life.world.knowledge.bodies
@@ -44,7 +48,8 @@ class DistantLog:
         replies = await self._log.append(calls)
         for call, reply, highest in zip(calls, replies, newest, strict=True):
             for record, answer in zip(call.records, reply.answers, strict=True):
-                if answer is Answer.OK and record.event.attempt < highest:
+                passed = answer is Answer.OK and record.event.attempt < highest
+                if passed and call.mode is not Mode.LATE:
                     what = f"{call.evaluation_id} {record.event.key} passed the fence of attempt {highest}"
                     self._life.world.violate(Harm.VIOLATION, what)
         return replies, self._life.world.redis.losses
@@ -61,6 +66,8 @@ class DistantLog:
                 world.seen["claim refused"] += 1
             else:
                 world.knowledge.refused.add((writer, call.evaluation_id, record.event.attempt))
+        if call.mode is Mode.LATE and reply.answers[0] is Answer.OK:
+            world.seen["late answer kept"] += 1
         if call.mode is Mode.TAIL and all(answer.on_record for answer in reply.answers):
             world.seen["tail put back"] += 1
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 
-GENERATION = 1
+GENERATION = 2
 """Raised when a change of the generator gives old seeds another meaning."""
 
 
@@ -40,6 +40,8 @@ class Faults:
     """Of a call: the caller dies at it, before or after it has happened."""
     frozen: float = 0.0
     """Each second, of an executor: it stands still for longer than it is trusted."""
+    stopped: float = 0.0
+    """Each second, of an executor: it is told to stop, and started again."""
     lost_whole: float = 0.0
     """Each second: Redis forgets everything."""
     lost_part: float = 0.0
@@ -104,6 +106,7 @@ def _with_deaths(random: Random, faults: Faults) -> Faults:
         faults,
         killed=random.uniform(0, random.choice([0.01, 0.04])),
         frozen=random.choice([0.0, 0.05, 0.1]),
+        stopped=random.choice([0.0, 0.1]),
         clock_jumps=random.choice([0.0, 0.2]),
         slow=max(faults.slow, random.uniform(0, 0.05)),
         wake_ups=random.choice([0.0, 0.3]),

@@ -1,21 +1,17 @@
-"""The simulated Redis: a log in memory, and beside it wake-ups in hand, tasks and heartbeats."""
+"""The simulated Redis: a log in memory, and beside it wake-ups in hand, tasks, board and heartbeats."""
 
-from collections import deque
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from datetime import timedelta
+from typing import Any
 
 from eventlog.keys import shard_of
 from eventlog.memory import MemoryEventLog, _Stream
+from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
 
-HEARTBEAT_TTL = 3.0
-
-
-class Task(NamedTuple):
-    """What an executor is asked to do: one attempt of one evaluation."""
-
-    evaluation_id: str
-    attempt: int
+LIFETIME = timedelta(seconds=3)
+"""How long an executor counts as alive after its last heartbeat."""
 
 
 @dataclass(slots=True)
@@ -33,6 +29,8 @@ class Memory:
 
     streams: dict[str, _Stream]
     unread: list[str]
+    others: list[dict[str, Any]]
+    """What queue, board and attendance held."""
 
 
 @dataclass(slots=True)
@@ -44,10 +42,14 @@ class SimulatedRedis:
     losses: int = 0
     lost_at: float = 0.0
     deliveries: dict[int, Delivery] = field(default_factory=dict)
-    tasks: deque[Task] = field(default_factory=deque)
-    tasks_in_hand: dict[Task, str] = field(default_factory=dict)
-    beats: dict[str, float] = field(default_factory=dict)
     _delivered: int = 0
+    queue: MemoryTaskQueue = field(init=False)
+    board: MemoryBoard = field(init=False)
+    attendance: MemoryAttendance = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.queue, self.board = MemoryTaskQueue(self.clock), MemoryBoard()
+        self.attendance = MemoryAttendance(self.clock, lifetime=LIFETIME)
 
     # Wake-ups, as a consumer group hands them out.
 
@@ -110,31 +112,28 @@ class SimulatedRedis:
         """Return a shard's epoch."""
         return f"{shard:02}-{self.log._lives}"
 
-    # Executors.
-
-    def is_live(self, executor: str | None) -> bool:
-        """Whether an executor has been heard of lately."""
-        return self.clock() - self.beats.get(executor or "", float("-inf")) <= HEARTBEAT_TTL
-
-    def is_on_its_way(self, task: Task) -> bool:
-        """Whether a task is queued, or in the hands of somebody who lives."""
-        return task in self.tasks or self.is_live(self.tasks_in_hand.get(task))
-
     # Loss.
 
     def remember(self) -> Memory:
         """Write everything down, as the append-only file does every now and then."""
         unread = [key for shard in self.log.wake_ups for key in shard]
         unread += (delivery.evaluation_id for delivery in self.deliveries.values())
-        return Memory({key: stream.copy() for key, stream in self.log._streams.items()}, unread)
+        streams = {key: stream.copy() for key, stream in self.log._streams.items()}
+        return Memory(streams, unread, [deepcopy(held) for held in self._others()])
+
+    def _others(self) -> list[dict[str, Any]]:
+        queue, board = self.queue, self.board
+        return [queue._batches, queue._dead, board._up, board._contexts, self.attendance._beats]
 
     def lose(self, kept: Memory | None = None) -> None:
         """Forget everything, or all that was heard after something was written down."""
         self.log.lose_everything()
         self.losses, self.lost_at = self.losses + 1, self.clock()
-        for gone in (self.deliveries, self.tasks, self.tasks_in_hand, self.beats):
+        for gone in (self.deliveries, *self._others()):
             gone.clear()
         if kept:
+            for held, remembered in zip(self._others(), kept.others, strict=True):
+                held.update(remembered)
             self.log._streams.update(kept.streams)
             for evaluation_id in dict.fromkeys(kept.unread):
                 self.wake(evaluation_id)

@@ -13,7 +13,7 @@ from storage_worker.storage import Storage
 from storage_worker.woken import WakeUp, read_wake_ups
 from tests.simulation.ports import DistantLog, DistantTables
 from tests.simulation.process import Life, Process
-from tests.simulation.world import BATCH, Harm
+from tests.simulation.world import Harm
 
 PATIENCE = Patience(timeout=timedelta(seconds=4), warning=timedelta(seconds=1))
 SWEEP = 2.0
@@ -74,7 +74,7 @@ class StorageWorker(Process):
             left = [e for e in read if isinstance(e, Entry) and (key, *e.key) not in tables.events]
             held = tables.evaluations.get(key)
             walked = unfold(held.row.cursor if held else Cursor(), left)
-            due = [step.entry.key for step in walked.steps if step.entry.event.batch_id == BATCH]
+            due = [step.entry.key for step in walked.steps if self.world.is_ours(step.entry.event.batch_id)]
             if due:
                 self.world.violate(Harm.VIOLATION, f"{self.name} acknowledges {key}, but {due} is left")
 

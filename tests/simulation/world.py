@@ -11,17 +11,24 @@ from random import Random
 from typing import Any, NamedTuple
 
 from eventlog.events import EventKey
+from eventlog.log import LogUnavailable
 from eventlog.memory import MemoryEventLog
+from projections.ledger import BatchExists
+from projections.ledger_memory import MemoryLedger
 from projections.memory import MemoryTables
-from projections.tables import Unstorable
+from projections.tables import TablesUnavailable, Unstorable
+from taskqueue.tasks import QueueUnavailable
 from tests.builders import FIRST_ARRIVAL_MS
 from tests.simulation.profiles import Faults, Profile, draw_faults
 from tests.simulation.server import Memory, SimulatedRedis
 from tests.simulation.virtual_loop import VirtualLoop
 
 START = datetime.fromtimestamp(FIRST_ARRIVAL_MS / 1000, UTC)
-BATCH = "submitted"
+EMBEDDED = "embedded"
+"""The batch of what is opened without a coordinator."""
 NO_FAULTS = Faults()
+NOBODY_TO_TELL = (Unstorable, BatchExists, LogUnavailable, TablesUnavailable, QueueUnavailable)
+"""What may become of a call whose caller has given up."""
 
 
 class Fate(StrEnum):
@@ -99,6 +106,7 @@ class World:
         self.clock = self.loop.time
         self.redis = SimulatedRedis(log(self.now_ms), self.clock)
         self.tables = tables(self.clock)
+        self.ledger = MemoryLedger(self.tables, shards=self.redis.log.shards, now=self.now)
         self.knowledge = Knowledge()
         self.seen: Counter[str] = Counter()
         self.trace: list[tuple[float, str, str]] = []
@@ -112,6 +120,10 @@ class World:
     def now(self) -> datetime:
         """Return the time of day."""
         return START + timedelta(seconds=self.clock())
+
+    def is_ours(self, batch_id: str) -> bool:
+        """Whether only writers that keep the rules write to a batch's evaluations."""
+        return batch_id == EMBEDDED or batch_id in self.ledger._batches
 
     def chance(self, likelihood: float) -> bool:
         """Throw the dice, unless nothing depends on it."""
@@ -164,5 +176,5 @@ class World:
 
     async def _belatedly(self, call: Callable[[], Awaitable[Any]]) -> None:
         self.belated -= 1
-        with suppress(Unstorable):  # there is nobody left to tell
+        with suppress(*NOBODY_TO_TELL):
             await call()

@@ -14,6 +14,7 @@ from eventlog.event_queue import EventQueue
 from eventlog.events import Event
 from eventlog.log import Append
 from eventlog.memory import MemoryEventLog
+from executor.admission import Admission
 from executor.contract import Evaluator, Judged, Question, Reply, Surroundings, Target
 from executor.kits import Makers
 from executor.runner import Executor, Ports
@@ -178,21 +179,22 @@ class Stage:
         return counts.is_drained
 
     @asynccontextmanager
-    async def executor(self, **instead: Any) -> AsyncIterator[Executor]:
+    async def executor(
+        self, *, admission: Admission | None = None, **instead: Any
+    ) -> AsyncIterator[Executor]:
         """Run an executor; leaving asks it to stop and waits until it has."""
         self.lives += 1
         incarnation = f"{self.settings.name}-{self.lives}"
         events = EventQueue(self.log, source=incarnation, now=self.now, clock=self.loop.time)
-        ports = Ports(
-            **({"tasks": self.tasks, "board": self.board, "attendance": self.attendance} | instead),
-            events=events,
-        )
+        usual: dict[str, Any] = {"tasks": self.tasks, "board": self.board, "attendance": self.attendance}
+        ports = Ports(events, **(usual | instead))
         async with events:
             executor = Executor(
                 ports,
                 self.settings,
                 Makers(self.make_target, self.make_evaluator),
                 incarnation=incarnation,
+                admission=admission,
                 now=self.now,
                 luck=lambda: 0.5,
             )

@@ -14,7 +14,16 @@ from taskqueue.board import BatchState
 from taskqueue.spec import BatchSpec
 from taskqueue.tasks import Counts, QueueUnavailable
 from tests.builders import BATCH
-from tests.unit.executor_stage import ANSWER, SETTINGS, TARGET, Stage, hang, judged_by, virtually
+from tests.unit.executor_stage import (
+    ANSWER,
+    SETTINGS,
+    TARGET,
+    FakeEvaluator,
+    Stage,
+    hang,
+    judged_by,
+    virtually,
+)
 from tests.waiting import until
 
 LONG = BatchSpec("batch", (TARGET,), timeout=10_000.0)
@@ -55,7 +64,7 @@ async def test_a_paused_batch_is_not_taken_from_but_work_in_hand_goes_on():
         assert isinstance(await stage.last("e-1"), p.Completed)
         assert await counts(stage) == Counts(ready=1)
         await stage.announce()
-        await until(lambda: stage.is_drained(), timeout=100)
+        await until(stage.is_drained, timeout=100)
     assert isinstance(await stage.last("e-2"), p.Completed)
 
 
@@ -70,7 +79,7 @@ async def test_a_stopped_batch_is_aborted_at_once():
         await asked(stage)
         await stage.announce(state=BatchState.STOPPED)
         await until(lambda: stage.target.cancelled)
-        await until(lambda: stage.is_drained())
+        await until(stage.is_drained)
         assert executor.hands.free == SETTINGS.slots
     assert await stage.story("e-1") == "queued provisioning running"
 
@@ -79,13 +88,13 @@ async def test_a_stopped_batch_is_aborted_at_once():
 async def test_an_answer_of_a_stopped_batch_is_on_record():
     """It had arrived, and was being judged: it was paid for."""
     stage = Stage(replace(LONG, evaluators=judged_by("a", timeout=9_000.0)))
-    stage.make_evaluator(stage.spec.evaluators[0], None).how = hang  # type: ignore[arg-type, union-attr]
+    stage.evaluators["a"] = FakeEvaluator(hang)
     await stage.announce()
     await stage.queue("e-1")
     async with stage.executor():
         await until(lambda: stage.evaluators["a"].judged)
         await stage.announce(state=BatchState.STOPPED)
-        await until(lambda: stage.is_drained())
+        await until(stage.is_drained)
     assert await stage.story("e-1") == "queued provisioning running responded"
 
 
@@ -224,7 +233,7 @@ async def test_once_it_ends_by_itself_when_nothing_is_left():
     [other] = await stage.tasks.consume("other", {BATCH: 1}, block=timedelta(0))
     await stage.tasks.requeue("other", other, delay=timedelta(seconds=50))
     async with stage.executor() as executor:
-        await until(lambda: executor._told_to_stop.is_set(), timeout=200)
+        await until(executor._told_to_stop.is_set, timeout=200)
         assert stage.loop.time() > 50
     assert isinstance(await stage.last("e-1"), p.Completed)
 
@@ -237,14 +246,18 @@ async def test_killed_it_says_nothing_more():
     await stage.announce()
     await stage.queue("e-1")
     with pytest.raises(asyncio.CancelledError):
-        async with stage.executor():
-            await asked(stage)
-            for task in asyncio.all_tasks():
-                if "Executor.run" in repr(task.get_coro()):
-                    task.cancel()
-            await asyncio.sleep(1)
+        await _be_killed(stage)
     assert await stage.story("e-1") == "queued provisioning running"
     assert await counts(stage) == Counts(owned=1)
+
+
+async def _be_killed(stage: Stage) -> None:
+    async with stage.executor():
+        await asked(stage)
+        for task in asyncio.all_tasks():
+            if "Executor.run" in repr(task.get_coro()):
+                task.cancel()
+        await asyncio.sleep(1)
 
 
 # Outages.
@@ -290,10 +303,22 @@ async def test_an_outage_of_the_queue_is_survived(caplog):
         for port in ports.values():
             port.away = False
         await stage.queue("e-2")
-        await until(lambda: stage.is_drained(), timeout=60)
+        await until(stage.is_drained, timeout=60)
     said = [record.message for record in caplog.records if "unavailable" in record.message]
     assert len(said) == 1
     assert isinstance(await stage.last("e-2"), p.Completed)
+
+
+@virtually
+async def test_an_executor_that_has_never_reached_its_queue_can_be_stopped():
+    """It had not arrived, so it has nothing to finish."""
+    stage = Stage()
+    away = {"tasks": Flaky(stage.tasks), "board": Flaky(stage.board), "attendance": Flaky(stage.attendance)}
+    for port in away.values():
+        port.away = True
+    async with stage.executor(**away):
+        await asyncio.sleep(30)
+    assert stage.loop.time() < 60
 
 
 @virtually
@@ -325,7 +350,7 @@ async def test_a_full_event_queue_takes_on_no_more_work():
         await asyncio.sleep(5)
         assert (await counts(stage)).ready == 1
         outbox.max_bytes = 10**7
-        await until(lambda: stage.is_drained())
+        await until(stage.is_drained)
 
 
 @virtually

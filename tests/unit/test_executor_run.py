@@ -3,6 +3,9 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from eventlog import payloads as p
 from executor.contract import Permanent, RateLimited, Reply, Transient
@@ -73,7 +76,7 @@ async def test_each_variant_and_repetition_is_asked_as_it_is():
     stage = Stage(spec)
     await run_one(stage, p.Queued(case=CASE, variant=3, repetition=5))
     assert (stage.target.asked[0].prompt, stage.target.asked[0].repetition) == ("b case-1", 5)
-    running = (await stage.events("e-1"))[2].data
+    running: Any = (await stage.events("e-1"))[2].data
     assert running.target == "other"
 
 
@@ -106,20 +109,20 @@ async def test_an_answer_on_record_is_not_asked_for_again():
     """A former attempt paid for it: it is scored, and not counted as spent a second time."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a")))
     await stage.announce()
-    for sequence, said in enumerate(
-        (
-            p.Queued(case=CASE),
-            p.Provisioning(executor="dead", nonce="1"),
-            p.Running(target="fake"),
-            p.Responded(output="4", cost_usd=0.5),
-        )
-    ):
+    earlier: list[p.AnyPayload] = [
+        p.Queued(case=CASE),
+        p.Provisioning(executor="dead", nonce="1"),
+        p.Running(target="fake"),
+        p.Responded(output="4", cost_usd=0.5),
+    ]
+    for sequence, said in enumerate(earlier):
         await stage.write(said, "e-1", attempt=1, sequence=sequence)
     await stage.queue("e-1", attempt=2)
     async with stage.executor():
         await done(stage)
     assert stage.target.asked == []
-    *_, answered, result = [each.data for each in await stage.events("e-1")]
+    answered: Any = (await stage.events("e-1"))[-2].data
+    result = await stage.last("e-1")
     assert answered == p.Responded(output="4", cost_usd=0.5, cached=True)
     assert (result.verdict, result.cost_usd) == ("passed", 0.5)
 
@@ -236,6 +239,22 @@ async def test_an_evaluator_that_fails_does_not_lose_the_answer_nor_what_others_
 
 
 @virtually
+async def test_an_evaluator_that_cancels_itself_does_not_silence_the_others():
+    """All are heard out, and the fault is that evaluator's."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("odd", "judge")))
+    stage.evaluators["odd"] = FakeEvaluator(raising(asyncio.CancelledError()))
+
+    async def judge_slowly(_judged):
+        await asyncio.sleep(5)
+        return PAID_SCORE
+
+    stage.evaluators["judge"] = FakeEvaluator(judge_slowly)
+    await run_one(stage)
+    assert await stage.story("e-1") == "queued provisioning running responded scored failed"
+    assert (await stage.last("e-1")).error.kind == "evaluator"
+
+
+@virtually
 async def test_an_evaluator_that_hangs_fails_the_evaluation():
     """Its own time-out ends it."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", timeout=7.0)))
@@ -329,20 +348,21 @@ async def test_a_claim_that_is_refused_costs_nothing():
     assert await stage.story("e-1") == "queued provisioning"
 
 
+@pytest.mark.parametrize("seconds", [0, 5])
 @virtually
-async def test_an_answer_that_comes_too_late_is_kept():
+async def test_an_answer_that_comes_too_late_is_kept(seconds):
     """The attempt was fenced while the target was at work; the money was spent all the same."""
     stage = Stage()
 
     async def be_overtaken(_question):
         await stage.fence("e-1")
+        await asyncio.sleep(seconds)  # long enough for the executor to hear that the attempt is lost
         return Reply(ANSWER)
 
     stage.target.how = be_overtaken
     await run_one(stage)
-    await until(lambda: stage.story("e-1"))
-    assert "responded" in await stage.story("e-1")
-    assert "completed" not in await stage.story("e-1")
+    [*_, fence, late] = await stage.events("e-1")
+    assert (fence.type, late.type, late.attempt) == ("cancelled", "responded", 1)
 
 
 @virtually

@@ -110,11 +110,40 @@ def test_a_refusal_loses_the_draft(refusal):
     """Somebody else ended the attempt: nothing more is sent, and its memory is given back."""
     outbox, draft = an_outbox()
     outbox.add(draft, RUNNING, 0.0)
-    outbox.add(draft, RESPONDED, 0.0)
+    outbox.add(draft, COMPLETED, 0.0)
     outbox.send(draft, "epoch")
     outbox.answered(draft, reply(Answer.OK, refusal))
     assert draft.lost is refusal
     assert (list(outbox), outbox.bytes, outbox.next_due(LINGER)) == ([], 0, None)
+
+
+def test_what_was_paid_for_outlives_the_attempt_that_was_fenced_off():
+    """An answer that came too late is sent once more, to be kept and no more than that."""
+    outbox, draft = an_outbox()
+    sent_and_acknowledged(outbox, draft, RUNNING)
+    outbox.add(draft, RESPONDED, 0.0)
+    outbox.send(draft, "epoch")
+    outbox.add(draft, COMPLETED, 0.0)
+    outbox.answered(draft, reply(Answer.FENCED))
+    assert draft.lost is Answer.FENCED
+    [late] = outbox.due(0.0, LINGER, 10)
+    call = outbox.send(late, "epoch")
+    assert (call.mode, call.epoch, sequences(call.records)) == (Mode.LATE, "", [3])
+    outbox.answered(late, reply(Answer.FENCED))
+    assert (list(outbox), outbox.bytes, outbox.next_due(LINGER)) == ([], 0, None)
+
+
+def test_an_answer_that_is_on_record_already_is_not_sent_again_as_late():
+    """Only what the fence kept out is: another body under a known key would be a conflict."""
+    outbox, draft = an_outbox()
+    outbox.add(draft, RUNNING, 0.0)
+    outbox.add(draft, RESPONDED, 0.0)
+    outbox.send(draft, "epoch")
+    outbox.add(draft, COMPLETED, 0.0)
+    outbox.answered(draft, reply(Answer.OK, Answer.OK))
+    outbox.send(draft, "epoch")
+    outbox.answered(draft, reply(Answer.FENCED))
+    assert list(outbox) == []
 
 
 def test_after_epoch_the_whole_draft_goes_again_as_one_tail():

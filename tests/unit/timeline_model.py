@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from eventlog import lifecycle as life
 from eventlog.codec import Entry
 from eventlog.events import EventKey
-from eventlog.timeline import Cursor, Unfolding, Verdict, unfold
+from eventlog.timeline import PAID_TYPES, Cursor, Unfolding, Verdict, unfold
 
 CLOSED = {"completed", "retrying", "failed", "timed_out", "cancelled"}
 FINAL = {"completed", "cancelled"}
@@ -46,7 +46,8 @@ class NaiveReader:
     def _verdict(self, entry: Entry) -> Verdict | None:
         attempt, sequence = entry.key
         if attempt < self.attempt:
-            return Verdict.STALE
+            ended = self.sequence == 0 and self.phase in life.ENDED
+            return Verdict.LATE if ended and entry.event.type in PAID_TYPES else Verdict.STALE
         if attempt > self.attempt:
             if sequence == 0:
                 return self._open(entry)

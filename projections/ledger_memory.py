@@ -1,0 +1,362 @@
+"""The ledger in memory, over the tables in memory: the same contract, for unit tests and simulation.
+
+No call gives way to another before it is done, so each is the transaction that it is in Postgres.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import NamedTuple
+
+from eventlog import payloads as p
+from eventlog.codec import decode_body, encode
+from eventlog.events import Event, EventKey
+from eventlog.keys import shard_of
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
+from projections.change import Row
+from projections.ledger import (
+    Accepted,
+    Batch,
+    BatchExists,
+    BatchHead,
+    Decide,
+    Link,
+    Opened,
+    Opening,
+    Standing,
+    Unpublished,
+    Waiting,
+)
+from projections.memory import MemoryTables
+from projections.openings import accepted_row, opening_change
+from projections.progress import Progress
+from projections.tables import Unstorable
+
+Decided = tuple[Standing, Opening]
+
+
+class Window(NamedTuple):
+    """Evaluations that were published together."""
+
+    last_id: str
+    evaluations: int
+    epochs: tuple[str, ...]
+
+
+class BatchEvent(NamedTuple):
+    """What was asked of a batch, by whom, and when it was over."""
+
+    batch_id: str
+    type: str
+    by: str
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the ledger alone knows of an evaluation."""
+
+    epoch: str = ""
+    published: bool = True
+
+
+class MemoryLedger:
+    """`Ledger` without a server; `now` is the database's time of day."""
+
+    def __init__(self, tables: MemoryTables, *, shards: int, now: Callable[[], datetime]) -> None:
+        self.tables = tables
+        self.batch_events: list[BatchEvent] = []
+        self.windows: dict[str, list[Window]] = defaultdict(list)
+        self._shards = shards
+        self._now = now
+        self._batches: dict[str, Batch] = {}
+        self._links: dict[str, Link] = {}
+        self._told: dict[str, _Told] = defaultdict(_Told)
+        self._responses: dict[str, list[str]] = defaultdict(list)
+
+    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+        """Commit a batch and all its evaluations, or nothing; returns how many there are."""
+        accepted = [one async for one in evaluations]
+        self._refuse_known(head.batch_id, [one.event.evaluation_id for one in accepted])
+        month = now.astimezone(UTC).date().replace(day=1)
+        self.tables.batches[head.batch_id] = month
+        for one in accepted:
+            self._insert(head.batch_id, month, one)
+        self._put(_batch(head, month, len(accepted), now))
+        self._note(head.batch_id, "accepted", head.submitted_by)
+        return len(accepted)
+
+    def _refuse_known(self, batch_id: str, evaluation_ids: Sequence[str]) -> None:
+        if batch_id in self.tables.batches:
+            raise BatchExists(batch_id)
+        if (
+            len(set(evaluation_ids)) < len(evaluation_ids)
+            or self.tables.evaluations.keys() & evaluation_ids
+        ):
+            raise Unstorable(f"{batch_id} has evaluations that are there already")
+
+    def _insert(self, batch_id: str, month: date, one: Accepted) -> None:
+        key, event = one.event.evaluation_id, accepted_row(month, one)
+        self.tables.insert(Row(key, batch_id, month, Cursor(1, 0, Phase.QUEUED)), event)
+        counted = self.tables.progress.setdefault((batch_id, one.shard), Progress())
+        counted += Progress(total=1)
+        if one.link:
+            self._links[key] = one.link
+        if one.cache_key:
+            self._responses[one.cache_key].append(key)
+
+    async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
+        """Return the newest `responded` event to each question that has one."""
+        found = {key: self._answers(self._responses.get(key, ())) for key in cache_keys}
+        return {
+            key: max(answers, key=lambda event: event.occurred_at)
+            for key, answers in found.items()
+            if answers
+        }
+
+    def _answers(self, evaluation_ids: Iterable[str]) -> list[Event]:
+        logged = (event for key in evaluation_ids for event in self._logged(key).values())
+        return [event for event in logged if isinstance(event.data, p.Responded)]
+
+    # -- batches
+
+    def _put(self, batch: Batch) -> None:
+        self._batches[batch.batch_id] = batch
+        self.tables.horizons[batch.batch_id] = "" if batch.finished else batch.published_to
+
+    def _note(self, batch_id: str, type_: str, by: str, reason: str = "") -> None:
+        self.batch_events.append(BatchEvent(batch_id, type_, by, reason))
+
+    async def unfinished(self) -> list[Batch]:
+        """List submitted batches that are not over."""
+        return [self._counted(batch) for batch in self._batches.values() if not batch.finished]
+
+    async def batch(self, batch_id: str) -> Batch | None:
+        """Return one submitted batch."""
+        return self._counted(self._batches[batch_id]) if batch_id in self._batches else None
+
+    def _counted(self, batch: Batch) -> Batch:
+        counts = [each for (key, _), each in self.tables.progress.items() if key == batch.batch_id]
+        ended = sum(each.completed + each.failed + each.timed_out + each.cancelled for each in counts)
+        published = sum(window.evaluations for window in self.windows[batch.batch_id])
+        return replace(batch, ended=ended, published=published)
+
+    async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
+        """Write down what is asked of a batch; False if it was so already, or can't be."""
+        batch = self._batches.get(batch_id)
+        if batch is None or batch.finished or batch.state not in {"running", "paused"} - {state}:
+            return False
+        self._put(replace(batch, state=state, reason=reason))
+        self._note(batch_id, state, by, reason)
+        return True
+
+    async def finish(self, batch_id: str) -> bool:
+        """Write down that a batch is over; False if something of it is still open."""
+        batch = self._batches.get(batch_id)
+        if batch is None or batch.finished or any(True for _ in self._open(batch_id)):
+            return False
+        state = "completed" if batch.state in {"running", "paused"} else batch.state
+        self._put(replace(batch, state=state, finished=True, published_to=f"{batch_id}/"))
+        self._note(batch_id, "finished", "coordinator")
+        return True
+
+    async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
+        """Write down that a batch goes on, though it may have been over."""
+        if batch := self._batches.get(batch_id):
+            deadline = batch.deadline if batch.deadline and batch.deadline > self._now() else None
+            self._put(replace(batch, state="running", reason="", deadline=deadline, finished=False))
+            self._note(batch_id, "running", by, reason)
+
+    # -- windows
+
+    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
+        """Return the openings after what is published, and the last id looked at."""
+        keys = list(islice((key for key in self._open(batch.batch_id) if key > batch.published_to), limit))
+        openings = [self._unpublished(key, [(1, 0)]) for key in keys if key not in self._links]
+        return openings, keys[-1] if keys else batch.published_to
+
+    async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
+        """Write down, before anybody is told, which evaluations are published in which epochs."""
+        known = self._batches[batch.batch_id]
+        if known.published_to != batch.published_to or known.state != "running":
+            return False
+        self._put(replace(known, published_to=last_id))
+        self.windows[batch.batch_id].append(Window(last_id, size, tuple(epochs)))
+        return True
+
+    # -- where evaluations stand
+
+    def _open(self, batch_id: str) -> list[str]:
+        held = self.tables.evaluations.items()
+        return sorted(key for key, each in held if each.row.batch_id == batch_id and not each.ended_at)
+
+    def _standing(self, key: str) -> Standing:
+        row = self.tables.evaluations[key].row
+        return Standing(row, self._epoch_of(row), self._told[key].published)
+
+    def _epoch_of(self, row: Row) -> str:
+        """Say in which epoch the newest attempt was published; empty if nobody was ever told of it."""
+        epoch = self._told[row.evaluation_id].epoch
+        if epoch or row.cursor.attempt > 1 or row.evaluation_id in self._links:
+            return epoch
+        windows = (w for w in self.windows[row.batch_id] if w.last_id >= row.evaluation_id)
+        window = min(windows, default=None)
+        return window.epochs[shard_of(row.evaluation_id, self._shards)] if window else ""
+
+    async def unmoved(  # noqa: PLR0913 - a page of a selection
+        self,
+        batch: Batch,
+        *,
+        after: str,
+        unchanged_for: timedelta,
+        hung_after: timedelta,
+        live: Sequence[str],
+        queued: bool,
+        limit: int,
+    ) -> list[Standing]:
+        """Return a page of published evaluations that have not ended nor moved for a while."""
+
+        def is_doubtful(key: str) -> bool:
+            held = self.tables.evaluations[key]
+            unmoved = timedelta(seconds=self.tables.clock() - held.updated_at)
+            if unmoved <= unchanged_for or held.row.cursor.phase is Phase.RETRYING:
+                return False
+            if held.row.cursor.phase is Phase.QUEUED and not queued:
+                return False
+            return not (held.row.owner in live and unmoved < hung_after)
+
+        keys = (key for key in self._open(batch.batch_id) if after < key <= batch.published_to)
+        return [self._standing(key) for key in islice(filter(is_doubtful, keys), limit)]
+
+    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
+        """Return evaluations whose next attempt is due."""
+
+        def is_due(key: str) -> bool:
+            cursor = self.tables.evaluations[key].row.cursor
+            if cursor.phase is not Phase.RETRYING:
+                return False
+            closing = self._logged(key)[cursor[:2]].data
+            return not isinstance(closing, p.Retrying) or closing.retry_at <= now
+
+        return [self._standing(key) for key in islice(filter(is_due, self._open(batch.batch_id)), limit)]
+
+    async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
+        """Return where some evaluations stand."""
+        known = self.tables.evaluations.keys() & set(evaluation_ids)
+        return [self._standing(key) for key in sorted(known)]
+
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+        """Return the events that the newest attempts of some evaluations were opened with."""
+        standings = await self.standings(evaluation_ids)
+        return [self._opening(one.row) for one in standings]
+
+    def _opening(self, row: Row) -> Unpublished:
+        """Return sequence 0, and what the coordinator itself wrote after it."""
+        attempt = row.cursor.attempt
+        second = self.tables.events.get((row.evaluation_id, attempt, 1))
+        gave_up = second is not None and second.type == "failed"
+        return self._unpublished(row.evaluation_id, [(attempt, 0), (attempt, 1)][: 1 + gave_up])
+
+    def _unpublished(self, key: str, places: Iterable[EventKey]) -> Unpublished:
+        bodies = [self.tables.events[(key, *place)].event for place in places]
+        return Unpublished(key, tuple((decode_body(body), body) for body in bodies))
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Event]]:
+        """Return all events the log for good has of some evaluations."""
+        return {row.evaluation_id: self._logged(row.evaluation_id) for row in rows}
+
+    def _logged(self, key: str) -> dict[EventKey, Event]:
+        stored = self.tables.stored_of(key)
+        return {place: decode_body(row.event) for place, row in stored.items()}
+
+    # -- attempts
+
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+        """Open the next attempt of each, as `decide` says, nobody else having a say meanwhile."""
+        standings = await self.standings(evaluation_ids)
+        decided = [(one, decide(one, self._logged(one.row.evaluation_id))) for one in standings]
+        return await self._open_all([(one, opening) for one, opening in decided if opening is not None])
+
+    async def _open_all(self, decided: Sequence[Decided]) -> list[Opened]:
+        opened, changes = [], []
+        for standing, opening in decided:
+            events = tuple((event, encode(event)) for event in opening.events)
+            changes.append(opening_change(standing.row, events, shards=self._shards))
+            told = standing.epoch != ""
+            opened.append(Opened(standing.row.evaluation_id, events, opening.epoch, told))
+        await self.tables.commit(changes)
+        for one, change in zip(opened, changes, strict=True):
+            known = not (change.ended_at and one.was_published)
+            self._told[one.evaluation_id] = _Told(one.epoch, published=known)
+        return opened
+
+    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+        """Return endings that executors may not have been told of."""
+        keys = sorted(key for key, told in self._told.items() if not told.published)
+        return await self.openings(keys[:limit])
+
+    async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
+        """Write down that executors can no longer miss these endings."""
+        for key in evaluation_ids:
+            self._told[key].published = True
+
+    async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that have not ended."""
+        return [key for key in self._open(batch_id) if key > after][:limit]
+
+    async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that failed or timed out."""
+        cards = self.tables.scorecards.values()
+        dead = (card for card in cards if card.status in {"failed", "timed_out"})
+        keys = sorted(card.evaluation_id for card in dead if card.batch_id == batch_id)
+        return [key for key in keys if key > after][:limit]
+
+    # -- serial groups
+
+    async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
+        """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
+        held = self.tables.evaluations
+        waiting = (
+            Waiting(key, self._links[key])
+            for key in self._open(batch_id)
+            if key in self._links and not self._told[key].epoch and held[key].row.cursor.attempt == 1
+        )
+        due = (one for one in waiting if one.link.follows in held and held[one.link.follows].ended_at)
+        return list(islice(due, limit))
+
+    async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, Link]:
+        """Return the links of those of these evaluations that are in a serial group."""
+        return {key: self._links[key] for key in evaluation_ids if key in self._links}
+
+    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+        """Write down, before anybody is told, in which epochs these are published."""
+        released = []
+        for one in await self.standings(evaluation_ids):
+            held = self.tables.evaluations[one.row.evaluation_id]
+            told = self._told[one.row.evaluation_id]
+            if not told.epoch and one.row.cursor.attempt == 1 and held.ended_at is None:
+                told.epoch = epochs[shard_of(one.row.evaluation_id, self._shards)]
+                released.append(one.row.evaluation_id)
+        return await self.openings(released)
+
+
+def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
+    return Batch(
+        head.batch_id,
+        month,
+        head.name,
+        head.project,
+        head.priority,
+        head.spec,
+        state="running",
+        reason="",
+        total=total,
+        ended=0,
+        published=0,
+        published_to="",
+        deadline=now + head.max_duration if head.max_duration else None,
+        finished=False,
+    )

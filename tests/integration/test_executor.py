@@ -1,0 +1,170 @@
+"""Executors on a real Redis: in this process, and as the command that people start."""
+
+import asyncio
+import signal
+from asyncio import create_subprocess_exec
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from eventlog import payloads as p
+from eventlog.codec import decode_body
+from eventlog.events import Event
+from eventlog.log import Append
+from eventlog.redis_streams import RedisEventLog, connect
+from executor.app import run_executor
+from executor.contract import Surroundings
+from executor.settings import Connection, ExecutorSettings
+from taskqueue.backends import Backend, Queues, open_queues
+from taskqueue.board import BatchState, Listing
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from taskqueue.tasks import Task
+from tests.builders import BATCH, event, records
+from tests.integration.worker import SCORELINE, environment, scoreline
+from tests.waiting import until
+
+RIGHT = TargetSpec("simulated", "simulated", {"pass_rate": 1.0, "cost_usd": 0.25})
+SLOW = TargetSpec("simulated", "simulated", {"latency": 3_600})
+EXACT = EvaluatorSpec("exact", "exact")
+WHOLE_LIFE = "queued provisioning running responded completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Redis:
+    """A real one, with a coordinator's hands in it."""
+
+    url: str
+    log: RedisEventLog
+    queues: Queues
+
+    async def submit(self, number: int, *targets: TargetSpec) -> list[str]:
+        ids = [f"{BATCH}.{each:08}" for each in range(1, number + 1)]
+        await self.announce(BatchState.RUNNING, *targets)
+        await self.log.append([Append(each, records([_opening(each)]), epoch="") for each in ids])
+        await self.queues.tasks.enqueue_batch(BATCH, [Task(each, 1) for each in ids])
+        return ids
+
+    async def announce(self, state: BatchState, *targets: TargetSpec) -> None:
+        spec = BatchSpec("batch", targets, evaluators=(EXACT,), timeout=7_200.0)
+        await self.queues.board.announce(Listing(BATCH, state), pack(spec))
+
+    async def events(self, *ids: str) -> list[list[Event]]:
+        streams = await self.log.read(ids, limit=100)
+        return [[decode_body(fields[7]) for _, fields in stream] for stream in streams]
+
+    async def stories(self, *ids: str) -> set[str]:
+        return {" ".join(each.type for each in events) for events in await self.events(*ids)}
+
+    async def is_drained(self) -> bool:
+        [counts] = await self.queues.tasks.counts([BATCH])
+        return counts.is_drained
+
+
+def _opening(evaluation_id: str) -> Event:
+    case = p.Case(id=evaluation_id, input="2 + 2", expected="4")
+    return event(p.Queued(case=case), evaluation_id=evaluation_id)
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    client = connect(redis_url)
+    yield Redis(redis_url, RedisEventLog(client), open_queues(Backend.REDIS, client))
+    await client.aclose()
+
+
+async def test_a_batch_is_worked_off(redis):
+    """Every evaluation has its whole life in the log, and nothing is left in the queue."""
+    ids = await redis.submit(300, RIGHT)
+    settings = ExecutorSettings("worker", slots=50, once=True)
+    await run_executor(Connection(redis.url), settings, surroundings=Surroundings())
+    assert await redis.stories(*ids) == {WHOLE_LIFE}
+    ends = [events[-1].data for events in await redis.events(*ids)]
+    assert {(end.verdict, end.score, end.cost_usd) for end in ends} == {("passed", 1.0, 0.25)}
+    assert await redis.is_drained()
+    assert await redis.queues.attendance.present() == []
+
+
+async def test_two_executors_share_a_batch_and_nothing_is_done_twice(redis):
+    """A claim has one owner; both had a part."""
+    ids = await redis.submit(300, RIGHT)
+    both = [ExecutorSettings(name, slots=8, once=True) for name in ("one", "two")]
+    await asyncio.gather(
+        *(run_executor(Connection(redis.url), each, surroundings=Surroundings()) for each in both)
+    )
+    assert await redis.stories(*ids) == {WHOLE_LIFE}
+    owners = {events[1].data.executor.split("-")[0] for events in await redis.events(*ids)}
+    assert owners == {"one", "two"}
+
+
+def test_once_the_command_ends_when_nothing_is_left(redis_url):
+    """Also where there was nothing to begin with."""
+    ended = scoreline("worker", "start", "--once", EVAL_REDIS_URL=redis_url)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_name_that_can_not_be_written_is_refused():
+    """It would stand in every claim."""
+    ended = scoreline("worker", "start", "--id", "a\nb")
+    assert ended.returncode == 2
+    assert "printable" in ended.stderr
+
+
+@asynccontextmanager
+async def command(redis: Redis, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    environ = environment(EVAL_REDIS_URL=redis.url)
+    started = await create_subprocess_exec(
+        SCORELINE, "worker", "start", *arguments, env=environ, stderr=PIPE, stdin=PIPE
+    )
+    try:
+        yield started
+    finally:
+        if started.returncode is None:
+            started.kill()
+        await started.communicate()
+
+
+async def test_the_command_works_without_a_database_and_leaves_in_good_order(redis):
+    """Told to stop, it says goodbye and ends with 0."""
+    ids = await redis.submit(20, RIGHT)
+    async with command(redis, "--concurrency", "5", "--id", "mine") as worker:
+        await until(redis.is_drained, timeout=30)
+        [present] = await redis.queues.attendance.present()
+        assert (present.name, present.slots) == ("mine", 5)
+        worker.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(worker.wait(), 20) == 0
+    assert await redis.stories(*ids) == {WHOLE_LIFE}
+    assert await redis.queues.attendance.present() == []
+
+
+async def test_a_stopped_batch_leaves_the_command_free(redis):
+    """What was in hand is aborted, and let go."""
+    ids = await redis.submit(2, SLOW)
+    async with command(redis):
+        await until(lambda: _all_running(redis, ids), timeout=30)
+        await redis.announce(BatchState.STOPPED, SLOW)
+        await until(redis.is_drained, timeout=20)
+    assert await redis.stories(*ids) == {"queued provisioning running"}
+
+
+async def test_told_twice_the_command_leaves_at_once(redis):
+    """People know what they want."""
+    ids = await redis.submit(1, SLOW)
+    async with command(redis) as worker:
+        await until(lambda: _all_running(redis, ids), timeout=30)
+        worker.send_signal(signal.SIGINT)
+        await asyncio.wait_for(_says(worker, b"finishing"), 20)
+        worker.send_signal(signal.SIGINT)
+        assert await asyncio.wait_for(worker.wait(), 20) == 130
+
+
+async def _all_running(redis: Redis, ids: list[str]) -> bool:
+    return await redis.stories(*ids) == {"queued provisioning running"}
+
+
+async def _says(worker: asyncio.subprocess.Process, word: bytes) -> None:
+    assert worker.stderr
+    while word not in await worker.stderr.readline():
+        pass

@@ -1,0 +1,343 @@
+"""HTTP targets against a real server on loopback."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from eventlog import payloads as p
+from eventlog.clock import utc_now
+from executor.contract import Fault, Permanent, Question, RateLimited, Surroundings, Transient
+from executor.targets.addresses import Policy, resolve
+from executor.targets.http import HTTP, HttpTarget
+
+SECRET = "canary-7f3a"
+
+
+@dataclass
+class Server:
+    """Answers each path with the bytes it was told; keeps what it was sent."""
+
+    port: int = 0
+    replies: dict[str, bytes] = field(default_factory=dict)
+    heads: list[str] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    connections: int = 0
+
+    def url(self, path: str = "/") -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def says(self, body: object = "", *, path: str = "/", status: int = 200, **headers: str) -> str:
+        raw = (
+            body
+            if isinstance(body, bytes)
+            else (body if isinstance(body, str) else json.dumps(body)).encode()
+        )
+        lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(raw)}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.replies[path] = ("\r\n".join(lines) + "\r\n\r\n").encode() + raw
+        return self.url(path)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while head := (await reader.readuntil(b"\r\n\r\n")).decode():
+                self.heads.append(head)
+                length = next(
+                    (int(x[15:]) for x in head.lower().split("\r\n") if x.startswith("content-length:")), 0
+                )
+                self.bodies.append(await reader.readexactly(length))
+                reply = self.replies[head.split()[1]]
+                if reply == b"hang up":
+                    break
+                writer.write(reply)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    made = Server()
+    listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = listening.sockets[0].getsockname()[1]
+    yield made
+    listening.close()
+
+
+def question(**fields) -> Question:
+    return Question("b.1", "say hi", p.Case(id="c"), fields, timeout=5)
+
+
+@asynccontextmanager
+async def target(url: str, slots: int = 2, **options: Any) -> AsyncIterator[HttpTarget]:
+    HTTP.check({"url": url, **options})
+    made = HTTP.make({"url": url, **options}, Surroundings(slots=slots, environ={"TOKEN": SECRET}))
+    try:
+        yield made
+    finally:
+        await made.aclose()
+
+
+async def ask(url: str, **options) -> p.Answer:
+    async with target(url, **options) as made:
+        return (await made.ask(question(city="Rome", n=3))).answer
+
+
+async def fault(url: str, **options) -> Fault:
+    with pytest.raises(Fault) as caught:
+        await ask(url, **options)
+    return caught.value
+
+
+async def test_a_prompt_is_posted_and_the_answer_found(server):
+    """By default the prompt goes out as `input` and the answer is looked for by its usual names."""
+    answer = await ask(server.says({"answer": "hi", "id": 1}))
+    assert answer.output == "hi"
+    assert answer.latency_ms > 0
+    assert json.loads(server.bodies[0]) == {"input": "say hi"}
+    assert server.heads[0].startswith("POST / ")
+
+
+@pytest.mark.parametrize(
+    ("body", "output"),
+    [
+        ("plain", "plain"),
+        ('"text"', "text"),
+        ({"other": 1}, '{"other": 1}'),
+        ({"output": {"a": 1}}, '{"a":1}'),
+        ("", ""),
+    ],
+)
+async def test_a_reply_without_the_usual_names_is_the_answer(server, body, output):
+    """What is not JSON, or has no answer in it, is taken as it is."""
+    assert (await ask(server.says(body))).output == output
+
+
+async def test_the_body_is_a_template_and_paths_say_where_things_are(server):
+    """Only texts are filled in; answer, usage and cost may lie deep."""
+    url = server.says(
+        {"choices": [{"m": "hi"}], "u": {"prompt_tokens": 3, "completion_tokens": 4}, "cost": 0.5}
+    )
+    body = {"q": ["{prompt}", {"in": "{city} {n}"}], "t": 0.5, "stream": False}
+    answer = await ask(url, body=body, output="choices.0.m", usage="u", cost="cost")
+    assert (answer.output, answer.usage, answer.cost_usd) == ("hi", p.Usage(3, 4), 0.5)
+    assert json.loads(server.bodies[0]) == {"q": ["say hi", {"in": "Rome 3"}], "t": 0.5, "stream": False}
+
+
+@pytest.mark.parametrize(
+    ("status", "made", "kind"),
+    [
+        (500, Transient, "http_500"),
+        (503, Transient, "http_503"),
+        (408, Transient, "http_408"),
+        (425, Transient, "http_425"),
+        (404, Permanent, "http_404"),
+        (401, Permanent, "http_401"),
+        (304, Permanent, "http_304"),
+    ],
+)
+async def test_a_status_is_a_fault_of_the_right_kind(server, status, made, kind):
+    """What may get better is worth another try; the beginning of the body says what is wrong."""
+    got = await fault(server.says("" if status == 304 else "so " + "x" * 1_000, status=status))
+    assert (type(got), got.kind) == (made, kind)
+    assert len(got.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("header", "low", "high"),
+    [
+        ("7", 7, 7),
+        ("0", 0, 0),
+        ("999999999999", 3600, 3600),
+        ("soon", 1, 1),
+        ("Mon, 01 Jan 2001 00:00:00 GMT", 0, 0),
+    ],
+)
+async def test_a_rate_limit_says_when_to_come_back(server, header, low, high):
+    """Seconds or a date, never more than an hour, never less than nothing."""
+    got = await fault(server.says("slow down", status=429, Retry_After=header))
+    assert isinstance(got, RateLimited)
+    assert low <= got.retry_after.total_seconds() <= high
+
+
+async def test_a_rate_limit_may_name_a_date(server):
+    """The date is taken from now on."""
+    date = format_datetime(utc_now() + timedelta(minutes=5), usegmt=True)
+    got = await fault(server.says("slow down", status=429, Retry_After=date))
+    assert isinstance(got, RateLimited)
+    assert timedelta(minutes=4) < got.retry_after <= timedelta(minutes=5)
+
+
+async def test_garbage_where_an_answer_should_be(server):
+    """No JSON may be an accident; JSON of another shape will stay that way."""
+    got = await fault(server.says("<html>"), output="a.b")
+    assert (type(got), got.kind) == (Transient, "garbage")
+    got = await fault(server.says({"a": 1}), output="a.b")
+    assert (type(got), got.kind) == (Permanent, "no_output")
+    got = await fault(server.says(b"not gzip", Content_Encoding="gzip"))
+    assert (type(got), got.kind) == (Transient, "garbage")
+
+
+async def test_a_connection_that_fails_is_worth_another_try(server):
+    """Refused, hung up, or a name that nobody knows."""
+    server.replies["/"] = b"hang up"
+    refused = await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
+    port = refused.sockets[0].getsockname()[1]
+    refused.close()
+    await refused.wait_closed()
+    for url in (server.url(), f"http://127.0.0.1:{port}/", "http://no-such-host.invalid/"):
+        for options in ({}, {"allow": ["127.0.0.1", "no-such-host.invalid"]}):
+            got = await fault(url, **options)
+            assert (type(got), got.kind) == (Transient, "connection")
+
+
+async def test_a_reply_without_end_is_not_read_to_its_end(server):
+    """Reading stops at the cap: memory is not the other side's to fill."""
+    server.replies["/"] = b"HTTP/1.1 200 X\r\nContent-Length: 99999999999\r\n\r\n" + b"x" * 200_000
+    got = await fault(server.url(), max_bytes=100_000)
+    assert (type(got), got.kind) == (Permanent, "too_large")
+
+
+async def test_a_redirect_is_followed_on_the_same_server_only(server):
+    """Another host or port would get what was meant for this one."""
+    server.says("there", path="/there")
+    assert (await ask(server.says(status=307, Location="/there"))).output == "there"
+    assert [head.split()[0] for head in server.heads] == ["POST", "POST"]
+    for elsewhere in (f"http://localhost:{server.port}/there", "http://127.0.0.1:1/", "file:///etc/passwd"):
+        got = await fault(server.says(status=302, Location=elsewhere))
+        assert (type(got), got.kind) == (Permanent, "redirect")
+    assert (await fault(server.says(status=302, Location="/"))).kind == "redirect"
+
+
+async def test_a_secret_is_sent_and_never_told(server):
+    """A header's value comes from the environment; where the server repeats it, it is blotted out."""
+    headers = {"Authorization": "Bearer $TOKEN", "X-Plain": "yes"}
+    answer = await ask(server.says({"output": f"your key is {SECRET}"}), headers=headers)
+    assert f"Bearer {SECRET}".lower() in server.heads[0].lower()
+    assert answer.output == "your key is ***"
+    got = await fault(server.says(f"bad key {SECRET}", status=401), headers=headers)
+    assert got.message == "the server answered 401: bad key ***"
+
+
+async def test_a_secret_that_is_not_there_is_named(server):
+    """An executor without the variable says which one, and asks nobody."""
+    got = await fault(server.url(), headers={"X-Api-Key": "$NO_SUCH"})
+    assert (type(got), got.kind) == (Permanent, "configuration")
+    assert "$NO_SUCH" in got.message
+    assert not server.heads
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"url": "ftp://h/"}, "must start with http"),
+        ({"url": "http:///x"}, "must start with http"),
+        ({"url": "http://me:pw@h/"}, "send credentials in a header"),
+        (
+            {"url": "http://h/", "headers": {"Authorization": "Bearer sk-1"}},
+            "would be stored with the batch",
+        ),
+        ({"url": "http://h/", "headers": {"X Y": "1"}}, "is not the name of a header"),
+        ({"url": "http://h/", "headers": {"X": "a\r\nY: b"}}, "can't be sent"),
+        ({"url": "http://h/", "allow": []}, "allow"),
+        ({"url": "http://h/", "ouput": "x"}, "did you mean 'output'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, told):
+    """And passwords that would be stored."""
+    with pytest.raises(ValueError, match=told) as caught:
+        HTTP.check(options)
+    assert "sk-1" not in str(caught.value)
+    assert ":pw@" not in str(caught.value)
+
+
+async def test_a_private_address_is_refused_by_what_it_is_not_by_its_name(server):
+    """The address that would be connected to is checked, whatever name leads there; nothing is sent."""
+    server.says("hi")
+    for host in ("127.0.0.1", "localhost"):
+        got = await fault(f"http://{host}:{server.port}/", deny_private=True)
+        assert (type(got), got.kind) == (Permanent, "forbidden_address")
+    assert (await fault(server.url(), allow=["example.org", "10.0.0.0/8"])).kind == "forbidden_address"
+    assert not server.connections
+
+
+async def test_the_checked_address_is_the_connected_one(server, monkeypatch):
+    """A name that means something else a moment later does not help: it is asked once, and sent by name."""
+    asked = []
+
+    async def changing(host, port):
+        asked.append(host)
+        return ["127.0.0.1"] if len(asked) == 1 else ["10.255.255.1"]
+
+    monkeypatch.setattr("executor.targets.addresses.resolve", changing)
+    server.says("hi")
+    url = f"http://rebinding.test:{server.port}/"
+    assert (await ask(url, allow=["127.0.0.0/8"])).output == "hi"
+    assert asked == ["rebinding.test"]
+    assert f"host: rebinding.test:{server.port}" in server.heads[0].lower()
+    assert (await fault(url, allow=["127.0.0.0/8"])).kind == "forbidden_address"
+
+
+async def test_another_address_is_tried_where_the_first_does_not_answer(server, monkeypatch):
+    """A host has several addresses so that one of them may be away."""
+
+    async def two(host, port):
+        return ["127.0.0.2", "127.0.0.1"]
+
+    monkeypatch.setattr("executor.targets.addresses.resolve", two)
+    server.says("hi")
+    assert (await ask(f"http://two.test:{server.port}/", allow=["127.0.0.0/8"])).output == "hi"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "169.254.169.254",
+        "::1",
+        "fd00::1",
+        "64:ff9b::a9fe:a9fe",
+        "2002:7f00:1::",
+        "0.0.0.0",
+        "224.0.0.1",
+        "100.64.0.1",
+    ],
+)
+def test_private_is_whatever_is_not_the_open_internet(address):
+    """Loopback, private, link-local, mapped and shared addresses, by every way to write them."""
+    assert not Policy.of(None, deny_private=True).permits("h", address)
+    assert Policy.of(None, deny_private=True).permits("h", "93.184.216.34")
+    assert Policy.of((address,), deny_private=True).permits("h", address)
+    assert not Policy.of(None, deny_private=True).permits("h", "::ffff:127.0.0.1")
+
+
+async def test_a_name_is_resolved_to_addresses():
+    """Each of them once."""
+    assert "127.0.0.1" in await resolve("localhost", 80)
+
+
+async def test_connections_are_kept_and_as_many_as_there_are_slots(server):
+    """Twenty questions do not open twenty connections."""
+    server.says("hi", Set_Cookie="seen=1")
+    async with target(server.url(), slots=2) as made:
+        await asyncio.gather(*(made.ask(question()) for _ in range(20)))
+    assert server.connections <= 2
+    assert len(server.heads) == 20
+    assert not any("cookie:" in head.lower() for head in server.heads)
+
+
+async def test_a_field_that_the_case_lacks_is_a_fault(server):
+    """Nothing is sent with a hole in it."""
+    got = await fault(server.url(), body={"x": "{nowhere}"})
+    assert (type(got), got.kind) == (Permanent, "template")
+    assert not server.heads

@@ -1,0 +1,365 @@
+"""Python functions as targets and evaluators, in real processes: whatever they do, the executor goes on."""
+
+import asyncio
+import os
+import signal
+import sys
+import textwrap
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import Judged, Permanent, Question, Surroundings, Transient
+from executor.evaluators.python import PYTHON as PYTHON_EVALUATOR
+from executor.targets.python import PYTHON, PythonTarget
+from taskqueue.spec import EvaluatorSpec
+from tests.waiting import until
+
+SECRET = "canary-5c1e"
+FUNCTIONS = """
+    import asyncio, ctypes, os, re, subprocess, sys, threading, time
+
+    def echo(prompt): return prompt.upper()
+    def whole(prompt, case, *, fields, city, **rest):
+        return [prompt, case["expected"], sorted(fields), city, sorted(rest)]
+    def rich(prompt):
+        return {"output": "x", "usage": {"prompt_tokens": 3, "completion_tokens": 4}, "cost_usd": 0.25}
+    def pid(prompt):
+        time.sleep(0.05)
+        return os.getpid()
+    async def apid(prompt):
+        await asyncio.sleep(0.05)
+        return os.getpid()
+    class Made:
+        async def __call__(self, prompt): return prompt
+    made = Made()
+
+    class Busy(Exception): transient = True
+    def unlucky(prompt): raise Busy("come back")
+    def refused(prompt): raise ConnectionRefusedError("nobody there")
+    def broken(prompt):
+        print("I was here")
+        raise KeyError("no such thing")
+    def indiscreet(prompt): raise ValueError("bad key " + os.environ["SOME_API_KEY"])
+    def shy(prompt):
+        if prompt == "first": print("of the first")
+        else: raise ValueError(prompt)
+    async def abroken(prompt): raise KeyError("no such thing")
+
+    def leaves(prompt):
+        print("so long")
+        os._exit(3)
+    def exits(prompt): sys.exit("enough")
+    async def aexits(prompt): sys.exit("enough")
+    def crashes(prompt): ctypes.string_at(0)
+    def huge(prompt): return "x" * (1 << 24)
+    def odd(prompt): return object()
+    def noisy(prompt):
+        for _ in range(64): print("y" * (1 << 20))
+        return "done"
+    def threads(prompt):
+        threading.Thread(target=time.sleep, args=(600,)).start()
+        return "done"
+    def speaks_up(prompt):
+        os.write(1, b"\\x00\\x00\\x00\\x02{}")
+        return input() if False else sys.stdin.read() + "done"
+
+    def hangs(prompt, *, where):
+        open(where, "w").write(f"{os.getpid()} {subprocess.Popen(['sleep', '600']).pid}")
+        re.match(r"(a+)+$", "a" * 60 + "b")  # for centuries, and no other thread gets a turn
+    async def deaf(prompt, *, where):
+        if prompt == "quick": return "x"
+        if prompt == "slow": await asyncio.sleep(600)
+        open(where, "w").write(str(os.getpid()))
+        if prompt == "kind": await asyncio.sleep(600)
+        time.sleep(600)
+
+    def same(output, expected): return output == expected
+    def part(output, *, case): return len(output) / len(case["expected"])
+    def told(output): return {"score": 0.2, "passed": True, "reason": "because"}
+    def only_passed(output): return {"passed": False}
+    def silly(output): return "good"
+    def nan(output): return float("nan")
+"""
+
+
+@pytest.fixture
+def workdir(tmp_path: Path) -> Path:
+    (tmp_path / "functions.py").write_text(textwrap.dedent(FUNCTIONS))
+    return tmp_path
+
+
+def surroundings(workdir: Path, slots: int = 4) -> Surroundings:
+    environ = {"PATH": os.environ["PATH"], "EVAL_REDIS_URL": "redis://secret", "SOME_API_KEY": SECRET}
+    return Surroundings(workdir=str(workdir), slots=slots, environ=environ)
+
+
+@asynccontextmanager
+async def target(workdir: Path, function: str, slots: int = 4) -> AsyncIterator[PythonTarget]:
+    made = PYTHON.make({"function": f"functions:{function}"}, surroundings(workdir, slots))
+    try:
+        yield made
+    finally:
+        await made.aclose()
+
+
+def question(prompt: str = "hello", **fields) -> Question:
+    return Question("b.00000001", prompt, p.Case(id="c", expected="abcd"), {"city": "Rome", **fields})
+
+
+async def answer(workdir: Path, function: str, prompt: str = "hello", **fields) -> p.Answer:
+    async with target(workdir, function) as made:
+        return (await made.ask(question(prompt, **fields))).answer
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has buried yet has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def are_gone(pids: list[str]) -> bool:
+    return all(is_gone(int(pid)) for pid in pids)
+
+
+@pytest.mark.parametrize(
+    ("function", "output"),
+    [
+        ("echo", "HELLO"),
+        ("whole", '["hello","abcd",["city"],"Rome",[]]'),
+        ("made", "hello"),
+        ("threads", "done"),
+        ("noisy", "done"),
+        ("speaks_up", "done"),
+    ],
+)
+async def test_a_function_answers(workdir, function, output):
+    """By whatever signature, with threads left running, and however much it prints, wherever to."""
+    assert (await answer(workdir, function)).output == output
+
+
+async def test_a_function_may_say_what_it_cost(workdir):
+    """Usage and cost are taken from a dict that has them; the latency is measured."""
+    got = await answer(workdir, "rich")
+    assert (got.output, got.usage, got.cost_usd) == ("x", p.Usage(3, 4), 0.25)
+    assert 0 < got.latency_ms < 1_000
+
+
+async def test_a_function_does_not_see_our_settings(workdir):
+    """It gets the environment of the executor, but for what names our servers."""
+    (workdir / "functions.py").write_text("import os\ndef names(prompt): return sorted(os.environ)")
+    assert "EVAL_REDIS_URL" not in (await answer(workdir, "names")).output
+    assert "PATH" in (await answer(workdir, "names")).output
+
+
+@pytest.mark.parametrize(
+    ("function", "fault", "kind", "told"),
+    [
+        ("unlucky", Transient, "python", "Busy: come back"),
+        ("refused", Transient, "python", "nobody there"),
+        (
+            "broken",
+            Permanent,
+            "python",
+            r"KeyError: 'no such thing'[\s\S]*in broken[\s\S]*it printed: I was here",
+        ),
+        ("abroken", Permanent, "python", "KeyError: 'no such thing'"),
+        ("exits", Permanent, "python", "SystemExit: enough"),
+        ("aexits", Permanent, "python", "SystemExit: enough"),
+        ("leaves", Transient, "host_lost", r"ended with code 3[\s\S]*it printed: so long"),
+        ("crashes", Transient, "host_lost", r"by signal 11[\s\S]*in crashes"),
+        ("huge", Permanent, "too_large", "more than 524,288 characters"),
+        ("odd", Permanent, "python", "not JSON serializable"),
+        ("absent", Permanent, "import", "functions:absent can't be imported: AttributeError"),
+    ],
+)
+async def test_what_goes_wrong_is_a_fault_of_the_right_kind(workdir, function, fault, kind, told):
+    """A function may raise, exit, crash or return nonsense: each is told apart, with what it said."""
+    async with target(workdir, function) as made:
+        with pytest.raises(fault, match=told) as caught:
+            await made.ask(question())
+        assert caught.value.kind == kind
+
+
+async def test_a_secret_in_an_exception_is_blotted_out(workdir):
+    """Clients like to repeat the key that was refused; it must not be stored with the fault."""
+    async with target(workdir, "indiscreet") as made:
+        with pytest.raises(Permanent, match=r"ValueError: bad key \*\*\*") as caught:
+            await made.ask(question())
+    assert SECRET not in str(caught.value)
+
+
+async def test_what_an_earlier_call_printed_is_not_held_against_a_later_one(workdir):
+    """A process serves many calls, and only what this one printed explains its failure."""
+    async with target(workdir, "shy", slots=1) as made:
+        await made.ask(question("first"))
+        with pytest.raises(Permanent) as caught:
+            await made.ask(question("second"))
+    assert "of the first" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("source", "fault", "told"),
+    [
+        ("import no_such_module", Permanent, "No module named 'no_such_module'"),
+        ("def answer(:", Permanent, "SyntaxError"),
+        ("import sys; sys.exit(1)", Permanent, "SystemExit: 1"),
+        ("import os; print('oh'); os._exit(5)", Permanent, r"ended with code 5 while[\s\S]*printed: oh"),
+        ("import os; os.kill(os.getpid(), 9)", Transient, "by signal 9"),
+        ("answer = 3", Permanent, "functions:answer is not a function"),
+    ],
+)
+async def test_a_module_that_can_not_be_imported_is_told(workdir, source, fault, told):
+    """Whatever an import does, it is a fault of this target, and of nothing else."""
+    (workdir / "functions.py").write_text(source)
+    async with target(workdir, "answer") as made:
+        with pytest.raises(fault, match=told):
+            await made.ask(question())
+
+
+async def test_a_directory_that_is_not_here_is_told(workdir):
+    """An executor elsewhere may not have the files of whoever submitted the batch."""
+    with pytest.raises(Permanent, match=r"nowhere' of the batch can't be entered") as caught:
+        await answer(workdir / "nowhere", "echo")
+    assert caught.value.kind == "import"
+
+
+async def test_a_failed_import_speaks_for_the_next_calls(workdir):
+    """Ten thousand evaluations do not start ten thousand processes to learn the same."""
+    (workdir / "functions.py").write_text("open('count', 'a').write('x')\nraise ValueError")
+    async with target(workdir, "answer") as made:
+        for _ in range(5):
+            with pytest.raises(Permanent, match="can't be imported"):
+                await made.ask(question())
+    assert (workdir / "count").read_text() == "x"
+
+
+async def test_a_plain_function_gets_as_many_processes_as_there_are_slots(workdir):
+    """Calls of a plain function run side by side, one a process, and processes serve again."""
+    async with target(workdir, "pid", slots=2) as made:
+        replies = await asyncio.gather(*(made.ask(question()) for _ in range(6)))
+        assert len({reply.answer.output for reply in replies}) == len(made.pool.hosts) == 2
+
+
+async def test_a_coroutine_function_shares_one_process(workdir):
+    """Calls of a coroutine function wait together."""
+    async with target(workdir, "apid", slots=50) as made:
+        replies = await asyncio.gather(*(made.ask(question()) for _ in range(50)))
+        assert len({reply.answer.output for reply in replies}) == len(made.pool.hosts) == 1
+
+
+async def test_a_call_that_is_cancelled_is_ended_with_all_it_started(workdir):
+    """A hanging function is killed at once, with its children, and the next call gets a new process."""
+    where = workdir / "pids"
+    async with target(workdir, "hangs", slots=1) as made:
+        for _ in range(2):
+            call = asyncio.create_task(made.ask(question(where=str(where))))
+            pids = await until(lambda: where.exists() and where.read_text().split())
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            await until(partial(are_gone, pids))
+            where.unlink()
+
+
+async def test_a_coroutine_that_listens_is_cancelled_alone(workdir):
+    """Other calls in the same process do not notice."""
+    where = workdir / "pid"
+    async with target(workdir, "deaf") as made:
+        call = asyncio.create_task(made.ask(question("kind", where=str(where))))
+        pid = int(await until(lambda: where.exists() and where.read_text()))
+        call.cancel()
+        await until(lambda: not made.pool.hosts[0].calls)
+        assert (await made.ask(question("quick", where=""))).answer.output == "x"
+        assert not is_gone(pid)
+
+
+async def test_a_coroutine_that_does_not_listen_takes_its_process_along(workdir):
+    """A blocked loop is killed; innocent calls may be tried again, and the next one gets a new process."""
+    where = workdir / "pid"
+    async with target(workdir, "deaf") as made:
+        innocent = asyncio.create_task(made.ask(question("slow", where="")))
+        await until(lambda: made.pool.hosts and made.pool.hosts[0].calls)
+        guilty = asyncio.create_task(made.ask(question("deaf", where=str(where))))
+        pid = int(await until(lambda: where.exists() and where.read_text()))
+        guilty.cancel()
+        with pytest.raises(Transient, match="another call in the same process"):
+            await innocent
+        await until(lambda: is_gone(pid))
+        assert (await made.ask(question("quick", where=""))).answer.output == "x"
+
+
+async def test_closing_leaves_no_process(workdir):
+    """A call in hand is given up, and its process is gone when closing is done."""
+    where = workdir / "pids"
+    async with target(workdir, "hangs") as made:
+        call = asyncio.create_task(made.ask(question(where=str(where))))
+        pids = await until(lambda: where.exists() and where.read_text().split())
+    assert is_gone(int(pids[0]))
+    await until(lambda: is_gone(int(pids[1])))
+    with pytest.raises(Transient):
+        await call
+
+
+async def test_a_process_ends_with_its_executor_however_that_ended(workdir):
+    """Killed without warning, an executor leaves no function behind, not even one in a tight loop."""
+    where = workdir / "pids"
+    script = f"""
+        import asyncio
+        from eventlog import payloads as p
+        from executor.contract import Question, Surroundings
+        from executor.targets.python import PYTHON
+        made = PYTHON.make({{"function": "functions:hangs"}}, Surroundings(workdir={str(workdir)!r}))
+        asyncio.run(made.ask(Question("b.1", "x", p.Case(id="c"), {{"where": {str(where)!r}}})))
+    """
+    executor = await asyncio.create_subprocess_exec(sys.executable, "-c", textwrap.dedent(script))
+    pids = await until(lambda: where.exists() and where.read_text().split())
+    executor.send_signal(signal.SIGKILL)
+    await executor.wait()
+    await until(partial(are_gone, pids))
+
+
+@pytest.mark.parametrize(
+    ("function", "output", "score", "passed"),
+    [
+        ("same", "abcd", 1.0, True),
+        ("same", "abc", 0.0, False),
+        ("part", "abc", 0.75, True),
+        ("part", "a", 0.25, False),
+        ("told", "x", 0.2, True),
+        ("only_passed", "x", 0.0, False),
+    ],
+)
+async def test_a_function_judges(workdir, function, output, score, passed):
+    """By a bool, a number or a dict; a number passes from the threshold on."""
+    judged = await _judge(workdir, function, output)
+    assert (judged.evaluator, judged.score, judged.passed) == ("mine", score, passed)
+
+
+@pytest.mark.parametrize("function", ["silly", "nan", "broken"])
+async def test_what_is_no_judgement_is_a_fault(workdir, function):
+    """A function that fails to judge says nothing about the answer."""
+    with pytest.raises(Permanent):
+        await _judge(workdir, function, "x")
+
+
+async def _judge(workdir: Path, function: str, output: str) -> p.Score:
+    spec = EvaluatorSpec(type="python", name="mine", options={"function": f"functions:{function}"})
+    evaluator = PYTHON_EVALUATOR.make(spec.name, spec.options, surroundings(workdir))
+    try:
+        return await evaluator.judge(Judged(p.Case(id="c", expected="abcd"), output, {}))
+    finally:
+        await evaluator.aclose()
+
+
+@pytest.mark.parametrize("function", ["functions", "a b:c", "a:", ":b", "a:b()", "../a:b"])
+def test_what_does_not_name_a_function_is_refused(function):
+    """A typing error is told when the batch is submitted."""
+    with pytest.raises(ValueError, match="the python target: function"):
+        PYTHON.check({"function": function})

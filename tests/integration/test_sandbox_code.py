@@ -1,0 +1,80 @@
+"""The code evaluator, on programs of its own and on HumanEval's sample set."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import Judged, Permanent, Surroundings
+from executor.evaluators.code import CODE
+from tests.integration.sandboxed import needs_sandbox
+
+pytestmark = needs_sandbox
+
+HUMANEVAL = Path(__file__).parents[3] / "shared" / "data" / "humaneval"
+PROGRAM = "{prompt}{output}\n{test}\ncheck({entry_point})\n"
+
+
+async def judge(output: str, options: dict[str, Any], **fields: Any) -> p.Score:
+    """Judge one answer."""
+    evaluator = CODE.make("tests", options, Surroundings())
+    try:
+        return await evaluator.judge(Judged(p.Case(id="c"), output, fields))
+    finally:
+        await evaluator.aclose()
+
+
+async def test_a_program_that_ends_well_passes() -> None:
+    """Exit code 0 is a score of one, under the evaluator's name."""
+    score = await judge("x = 4", {"program": "{output}\nassert x == {expected}\n"}, expected=4)
+    assert score == p.Score(evaluator="tests", score=1.0, passed=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("assert False, 'not so'", "exit code 1: "),
+        ("assert False, 'not so'", "AssertionError: not so"),
+        ("raise SystemExit(7)", "exit code 7"),
+        ("while True: pass", "timed out after 1 s"),
+        ("input()", "EOFError"),
+        ("while True: print('x' * 9999)", "wrote more than 512 kB"),
+        ("import os; os.abort()", "exit code 134"),
+        ("a syntax error", "SyntaxError"),
+    ],
+)
+async def test_a_program_that_does_not_fails_and_says_why(output: str, reason: str) -> None:
+    """It is a judgement, not a fault: the batch goes on."""
+    score = await judge(output, {"program": "{output}", "timeout": 1})
+    assert (score.score, score.passed) == (0.0, False)
+    assert reason in score.reason
+    assert len(score.reason) < 600
+
+
+async def test_what_the_answer_says_is_never_read_as_a_template() -> None:
+    """Braces in an answer stay braces."""
+    score = await judge("x = '{expected}'", {"program": "{output}\nassert len(x) == 10\n"}, expected=4)
+    assert score.passed, score
+
+
+async def test_a_field_that_is_missing_is_a_fault() -> None:
+    """It says nothing about the answer."""
+    with pytest.raises(Permanent, match="entry_point"):
+        await judge("x", {"program": "{output}{entry_point}"})
+
+
+@pytest.mark.skipif(not HUMANEVAL.is_dir(), reason=f"HumanEval's sample set is not at {HUMANEVAL}")
+async def test_three_of_humanevals_six_samples_pass() -> None:
+    """As its own harness has it; the others try a subprocess, sleep too long, and ask for input."""
+    (problem,) = _lines("example_problem.jsonl")
+    verdicts = [
+        (await judge(sample["completion"], {"program": PROGRAM}, **problem)).passed
+        for sample in _lines("example_samples.jsonl")
+    ]
+    assert verdicts == [False, False, False, True, True, True]
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HUMANEVAL / name).read_text().splitlines()]

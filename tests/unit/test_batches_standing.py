@@ -1,0 +1,145 @@
+"""How a batch stands, and why it does not go on: pure words about snapshots."""
+
+from dataclasses import replace
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from projections.batches import Snapshot, Waiting
+from scoreline.batches.crew import Crew
+from scoreline.batches.faults import why_ended
+from scoreline.batches.look import Look
+from scoreline.batches.progress_line import ProgressDisplay
+from scoreline.batches.standing import ExitCode, document, exit_code, is_over, status_word
+from scoreline.batches.why import reasons
+from taskqueue.presence import Presence
+from tests.builders import START
+
+NOW = START + timedelta(minutes=10)
+RUNNING = Snapshot(
+    "b", "submitted", "name", "default", "", "running", "", None, START, None, None, NOW, total=100
+)
+CREW = Crew((Presence("i-1", "one", slots=4, busy=2),))
+
+
+def standing(**changes: Any) -> Snapshot:
+    return replace(RUNNING, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word", "over", "code"),
+    [
+        ({}, "running", False, ExitCode.FINISHED),
+        ({"failed": 3}, "running", False, ExitCode.FINISHED),
+        ({"state": "completed"}, "running", False, ExitCode.FINISHED),
+        ({"state": "completed", "finished_at": NOW}, "completed", True, ExitCode.FINISHED),
+        (
+            {"state": "running", "finished_at": NOW, "timed_out": 1},
+            "completed",
+            True,
+            ExitCode.DEAD_LETTERS,
+        ),
+        ({"state": "paused"}, "paused", True, ExitCode.STOPPED),
+        ({"state": "cancelled"}, "cancelled", False, ExitCode.STOPPED),
+        ({"state": "cancelled", "finished_at": NOW}, "cancelled", True, ExitCode.STOPPED),
+        ({"state": "expired", "finished_at": NOW, "failed": 1}, "expired", True, ExitCode.STOPPED),
+        ({"kind": "external"}, "external", False, ExitCode.FINISHED),
+        ({"kind": "external", "total": 0}, "external", False, ExitCode.FINISHED),
+        ({"kind": "external", "completed": 99, "failed": 1}, "external", True, ExitCode.DEAD_LETTERS),
+    ],
+)
+def test_word_end_and_exit_code(changes: dict[str, Any], word: str, over: bool, code: ExitCode) -> None:
+    """One snapshot, one word, one exit code."""
+    snapshot = standing(**changes)
+    assert (status_word(snapshot), is_over(snapshot), exit_code(snapshot)) == (word, over, code)
+
+
+def test_duration_ends_with_the_batch() -> None:
+    """Until then it grows."""
+    assert document(standing())["duration_s"] == 600.0
+    assert document(standing(finished_at=START + timedelta(seconds=5)))["duration_s"] == 5.0
+
+
+def test_batch_that_goes_well_has_no_reasons() -> None:
+    """Nobody is told of troubles that are none."""
+    waits = (Waiting("running", 100, NOW, "b.00000001"),)
+    assert reasons(Look(standing(), waits, crew=CREW)) == []
+    assert reasons(Look(standing(state="completed", finished_at=NOW))) == []
+
+
+def test_all_done_and_not_closed_wants_a_coordinator() -> None:
+    """No executor is missed where nothing is left to do."""
+    [said] = reasons(Look(standing(completed=100)))
+    assert "a coordinator has yet to close it" in said
+
+
+def test_work_in_hand_is_looked_at_before_the_queue() -> None:
+    """What is queued waits for its turn, however long; what somebody holds should move."""
+    waits = (
+        Waiting("queued", 90, START, "b.00000010"),
+        Waiting("running", 10, START + timedelta(minutes=5), "b.00000003"),
+    )
+    [said] = reasons(Look(standing(), waits, crew=CREW))
+    assert said.startswith("Unmoved for longest: b.00000003, running for 5 min 0 s.")
+
+
+def test_retries_say_when_they_are_due() -> None:
+    """Told from stuck: the first is due in so long."""
+    waits = (Waiting("retrying", 100, NOW, "b.00000001", NOW + timedelta(seconds=90)),)
+    [said] = reasons(Look(standing(), waits, crew=CREW))
+    assert said == "100 wait to be tried again; the first is due in 1 min 30 s, at 00:11:30.000 UTC."
+
+
+def test_foreign_reasons_are_shown_and_not_obeyed() -> None:
+    """A reason with an escape sequence in it comes out as text."""
+    [said] = reasons(Look(standing(state="paused", reason="\x1b[2J budget")))
+    assert "\x1b" not in said
+
+
+def shown(*snapshots: Snapshot, terminal: bool = False) -> str:
+    out = StringIO()
+    with ProgressDisplay(Console(file=out, width=120, force_terminal=terminal)) as display:
+        for snapshot in snapshots:
+            display.show(snapshot, CREW)
+    return out.getvalue()
+
+
+def test_plain_progress_is_a_line_now_and_then() -> None:
+    """Every ten seconds, and at every change of status; not at every look."""
+    every_second = [standing(now=NOW + timedelta(seconds=at), completed=at, passed=at) for at in range(21)]
+    lines = shown(*every_second, standing(state="paused", now=NOW + timedelta(seconds=21))).splitlines()
+    assert len(lines) == 4
+    assert lines[1].split(" · ") == [
+        "running 10 of 100 (10.0%)", "1.0/s", "1 min 30 s to go", "100.0% passed",
+        "1 executor (one), 2/4 slots busy",
+    ]  # fmt: skip
+    assert lines[3].startswith("paused 0 of 100")
+
+
+def test_empty_batch_is_no_division_by_zero() -> None:
+    """On a terminal, and without one."""
+    assert shown(standing(total=0)).startswith("running 0 of 0")
+    assert "running 0 of 0" in shown(standing(total=0), terminal=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "closing", "said"),
+    [
+        ("failed", '{"kind": "permanent", "message": "no"}', None, "permanent: no"),
+        ("failed", None, None, "failed"),
+        (
+            "timed_out",
+            None,
+            '{"limit": "batch", "seconds": 60}',
+            "timed_out: the batch limit of 60 s passed",
+        ),
+        ("cancelled", None, '{"by": "me", "reason": "enough"}', "cancelled: by me: enough"),
+        ("completed", None, None, "None"),
+    ],
+)
+def test_why_an_evaluation_ended(status: str, error: str | None, closing: str | None, said: str) -> None:
+    """From the scorecard, or from the event that ended it."""
+    assert str(why_ended(status, error, closing)) == said

@@ -1,0 +1,219 @@
+"""The container target, against a small engine: whatever happens, no container is left."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import Permanent, Question, Reply, Surroundings, Transient
+from executor.sandbox.engine import Engine, Frames
+from executor.targets.container import CONTAINER, Container
+from tests.unit.fake_engine import Box, FakeEngine, fake_engine
+from tests.waiting import until
+
+
+async def shout(box: Box) -> int:
+    """Answer in capitals, and mutter."""
+    box.write((await box.stdin.read(-1)).upper())
+    box.write(b"muttering", stream=2)
+    box.write(b"!\n")
+    return 0
+
+
+async def fail(box: Box) -> int:
+    """Say why, and fail."""
+    box.write(b"no such luck", stream=2)
+    return 3
+
+
+async def hang(box: Box) -> int:
+    """Never end."""
+    await asyncio.Event().wait()
+    return 0
+
+
+async def flood(box: Box) -> int:
+    """Write for ever."""
+    while True:
+        box.write(b"x" * 65_536)
+        await asyncio.sleep(0)
+
+
+async def hoard(box: Box) -> int:
+    """Be killed for memory."""
+    box.oom_killed = True
+    return 137
+
+
+async def report(box: Box) -> int:
+    """Report a result on the socket that was bound."""
+    directory = box.config["HostConfig"]["Binds"][0].split(":")[0]
+    _, writer = await asyncio.open_unix_connection(f"{directory}/report.sock")
+    writer.write(json.dumps({"type": "result", "output": "reported", "cost_usd": 0.5}).encode() + b"\n")
+    writer.close()
+    await writer.wait_closed()
+    return 0
+
+
+IMAGES = {"shout": shout, "fail": fail, "hang": hang, "flood": flood, "hoard": hoard, "report": report}
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[FakeEngine]:
+    """An engine with all images."""
+    async with fake_engine(tmp_path / "s", dict(IMAGES)) as engine:
+        yield engine
+
+
+def question(prompt: str = "hello", *, seconds: float = 10, **fields: Any) -> Question:
+    """A question that may take this long."""
+    return Question("e-1", prompt, p.Case(id="c-1"), fields, timeout=seconds)
+
+
+def target(engine: FakeEngine, image: str, **options: Any) -> Container:
+    """A target on that engine."""
+    return CONTAINER.make({"image": image, **options}, Surroundings(environ={"DOCKER_HOST": engine.host}))
+
+
+async def ask(engine: FakeEngine, image: str, about: Question | None = None, **options: Any) -> Reply:
+    """Ask once, and see that nothing is left."""
+    container = target(engine, image, **options)
+    try:
+        return await container.ask(about or question())
+    finally:
+        assert engine.boxes == {}
+        await container.aclose()
+
+
+async def test_the_prompt_goes_in_and_standard_output_comes_back(engine: FakeEngine) -> None:
+    """Input ends, frames are put together, and the two streams are kept apart."""
+    reply = await ask(engine, "shout")
+    assert (reply.answer.output, reply.exit_code) == ("HELLO!", 0)
+    assert engine.calls[-1] == "DELETE containers"
+
+
+async def test_a_container_has_no_network_no_rights_and_limits(engine: FakeEngine) -> None:
+    """All that keeps it in is asked of the engine."""
+    await ask(engine, "shout", limits={"memory_mb": 64, "processes": 5}, cpus=0.5)
+    (config,) = engine.configs
+    walls = config["HostConfig"]
+    assert (walls["NetworkMode"], walls["ReadonlyRootfs"], walls["CapDrop"]) == ("none", True, ["ALL"])
+    assert walls["SecurityOpt"] == ["no-new-privileges"]
+    assert walls["Memory"] == walls["MemorySwap"] == 64 * 1024 * 1024
+    assert (walls["PidsLimit"], walls["NanoCpus"]) == (5, 500_000_000)
+    assert config["User"] == "65534:65534"
+    assert config["Labels"] == {"scoreline.evaluation": "e-1"}
+
+
+async def test_data_stay_one_argument(engine: FakeEngine) -> None:
+    """The command is taken apart before it is filled in."""
+    await ask(engine, "shout", question(input="a b; c"), command="solve --of {input}")
+    assert engine.configs[0]["Cmd"] == ["solve", "--of", "a b; c"]
+
+
+async def test_a_reported_result_is_the_answer(engine: FakeEngine) -> None:
+    """The socket's directory is bound, for reading only."""
+    answer = (await ask(engine, "report")).answer
+    assert (answer.output, answer.cost_usd) == ("reported", 0.5)
+    assert engine.configs[0]["HostConfig"]["Binds"][0].endswith(":/run/scoreline:ro")
+
+
+@pytest.mark.parametrize(
+    ("image", "fault", "kind", "words"),
+    [
+        ("fail", Permanent, "exit_code", "3: no such luck"),
+        ("hang", Transient, "timeout", "stopped after"),
+        ("flood", Permanent, "output_limit", "wrote more than"),
+        ("hoard", Permanent, "memory_limit", "512 MB"),
+        ("missing", Permanent, "image", "docker pull missing"),
+    ],
+)
+async def test_what_goes_wrong_is_a_fault_and_leaves_no_container(
+    engine: FakeEngine, image: str, fault: type[Exception], kind: str, words: str
+) -> None:
+    """Each in its kind, with what to do or what was said."""
+    with pytest.raises(fault) as raised:
+        await ask(engine, image, question(seconds=0.5))
+    assert isinstance(raised.value, Permanent | Transient)
+    assert raised.value.kind == kind
+    assert words in raised.value.message
+
+
+@pytest.mark.parametrize("image", ["hang", "flood"])
+async def test_what_goes_on_too_long_is_killed(engine: FakeEngine, image: str) -> None:
+    """It does not merely go unheard."""
+    with pytest.raises((Permanent, Transient)):
+        await ask(engine, image, question(seconds=0.5))
+    assert "POST containers/kill" in engine.calls
+
+
+async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
+    """Not even if whoever waits is cancelled again while it is being removed."""
+    container = target(engine, "hang")
+    task = asyncio.create_task(container.ask(question()))
+    await until(lambda: "GET containers/logs" in engine.calls)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await container.aclose()
+    assert engine.boxes == {}
+
+
+async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) -> None:
+    """The run breaks off at once, and says so."""
+    container = target(engine, "hang")
+    task = asyncio.create_task(container.ask(question()))
+    await until(lambda: "GET containers/logs" in engine.calls)
+    await engine.vanish()
+    with pytest.raises(Transient, match="engine"):
+        await task
+    await container.aclose()
+
+
+async def test_without_an_engine_there_is_no_hope(tmp_path: Path) -> None:
+    """The sentence says where one was looked for."""
+    environ = {"DOCKER_HOST": f"unix://{tmp_path}/nobody"}
+    container = CONTAINER.make({"image": "shout"}, Surroundings(environ=environ))
+    with pytest.raises(Permanent, match="DOCKER_HOST") as refused:
+        await container.ask(question())
+    assert refused.value.kind == "no_engine"
+    await container.aclose()
+
+
+async def test_a_missing_image_is_pulled_if_that_is_wished(engine: FakeEngine) -> None:
+    """Once; and where it can't be, the engine's words are passed on."""
+    engine.in_registry["remote"] = shout
+    assert (await ask(engine, "remote", pull=True)).answer.output == "HELLO!"
+    with pytest.raises(Permanent, match="pull access denied"):
+        await ask(engine, "unheard-of", pull=True)
+
+
+async def test_input_that_nobody_reads_is_no_trouble(engine: FakeEngine) -> None:
+    """A program may end without having listened."""
+    engine.images["deaf"] = fail
+    reply = await ask(engine, "deaf", question("x" * 400_000), ok_exit_codes=[3])
+    assert reply.exit_code == 3
+
+
+def test_frames_come_apart_wherever_the_stream_is_cut() -> None:
+    """Byte by byte or all at once: the same text on the same stream."""
+    stream = b"\1\0\0\0\0\0\0\5hello" + b"\2\0\0\0\0\0\0\0" + b"\2\0\0\0\0\0\0\2no"
+    for size in range(1, len(stream) + 1):
+        frames = Frames()
+        heard = {1: b"", 2: b""}
+        for at in range(0, len(stream), size):
+            for number, text in frames.taken_from(stream[at : at + size]):
+                heard[number] += text
+        assert heard == {1: b"hello", 2: b"no"}
+
+
+def test_an_address_that_is_not_understood_is_refused() -> None:
+    """With the two kinds that are."""
+    with pytest.raises(ValueError, match="unix:///path and tcp://host:port"):
+        Engine("ssh://somewhere")

@@ -1,0 +1,69 @@
+"""Advice before a task is taken: what is not granted stays in the queue, and costs nobody a slot."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+from taskqueue.tasks import Counts
+from tests.unit.executor_stage import Stage, virtually
+from tests.waiting import until
+
+
+class Budget:
+    """Grants so many evaluations of each batch, and no more."""
+
+    def __init__(self, **left: int) -> None:
+        self.left = Counter(left)
+
+    async def admit(self, wanted: Mapping[str, int]) -> Mapping[str, int]:
+        granted = {batch: min(number, self.left[batch]) for batch, number in wanted.items()}
+        self.left -= Counter(granted)
+        return {batch: number for batch, number in granted.items() if number}
+
+    async def give_back(self, unused: Mapping[str, int]) -> None:
+        self.left += Counter(unused)
+
+
+async def filled(*batches: str) -> Stage:
+    stage = Stage()
+    for batch in batches:
+        await stage.announce(batch)
+        for number in range(10):
+            await stage.queue(f"{batch}-{number}", batch_id=batch)
+    return stage
+
+
+async def ready(stage: Stage, batch: str) -> int:
+    [counts] = await stage.tasks.counts([batch])
+    assert counts == Counts(ready=counts.ready)
+    return counts.ready
+
+
+@virtually
+async def test_no_more_is_taken_than_is_granted():
+    """The rest is there for whoever is granted more."""
+    stage = await filled("a")
+    async with stage.executor(admission=Budget(a=3)):
+        await asyncio.sleep(5)
+        assert await ready(stage, "a") == 7
+
+
+@virtually
+async def test_the_slots_of_a_limited_batch_go_to_others():
+    """No slot sleeps on a limit."""
+    stage = await filled("limited", "free")
+    async with stage.executor(admission=Budget(limited=1, free=10)):
+        await until(lambda: stage.is_drained("free"))
+        await asyncio.sleep(1)
+        assert await ready(stage, "limited") == 9
+
+
+@virtually
+async def test_what_found_no_task_is_given_back():
+    """Asking a batch that has nothing to do uses nothing up."""
+    stage, budget = await filled("a"), Budget(a=10, empty=10)
+    await stage.announce("empty")
+    async with stage.executor(admission=budget):
+        await until(lambda: stage.is_drained("a"))
+        await asyncio.sleep(10)
+    assert budget.left == Counter(empty=10)

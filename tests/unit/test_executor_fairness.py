@@ -1,0 +1,120 @@
+"""Whose turn it is: everybody's, by priority, and nobody's share is wasted."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executor.fairness import REST, Fairness
+
+PRIORITIES = st.dictionaries(
+    st.text("abcdef", min_size=1, max_size=2), st.integers(1, 100), min_size=1, max_size=6
+)
+
+
+class Race:
+    """Batches with so many tasks each, and an executor that asks for them."""
+
+    def __init__(self, priorities: dict[str, int], backlog: dict[str, int]) -> None:
+        self.priorities = priorities
+        self.backlog = dict(backlog)
+        self.taken: Counter[str] = Counter()
+        self.fairness = Fairness()
+        self.now = 0.0
+
+    def ask(self, free: int) -> Counter[str]:
+        plan = self.fairness.plan(self.priorities, free, now=self.now)
+        assert sum(plan.wanted.values()) <= free
+        assert set(plan.wanted) <= set(self.priorities)
+        got = Counter({batch: min(asked, self.backlog[batch]) for batch, asked in plan.wanted.items()})
+        self.fairness.took(plan, got, now=self.now)
+        for batch, number in got.items():
+            self.backlog[batch] -= number
+        self.taken += got
+        return got
+
+
+@given(PRIORITIES, st.lists(st.integers(1, 20), min_size=1, max_size=60))
+def test_where_all_have_tasks_each_gets_its_share(priorities, rounds):
+    """However the slots come free, no batch is ever further behind its share than others can be ahead."""
+    race = Race(priorities, dict.fromkeys(priorities, 10**6))
+    for free in rounds:
+        assert race.ask(free).total() == free
+        total, weights = race.taken.total(), sum(priorities.values())
+        for batch, priority in priorities.items():
+            fair = total * priority / weights
+            assert abs(race.taken[batch] - fair) <= len(priorities)
+
+
+@given(PRIORITIES, st.data())
+def test_unused_shares_go_to_others(priorities, data):
+    """As long as anybody has a task, asking a few times fills every slot."""
+    backlog = {batch: data.draw(st.integers(0, 40)) for batch in priorities}
+    free = data.draw(st.integers(1, 20))
+    race = Race(priorities, backlog)
+    for _ in range(len(priorities) + 1):
+        free -= race.ask(free).total()
+        if not free:
+            break
+    assert not free or not any(race.backlog.values())
+
+
+@given(PRIORITIES, st.integers(1, 4), st.data())
+def test_nobody_starves(priorities, free, data):
+    """A batch with one task gets its turn within as many rounds as the weights allow, whoever waits."""
+    patient = data.draw(st.sampled_from(sorted(priorities)))
+    race = Race(priorities, dict.fromkeys(priorities, 10**6) | {patient: 1})
+    for _ in range(sum(priorities.values()) + len(priorities)):
+        race.ask(free)
+        race.now += REST / 7
+    assert race.taken[patient] == 1
+
+
+@given(PRIORITIES, st.integers(1, 4))
+def test_where_nobody_has_tasks_everybody_is_asked_in_turn(priorities, free):
+    """With fewer slots than batches, too: a task that comes is found."""
+    race, asked = Race(priorities, dict.fromkeys(priorities, 0)), set()
+    for _ in range(2 * len(priorities)):
+        plan = race.fairness.plan(priorities, free, now=race.now)
+        asked |= set(plan.wanted)
+        race.fairness.took(plan, {}, now=race.now)
+        race.now += 0.01
+    assert asked == set(priorities)
+    assert race.fairness.plan(priorities, free, now=race.now).may_wait
+
+
+def test_who_was_away_has_saved_up_no_turns():
+    """A batch that comes late shares from now on; it does not catch up."""
+    race = Race({"old": 1}, {"old": 10**6, "new": 10**6})
+    race.ask(1_000)
+    race.priorities = {"old": 1, "new": 1}
+    assert race.ask(10) == Counter(old=5, new=5)
+
+
+def test_who_ran_dry_has_saved_up_no_turns():
+    """A batch that had no tasks for long shares from now on; it does not catch up."""
+    race = Race({"busy": 1, "idle": 1}, {"busy": 10**6, "idle": 0})
+    for _ in range(50):
+        race.ask(10)
+        race.now += REST
+    race.backlog["idle"] = 10**6
+    race.now += REST
+    race.taken.clear()
+    race.ask(10)
+    assert abs(race.taken["busy"] - race.taken["idle"]) <= 10 / 2
+    for _ in range(10):
+        race.ask(10)
+    assert abs(race.taken["busy"] - race.taken["idle"]) <= 10
+
+
+def test_a_dry_batch_is_asked_again_after_a_rest():
+    """Its tasks are not forgotten because it had none a moment ago."""
+    race = Race({"a": 1, "b": 1}, {"a": 10**6, "b": 0})
+    race.ask(4)
+    assert "b" not in race.fairness.plan(race.priorities, 4, now=race.now).wanted
+    assert "b" in race.fairness.plan(race.priorities, 4, now=race.now + REST).wanted
+
+
+def test_nothing_is_wanted_where_there_is_nothing():
+    """No batches, no wishes."""
+    assert Fairness().plan({}, 5, now=0.0).wanted == {}

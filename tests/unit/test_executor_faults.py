@@ -1,0 +1,147 @@
+"""The table of faults, row by row: which closing event follows from what went wrong."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog import payloads as p
+from eventlog.codec import OversizeEvent
+from eventlog.events import type_of
+from eventlog.lifecycle import TRANSITIONS, Phase
+from executor.contract import Fault, Permanent, RateLimited, Transient
+from executor.faults import (
+    LONGEST_BACKOFF,
+    MAX_MESSAGE,
+    EvaluatorFault,
+    EvaluatorTimedOut,
+    TargetTimedOut,
+    close_after,
+    full_jitter,
+)
+from taskqueue.retries import UNCHARGED_KINDS
+from tests.builders import START
+
+SOON = START + timedelta(seconds=9)
+BACKOFF = START + timedelta(seconds=2)
+"""Half of the four seconds that the third attempt waits at most."""
+
+LIMITED = RateLimited("slow down", retry_after=timedelta(seconds=9))
+ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
+    "rate limit": (LIMITED, ("retrying", "rate_limited"), ("retrying", "rate_limited")),
+    "transient": (Transient("network", "reset"), ("retrying", "network"), ("failed", "network")),
+    "target time-out": (TargetTimedOut(30.0), ("retrying", "timeout"), ("timed_out", "timeout")),
+    "permanent": (Permanent("refused", "no"), ("failed", "refused"), ("failed", "refused")),
+    "plain fault": (Fault("odd"), ("failed", "odd"), ("failed", "odd")),
+    "too large": (OversizeEvent(2_000_000), ("failed", "oversize"), ("failed", "oversize")),
+    "unexpected": (ZeroDivisionError("oh"), ("failed", "error"), ("failed", "error")),
+    "a time-out of the target's own": (TimeoutError(), ("failed", "error"), ("failed", "error")),
+    "the target leaves": (SystemExit(1), ("failed", "error"), ("failed", "error")),
+    "judge's rate limit": (
+        EvaluatorFault("j", LIMITED),
+        ("retrying", "rate_limited"),
+        ("retrying", "rate_limited"),
+    ),
+    "judge's transient": (
+        EvaluatorFault("j", Transient("network")),
+        ("retrying", "network"),
+        ("failed", "evaluator"),
+    ),
+    "judge's permanent": (
+        EvaluatorFault("j", Permanent("no")),
+        ("failed", "evaluator"),
+        ("failed", "evaluator"),
+    ),
+    "judge's time-out": (
+        EvaluatorFault("j", EvaluatorTimedOut(5.0)),
+        ("failed", "evaluator"),
+        ("failed", "evaluator"),
+    ),
+    "judge's bug": (EvaluatorFault("j", KeyError("x")), ("failed", "evaluator"), ("failed", "evaluator")),
+    "in disguise": (Transient("rate_limited"), ("retrying", "transient"), ("failed", "rate_limited")),
+    "in another": (Transient("shutdown"), ("retrying", "transient"), ("failed", "shutdown")),
+}
+
+
+def closing(error: BaseException, *, retries: int) -> p.Retrying | p.Failed | p.TimedOut:
+    return close_after(error, retries=retries, attempt=3, now=START, luck=0.5)
+
+
+def _kind(closed: p.Retrying | p.Failed | p.TimedOut) -> str:
+    assert closed.error
+    return closed.error.kind
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("retries", [0, 1, 7])
+@pytest.mark.parametrize("phase", [Phase.PROVISIONING, Phase.RUNNING, Phase.RESPONDED])
+def test_every_fault_closes_as_the_table_has_it_and_legally_in_every_state(name, retries, phase):
+    """By fault, retries and state: the event follows from the first two, and is legal in the third."""
+    error, with_retries, without = ROWS[name]
+    closed = closing(error, retries=retries)
+    assert (type_of(closed), _kind(closed)) == (with_retries if retries else without)
+    assert type_of(closed) in TRANSITIONS[phase]
+
+
+def test_every_kind_of_fault_is_in_the_table():
+    """A new class of faults needs a row."""
+
+    def all_below(cls: type[Any]) -> set[type[Any]]:
+        children: list[type[Any]] = cls.__subclasses__()
+        return {cls} | {each for child in children for each in all_below(child)}
+
+    ours = {each for each in all_below(Fault) if each.__module__ == "executor.contract"}
+    assert ours == {type(error) for error, *_ in ROWS.values()} & all_below(Fault)
+
+
+@pytest.mark.parametrize("wrapped", [lambda error: error, lambda error: EvaluatorFault("j", error)])
+def test_a_rate_limit_waits_as_long_as_it_was_told(wrapped: Callable[[Fault], BaseException]):
+    """No backoff of our own, and no retry used up."""
+    closed = closing(wrapped(LIMITED), retries=0)
+    assert isinstance(closed, p.Retrying)
+    assert closed.retry_at == SOON
+    assert closed.error.kind in UNCHARGED_KINDS
+
+
+@pytest.mark.parametrize("asked", [timedelta(days=-1), timedelta(days=400_000)])
+def test_a_rate_limit_that_asks_for_nonsense_is_not_obeyed(asked):
+    """Neither the past nor the end of time."""
+    closed = closing(RateLimited(retry_after=asked), retries=0)
+    assert isinstance(closed, p.Retrying)
+    assert START <= closed.retry_at <= START + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    "error", [Transient("network"), TargetTimedOut(1.0), EvaluatorFault("j", Transient("n"))]
+)
+def test_what_may_pass_is_tried_again_after_a_backoff(error):
+    """Somewhere in a bound that doubles with the attempt."""
+    closed = closing(error, retries=1)
+    assert isinstance(closed, p.Retrying)
+    assert closed.retry_at == BACKOFF
+    assert closed.error.kind not in UNCHARGED_KINDS
+
+
+@given(st.integers(1, 10**6), st.floats(0, 1))
+def test_a_backoff_stays_within_its_bounds(attempt, luck):
+    """From nothing to the bound of its attempt, and never beyond a minute."""
+    bound = min(timedelta(seconds=2.0 ** min(attempt - 1, 20)), LONGEST_BACKOFF)
+    assert timedelta(0) <= full_jitter(attempt, luck) <= bound
+
+
+def test_messages_say_what_happened_and_to_whom():
+    """A fault by its own words, anything else by its type as well."""
+    assert closing(Permanent("refused", "no"), retries=0).error == p.Fault(kind="refused", message="no")
+    odd = closing(EvaluatorFault("judge", KeyError("x")), retries=0).error
+    assert odd == p.Fault(kind="evaluator", message="evaluator judge: KeyError: 'x'")
+
+
+@given(st.text(), st.text())
+def test_whatever_a_fault_says_can_be_recorded(kind, message):
+    """Kinds are names, and messages have an end: a fault may not be lost for its wording."""
+    closed = closing(Permanent(kind, message + "x" * MAX_MESSAGE), retries=0)
+    assert closed.error
+    assert len(closed.error.message) <= MAX_MESSAGE

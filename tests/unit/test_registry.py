@@ -1,0 +1,162 @@
+"""The registry: what people type becomes a spec, and a spec becomes a target or an evaluator."""
+
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from executor import registry
+from executor.contract import Surroundings
+from executor.evaluators.verdict import Comparison
+from executor.registry import (
+    BrokenType,
+    UnknownType,
+    evaluator_type,
+    make_evaluator,
+    make_target,
+    parse_evaluator,
+    parse_target,
+    target_type,
+)
+from executor.targets.recorded import RECORDED
+from executor.targets.simulated import SIMULATED, Simulated
+from taskqueue.spec import TargetSpec
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """One entry point that works, one that does not."""
+    group = "scoreline.targets"
+    found = EntryPoints(
+        [
+            EntryPoint("ours", "executor.targets.simulated:SIMULATED", group),
+            EntryPoint("ruin", "no_such_module:TARGET", group),
+            EntryPoint("odd", "json:dumps", group),
+            EntryPoint("recorded", "no_such_module:TARGET", group),
+        ]
+    )
+    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "options", "label"),
+    [
+        ("simulated", "simulated", {}, "simulated"),
+        ("recorded:a b.jsonl", "recorded", {"path": "a b.jsonl"}, "recorded:a b.jsonl"),
+        ("python:pkg.mod:answer", "python", {"function": "pkg.mod:answer"}, "python:pkg.mod:answer"),
+        ("command:sort -u", "command", {"command": "sort -u"}, "command:sort -u"),
+        ("container:img:1", "container", {"image": "img:1"}, "container:img:1"),
+        ("http://h:1/x", "http", {"url": "http://h:1/x"}, "http://h:1/x"),
+        ({"type": "simulated", "seed": 3, "label": "S"}, "simulated", {"seed": 3}, "S"),
+        ({"type": "recorded", "path": "x.jsonl"}, "recorded", {"path": "x.jsonl"}, "recorded:x.jsonl"),
+    ],
+)
+def test_what_people_type_becomes_a_target(text, type_, options, label):
+    """Every short form, and a mapping, comes to a type, its options and a label."""
+    assert parse_target(text) == TargetSpec(type=type_, label=label, options=options)
+
+
+def test_a_label_holds_no_password():
+    """Labels are shown everywhere: what a URL may hide is left out of them."""
+    assert parse_target("https://me:secret@h/x?key=secret").label == "https://h/x"
+
+
+def test_a_long_label_is_cut_and_stays_on_one_line():
+    """A label must fit into a name, whatever it was made of."""
+    label = parse_target({"type": "recorded", "path": "x\n" * 200}).label
+    assert len(label) == 200
+    assert "\n" not in label
+
+
+@pytest.mark.parametrize("text", ["simulatd", "simulatd:x", {"type": "simulatd"}])
+def test_an_unknown_target_is_refused_with_the_nearest_name(text):
+    """A slip of the finger is answered with what was probably meant."""
+    with pytest.raises(UnknownType, match="there is no target type 'simulatd'; did you mean") as caught:
+        parse_target(text)
+    assert caught.value.nearest == "simulated"
+    assert "http" in caught.value.known
+
+
+@pytest.mark.parametrize("bad", ["simulated:fast", {"path": "x"}, {"type": 3}])
+def test_what_can_not_be_read_is_a_sentence(bad):
+    """What is no short form and no mapping with a type is refused, and the right form is shown."""
+    with pytest.raises(ValueError, match="mapping"):
+        parse_target(bad)
+
+
+def test_an_evaluator_has_a_name_and_a_time_out_besides_its_options():
+    """`name` and `timeout` belong to the spec, everything else to the type."""
+    spec = parse_evaluator({"type": "exact", "name": "same", "timeout": 5, "strip": False})
+    assert (spec.name, spec.timeout, spec.options) == ("same", 5.0, {"strip": False})
+    assert parse_evaluator("numeric").name == "numeric"
+
+
+def test_an_impossible_time_out_is_a_sentence():
+    """A bad value is named with the evaluator it belongs to."""
+    with pytest.raises(ValueError, match="evaluator 'exact': timeout"):
+        parse_evaluator({"type": "exact", "timeout": -1})
+
+
+def test_an_unknown_evaluator_is_refused_with_the_nearest_name():
+    """Evaluators are known by other names than targets."""
+    with pytest.raises(UnknownType, match="no evaluator type 'exakt'; did you mean 'exact'"):
+        parse_evaluator("exakt")
+
+
+def test_a_spec_becomes_what_it_describes():
+    """The registry makes targets and evaluators, each with its options."""
+    target = make_target(parse_target({"type": "simulated", "pass_rate": 0.5}), Surroundings())
+    assert isinstance(target, Simulated)
+    assert target.options.pass_rate == 0.5
+    evaluator = make_evaluator(parse_evaluator({"type": "exact", "name": "same"}), Surroundings())
+    assert isinstance(evaluator, Comparison)
+    assert evaluator.name == "same"
+
+
+def test_an_entry_point_is_a_type_like_any_other(plugins):
+    """What others install can be named, made and suggested."""
+    assert target_type("ours") is SIMULATED
+    assert parse_target("ours").type == "ours"
+
+
+def test_a_broken_entry_point_names_itself_and_harms_nobody_else(plugins):
+    """Only who asks for the broken type hears of it."""
+    for name, value in (("ruin", "no_such_module:TARGET"), ("odd", "json:dumps")):
+        with pytest.raises(
+            BrokenType, match=f"the target type '{name}' .{value}. can't be loaded"
+        ) as caught:
+            target_type(name)
+        assert caught.value.value == value
+    assert target_type("ours") is target_type("simulated") is SIMULATED
+
+
+def test_a_built_in_name_can_not_be_taken_over(plugins):
+    """An entry point called like a built-in type is not even looked at."""
+    assert target_type("recorded") is RECORDED
+    assert registry.TARGETS.names.count("recorded") == 1
+
+
+@pytest.mark.parametrize("name", registry.EVALUATORS.builtin)
+def test_every_evaluator_says_what_it_thinks_of_an_unknown_option(name):
+    """An unknown option is refused with the name of the type, never ignored."""
+    with pytest.raises(ValueError, match=f"the {name} evaluator"):
+        evaluator_type(name).check({"no_such_option": 1})
+
+
+@pytest.mark.parametrize("name", registry.TARGETS.builtin)
+def test_every_target_says_what_it_thinks_of_an_unknown_option(name):
+    """An unknown option is refused with the name of the type, never ignored."""
+    with pytest.raises(ValueError, match=f"the {name} target"):
+        target_type(name).check({"no_such_option": 1})
+
+
+def test_an_unknown_option_is_answered_with_the_nearest_one():
+    """A slip of the finger in an option is answered with what was probably meant."""
+    with pytest.raises(ValueError, match="has no option 'passrate'; did you mean 'pass_rate'"):
+        target_type("simulated").check({"passrate": 1})
+
+
+def test_a_wrong_value_is_not_repeated():
+    """What was written by mistake may be a secret: the message says where and what is wrong."""
+    with pytest.raises(ValueError, match="the simulated target: pass_rate") as caught:
+        target_type("simulated").check({"pass_rate": "s3cr3t"})
+    assert "s3cr3t" not in str(caught.value)

@@ -1,0 +1,142 @@
+"""The report socket believes nothing but what it knows, and is neither flooded nor held up."""
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from executor.sandbox import reports as module
+from executor.sandbox.reports import Progress, Reports, listening
+from tests.waiting import until
+
+
+async def say(reports: Reports, *lines: Any) -> None:
+    """Say something as a program would, and hang up."""
+    _, writer = await asyncio.open_unix_connection(reports.directory / "report.sock")
+    for line in lines:
+        writer.write(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_a_result_is_heard_even_if_the_program_is_gone() -> None:
+    """What lies in the socket when the program has ended still counts."""
+    async with listening() as reports:
+        usage = {"input_tokens": 3, "output_tokens": 4}
+        await say(reports, {"type": "result", "output": "42", "usage": usage, "cost_usd": 0.5})
+        await reports.settle()
+        result = reports.result
+    assert result
+    assert (result.output, result.usage.total, result.cost_usd) == ("42", 7, 0.5)
+
+
+async def test_progress_is_passed_on_in_order() -> None:
+    """Whoever asked for it hears every step."""
+    steps: list[Progress] = []
+    async with listening(steps.append) as reports:
+        await say(reports, {"type": "running", "target": "agent"}, *(_step(done) for done in range(3)))
+        await reports.settle()
+        assert [step.done for step in steps] == [0, 1, 2]
+        assert reports.malformed == 0
+
+
+def _step(done: int) -> dict[str, Any]:
+    return {"type": "progress", "done": done, "of": 3, "note": "so far"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"not json\n",
+        b"\xff\xfe\n",
+        b"[" * 100_000 + b"\n",
+        {"type": "completed", "verdict": "passed"},
+        {"type": "result"},
+        {"type": "result", "output": 42},
+        {"type": "result", "output": "x", "evaluation_id": "another's"},
+        {"type": "result", "output": "x", "cost_usd": -1},
+        {"type": "result", "output": "x", "usage": {"input_tokens": "3"}},
+        {"type": "progress", "done": -1, "of": 3},
+    ],
+    ids=str,
+)
+async def test_what_is_not_a_report_is_counted_and_left_out(line: Any) -> None:
+    """Nothing else is believed, and the lines after it are read all the same."""
+    async with listening() as reports:
+        await say(reports, line, {"type": "result", "output": "right"})
+        await reports.settle()
+        assert reports.malformed == 1
+        assert reports.result
+        assert reports.result.output == "right"
+
+
+async def test_many_bad_lines_make_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A program can't flood the log of its executor."""
+    with caplog.at_level(logging.WARNING):
+        async with listening() as reports:
+            await say(reports, *[b"nonsense\n"] * 50)
+            await reports.settle()
+            assert reports.malformed == 50
+    assert len(caplog.records) == 1
+
+
+async def test_the_first_result_is_the_result() -> None:
+    """A second one is left out."""
+    async with listening() as reports:
+        await say(reports, *({"type": "result", "output": text} for text in ("first", "second")))
+        await reports.settle()
+        assert reports.result
+        assert reports.result.output == "first"
+        assert reports.malformed == 1
+
+
+async def test_a_line_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is held than the longest line there may be."""
+    monkeypatch.setattr(module, "MAX_LINE", 1_000)
+    async with listening() as reports:
+        await say(reports, b"x" * 10_000)
+        await reports.settle()
+        assert reports.malformed == 1
+
+
+async def test_who_talks_too_much_is_no_longer_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the cap even a good line is not taken."""
+    monkeypatch.setattr(module, "MAX_LINES", 3)
+    async with listening() as reports:
+        await say(reports, *[_step(1)] * 3, {"type": "result", "output": "too late"})
+        await reports.settle()
+        assert reports.result is None
+
+
+async def test_who_talks_too_fast_is_read_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a second's worth of lines comes a pause."""
+    steps: list[Progress] = []
+    monkeypatch.setattr(module, "LINES_A_SECOND", 5)
+    async with listening(steps.append) as reports:
+        await say(reports, *[_step(1)] * 50)
+        await until(lambda: len(steps) == 5)
+        await asyncio.sleep(0)
+        assert len(steps) == 5
+
+
+async def test_connections_without_number_are_refused() -> None:
+    """A few may be open at a time; the others are hung up on."""
+    async with listening() as reports:
+        path = reports.directory / "report.sock"
+        open_ones = [await asyncio.open_unix_connection(path) for _ in range(module.MAX_CONNECTIONS)]
+        reader, writer = await asyncio.open_unix_connection(path)
+        assert await reader.read() == b""
+        for one in (writer, *(stream for _, stream in open_ones)):
+            one.close()
+
+
+async def test_nothing_is_left_of_a_run_that_was_listened_to() -> None:
+    """Its directory is gone, and nobody can enter it while it is there but who was let in."""
+    async with listening() as reports:
+        private = reports.directory.parent
+        assert private.stat().st_mode & 0o777 == 0o700
+    assert not private.exists()

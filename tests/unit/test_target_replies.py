@@ -1,0 +1,57 @@
+"""What comes back from targets, made into answers: the pure parts."""
+
+import pytest
+
+from eventlog import payloads as p
+from executor.blotting import blot_out, secrets_in
+from executor.contract import Permanent
+from executor.targets.answers import reply, usage_of
+
+
+@pytest.mark.parametrize(
+    ("output", "text"), [("x", "x"), (None, "null"), ([1, "é"], '[1,"é"]'), (True, "true")]
+)
+def test_what_is_no_text_is_written_out(output, text):
+    """Strings stay as they are, all else is JSON."""
+    assert reply(output).answer.output == text
+
+
+def test_half_a_character_is_made_safe():
+    """JSON can say halves of surrogate pairs, and no text can hold them."""
+    assert reply("a\ud800b").answer.output == "a?b"
+
+
+def test_an_answer_that_is_too_long_is_refused_and_never_cut():
+    """Half an answer would be scored as if it were a whole one."""
+    assert len(reply("é" * p.MAX_TEXT).answer.output) == p.MAX_TEXT
+    with pytest.raises(Permanent, match="524,289 characters") as caught:
+        reply("x" * (p.MAX_TEXT + 1))
+    assert caught.value.kind == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"input_tokens": 1, "output_tokens": 2}, (1, 2)),
+        ({"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}, (1, 2)),
+        ({"input_tokens": -1, "output_tokens": "many"}, (0, 0)),
+        (None, (0, 0)),
+        (7, (0, 0)),
+    ],
+)
+def test_tokens_are_counted_by_any_of_their_names(usage, counted):
+    """What is no count counts nothing: an answer is not lost over it."""
+    assert usage_of(usage) == p.Usage(*counted)
+
+
+def test_a_cost_that_is_none_is_a_fault_of_the_target():
+    """A function that says nonsense about money is told so."""
+    with pytest.raises(Permanent, match="cost_usd of the answer"):
+        reply("x", cost_usd=-1)
+
+
+def test_secrets_are_known_by_their_names_and_hidden_by_their_values():
+    """The longest first, and nothing so short that every text would be full of holes."""
+    environ = {"MY_API_KEY": "abcdef", "DB_PASSWORD": "abcdefgh", "X_TOKEN": "a", "HOME": "/home/me"}
+    assert secrets_in(environ) == {"abcdef", "abcdefgh", "a"}
+    assert blot_out("a abcdef abcdefgh /home/me", secrets_in(environ)) == "a *** *** /home/me"

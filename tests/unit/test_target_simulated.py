@@ -1,0 +1,98 @@
+"""Targets that need nothing outside: the simulated and the recorded one."""
+
+import random
+
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import Permanent, Question, Surroundings, Transient
+from executor.targets.recorded import RECORDED
+from executor.targets.simulated import SIMULATED, WRONG, Simulated, SimulatedOptions
+from taskqueue.spec import Options
+
+HERE = Surroundings()
+
+
+def question(number: int = 1, expected="42") -> Question:
+    return Question(f"b.{number:08}", "?", p.Case(id="c", input="?", expected=expected), {})
+
+
+async def outputs(count: int = 400, **options) -> list[str]:
+    target = SIMULATED.make(options, HERE)
+    return [(await target.ask(question(n))).answer.output for n in range(count)]
+
+
+async def test_the_same_batch_comes_out_the_same_every_time():
+    """Whether an evaluation passes depends on the seed and its id alone."""
+    first = await outputs()
+    assert first == await outputs()
+    assert first != await outputs(seed=1)
+    assert set(first) == {"42", WRONG}
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.85, 1.0])
+async def test_about_as_many_pass_as_were_asked_for(rate):
+    """The pass rate is met, and the two ends of it exactly."""
+    passed = (await outputs(pass_rate=rate)).count("42") / 400
+    assert abs(passed - rate) <= (0.07 if 0 < rate < 1 else 0)
+
+
+async def test_permanent_faults_meet_the_same_evaluations_again():
+    """A permanent fault is a property of the evaluation, so another try does not mend it."""
+    target = SIMULATED.make({"permanent_rate": 0.5}, HERE)
+
+    async def failing() -> list[int]:
+        failed = []
+        for n in range(50):
+            try:
+                await target.ask(question(n))
+            except Permanent:
+                failed.append(n)
+        return failed
+
+    first = await failing()
+    assert 10 < len(first) < 40
+    assert first == await failing()
+
+
+async def test_transient_faults_are_drawn_anew():
+    """Another try may go well, or no retry would ever help."""
+    target = Simulated(SimulatedOptions(transient_rate=0.5, pass_rate=1), random.Random(3))
+    seen = set()
+    for _ in range(20):
+        try:
+            seen.add((await target.ask(question())).answer.output)
+        except Transient as fault:
+            seen.add(fault.kind)
+    assert seen == {"42", "simulated"}
+
+
+async def test_tokens_cost_and_latency_are_on_the_answer():
+    """What is paid for is pretended, too; the latency strays as far as the jitter says."""
+    options: Options = {"tokens": 7, "cost_usd": 0.5, "latency": 0.002, "jitter": 0.5, "pass_rate": 1}
+    target = SIMULATED.make(options, HERE)
+    answers = [(await target.ask(question(n, expected={"a": 1}))).answer for n in range(5)]
+    assert {(a.output, a.usage.total, a.cost_usd) for a in answers} == {('{"a":1}', 7, 0.5)}
+    assert all(1.0 <= a.latency_ms <= 3.0 for a in answers)
+    assert len({a.latency_ms for a in answers}) == 5
+
+
+async def test_a_case_without_an_expected_value_gets_an_answer_all_the_same():
+    """There is nothing to repeat, and nothing to fail over."""
+    assert (await SIMULATED.make({"pass_rate": 1}, HERE).ask(question(expected=None))).answer.output
+
+
+async def test_asking_a_recorded_target_means_that_nothing_was_recorded():
+    """Answers travel in the log: whoever still asks is told so, for good."""
+    target = RECORDED.make({"path": "answers.jsonl"}, HERE)
+    with pytest.raises(Permanent, match="no answer was recorded for the case 'c'") as caught:
+        await target.ask(question())
+    assert caught.value.kind == "no_recorded_answer"
+    await target.aclose()
+
+
+def test_a_recorded_target_needs_a_file():
+    """Only the shape of the options is checked here."""
+    RECORDED.check({"path": "x", "output": "a.b", "id": "task_id"})
+    with pytest.raises(ValueError, match="needs the option 'path'"):
+        RECORDED.check({})
