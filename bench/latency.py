@@ -27,7 +27,6 @@ from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, OwnedAttempt, QueueSettings
 from eventlog.redis_streams import RedisEventLog
 from projections.database import prepare
-from scoreline.demo.outcome import percentile
 from scoreline.embedded import Servers, embedded_servers
 
 COMMIT_LATENCY = """
@@ -154,6 +153,12 @@ async def measure(servers: Servers, rate: int, seconds: int) -> dict[str, object
         "depth_p99_of_1000_at_once": percentile(depths, 0.99),
         "full_tail_mb": round(full_tail_mb(), 2),
     }
+
+
+def percentile(values: list[float] | list[int], share: float) -> float:
+    """Return the value that a share of all others do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 
 def main() -> None:

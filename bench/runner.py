@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -71,9 +71,9 @@ async def _is_over(conn: AsyncConnection[Any], batch_id: str) -> bool:
     return bool(row and row[0])
 
 
-def used_by_room(root: Path) -> Counter[str]:
+def used_by_room(root: Path) -> defaultdict[str, float]:
     """Add the CPU seconds of all processes up, by the part of the system."""
-    used: Counter[str] = Counter()
+    used: defaultdict[str, float] = defaultdict(float)
     for one in family(os.getpid(), *server_pids(root)):
         used[room_of(one)] += one.cpu
     return used

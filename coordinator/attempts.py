@@ -59,7 +59,7 @@ class Opener:
 
     def again(self, row: Row, logged: Logged, *, reason: p.OpeningReason, retries: int) -> list[Event]:
         """Open the next attempt, or settle the evaluation if its budget is spent."""
-        charges = charges_of(logged)
+        charges = Charges() if reason is p.OpeningReason.OPERATOR else charges_of(logged)
         opening = next_opening(logged, reason=reason, epoch=self.epoch, retries=retries - charges.total)
         if reason is p.OpeningReason.LOST and (charges.lost >= LOST_LIMIT or charges.total > retries):
             return self.open(row, opening, p.Failed(error=_lost(charges, row)))

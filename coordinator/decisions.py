@@ -4,7 +4,8 @@ Each of these makes a function that the ledger calls inside its transaction: wha
 somebody thought of it, the row as it stands now has the last word.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from coordinator.attempts import Ending, Logged, Opener
 from eventlog import payloads as p
@@ -30,14 +31,19 @@ def try_again(
     return decide
 
 
-def reopen(opener_of: OpenerOf, *, retries: int) -> Decide:
-    """Open an attempt of what is settled, because an operator asks."""
+def reopen(opener_of: OpenerOf, *, retries: int, waiting: Collection[str] = ()) -> Decide:
+    """Open an attempt of what is settled, because an operator asks.
+
+    Those that wait for others of their group get no epoch: nobody is told before their turn has come.
+    """
 
     def decide(standing: Standing, logged: Logged) -> Opening | None:
         row = standing.row
         if row.cursor.phase not in SETTLED:
             return None
         opener = opener_of(row.evaluation_id)
+        if row.evaluation_id in waiting:
+            opener = replace(opener, epoch="")
         events = opener.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
         return Opening(events, opener.epoch)
 

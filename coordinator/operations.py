@@ -1,9 +1,10 @@
 """What people ask of batches: pause, resume, cancel, retry. Each may be asked again, by anybody."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from coordinator.coordinator import Coordinator
+from eventlog.lifecycle import SETTLED
 from projections.ledger import Batch, Ledger
 
 PAGE = 2_000
@@ -77,19 +78,24 @@ class Operator:
             raise Refused(
                 f"{batch_id} was cancelled, which is final. Submit it again with scoreline batch run."
             )
-        if batch.finished:
+        pages = self._dead_letters(batch_id, only)
+        page = await anext(pages, None)
+        if page is None:
+            return 0
+        if batch.finished or batch.state == "expired":
             await self.ledger.reopen(batch_id, by=self.name, reason="retry")
-            batch = await self.batch(batch_id)
-        reopened = 0
-        async for page in self._dead_letters(batch_id, only):
+        batch = await self.batch(batch_id)
+        reopened = await self.coordinator.reopen(batch, page)
+        async for page in pages:
             reopened += await self.coordinator.reopen(batch, page)
-        if not reopened:
-            await self.ledger.finish(batch_id)
         return reopened
 
-    async def _dead_letters(self, batch_id: str, only: Sequence[str]) -> AsyncIterator[list[str]]:
+    async def _dead_letters(self, batch_id: str, only: Sequence[str]) -> AsyncGenerator[list[str]]:
         if only:
-            yield list(only)
+            chosen = [one.row for one in await self.ledger.standings(only)]
+            dead = [row for row in chosen if row.batch_id == batch_id and row.cursor.phase in SETTLED]
+            for at in range(0, len(dead), PAGE):
+                yield [row.evaluation_id for row in dead[at : at + PAGE]]
             return
         after = ""
         while page := await self.ledger.dead_ids(batch_id, after=after, limit=PAGE):

@@ -31,7 +31,7 @@ class Publisher:
             tasks = [
                 Task(events[0][0].evaluation_id, events[0][0].attempt)
                 for (events, _), reply in zip(chunk, replies, strict=True)
-                if reply.answers[0].on_record and _is_to_be_run(events)
+                if reply.answers[0].on_record and is_to_be_run(events)
             ]
             if tasks:
                 await self._queue.enqueue_batch(batch_id, tasks)
@@ -44,5 +44,6 @@ def _append(events: Events, epoch: str) -> Append:
     return Append(events[0][0].evaluation_id, records, epoch, Mode.OPENING)
 
 
-def _is_to_be_run(events: Events) -> bool:
+def is_to_be_run(events: Events) -> bool:
+    """Whether an attempt was opened for executors, and not ended at once."""
     return len(events) == 1 and isinstance(events[0][0].data, p.Queued)

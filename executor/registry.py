@@ -111,6 +111,17 @@ class Inlining(Protocol):
         ...
 
 
+@runtime_checkable
+class LimitsItself(Protocol):
+    """A type for which running out of time is a verdict: the limit is an option of its own."""
+
+    limits_itself: bool
+
+
+PATIENCE = 30.0
+"""Seconds that an evaluator with a limit of its own may take beyond it."""
+
+
 def parse_target(text: str | Mapping[str, JsonValue]) -> TargetSpec:
     """Read a target as people write it; raises `UnknownType`, or `ValueError` with a sentence."""
     parts = split_target(text) if isinstance(text, str) else split_mapping(text, apart=frozenset({"label"}))
@@ -130,6 +141,10 @@ def parse_evaluator(text: str | Mapping[str, JsonValue], base: Path = Path()) ->
     found = evaluator_type(parts.type)
     options = found.inline(parts.options, base) if isinstance(found, Inlining) else parts.options
     said = {"name": parts.type, **parts.said}
+    if isinstance(found, LimitsItself) and "timeout" in said:
+        options = {**options, "timeout": said["timeout"]}
+        found.check(options)
+        said["timeout"] = float(str(said["timeout"])) + PATIENCE
     try:
         return EvaluatorSpec(type=parts.type, options=options, **said)  # type: ignore[arg-type]  # validated
     except ValidationError as error:

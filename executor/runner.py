@@ -18,6 +18,7 @@ from eventlog.clock import utc_now
 from eventlog.event_queue import EventQueue
 from eventlog.tasks import end
 from executor.admission import Admission, Unlimited
+from executor.claiming import Claiming
 from executor.contract import Surroundings
 from executor.departures import Departures
 from executor.evaluation import Evaluating
@@ -76,14 +77,21 @@ class Executor:
         self._departures = Departures(
             ports.tasks, incarnation, linger=rhythm.ack_linger.total_seconds(), outage=outage
         )
-        self._scheduler = Scheduler(
-            ports.tasks,
+        self._claiming = Claiming(
             ports.events,
             incarnation=incarnation,
             hands=self.hands,
-            watch=self._watch,
             kits=self._kits,
             evaluating=Evaluating(ports.board, process=str(os.getpid()), now=now, luck=luck),
+            departures=self._departures,
+            outage=outage,
+        )
+        self._scheduler = Scheduler(
+            ports.tasks,
+            self._claiming,
+            incarnation=incarnation,
+            hands=self.hands,
+            watch=self._watch,
             departures=self._departures,
             admission=admission or Unlimited(),
             rhythm=rhythm,
@@ -114,7 +122,7 @@ class Executor:
             await self._until_told_to_stop(loops)
             await self._finish(taking)
         finally:
-            await end([*loops, *self._scheduler.at_work])
+            await end([*loops, *self._claiming.at_work])
             await self._kits.aclose()
 
     async def _until_told_to_stop(self, loops: "list[asyncio.Task[None]]") -> None:
@@ -138,17 +146,13 @@ class Executor:
         while True:
             try:
                 await self._watch.look()
-                if self._settings.once and await self._is_done():
+                if self._settings.once and await self._watch.nothing_left():
                     self.stop()
             except QueueUnavailable as error:
                 await self._patience.wait(error)
             else:
                 self._patience.rewarded()
                 await asyncio.sleep(self._settings.rhythm.poll.total_seconds())
-
-    async def _is_done(self) -> bool:
-        await self._departures.empty()
-        return await self._watch.nothing_left()
 
     async def _finish(self, taking: "asyncio.Task[None]") -> None:
         await taking

@@ -18,7 +18,7 @@ from executor.verdict import responded, scored, was_paid
 from taskqueue.board import BatchBoard
 from taskqueue.spec import Variant
 from taskqueue.tasks import Delivery, QueueUnavailable
-from taskqueue.template import UnknownField, render
+from taskqueue.template import UnknownField, case_fields, render
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,7 @@ def _question(  # noqa: PLR0913 - it draws on all of them
     delivery: Delivery, opening: p.Queued, kit: Kit, variant: Variant, context: Context, *, prompted: bool
 ) -> Question:
     case = opening.case
-    own = {"id": case.id, "input": case.input, "expected": case.expected}
-    fields: dict[str, JsonValue] = {**case.metadata, **context.stored, **own}
+    fields = case_fields(case, context.stored)
     try:
         prompt = render(variant.prompt, fields) if prompted else ""
     except UnknownField as error:

@@ -70,7 +70,7 @@ class Batch:
 
     @property
     def in_flight(self) -> int:
-        """Evaluations that executors have been told of and that have not ended, at least."""
+        """Evaluations within the windows so far that have not ended."""
         return max(0, self.published - self.ended)
 
 
@@ -155,7 +155,10 @@ class Ledger(Protocol):
         ...
 
     async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
-        """Return the openings after what is published, and the last id looked at."""
+        """Return the openings after what is published, and the last id looked at.
+
+        Those that wait for their turn in a serial group come without events.
+        """
         ...
 
     async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
@@ -197,7 +200,10 @@ class Ledger(Protocol):
         ...
 
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
-        """Open the next attempt of each, as `decide` says inside the transaction, its row locked."""
+        """Open the next attempt of each, as `decide` says inside the transaction, its row locked.
+
+        A batch that was over goes on with it: nothing is ever open in a batch that nobody looks after.
+        """
         ...
 
     async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:

@@ -174,8 +174,8 @@ class MemoryLedger:
 
     async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
         """Return the openings after what is published, and the last id looked at."""
-        keys = list(islice((key for key in self._open(batch.batch_id) if key > batch.published_to), limit))
-        openings = [self._unpublished(key, [(1, 0)]) for key in keys if key not in self._links]
+        keys = [key for key in self._open(batch.batch_id) if key > batch.published_to][:limit]
+        openings = [self._unpublished(key, [] if key in self._links else [(1, 0)]) for key in keys]
         return openings, keys[-1] if keys else batch.published_to
 
     async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
@@ -241,7 +241,8 @@ class MemoryLedger:
             closing = self._logged(key)[cursor[:2]].data
             return not isinstance(closing, p.Retrying) or closing.retry_at <= now
 
-        return [self._standing(key) for key in islice(filter(is_due, self._open(batch.batch_id)), limit)]
+        keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
+        return [self._standing(key) for key in islice(filter(is_due, keys), limit)]
 
     async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
         """Return where some evaluations stand."""
@@ -291,7 +292,15 @@ class MemoryLedger:
         for one, change in zip(opened, changes, strict=True):
             known = not (change.ended_at and one.was_published)
             self._told[one.evaluation_id] = _Told(one.epoch, published=known)
+            if not change.ended_at:
+                self._keep_open(change.batch_id)
         return opened
+
+    def _keep_open(self, batch_id: str) -> None:
+        """A batch may have been ended between the operator's word and the attempts that follow from it."""
+        batch = self._batches.get(batch_id)
+        if batch and batch.finished:
+            self._put(replace(batch, state="running", finished=False))
 
     async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
         """Return endings that executors may not have been told of."""
@@ -318,11 +327,11 @@ class MemoryLedger:
 
     async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
         """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
-        held = self.tables.evaluations
+        held, batch = self.tables.evaluations, self._batches.get(batch_id)
         waiting = (
             Waiting(key, self._links[key])
             for key in self._open(batch_id)
-            if key in self._links and not self._told[key].epoch and held[key].row.cursor.attempt == 1
+            if batch and key <= batch.published_to and key in self._links and not self._told[key].epoch
         )
         due = (one for one in waiting if one.link.follows in held and held[one.link.follows].ended_at)
         return list(islice(due, limit))
@@ -337,7 +346,7 @@ class MemoryLedger:
         for one in await self.standings(evaluation_ids):
             held = self.tables.evaluations[one.row.evaluation_id]
             told = self._told[one.row.evaluation_id]
-            if not told.epoch and one.row.cursor.attempt == 1 and held.ended_at is None:
+            if not told.epoch and held.ended_at is None:
                 told.epoch = epochs[shard_of(one.row.evaluation_id, self._shards)]
                 released.append(one.row.evaluation_id)
         return await self.openings(released)

@@ -87,7 +87,10 @@ class PostgresLedger:
 
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
-        return await self._execute("ledger_finish", {"batch_id": batch_id}) > 0
+        async with transaction(self._pool) as conn:
+            # Two statements: the second must see what whoever held the lock has opened.
+            await conn.execute(query("ledger_lock_batch"), [batch_id])
+            return (await conn.execute(query("ledger_finish"), {"batch_id": batch_id})).rowcount > 0
 
     async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
         """Write down that a batch goes on, though it may have been over."""
@@ -103,7 +106,7 @@ class PostgresLedger:
         }
         rows = await self._binary_rows("ledger_next_window", wanted)
         openings = [
-            Unpublished(key, ((decode_body(body), body),)) for key, body, waits in rows if not waits
+            Unpublished(key, () if waits else ((decode_body(body), body),)) for key, body, waits in rows
         ]
         return openings, rows[-1][0] if rows else batch.published_to
 
@@ -144,7 +147,12 @@ class PostgresLedger:
 
     async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
         """Return evaluations whose next attempt is due."""
-        wanted = {"batch_id": batch.batch_id, "now": now, "limit": limit}
+        wanted = {
+            "batch_id": batch.batch_id,
+            "published_to": batch.published_to,
+            "now": now,
+            "limit": limit,
+        }
         return [_standing(row) for row in await self._rows("ledger_due_retries", wanted)]
 
     async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
@@ -165,6 +173,7 @@ class PostgresLedger:
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
         """Open the next attempt of each, as `decide` says inside the transaction, its row locked."""
         async with transaction(self._pool) as conn:
+            await conn.execute(query("ledger_lock_batches"), [list(evaluation_ids)])
             rows = await (await conn.execute(query("ledger_lock"), [list(evaluation_ids)])).fetchall()
             standings = [_standing(row) for row in rows]
             stored = _decoded(await read_stored(conn, [one.row for one in standings]))
@@ -191,6 +200,8 @@ class PostgresLedger:
         ]
         columns = [list(column) for column in zip(*epochs, strict=True)]
         await conn.execute(query("ledger_set_epochs"), columns)
+        going_on = sorted({change.batch_id for change in changes if not change.ended_at})
+        await conn.execute(query("ledger_keep_open"), [going_on])
         return opened
 
     async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:

@@ -88,6 +88,7 @@ class CodeType:
     """How such evaluators are made."""
 
     needs_expected = False
+    limits_itself = True
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""

@@ -87,9 +87,13 @@ class Child(asyncio.SubprocessProtocol):
                     await self._silent.wait()
         finally:
             timer.cancel()
-            self.kill()
-            self._transport.close()
-            await self._exited.wait()
+            await self.end()
+
+    async def end(self) -> None:
+        """Leave nothing of it."""
+        self.kill()
+        self._transport.close()
+        await self._exited.wait()
 
     def _feed(self, stdin: bytes) -> None:
         if pipe := self._transport.get_pipe_transport(0):
@@ -116,18 +120,28 @@ def _nobody() -> None:
 
 async def start(launch: Launch, first: Callable[[], int | None] = _nobody) -> Child:
     """Start a process in a session of its own; raises `Transient` where the system has no room for it."""
+    starting = asyncio.create_task(_start(launch, first))
     try:
-        _, child = await asyncio.get_running_loop().subprocess_exec(
-            lambda: Child(room=launch.output_bytes, first=first),
-            *launch.argv,
-            stdin=PIPE if launch.has_input else DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=dict(launch.environ),
-            cwd=launch.workdir,
-            pass_fds=launch.descriptors,
-            start_new_session=True,
-        )
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Asyncio would kill the one process it knows, and then wait for ever for those that this one began.
+        child = await starting
+        await child.end()
+        raise
     except OSError as error:
         raise Transient("sandbox", f"no process could be started: {error.strerror}") from error
+
+
+async def _start(launch: Launch, first: Callable[[], int | None]) -> Child:
+    _, child = await asyncio.get_running_loop().subprocess_exec(
+        lambda: Child(room=launch.output_bytes, first=first),
+        *launch.argv,
+        stdin=PIPE if launch.has_input else DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+        env=dict(launch.environ),
+        cwd=launch.workdir,
+        pass_fds=launch.descriptors,
+        start_new_session=True,
+    )
     return child

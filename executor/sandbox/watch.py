@@ -15,6 +15,7 @@ from executor.sandbox.child import Child
 from executor.sandbox.job import MEGABYTE, Limits
 
 _INTERVAL = 0.05
+_HOST = Path("/proc")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _OUR_OWN = 1
 """The sandbox's first process is bubblewrap's."""
@@ -43,6 +44,8 @@ def usage(first: int) -> Usage:
     """Add up what all processes of a sandbox hold of their own, shared pages left out."""
     table = Path(f"/proc/{first}/root/proc")
     try:
+        if table.stat().st_dev == _HOST.stat().st_dev:  # the walls are not up, this is all of the host
+            return Usage(0, 0)
         pids = [name for name in os.listdir(table) if name.isdigit()]  # noqa: PTH208 - names, not paths
     except OSError:  # it has just ended, or is not yet there
         return Usage(0, 0)

@@ -3,7 +3,8 @@ SELECT v.evaluation_id, v.batch_id, v.month, v.attempt, v.sequence, v.state, v.o
 FROM evaluations v
 JOIN events e ON e.month = v.month AND e.evaluation_id = v.evaluation_id
              AND e.attempt = v.attempt AND e.sequence = v.sequence
-WHERE v.batch_id = %(batch_id)s AND v.ended_at IS NULL AND v.state = 'retrying'
+WHERE v.batch_id = %(batch_id)s AND v.ended_at IS NULL AND v.evaluation_id <= %(published_to)s
+  AND v.state = 'retrying'
   AND coalesce((e.event #>> '{data,retry_at}')::timestamptz <= %(now)s, true)
 ORDER BY v.evaluation_id
 LIMIT %(limit)s;

@@ -6,15 +6,21 @@ this process at once, and all it started ends with it.
 
 import asyncio
 import json
+import logging
 import os
 import signal
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
+from time import monotonic
+from typing import Any
 
 from rich.console import Console
 
+from eventlog.tasks import end
 from scoreline import fleet as fleets
-from scoreline.batches.crew import crew_reader
+from scoreline.batches.crew import NOT_ASKED, crew_reader
+from scoreline.batches.departed import report_dead
 from scoreline.batches.look import Look
 from scoreline.batches.progress_line import ProgressDisplay
 from scoreline.batches.standing import ExitCode, command, exit_code, is_over
@@ -26,10 +32,17 @@ from scoreline.processes import Child, ProcessManager, process_manager
 from scoreline.settings import Settings
 from scoreline.workers import worker_environ
 
+logger = logging.getLogger(__name__)
+
 BELOW_THE_GATE = 100
 INTERRUPTED = 130
 DRAIN = 15.0
 """Seconds that executors of a local fleet get to finish what they have in hand."""
+STARTING = 15.0
+"""Seconds after which a fleet that is not there is news."""
+
+Beside = Callable[[ProcessManager], Coroutine[Any, Any, None]]
+"""What somebody does to the processes of a fleet while the batch goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,39 +54,73 @@ class Drive:
     """What to start here; None where others do the work."""
     as_json: bool = False
     min_pass_rate: float | None = None
+    beside: Beside | None = None
 
 
 def drive(wanted: Drive, servers: Servers, settings: Settings, console: Console) -> int:
     """Drive a batch until it is over, and return the exit code."""
-    return asyncio.run(_Driving(wanted, servers, settings, console).run())
+    return asyncio.run(Driving(wanted, servers, settings, console).run())
 
 
-class _Driving:
+class Driving:
+    """One batch on its way to its end."""
+
     def __init__(self, wanted: Drive, servers: Servers, settings: Settings, console: Console) -> None:
         self.wanted, self.servers, self.settings, self.console = wanted, servers, settings, console
         self.log_path = (settings.data_dir or default_root()) / "fleet.log"
         self.interrupted = asyncio.Event()
+        self._began_by = monotonic() + STARTING
+        self._errands: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
+        """Drive it, report, and return the exit code."""
+        if not await self.until_over():
+            return INTERRUPTED
+        return await self._report()
+
+    async def until_over(self) -> bool:
+        """Drive it until it is over; False if somebody interrupted that, and was told how to go on."""
         loop = asyncio.get_running_loop()
         for wanted in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(wanted, self._interrupt)
         async with AsyncExitStack() as stack:
             if self.wanted.fleet:
-                manager = await stack.enter_async_context(self._processes(stack))
-                fleets.start(self.wanted.fleet, manager)
+                await self._start(self.wanted.fleet, stack)
             await self._watch_or_interrupt()
         if self.interrupted.is_set():
             self._say_how_to_go_on()
-            return INTERRUPTED
-        return await self._report()
+        return not self.interrupted.is_set()
+
+    async def _start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:
+        manager = await stack.enter_async_context(self._processes(stack))
+        stack.push_async_callback(end, self._errands)
+        fleets.start(fleet, manager)
+        if self.wanted.beside:
+            self._run_errand(self.wanted.beside(manager))
+
+    def _run_errand(self, errand: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._done_with)
+
+    def _done_with(self, task: "asyncio.Task[None]") -> None:
+        self._errands.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("an errand failed", exc_info=error)
 
     def _processes(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[ProcessManager]:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         log = stack.enter_context(self.log_path.open("ab"))
         settings = self.settings.model_copy(update={"worker_drain": min(DRAIN, self.settings.worker_drain)})
         environ = worker_environ(settings, self.servers)
-        return process_manager(environ, log_to=log, on_restart=self._say_restarted)
+        return process_manager(environ, log_to=log, on_restart=self._restarted)
+
+    def _restarted(self, child: Child) -> None:
+        self._say_restarted(child)
+        if child.process and self.wanted.fleet:
+            # So that the batch is spared the wait for a heartbeat that will not come.
+            pid, fleet = child.process.pid, self.wanted.fleet.name
+            self._run_errand(report_dead(self.servers.redis_url, fleet=fleet, pid=pid))
 
     def _say_restarted(self, child: Child) -> None:
         code = child.exits[-1]
@@ -103,11 +150,16 @@ class _Driving:
         async with crew_reader(self.servers.redis_url) as crew:
             watcher = Watcher(self.servers.postgres_url, self.wanted.batch_id, crew, self._say)
             with ProgressDisplay(self.console) as display:
+                await watcher.until_over(lambda look: self._show(display, look))
 
-                def on_look(look: Look) -> None:
-                    display.show(look.snapshot, look.crew, remarks=reasons(look))
-
-                await watcher.until_over(on_look)
+    def _show(self, display: ProgressDisplay, look: Look) -> None:
+        """Show progress; that nobody works on it is no news while those who will are being started."""
+        began = not self.wanted.fleet or bool(look.crew.present) or monotonic() > self._began_by
+        self._began_by = 0.0 if began else self._began_by
+        if began:
+            display.show(look.snapshot, look.crew, remarks=reasons(look))
+        else:
+            display.show(look.snapshot, NOT_ASKED)
 
     def _say_how_to_go_on(self) -> None:
         batch_id = self.wanted.batch_id

@@ -87,11 +87,18 @@ def progress_words(snapshot: Snapshot) -> str:
     return f"{status_word(snapshot)} {snapshot.done:,} of {snapshot.total:,}{share}"
 
 
-def facts_of(snapshot: Snapshot, crew: Crew, *, rate: float | None, eta: timedelta | None) -> Iterator[str]:
+def facts_of(
+    snapshot: Snapshot,
+    crew: Crew,
+    *,
+    rate: float | None,
+    eta: timedelta | None,
+    on_average: bool = False,
+) -> Iterator[str]:
     """Say in a few words each what there is to say; what says nothing is left out."""
     goes_on = snapshot.pending > 0 and not is_over(snapshot)
     if rate is not None:
-        yield f"{rate:,.1f}/s"
+        yield f"{rate:,.1f}/s{' on average' if on_average else ''}"
         if goes_on:
             yield "no end in sight" if eta is None else f"{span(eta)} to go"
     passed = pass_rate(snapshot.passed, snapshot.completed)

@@ -113,12 +113,12 @@ def _screen(look: Look) -> Iterator[RenderableType]:
 
 
 def _facts(look: Look) -> Iterator[str]:
-    """Say what one look can tell; the rate is that of the whole time, which nobody keeps up alone."""
+    """Say what one look can tell: the rate of the whole time, and no end where nobody works."""
     snapshot = look.snapshot
     rate = average(snapshot.done, snapshot.duration)
     attended = look.crew.away or look.crew.serving(snapshot.project) or snapshot.kind == "external"
     eta = remaining(snapshot.pending, rate) if attended else None
-    return facts_of(snapshot, look.crew, rate=rate, eta=eta)
+    return facts_of(snapshot, look.crew, rate=rate, eta=eta, on_average=True)
 
 
 def _lasted(look: Look) -> str:

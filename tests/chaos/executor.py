@@ -16,7 +16,7 @@ from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, Refused, encode, make_event, read_entry
 from eventlog.event_queue import AttemptLost, EventQueue, QueueSettings
 from eventlog.log import Answer, Record
-from scoreline.demo.disorder import write_plainly
+from tests.chaos.disorder import write_plainly
 from tests.chaos.witness import Witness, WitnessedLog
 
 AT_ONCE = 6

@@ -13,7 +13,7 @@ from eventlog.codec import MAX_EVENT_BYTES, Reason, fields_of
 from eventlog.events import EventKey
 from eventlog.keys import events_key, shard_of, wake_key
 from eventlog.log import Answer, Append, Mode, Record, Reply
-from scoreline.demo.disorder import LOSABLE, DisorderlyLog, write_plainly
+from tests.chaos.disorder import LOSABLE, DisorderlyLog, write_plainly
 from tests.chaos.run import PATIENCE, Run
 from tests.chaos.witness import WitnessedLog
 
@@ -24,7 +24,7 @@ def jumbled(run: Run, logs: list[WitnessedLog]) -> DisorderlyLog:
 
 
 class _Lossless(DisorderlyLog):
-    """The demo's disorder, but for the losses."""
+    """A network on a bad day that loses nothing."""
 
     def _is_lost(self, single: Append) -> bool:
         return False

@@ -14,8 +14,8 @@ from psycopg import OperationalError
 from eventlog.clock import utc_now
 from eventlog.event_queue import EventQueue
 from eventlog.log import LogWriter, Record
-from scoreline.demo.writers import Plan, live, plan
 from tests.chaos.checker import Expected
+from tests.chaos.lives import Plan, live, plan
 from tests.chaos.witness import Witness, WitnessedLog
 from tests.chaos.world import World
 from tests.waiting import until

@@ -15,15 +15,19 @@ SOMETIMES = (
     *("unreached", "reply lost", "belated", "killed before", "killed after", "crash", "frozen"),
     *("Redis lost whole", "Redis lost in part", "wake-ups lost", "task doubled", "clock set", "polluted"),
     *("answer DUPLICATE", "answer CONFLICT", "answer FENCED", "answer EPOCH", "tail put back"),
-    *("claim refused", "attempt lost", "compare-and-set lost", "takeover", "publish", "enqueue"),
-    *("open: retry", "open: lost", "reopened", "ended from outside", "opened without a coordinator"),
+    *("claim refused", "compare-and-set lost", "takeover", "opened without a coordinator"),
+    *("accepted before", "another window", "window lost", "group advanced", "batch over"),
+    *("coordinators overlap", "next: publish", "next: enqueue", "endings published again"),
+    *("open: retry", "open: lost", "open: operator", "open: Cancelled", "open: TimedOut", "ended in flight"),
+    *("pause", "resume", "cancel", "retry", "refused", "told to stop", "task taken over"),
+    *("target hung", "asked again", "late answer kept"),
     *("verdict stale", "verdict late", "verdict rejected", "bridged", "not ended, with a reason"),
     *("at last completed", "at last failed", "at last timed_out", "at last cancelled"),
     *("quarantined: conflict", "quarantined: garbage", "quarantined: invalid", "quarantined: mismatch"),
     *("quarantined: illegal", "quarantined: bad_wake_up"),
 )
 """What a few hundred seeds must have shown, or they prove little."""
-RARELY = ("in a hurry", "quarantined: oversize")
+RARELY = ("in a hurry", "quarantined: oversize", "task given back")
 """What takes thousands."""
 ENOUGH_FOR_RARITIES = 3_000
 

@@ -12,19 +12,23 @@ from projections.change import EventRow, Row
 from projections.memory import MemoryTables
 from projections.progress import Progress
 from projections.retrace import Retraced, retrace
-from tests.simulation.executor import Executor
+from tests.simulation.embedder import Embedder
+from tests.simulation.executor import Executing
 from tests.simulation.foreign import Stranger
-from tests.simulation.world import BATCH, Acknowledgement, Harm, World
+from tests.simulation.world import EMBEDDED, Acknowledgement, Harm, World
 
 
-def check(world: World, stranger: Stranger, executors: Sequence[Executor]) -> dict[str, str]:
+def check(
+    world: World, stranger: Stranger, executors: Sequence[Executing], embedder: Embedder
+) -> dict[str, str]:
     """Name every promise that was broken; return what has not ended, each with its reason."""
-    checker = _Checker(world, stranger, executors)
+    checker = _Checker(world, stranger, executors, embedder)
     checker.check_acknowledged()
     checker.check_owners()
     checker.check_bodies()
     checker.check_folds()
     checker.check_submitted()
+    checker.check_batches()
     checker.check_strangers()
     checker.check_leftovers()
     checker.count()
@@ -32,9 +36,11 @@ def check(world: World, stranger: Stranger, executors: Sequence[Executor]) -> di
 
 
 class _Checker:
-    def __init__(self, world: World, stranger: Stranger, executors: Sequence[Executor]) -> None:
+    def __init__(
+        self, world: World, stranger: Stranger, executors: Sequence[Executing], embedder: Embedder
+    ) -> None:
         self.world, self.tables, self.stranger = world, world.tables, stranger
-        self.executors = executors
+        self.executors, self.embedder = executors, embedder
         self.unended: dict[str, str] = {}
 
     def check_acknowledged(self) -> None:
@@ -78,7 +84,8 @@ class _Checker:
         foreign = self.world.knowledge.foreign_keys
         for (key, attempt, sequence), event in self.tables.events.items():
             held = self.tables.evaluations[key]
-            if held.row.batch_id == BATCH and sequence > 0 and (key, (attempt, sequence)) not in foreign:
+            ours = self.world.is_ours(held.row.batch_id)
+            if ours and sequence > 0 and (key, (attempt, sequence)) not in foreign:
                 yield key, event
 
     def check_bodies(self) -> None:
@@ -88,10 +95,11 @@ class _Checker:
             place = (event.attempt, event.sequence)
             if event.event not in bodies.get((key, place), ()):
                 self._wrong(f"{_named(key, place)} is stored as no writer said it")
-            if event.verdict not in {Verdict.APPLIED, Verdict.STALE}:
+            came_late = (key, place) in self.world.knowledge.kept_late and event.verdict == Verdict.LATE
+            if event.verdict not in {Verdict.APPLIED, Verdict.STALE} and not came_late:
                 self._wrong(f"{_named(key, place)} is {event.verdict}, though its writer kept the rules")
         for key, attempt, sequence in self.tables.bridges:
-            if self.tables.evaluations[key].row.batch_id == BATCH:
+            if self.world.is_ours(self.tables.evaluations[key].row.batch_id):
                 self._lost(f"{_named(key, (attempt, sequence))} was bridged to, though nothing got lost")
 
     def check_folds(self) -> None:
@@ -117,11 +125,27 @@ class _Checker:
                 self._wrong(f"{_named(key, (attempt, sequence))} belongs to no evaluation")
 
     def check_submitted(self) -> None:
-        """Every evaluation that was accepted, or whose opening was acknowledged, has ended."""
-        held = self.tables.evaluations
-        for key, each in held.items():
-            if each.row.batch_id == BATCH and each.row.cursor.phase not in ENDED:
+        """Every evaluation that was accepted has ended, or its batch is paused."""
+        batches = self.world.ledger._batches
+        for key, each in self.tables.evaluations.items():
+            batch, phase = batches.get(each.row.batch_id), each.row.cursor.phase
+            if phase in ENDED or not self.world.is_ours(each.row.batch_id):
+                continue
+            if batch and batch.state == "paused" and not batch.finished:
+                self.unended[key] = "its batch is paused"
+            elif each.row.batch_id == EMBEDDED and self.embedder.lives > 1:
+                self.unended[key] = "its writer died"
+            else:
                 self.world.violate(Harm.STUCK, f"{key} is {each.row.cursor}")
+
+    def check_batches(self) -> None:
+        """A batch whose evaluations have all ended is over, and leaves nothing on board or queue."""
+        for batch_id, batch in self.world.ledger._batches.items():
+            left = self.world.redis.holds(batch_id)
+            if not batch.finished and batch.state != "paused":
+                self.world.violate(Harm.STUCK, f"{batch_id} is {batch.state}, and not over")
+            elif batch.finished and left:
+                self._wrong(f"{batch_id} is over, and has left {left}")
 
     def check_strangers(self) -> None:
         """What a stranger wrote has ended, or can't; what nobody touched is as it was meant."""
@@ -161,12 +185,10 @@ class _Checker:
         knowledge, evaluations = self.world.knowledge, self.tables.evaluations
         unmarked = {key for key, held in evaluations.items() if held.updated_at <= self.world.redis.lost_at}
         tails, streams = knowledge.unswept | (unmarked & knowledge.unwoken), knowledge.unswept | unmarked
-        for executor in self.executors:
-            for draft in executor.kept:
+        for writer in (*self.executors, self.embedder):
+            for draft in writer.kept:
                 if draft.evaluation_id not in tails:
-                    self._wrong(
-                        f"{executor.life.name} keeps {draft.evaluation_id}, attempt {draft.attempt}"
-                    )
+                    self._wrong(f"{writer.life.name} keeps {draft.evaluation_id}, attempt {draft.attempt}")
         for key in sorted(evaluations.keys() - streams):
             if evaluations[key].row.cursor.phase in ENDED and self.world.redis.stream(key).entries:
                 self._wrong(f"the stream of {key} outlives it")

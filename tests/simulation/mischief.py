@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from eventlog.codec import Entry, read_entry
 from eventlog.lifecycle import CLOSING_TYPES
-from tests.simulation.executor import Executor
+from tests.simulation.executor import Executing
 from tests.simulation.foreign import HUGE, fields, out_of_place
 from tests.simulation.process import Process
 from tests.simulation.world import World
@@ -18,7 +18,7 @@ class Mischief:
     """Loses, doubles, shuffles, freezes and pollutes, as often as the seed says."""
 
     world: World
-    executors: Sequence[Executor]
+    executors: Sequence[Executing]
     others: Sequence[Process]
 
     async def go_on(self, *, until: float) -> None:

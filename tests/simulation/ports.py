@@ -36,6 +36,8 @@ class DistantLog:
         for call in calls:
             for record in call.records:
                 bodies.setdefault((call.evaluation_id, record.event.key), set()).add(record.body)
+                if call.mode is Mode.LATE:
+                    self._life.world.knowledge.kept_late.add((call.evaluation_id, record.event.key))
         what = "append " + "; ".join(map(_described, calls))
         replies, losses = await self._life.call(what, partial(self._watched, calls), LogUnavailable)
         for call, reply in zip(calls, replies, strict=True):
@@ -59,7 +61,7 @@ class DistantLog:
         world.tell(writer, f"  {call.evaluation_id}: {' '.join(reply.answers)}")
         for record, answer in zip(call.records, reply.answers, strict=True):
             world.seen[f"answer {answer}"] += 1
-            told = (writer, call.evaluation_id, record.event.key, record.body, losses)
+            told = (writer, call.evaluation_id, record.event.key, record.body, losses, world.clock())
             if answer.on_record:
                 world.knowledge.acknowledged.append(Acknowledgement(*told))
             elif call.mode is Mode.CLAIM:

@@ -17,6 +17,8 @@ class Life:
         self.name = name
         self.is_dead = False
         self.frozen_until = 0.0
+        self.seen_running: set[str] = set()
+        """The batches that were up and running when it last looked at the board."""
         self._process = process
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -38,6 +40,12 @@ class Life:
         self.end()
         self.world.tell(self.name, "dies")
         self.world.seen["crash"] += 1
+        self._process.died()
+
+    def depart(self) -> None:
+        """Be done, in good order."""
+        self.end()
+        self.world.tell(self.name, "departs")
         self._process.died()
 
     def end(self) -> None:

@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from eventlog import payloads as p
-from eventlog.lifecycle import ENDED
 from eventlog.log import EXPIRY_SECONDS, Mark
 from eventlog.memory import MemoryEventLog
 from projections.memory import MemoryTables
 from storage_worker.storage import Storage
-from tests.builders import CASE
 from tests.dumps import memory_dump
 from tests.simulation.checker import check
-from tests.simulation.coordinator import Coordinator, Ledger
-from tests.simulation.executor import SETTINGS, Executor
+from tests.simulation.coordinator import Coordinating, People
+from tests.simulation.embedder import Embedder
+from tests.simulation.executor import QUEUE_SETTINGS, Executing
 from tests.simulation.foreign import Stranger
 from tests.simulation.mischief import Mischief
+from tests.simulation.plans import last_wishes, plan_requests, plan_submissions
+from tests.simulation.process import Process
 from tests.simulation.profiles import Profile, profile_of
 from tests.simulation.storage_process import PATIENCE, StorageWorker
 from tests.simulation.virtual_loop import run_virtually
@@ -53,6 +53,7 @@ class Verdict:
 
 
 WHOLE = Parts()
+ROOMS = ("eventlog", "storage_worker", "projections", "coordinator", "executor", "taskqueue")
 
 
 def simulate(seed: int, *, profile: Profile | None = None, parts: Parts = WHOLE) -> Verdict:
@@ -70,12 +71,12 @@ def _one_run(world: World, seed: int) -> Iterator[None]:
     """Have jitter come from the seed, and errors that were only logged come to light."""
     state = random.getstate()
     random.seed(seed)
-    rooms = [logging.getLogger(name) for name in ("eventlog", "storage_worker")]
+    rooms = [logging.getLogger(name) for name in ROOMS]
     handler = _Witness(world)
     before = [(room.level, room.propagate) for room in rooms]
     for room in rooms:
         room.addHandler(handler)
-        room.setLevel(logging.ERROR)
+        room.setLevel(logging.INFO if room.name == "coordinator" else logging.ERROR)
         room.propagate = False
     try:
         yield
@@ -91,11 +92,15 @@ class _Witness(logging.Handler):
     """Takes an error that somebody logged and survived for what it is."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(logging.ERROR)
+        super().__init__(logging.INFO)
         self.world = world
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note it, unless it is part of the plan."""
+        if step := getattr(record, "next", None):
+            self.world.seen[f"next: {step}"] += 1
+        if record.levelno < logging.ERROR:
+            return
         if record.msg == "gaps have become the rule: no longer waiting for order":
             return
         cause = f" ({record.exc_info[1]!r})" if record.exc_info else ""
@@ -117,77 +122,74 @@ class Simulation:
 
     def __init__(self, world: World, parts: Parts) -> None:
         self.world, self.parts = world, parts
-        self.ledger = Ledger()
-        self.own_work: list[str] = []
         self.stranger = Stranger(world)
-        self.executors: list[Executor] = []
+        self.executors: list[Executing] = []
         self.workers: list[StorageWorker] = []
-        self.coordinators: list[Coordinator] = []
+        self.coordinators: list[Coordinating] = []
         self.unended: dict[str, str] = {}
 
     async def play(self) -> None:
         """Play it all."""
         until = self.world.random.uniform(6.0, 14.0)
-        self._plan(until)
-        self._start()
+        self._start(until)
         writing = asyncio.ensure_future(self.stranger.write(until=until)) if self._has_strangers else None
-        await Mischief(self.world, self.executors).go_on(until=until)
-        self.world.faults = NO_FAULTS
-        self.world.tell("world", "the faults are over")
+        await Mischief(self.world, self.executors, self.coordinators).go_on(until=until)
+        self._calm_down()
         if writing:
             await writing
         await self._rest()
         await self._look_again()
         self.world.loop.leap(EXPIRY_SECONDS)
-        await asyncio.sleep(2.5 * SETTINGS.release_interval)
-        self.unended = check(self.world, self.stranger, self.executors)
+        await asyncio.sleep(2.5 * QUEUE_SETTINGS.release_interval)
+        self.unended = check(self.world, self.stranger, self.executors, self.embedder)
 
     @property
     def _has_strangers(self) -> bool:
         return self.world.faults.strangers > 0
 
-    def _plan(self, until: float) -> None:
-        draw = self.world.random
-        self.ledger.submissions = {f"e{n}": draw.uniform(0, until / 2) for n in range(draw.randint(1, 4))}
-        self.own_work += (f"w{n}" for n in range(draw.choice((0, 0, 1, 2))))
-        openings = (
-            p.Cancelled(by="operator"),
-            p.TimedOut(limit="batch", seconds=1.0),
-            p.Queued(case=CASE, reason=p.OpeningReason.OPERATOR),
-            p.Queued(case=CASE, reason=p.OpeningReason.OPERATOR),
-        )
-        for key in self.ledger.submissions:
-            if draw.random() < 0.4:
-                self.ledger.requests[key] = draw.uniform(0, until), draw.choice(openings)
-
-    def _start(self) -> None:
+    def _start(self, until: float) -> None:
         draw, world = self.world.random, self.world
+        submissions = plan_submissions(draw, until)
+        requests = plan_requests(draw, submissions, until)
         for number in range(draw.choice((1, 1, 2))):
-            self.coordinators.append(Coordinator(world, f"coordinator-{number}", self.ledger))
+            self.coordinators.append(Coordinating(world, f"coordinator-{number}"))
         for number in range(draw.randint(1, 3)):
             self.workers.append(self.parts.worker(world, f"storage-{number}"))
         for number in range(draw.randint(1, 3)):
-            self.executors.append(Executor(world, f"executor-{number}", own_work=self.own_work))
+            self.executors.append(Executing(world, f"executor-{number}"))
+        self.people = People(world, submissions=submissions, requests=requests)
+        self.embedder = Embedder(world, [f"w{n}" for n in range(draw.choice((0, 0, 1, 2)))])
+
+    def _calm_down(self) -> None:
+        """Let all faults be over, and people be reasonable."""
+        world = self.world
+        world.faults, world.is_over = NO_FAULTS, True
+        world.tell("world", "the faults are over")
+        self.people.requests += last_wishes(world.random, world.clock(), sorted(world.ledger._batches))
 
     async def _rest(self) -> None:
         """Wait until nothing is left to do; what is left for ever is the checker's to name."""
         deadline = self.world.clock() + PATIENCE_AFTER_FAULTS
-        await asyncio.sleep(2.5 * SETTINGS.release_interval)  # by then a loss has been noticed
+        await asyncio.sleep(2.5 * QUEUE_SETTINGS.release_interval)  # by then a loss has been noticed
         if self.stranger.written:  # whose gaps nobody but a sweep looks at
             await asyncio.sleep(PATIENCE.timeout.total_seconds())
         while not self._is_at_rest() and self.world.clock() < deadline:  # noqa: ASYNC110 - costs no time
             await asyncio.sleep(1.0)
-        for process in (*self.workers, *self.coordinators):
+        restless: list[Process] = [*self.workers, *self.coordinators, self.people]
+        for process in restless:
             process.retire()
         self.world.tell("world", "at rest" if self._is_at_rest() else "no rest found")
 
     def _is_at_rest(self) -> bool:
-        held = self.world.tables.evaluations
-        known = {*self.ledger.submissions, *(key for key in held if key.startswith("w"))}
-        ended = all(key in held and held[key].row.cursor.phase in ENDED for key in known)
-        asked = self.ledger.unpublished or self.world.belated or any(w.unswept for w in self.workers)
-        told = all(executor.is_up_to_date for executor in self.executors)
-        return ended and told and self.world.redis.is_drained and not asked
+        world = self.world
+        batches = world.ledger._batches.values()
+        over = all(batch.finished or batch.state == "paused" for batch in batches)
+        cleared = not any(world.redis.holds(batch.batch_id) for batch in batches if batch.finished)
+        told = all(known.published for known in world.ledger._told.values())
+        idle = all(executor.is_idle and executor.is_up_to_date for executor in self.executors)
+        busy = world.belated or any(worker.unswept for worker in self.workers)
+        done = self.people.are_done and self.embedder.is_done
+        return over and cleared and told and idle and done and world.redis.is_drained and not busy
 
     async def _look_again(self) -> None:
         """Let a worker look at everything once more: nothing may change."""

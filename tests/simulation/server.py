@@ -39,8 +39,7 @@ class SimulatedRedis:
 
     log: MemoryEventLog
     clock: Callable[[], float]
-    losses: int = 0
-    lost_at: float = 0.0
+    lost_times: list[float] = field(default_factory=list)
     deliveries: dict[int, Delivery] = field(default_factory=dict)
     _delivered: int = 0
     queue: MemoryTaskQueue = field(init=False)
@@ -112,7 +111,25 @@ class SimulatedRedis:
         """Return a shard's epoch."""
         return f"{shard:02}-{self.log._lives}"
 
+    # Batches.
+
+    def holds(self, batch_id: str) -> str:
+        """Say what is left of a batch on the board or in the queue."""
+        left = self.queue._promoted(batch_id)
+        tasks = [*left.ready, *left.delayed, *left.held.values()]
+        return " and ".join(["a listing"] * (batch_id in self.board._up) + [f"{tasks}"] * bool(tasks))
+
     # Loss.
+
+    @property
+    def losses(self) -> int:
+        """How often it was lost."""
+        return len(self.lost_times)
+
+    @property
+    def lost_at(self) -> float:
+        """When it was lost last."""
+        return self.lost_times[-1] if self.lost_times else 0.0
 
     def remember(self) -> Memory:
         """Write everything down, as the append-only file does every now and then."""
@@ -128,7 +145,7 @@ class SimulatedRedis:
     def lose(self, kept: Memory | None = None) -> None:
         """Forget everything, or all that was heard after something was written down."""
         self.log.lose_everything()
-        self.losses, self.lost_at = self.losses + 1, self.clock()
+        self.lost_times.append(self.clock())
         for gone in (self.deliveries, *self._others()):
             gone.clear()
         if kept:

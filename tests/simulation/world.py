@@ -67,6 +67,7 @@ class Acknowledgement(NamedTuple):
     body: bytes
     losses: int
     """How often Redis had been lost by then."""
+    at: float
 
 
 @dataclass(slots=True)
@@ -85,6 +86,12 @@ class Knowledge:
     """Evaluations that a worker was sweeping over when it died."""
     unwoken: set[str] = field(default_factory=set)
     """Evaluations of which wake-ups were lost."""
+    kept_late: set[tuple[str, EventKey]] = field(default_factory=set)
+    """Keys of what was paid for in attempts that others had ended."""
+    asked: dict[str, set[int]] = field(default_factory=dict)
+    """Of each evaluation, the attempts that have asked a target."""
+    opened: dict[tuple[str, int], float] = field(default_factory=dict)
+    """When attempts were opened, but for the first."""
     foreign_keys: set[tuple[str, EventKey]] = field(default_factory=set)
     """Keys that somebody wrote who was not asked to."""
 
@@ -112,6 +119,8 @@ class World:
         self.trace: list[tuple[float, str, str]] = []
         self.violations: list[Violation] = []
         self.belated = 0
+        self.is_over = False
+        self.going_round: set[str] = set()
 
     def now_ms(self) -> int:
         """Return the time of Redis."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -64,7 +64,7 @@ def raising(error: BaseException) -> Callable[[object], Awaitable[Any]]:
     return fail
 
 
-@dataclass(slots=True)
+@dataclass
 class FakeTarget:
     """Answers as it is told; remembers what it was asked."""
 
@@ -180,12 +180,12 @@ class Stage:
 
     @asynccontextmanager
     async def executor(
-        self, *, admission: Admission | None = None, **instead: Any
+        self, *, admission: Admission | None = None, log: Any = None, **instead: Any
     ) -> AsyncIterator[Executor]:
         """Run an executor; leaving asks it to stop and waits until it has."""
         self.lives += 1
         incarnation = f"{self.settings.name}-{self.lives}"
-        events = EventQueue(self.log, source=incarnation, now=self.now, clock=self.loop.time)
+        events = EventQueue(log or self.log, source=incarnation, now=self.now, clock=self.loop.time)
         usual: dict[str, Any] = {"tasks": self.tasks, "board": self.board, "attendance": self.attendance}
         ports = Ports(events, **(usual | instead))
         async with events:
@@ -204,12 +204,3 @@ class Stage:
             finally:
                 executor.stop()
                 await running
-
-
-def outputs(answers: Mapping[str, str]) -> Ask:
-    """Answer by the evaluation's id."""
-
-    async def ask(question: Question) -> Reply:
-        return Reply(p.Answer(output=answers[question.evaluation_id]))
-
-    return ask

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog import payloads as p
+from eventlog.log import LogUnavailable
 from executor.contract import Reply
 from taskqueue.board import BatchState
 from taskqueue.spec import BatchSpec
@@ -264,18 +265,21 @@ async def _be_killed(stage: Stage) -> None:
 
 
 class Flaky:
-    """A queue, a board or an attendance that can't be reached for a while."""
+    """A queue, a board, an attendance or a log that can't be reached for a while."""
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: Any, error: type[Exception] = QueueUnavailable) -> None:
         self._inner = inner
+        self._error = error
         self.away = False
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
+        if not callable(method):
+            return method
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             if self.away:
-                raise QueueUnavailable("connection refused")
+                raise self._error("connection refused")
             return await method(*args, **kwargs)
 
         return call
@@ -302,11 +306,34 @@ async def test_an_outage_of_the_queue_is_survived(caplog):
         assert await counts(stage) == Counts(owned=1)
         for port in ports.values():
             port.away = False
+        await until(stage.is_drained)  # sooner than anybody would take the task over
         await stage.queue("e-2")
         await until(stage.is_drained, timeout=60)
     said = [record.message for record in caplog.records if "unavailable" in record.message]
     assert len(said) == 1
     assert isinstance(await stage.last("e-2"), p.Completed)
+
+
+@virtually
+async def test_a_task_is_let_go_only_when_its_end_is_on_record():
+    """While the log is away it stays in hand: were the executor to die now, others must find it."""
+    stage = Stage(LONG)
+    log = Flaky(stage.log, LogUnavailable)
+
+    async def lose_the_log(_question):
+        log.away = True
+        return Reply(ANSWER)
+
+    stage.target.how = lose_the_log
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor(log=log):
+        await asked(stage)
+        await asyncio.sleep(60)
+        assert await counts(stage) == Counts(owned=1)
+        log.away = False
+        await until(stage.is_drained)
+    assert isinstance(await stage.last("e-1"), p.Completed)
 
 
 @virtually
@@ -343,7 +370,7 @@ async def test_a_full_event_queue_takes_on_no_more_work():
     stage = Stage()
     await stage.announce()
     async with stage.executor() as executor:
-        outbox = executor._scheduler._events.outbox
+        outbox = executor._claiming._events.outbox
         outbox.max_bytes = 0
         await asyncio.sleep(5)
         await stage.queue("e-1")
@@ -353,17 +380,22 @@ async def test_a_full_event_queue_takes_on_no_more_work():
         await until(stage.is_drained)
 
 
+@pytest.mark.parametrize(
+    ("port", "method"), [("tasks", "consume"), ("tasks", "extend"), ("tasks", "ack"), ("board", "listings")]
+)
 @virtually
-async def test_a_part_that_breaks_ends_the_executor():
+async def test_a_part_that_breaks_ends_the_executor(port, method):
     """Half an executor would go unnoticed: its supervisor starts a whole one."""
     stage = Stage()
-    flaky = Flaky(stage.tasks)
+    stage.target.how = taking(7)
+    broken = Flaky(getattr(stage, port))
 
     async def break_down(*_args, **_kwargs):
         raise RuntimeError("a bug")
 
-    flaky.consume = break_down  # type: ignore[attr-defined]
+    setattr(broken, method, break_down)
     await stage.announce()
+    await stage.queue("e-1")
     with pytest.raises(RuntimeError, match="a bug"):
-        async with stage.executor(tasks=flaky):
-            await asyncio.sleep(10)
+        async with stage.executor(**{port: broken}) as executor:
+            await until(executor._told_to_stop.is_set, timeout=60)

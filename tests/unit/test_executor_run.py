@@ -366,6 +366,19 @@ async def test_an_answer_that_comes_too_late_is_kept(seconds):
 
 
 @virtually
+async def test_a_task_that_comes_twice_is_worked_on_once():
+    """Also by the same executor in the same moment: each delivery claims in its own name."""
+    stage = Stage()
+    await stage.announce()
+    await stage.queue("e-1")
+    await stage.tasks.enqueue(BATCH, Task("e-1", 1))
+    async with stage.executor():
+        await done(stage)
+    assert len(stage.target.asked) == 1
+    assert await stage.story("e-1") == "queued provisioning running responded completed"
+
+
+@virtually
 async def test_a_task_that_names_no_evaluation_does_not_keep_its_neighbours_from_being_claimed():
     """One bad task stops only itself."""
     stage = Stage()

@@ -1,4 +1,4 @@
-"""The demo's evaluations: a thousand short lives, written by a few writers at once."""
+"""Short lives of evaluations, written by a few writers at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -52,7 +52,7 @@ async def live(plan: Plan, batch_id: str, queue: EventQueue, observe: Callable[[
 
 
 async def _start(attempt: OwnedAttempt, plan: Plan, pause: Callable[[], float]) -> None:
-    attempt.record(p.Provisioning(executor="demo", nonce=plan.evaluation_id))
+    attempt.record(p.Provisioning(executor="writer", nonce=plan.evaluation_id))
     await asyncio.sleep(pause())
     attempt.record(p.Running(target="simulated"))
     await asyncio.sleep(pause())

@@ -1,0 +1,116 @@
+"""What a large batch costs in memory: every process, and Redis, while it runs.
+
+    python -m bench.scale --json 10000 100000 1000000
+
+Each size is one batch on embedded servers of the bench's own, with real processes and a target that answers
+at once. Memory is looked at every second; the figure of a process is its peak once the first tenth of the
+batch is done, so that what grows with the batch would show. A ratio of the largest to the second largest
+size near 1 means flat.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+from redis.asyncio import Redis
+from rich.console import Console
+
+from bench.cpu import family, room_of, server_pids
+from bench.runner import running
+from projections.database import prepare
+from scoreline.batches.submit import submit
+from scoreline.embedded import Servers, embedded_servers
+from scoreline.fleet import Fleet
+from scoreline.settings import Settings
+from scoreline.spec.making import make_plan
+
+MB = 1024 * 1024
+
+
+@dataclass(slots=True)
+class Peaks:
+    """The most that was seen, by part of the system."""
+
+    rss: Counter[str] = field(default_factory=Counter)
+    redis: int = 0
+
+    def see(self, root: Path, redis_bytes: int) -> None:
+        """Take one look; of several processes of a kind the largest counts."""
+        for used in family(os.getpid(), *server_pids(root)):
+            room = room_of(used)
+            self.rss[room] = max(self.rss[room], used.rss)
+        self.redis = max(self.redis, redis_bytes)
+
+
+async def one_size(servers: Servers, root: Path, evaluations: int) -> dict[str, Any]:
+    """Run a batch of this size, and watch."""
+    peaks = Peaks()
+    plan = make_plan(None, {"mode": "simulated", "limit": evaluations}, folder=Path.cwd())
+    redis = Redis.from_url(servers.redis_url)
+    async with running(servers, Fleet("bench", 2, concurrency=256)):
+        started = time.perf_counter()
+        batch_id, _ = await submit(plan, servers, Settings(), Console(stderr=True))
+        accepted = time.perf_counter() - started
+        async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as conn:
+            while (done := await _done(conn, batch_id)) < evaluations:
+                if done >= evaluations / 10:
+                    peaks.see(root, (await redis.info("memory"))["used_memory"])
+                await asyncio.sleep(1.0)
+        took = time.perf_counter() - started
+    await redis.aclose()
+    return {
+        "evaluations": evaluations,
+        "accepted_s": round(accepted, 1),
+        "seconds": round(took, 1),
+        "redis_mb": round(peaks.redis / MB, 1),
+        "rss_mb": {room: round(size / MB, 1) for room, size in sorted(peaks.rss.items())},
+    }
+
+
+async def _done(conn: AsyncConnection[Any], batch_id: str) -> int:
+    asked = "SELECT total - pending FROM batch_status WHERE batch_id = %s"
+    row = await (await conn.execute(asked, [batch_id])).fetchone()
+    return int(row[0]) if row else 0
+
+
+async def measure(sizes: list[int]) -> dict[str, Any]:
+    """Measure one size after the other, each on servers of its own."""
+    results = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as place, embedded_servers(Path(place)) as servers:
+            await prepare(servers.postgres_url, shards=Settings().shards)
+            results.append(await one_size(servers, Path(place), size))
+        print(results[-1], file=sys.stderr)
+    found: dict[str, Any] = {"sizes": results}
+    if len(results) > 1:
+        smaller, larger = results[-2], results[-1]
+        found["redis_ratio"] = round(larger["redis_mb"] / smaller["redis_mb"], 2)
+        found["rss_ratio"] = {
+            room: round(larger["rss_mb"][room] / smaller["rss_mb"][room], 2) for room in larger["rss_mb"]
+        }
+    return found
+
+
+def main() -> None:
+    """Measure on embedded servers of the bench's own."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sizes", type=int, nargs="*", default=[10_000, 100_000], metavar="N")
+    parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
+    args = parser.parse_args()
+    result = asyncio.run(measure(args.sizes or [10_000, 100_000]))
+    print(json.dumps(result) if args.json else json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

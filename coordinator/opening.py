@@ -1,0 +1,106 @@
+"""Opening attempts: in Postgres first, and only then is anybody told. Every step may be repeated."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from coordinator import decisions
+from coordinator.attempts import Ending, Opener
+from coordinator.epochs import Epochs
+from coordinator.groups import contexts
+from coordinator.publishing import Publisher, is_to_be_run
+from coordinator.settings import CoordinatorSettings
+from eventlog import payloads as p
+from eventlog.events import Event
+from eventlog.log import EventLog, Mark
+from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
+from taskqueue.board import BatchBoard
+from taskqueue.spec import BatchSpec, unpack
+
+
+class Openings:
+    """Opens attempts, and sees to it that whoever must know hears of them."""
+
+    def __init__(  # noqa: PLR0913 - four ports, a clock
+        self,
+        log: EventLog,
+        ledger: Ledger,
+        board: BatchBoard,
+        publisher: Publisher,
+        epochs: Epochs,
+        *,
+        settings: CoordinatorSettings,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._log = log
+        self._ledger = ledger
+        self._board = board
+        self._publisher = publisher
+        self._epochs = epochs
+        self._settings = settings
+        self._now = now
+
+    def opener(self, evaluation_id: str) -> Opener:
+        """Be the one who opens attempts of an evaluation, now."""
+        return Opener(self._settings.name, self._now(), self._epochs.of(evaluation_id))
+
+    async def open(self, batch: Batch, evaluation_ids: Sequence[str], decide: Decide) -> int:
+        """Open attempts in Postgres, then tell executors; returns how many."""
+        if not evaluation_ids:
+            return 0
+        opened = await self._ledger.open_attempts(evaluation_ids, decide)
+        # One without an epoch waits for its turn in a group.
+        queued = [one for one in opened if is_to_be_run(one.events) and one.epoch]
+        await self._leave_contexts(batch, queued)
+        await self._publisher.publish(batch.batch_id, ((one.events, one.epoch) for one in queued))
+        # An ending concerns nobody who had not heard of the evaluation.
+        endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
+        await self._tell_of_endings([Unpublished(one.evaluation_id, one.events) for one in endings])
+        return len(opened)
+
+    async def end_all(self, batch: Batch, ending: Ending) -> None:
+        """End all that has not ended, page by page."""
+        await self._epochs.look()
+        after = ""
+        while ids := await self._ledger.open_ids(batch.batch_id, after=after, limit=self._settings.chunk):
+            await self.open(batch, ids, decisions.end(self.opener, ending))
+            after = ids[-1]
+
+    async def publish_endings(self) -> None:
+        """Tell of endings that somebody committed, and did not come to tell of."""
+        while endings := await self._ledger.unpublished_endings(limit=self._settings.chunk):
+            await self._tell_of_endings(endings)
+
+    async def _tell_of_endings(self, endings: Sequence[Unpublished]) -> None:
+        """Fence off whoever still works on what has ended in Postgres, whatever the epoch."""
+        # What an operator has reopened since is no ending any more.
+        ended = [one.events for one in endings if not is_to_be_run(one.events)]
+        await self._publisher.publish("", ((events, "") for events in ended))
+        # Nobody reads what Postgres has already: its stream would stay for good.
+        await self._log.settle([_end_mark(events[-1][0]) for events in ended])
+        await self._ledger.mark_published([one.evaluation_id for one in endings])
+
+    async def _leave_contexts(self, batch: Batch, opened: Sequence[Opened]) -> None:
+        """Leave again what earlier evaluations came to: Redis may have lost it since."""
+        in_group = [one.evaluation_id for one in opened if _is_in_group(one)]
+        if in_group:
+            left = await contexts(self._ledger, spec_of(batch), await self._ledger.links(in_group))
+            packed = {key: context.packed() for key, context in left.items()}
+            await self._board.put_contexts(batch.batch_id, packed)
+
+
+def spec_of(batch: Batch) -> BatchSpec:
+    """Read a batch's spec, once for many times."""
+    return _unpacked(batch.spec)
+
+
+_unpacked = lru_cache(maxsize=64)(unpack)
+
+
+def _is_in_group(opened: Opened) -> bool:
+    opening = opened.events[0][0].data
+    return isinstance(opening, p.Queued) and opening.in_group
+
+
+def _end_mark(last: Event) -> Mark:
+    return Mark(last.evaluation_id, last.attempt, last.sequence, ended=True)

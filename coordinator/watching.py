@@ -1,0 +1,150 @@
+"""Looking after what has not moved: the rows, their streams and who is alive, decision by decision."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
+
+from coordinator import decisions
+from coordinator.epochs import Epochs
+from coordinator.looking import look
+from coordinator.opening import Openings, spec_of
+from coordinator.publishing import Publisher
+from coordinator.reconcile import Next, reconcile
+from coordinator.settings import CoordinatorSettings
+from eventlog import payloads as p
+from eventlog.log import EventLog
+from projections.ledger import Batch, Ledger, Standing
+from taskqueue.presence import Attendance
+from taskqueue.tasks import Task, TaskQueue
+
+logger = logging.getLogger(__name__)
+
+STREAM_LIMIT = 1_000
+REASONS = {Next.RETRY: p.OpeningReason.RETRY, Next.LOST: p.OpeningReason.LOST}
+
+
+class Watch:
+    """Looks after evaluations that nobody else may be looking after."""
+
+    def __init__(  # noqa: PLR0913 - four ports, and those who act
+        self,
+        log: EventLog,
+        ledger: Ledger,
+        queue: TaskQueue,
+        attendance: Attendance,
+        *,
+        publisher: Publisher,
+        openings: Openings,
+        epochs: Epochs,
+        settings: CoordinatorSettings,
+        clock: Callable[[], float],
+    ) -> None:
+        self._log = log
+        self._ledger = ledger
+        self._queue = queue
+        self._attendance = attendance
+        self._publisher = publisher
+        self._openings = openings
+        self._epochs = epochs
+        self._settings = settings
+        self._clock = clock
+        self._looked: dict[str, float] = {}
+        self._made_up_for: dict[str, list[str]] = {}
+        """Epochs whose beginning a batch has got over: all it had in flight before was looked at."""
+
+    async def look_when_due(self, batch: Batch) -> None:
+        """Look at every evaluation of a batch that has not moved for a while, every few seconds."""
+        now, interval = self._clock(), self._settings.reconcile_interval.total_seconds()
+        if now - self._looked.get(batch.batch_id, -interval) >= interval:
+            self._looked[batch.batch_id] = now
+            await self._look_at_all(batch)
+
+    def forget_all_but(self, batch_ids: Collection[str]) -> None:
+        """Forget batches that are over."""
+        for memory in (self._looked, self._made_up_for):
+            for gone in memory.keys() - batch_ids:
+                memory.pop(gone, None)
+
+    async def _look_at_all(self, batch: Batch) -> None:
+        [counts] = await self._queue.counts([batch.batch_id])
+        epochs, settled = await self._epochs.look(), self._epochs.all_settled
+        live = [one.incarnation for one in await self._attendance.present()]
+        after = ""
+        while page := await self._ledger.unmoved(
+            batch,
+            after=after,
+            unchanged_for=self._settings.unchanged_for,
+            hung_after=self._allowed(batch),
+            live=live,
+            # A task that is still waiting will find its executor, unless Redis has lost what it was for.
+            queued=counts.is_drained or self._made_up_for.get(batch.batch_id) != epochs,
+            limit=self._settings.chunk,
+        ):
+            await self.look_after(batch, page, is_drained=counts.is_drained)
+            after = page[-1].row.evaluation_id
+        if settled:
+            self._made_up_for[batch.batch_id] = epochs
+
+    def _allowed(self, batch: Batch) -> timedelta:
+        """Say how long an attempt may take: the target's time-out, each evaluator's, and some grace."""
+        spec = spec_of(batch)
+        seconds = spec.timeout + sum(evaluator.timeout for evaluator in spec.evaluators)
+        return timedelta(seconds=seconds) + self._settings.hung_grace
+
+    async def look_after(
+        self, batch: Batch, standings: Sequence[Standing], *, is_drained: bool = False
+    ) -> None:
+        """Decide what to do about some evaluations, and do it."""
+        if standings:
+            await self._act(batch, await self._decide(batch, standings, is_drained=is_drained))
+
+    async def _decide(
+        self, batch: Batch, standings: Sequence[Standing], *, is_drained: bool
+    ) -> dict[Next, list[Standing]]:
+        streams = await self._log.read([one.row.evaluation_id for one in standings], limit=STREAM_LIMIT)
+        looks = [
+            look(standing, stream, epoch=self._epochs.of(standing.row.evaluation_id))
+            for standing, stream in zip(standings, streams, strict=True)
+        ]
+        live = await self._attendance.live({one.claimed_by for one in looks if one.claimed_by})
+        now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
+        decided: dict[Next, list[Standing]] = {}
+        for one in looks:
+            is_settled = self._epochs.is_settled(one.standing.row.evaluation_id)
+            sight = one.sight(
+                live, now_ms=now_ms, allowed=allowed, is_settled=is_settled, is_drained=is_drained
+            )
+            decided.setdefault(reconcile(sight), []).append(one.standing)
+        return decided
+
+    async def _act(self, batch: Batch, decided: dict[Next, list[Standing]]) -> None:
+        for what, standings in decided.items():
+            if what is Next.WAIT:
+                continue
+            told = {"batch_id": batch.batch_id, "next": what, "count": len(standings)}
+            logger.info("evaluations did not move", extra=told)
+            match what:
+                case Next.PUBLISH:
+                    await self._publish(batch, standings)
+                case Next.ENQUEUE:
+                    await self._enqueue(batch, standings)
+                case Next.RETRY | Next.LOST:
+                    await self._try_again(batch, standings, REASONS[what])
+
+    async def _publish(self, batch: Batch, standings: Sequence[Standing]) -> None:
+        epochs = {one.row.evaluation_id: one.epoch for one in standings}
+        openings = await self._ledger.openings(list(epochs))
+        told = ((one.events, epochs[one.evaluation_id]) for one in openings)
+        await self._publisher.publish(batch.batch_id, told)
+
+    async def _enqueue(self, batch: Batch, standings: Sequence[Standing]) -> None:
+        tasks = [Task(one.row.evaluation_id, one.row.cursor.attempt) for one in standings]
+        await self._queue.enqueue_batch(batch.batch_id, tasks)
+
+    async def _try_again(
+        self, batch: Batch, standings: Sequence[Standing], reason: p.OpeningReason
+    ) -> None:
+        expected = {one.row.evaluation_id: one.row.cursor.attempt for one in standings}
+        retries = spec_of(batch).retries
+        decide = decisions.try_again(self._openings.opener, expected, reason=reason, retries=retries)
+        await self._openings.open(batch, list(expected), decide)

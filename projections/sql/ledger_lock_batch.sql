@@ -1,0 +1,1 @@
+SELECT FROM batches WHERE batch_id = %s FOR NO KEY UPDATE;

@@ -1,0 +1,400 @@
+"""The coordinator on real servers: whatever is lost, half done or dead, every evaluation ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from coordinator.accepting import accept
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
+from eventlog import payloads as p
+from eventlog.clock import utc_now
+from eventlog.keys import DEFAULT_SHARDS
+from projections.ledger import BatchExists
+from taskqueue.board import BatchState, Listing
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
+from taskqueue.tasks import Task
+from tests.integration.coordinating import AN_HOUR, NO_TIME, SPEC, House, house
+
+IMPATIENT = BatchSpec(
+    "impatient",
+    SPEC.targets,
+    evaluators=(EvaluatorSpec("exact", "exact", timeout=0.0001),),
+    timeout=0.0001,
+)
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
+    async with house(redis_url, postgres_url) as made:
+        yield made
+
+
+# -- accepting
+
+
+async def test_a_batch_runs_from_its_acceptance_to_its_end(here: House) -> None:
+    """Accepted, published, worked off, finished; and Redis keeps nothing of it but what expires."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    assert await here.work("nightly") == [1, 2, 3]
+    assert await here.standing("nightly") == ["1 completed"] * 3
+    await here.go_round()
+    assert await here.batch("nightly") == ("completed", True)
+    assert await here.keys("eval:*{nightly}*") == []
+    assert await here.queues.board.listings() == []
+    assert all([await here.log.redis.ttl(key) > 0 for key in await here.keys("eval:*nightly.*")])
+
+
+async def test_accepting_publishes_nothing(here: House) -> None:
+    """Accepted means committed: Redis hears of a batch only when a coordinator goes round."""
+    await here.submit("nightly", 3)
+    assert await here.keys("*nightly*") == []
+    assert await here.standing("nightly") == ["1 queued"] * 3
+
+
+async def test_a_source_that_fails_half_way_leaves_nothing_behind(here: House) -> None:
+    """All of a batch is accepted, or nothing."""
+
+    async def broken() -> AsyncIterator[NewEvaluation]:
+        for number in range(3_000):
+            yield NewEvaluation(p.Case(id=f"case-{number}"))
+        raise ValueError("row 3001 is no JSON")
+
+    with pytest.raises(ValueError, match="row 3001"):
+        await accept(here.ledger, NewBatch("nightly", SPEC), broken(), now=utc_now(), shards=DEFAULT_SHARDS)
+    tables = ("batches", "evaluations", "events", "batch_events", "batch_progress")
+    for table in tables:
+        assert await here.ask(f"SELECT count(*) FROM {table}") == [(0,)]
+    await here.submit("nightly", 1)
+    await here.work_until_over("nightly")
+
+
+async def test_a_batch_id_is_taken_once(here: House) -> None:
+    """A second batch of the same name is refused, and changes nothing."""
+    await here.submit("nightly", 2)
+    with pytest.raises(BatchExists):
+        await here.submit("nightly", 5)
+    assert await here.standing("nightly") == ["1 queued"] * 2
+
+
+async def test_a_batch_without_cases_is_over_at_once(here: House) -> None:
+    """There is nothing to wait for."""
+    await here.submit("empty", 0)
+    assert await here.batch("empty") == ("completed", True)
+    await here.go_round()
+    assert await here.keys("*empty*") == []
+
+
+# -- windows
+
+
+async def test_no_more_is_published_than_the_window_holds(redis_url: str, postgres_url: str) -> None:
+    """Redis stays small however large the batch is: the next come when enough of the first have ended."""
+    async with house(redis_url, postgres_url, window=4, chunk=2) as here:
+        await here.submit("nightly", 9)
+        await here.go_round(3)
+        assert len(await here.keys("eval:*events:nightly*")) == 4
+        await here.work("nightly", {4: "goes on"})
+        await here.go_round(3)
+        assert await here.work("nightly") == [5, 6, 7]
+        await here.go_round(3)
+        assert await here.work("nightly") == [8, 9]
+
+
+async def test_those_who_wait_for_others_count_as_under_way(redis_url: str, postgres_url: str) -> None:
+    """A window counts its serial evaluations, too: their endings must not make room for ever more."""
+    async with house(redis_url, postgres_url, window=4, chunk=2) as here:
+        pairs = [NewEvaluation(p.Case(id=f"case-{n}"), serial=_after_odd(n)) for n in range(1, 13)]
+        await here.submit_these("nightly", pairs)
+        await here.go_round()
+        assert await here.work("nightly", {3: "goes on"}) == [1, 3]
+        await here.go_round()
+        assert await here.work("nightly") == [2]
+        await here.go_round(3)
+        assert await here.work("nightly", {5: "goes on"}) == [5]
+        await here.go_round(3)
+        assert await here.work("nightly") == []
+
+
+def _after_odd(number: int) -> SerialPlace | None:
+    """Pair evaluations: each even one waits for the one before it."""
+    return None if number % 2 else SerialPlace(number - 1, (Recall(number - 1),))
+
+
+# -- crashes between two steps of publishing
+
+
+async def test_a_crash_after_the_window_was_written_down_is_healed(here: House) -> None:
+    """Nobody was told, though Postgres says so: a later round finds the openings missing and publishes."""
+    await here.submit("nightly", 2)
+    batch = (await here.ledger.unfinished())[0]
+    _, last_id = await here.ledger.next_window(batch, limit=10)
+    assert await here.ledger.open_window(batch, last_id=last_id, size=2, epochs=await here.log.epochs())
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["1 completed"] * 2
+
+
+async def test_a_crash_between_log_and_queue_is_healed(here: House) -> None:
+    """The openings are there and the tasks are not: once the queue is drained, they are enqueued."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    await here.queues.tasks.forget("nightly")
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["1 completed"] * 3
+
+
+async def test_a_crash_in_the_middle_of_a_window_is_healed(here: House) -> None:
+    """One was published whole, one only in the log, one not at all: each is mended in its own way."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    await here.takes("nightly")
+    await here.queues.tasks.forget("nightly")
+    third = evaluation_id("nightly", 3)
+    await here.log.redis.delete(*await here.keys(f"eval:*{third}"))
+    await here.queues.tasks.enqueue("nightly", Task(evaluation_id("nightly", 1), 1))
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["1 completed"] * 3
+
+
+async def test_a_window_opened_in_an_epoch_that_is_over_is_tried_anew(here: House) -> None:
+    """Written down, then Redis was lost before anybody was told: the next attempt is opened."""
+    await here.submit("nightly", 1)
+    batch = (await here.ledger.unfinished())[0]
+    _, last_id = await here.ledger.next_window(batch, limit=10)
+    assert await here.ledger.open_window(batch, last_id=last_id, size=1, epochs=["long ago"] * 4)
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["2 completed"]
+    assert (await here.opening("nightly", 1, 2)).retries == SPEC.retries
+
+
+async def test_an_attempt_that_was_opened_and_never_published_is_published(here: House) -> None:
+    """Postgres has the next attempt, Redis does not: a coordinator died in between."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.work("nightly", {1: "retrying"})
+    await here.go_round()
+    second = evaluation_id("nightly", 1)
+    await here.queues.tasks.forget("nightly")
+    await here.log.redis.delete(*await here.keys(f"eval:*{second}"))
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["2 completed"]
+
+
+async def test_a_crash_before_the_board_was_cleared_is_healed(here: House) -> None:
+    """The batch is over in Postgres and still up in Redis: the next round takes it down."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.work("nightly")
+    assert await here.ledger.finish("nightly")
+    assert await here.keys("eval:batch:{nightly}")
+    await here.go_round()
+    assert await here.keys("eval:*{nightly}*") == []
+    assert await here.queues.board.listings() == []
+
+
+async def test_the_board_of_others_is_left_alone(here: House) -> None:
+    """A listing that this database knows nothing of is not ours to take down."""
+    await here.queues.board.announce(Listing("elsewhere"), b"{}")
+    await here.go_round()
+    assert [listing.batch_id for listing in await here.queues.board.listings()] == ["elsewhere"]
+
+
+# -- Redis lost
+
+
+async def test_redis_may_be_lost_in_the_middle_of_a_batch(here: House) -> None:
+    """Queued, claimed, answered, retrying or ended: every evaluation still comes to its end."""
+    await here.submit("nightly", 6)
+    await here.submit("second", 4)
+    await here.go_round()
+    await here.work("nightly", {1: "dies", 2: "answers and dies", 3: "retrying", 4: "failed"})
+    await here.lose_redis()
+    await here.work_until_over("nightly")
+    await here.work_until_over("second")
+    assert await here.standing("nightly") == [
+        "2 completed", "2 completed", "2 completed", "1 failed", "1 completed", "1 completed",
+    ]  # fmt: skip
+    assert await here.standing("second") == ["2 completed"] * 4
+    assert (await here.opening("nightly", 2, 2)).answer == p.Answer("4", p.Usage(7), 0.25)
+
+
+async def test_nothing_is_opened_before_the_grace_is_over(redis_url: str, postgres_url: str) -> None:
+    """After a loss owners have time to put their attempts back, and the living one does."""
+    async with house(redis_url, postgres_url, grace=AN_HOUR) as here:
+        await here.submit("nightly", 2)
+        await here.go_round()
+        await here.takes("nightly")
+        claimed = await here.claim("nightly", 1)
+        await here.store("nightly")
+        await here.lose_redis()
+        await here.go_round(3)
+        assert await here.standing("nightly") == ["1 provisioning", "1 queued"]
+        claimed.attempt.record(p.Running(target="simulated"))
+        claimed.attempt.record(p.Completed(verdict="passed", output="4"))
+        await claimed.attempt.on_record()
+        await here.store("nightly")
+        assert await here.standing("nightly") == ["1 completed", "1 queued"]
+        later = here.another()
+        await later.go_round()
+        assert await here.standing("nightly") == ["1 completed", "2 queued"]
+
+
+async def test_a_live_owner_that_put_its_attempt_back_is_left_in_peace(here: House) -> None:
+    """Its claim is in the new stream, though the opening is not."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.takes("nightly")
+    claimed = await here.claim("nightly", 1)
+    await here.store("nightly")
+    await here.lose_redis()
+    claimed.attempt.record(p.Running(target="simulated"))
+    await claimed.attempt.on_record()
+    await here.beat(evaluation_id("nightly", 1))
+    await here.go_round(3)
+    assert await here.standing("nightly") == ["1 provisioning"]
+
+
+# -- executors
+
+
+async def test_a_dead_executor_is_replaced_and_charged(here: House) -> None:
+    """Its attempt is followed by the next, with one retry less."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.work("nightly", {1: "dies"})
+    await here.go_round()
+    assert await here.standing("nightly") == ["2 queued"]
+    opening = await here.opening("nightly", 1, 2)
+    assert (opening.reason, opening.retries) == (p.OpeningReason.LOST, SPEC.retries - 1)
+    await here.work_until_over("nightly")
+
+
+async def test_a_living_executor_within_its_time_is_left_alone(here: House) -> None:
+    """However long nothing has moved."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.work("nightly", {1: "goes on"})
+    await here.alter("UPDATE evaluations SET updated_at = now() - interval '5 minutes'")
+    await here.go_round(3)
+    assert await here.standing("nightly") == ["1 running"]
+
+
+async def test_a_hung_executor_is_replaced(redis_url: str, postgres_url: str) -> None:
+    """It beats, and has taken longer than all time-outs together allow."""
+    async with house(redis_url, postgres_url, hung_grace=NO_TIME) as here:
+        await here.submit("nightly", 1, spec=IMPATIENT)
+        await here.go_round()
+        await here.work("nightly", {1: "goes on"})
+        await here.go_round()
+        assert await here.standing("nightly") == ["2 queued"]
+
+
+async def test_a_case_that_kills_its_executors_is_settled(here: House) -> None:
+    """Three executors are enough: it is failed, and says why."""
+    await here.submit("nightly", 2, spec=BatchSpec("a batch", SPEC.targets, retries=50))
+    await here.work_until_over("nightly", {1: "dies"})
+    assert await here.standing("nightly") == ["4 failed", "1 completed"]
+    error = await here.error("nightly", 1)
+    assert error["kind"] == "lost"
+    assert "3 times" in error["message"]
+    assert here.owners[evaluation_id("nightly", 1)] in error["message"]
+
+
+async def test_an_answer_on_record_goes_along(here: House) -> None:
+    """Who answered and died is not paid again."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.work("nightly", {1: "answers and dies"})
+    await here.go_round()
+    assert (await here.opening("nightly", 1, 2)).answer == p.Answer("4", p.Usage(7), 0.25)
+    await here.work_until_over("nightly")
+
+
+async def test_a_retry_is_opened_when_it_is_due(here: House) -> None:
+    """Not before its time, and then at once."""
+    await here.submit("nightly", 2)
+    await here.go_round()
+    await here.work("nightly", {1: "retrying", 2: "retrying later"})
+    await here.go_round(2)
+    assert await here.standing("nightly") == ["2 queued", "1 retrying"]
+    opening = await here.opening("nightly", 1, 2)
+    assert (opening.reason, opening.retries) == (p.OpeningReason.RETRY, SPEC.retries - 1)
+
+
+async def test_what_is_closed_in_the_stream_is_left_to_the_storage_worker(here: House) -> None:
+    """The executor is dead and the end is on record: another attempt would be paid for in vain."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.takes("nightly")
+    claimed = await here.claim("nightly", 1)
+    await here.store("nightly")
+    claimed.attempt.record(p.Failed(error=p.Fault(kind="permanent")))
+    await claimed.attempt.on_record()
+    await here.die(evaluation_id("nightly", 1))
+    await here.go_round(3)
+    assert await here.standing("nightly") == ["1 provisioning"]
+    await here.store("nightly")
+    assert await here.standing("nightly") == ["1 failed"]
+
+
+# -- several coordinators
+
+
+async def test_coordinators_that_overlap_do_nothing_twice(here: House) -> None:
+    """Three go round at once, through death and retries: every attempt is opened once."""
+    others = [here.coordinator, here.another(), here.another()]
+    await here.submit("nightly", 20)
+    outcomes = {1: "dies", 2: "retrying", 3: "failed", 4: "answers and dies"}
+    for _ in range(4):
+        await asyncio.gather(*(each.go_round() for each in others))
+        await here.work("nightly", outcomes)
+        outcomes = {}
+    await asyncio.gather(*(each.go_round() for each in others))
+    assert await here.standing("nightly") == [
+        "2 completed", "2 completed", "1 failed", "2 completed", *["1 completed"] * 16,
+    ]  # fmt: skip
+    assert await here.batch("nightly") == ("completed", True)
+    told = await here.ask("SELECT type FROM batch_events WHERE batch_id = 'nightly' ORDER BY number")
+    assert told == [("accepted",), ("finished",)]
+    await here.go_round()
+    assert await here.queues.board.listings() == []
+
+
+async def test_one_bad_batch_stops_only_itself(here: House) -> None:
+    """A spec that can't be read keeps its own batch waiting, and no other."""
+    await here.submit("bad", 1)
+    await here.submit("good", 1)
+    await here.alter("UPDATE batches SET spec = '{}' WHERE batch_id = 'bad'")
+    await here.go_round()
+    await here.work("bad", {1: "retrying"})
+    await here.work_until_over("good")
+    assert await here.standing("bad") == ["1 retrying"]
+
+
+# -- the batch's own time
+
+
+async def test_a_batch_out_of_time_is_ended(here: House) -> None:
+    """Published or not, what has not ended has timed out; executors are told to stop."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    await here.work("nightly", {2: "goes on", 3: "retrying later"})
+    await here.alter("UPDATE batches SET deadline = now() WHERE batch_id = 'nightly'")
+    await here.go_round()
+    assert (await here.batch("nightly")) == ("expired", False)
+    await here.go_round(2)
+    assert (await here.batch("nightly")) == ("expired", True)
+    assert await here.standing("nightly") == ["1 completed", "2 timed_out", "2 timed_out"]
+
+
+async def test_executors_see_what_was_asked(here: House) -> None:
+    """The board follows the ledger."""
+    await here.submit("nightly", 1, priority=7, project="ours")
+    await here.go_round()
+    [listing] = await here.queues.board.listings()
+    assert (listing.state, listing.priority, listing.project) == (BatchState.RUNNING, 7, "ours")
+    await here.lose_redis()
+    await here.go_round()
+    assert [each.batch_id for each in await here.queues.board.listings()] == ["nightly"]
+    assert TargetSpec("simulated", "simulated").type in str(await here.queues.board.spec("nightly"))

@@ -1,0 +1,204 @@
+"""The ports of the control plane and of executors, at the other end of a bad line, and what is seen there."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast
+
+from eventlog import payloads as p
+from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
+from projections.ledger_memory import MemoryLedger
+from projections.tables import TablesUnavailable
+from taskqueue.board import BatchBoard, BatchState, Listing
+from taskqueue.presence import Attendance
+from taskqueue.tasks import Delivery, QueueUnavailable, Task, TaskQueue
+from tests.simulation.process import Life
+from tests.simulation.world import Harm, World
+
+
+class _Distant:
+    """Any port: every method of it is a call over the line."""
+
+    def __init__(self, life: Life, port: Any, unavailable: type[Exception]) -> None:
+        self._life, self._port, self._unavailable = life, port, unavailable
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._port, name)
+
+        async def call(*args: Any, **named: Any) -> Any:
+            what = " ".join([name, *map(_shown, args)])
+            return await self._life.call(what, partial(method, *args, **named), self._unavailable)
+
+        return call
+
+
+def distant_ledger(life: Life) -> Ledger:
+    """Reach the ledger."""
+    return cast(Ledger, _Distant(life, _WatchedLedger(life.world), TablesUnavailable))
+
+
+def distant_queue(life: Life) -> TaskQueue:
+    """Reach the task queue."""
+    return cast(TaskQueue, _DistantQueue(life))
+
+
+def distant_board(life: Life) -> BatchBoard:
+    """Reach the board."""
+    return cast(BatchBoard, _DistantBoard(life))
+
+
+def distant_attendance(life: Life) -> Attendance:
+    """Reach the attendance."""
+    return cast(Attendance, _Distant(life, life.world.redis.attendance, QueueUnavailable))
+
+
+class _WatchedLedger:
+    """The ledger; what it is asked to do must make sense."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._ledger: MemoryLedger = world.ledger
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+        """See that an answer on record goes along."""
+        world, evaluations = self._world, self._world.tables.evaluations
+        before = {key: evaluations[key].row for key in evaluation_ids if key in evaluations}
+        answered = {key for key in before if self._ledger._answers([key])}
+        opened = await self._ledger.open_attempts(evaluation_ids, decide)
+        for one in opened:
+            for event, body in one.events:
+                world.knowledge.bodies.setdefault((one.evaluation_id, event.key), set()).add(body)
+            opening = one.events[0][0]
+            world.knowledge.opened[one.evaluation_id, opening.attempt] = world.clock()
+            world.tell("ledger", f"{one.evaluation_id} {opening.attempt}: {_reason(opening.data)}")
+            world.seen[f"open: {_reason(opening.data)}"] += 1
+            if isinstance(opening.data, p.Queued) and one.evaluation_id in answered:
+                if opening.data.answer is None:
+                    world.violate(Harm.DOUBLED, f"{one.evaluation_id} is opened without its answer")
+            elif before[one.evaluation_id].owner and not isinstance(opening.data, p.Queued):
+                world.seen["ended in flight"] += 1
+        return opened
+
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+        """Count: nobody asks for these but to publish them again."""
+        self._world.seen["published again"] += len(evaluation_ids)
+        return await self._ledger.openings(evaluation_ids)
+
+    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+        """Count them."""
+        endings = await self._ledger.unpublished_endings(limit=limit)
+        self._world.seen["endings published again"] += len(endings)
+        return endings
+
+    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+        """Count them."""
+        released = await self._ledger.release(evaluation_ids, epochs)
+        self._world.seen["group advanced"] += len(released)
+        return released
+
+    async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
+        """Count those after the first."""
+        opened = await self._ledger.open_window(batch, last_id=last_id, size=size, epochs=epochs)
+        self._world.seen["another window"] += opened and len(self._ledger.windows[batch.batch_id]) > 1
+        self._world.seen["window lost"] += not opened
+        return opened
+
+    async def finish(self, batch_id: str) -> bool:
+        """Count them."""
+        over = await self._ledger.finish(batch_id)
+        self._world.seen["batch over"] += over
+        return over
+
+
+class _WatchedQueue:
+    """The queue; a task may come twice, and of what was seen to be paused nothing is taken."""
+
+    def __init__(self, life: Life) -> None:
+        self._life, self._queue = life, life.world.redis.queue
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    async def enqueue_batch(self, batch_id: str, tasks: Sequence[Task]) -> list[str]:
+        """Enqueue, perhaps twice."""
+        world = self._life.world
+        if world.chance(world.faults.doubled_tasks):
+            world.seen["task doubled"] += 1
+            await self._queue.enqueue_batch(batch_id, tasks)
+        return await self._queue.enqueue_batch(batch_id, tasks)
+
+    async def consume(
+        self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
+    ) -> list[Delivery]:
+        """Take tasks."""
+        taken = await self._queue.consume(consumer, wanted, block=block)
+        for each in taken:
+            self._life.world.tell(consumer, f"  takes {each.task.evaluation_id} {each.task.attempt}")
+        return taken
+
+    async def take_over(
+        self, consumer: str, batch_ids: Sequence[str], *, idle: timedelta, limit: int
+    ) -> list[Delivery]:
+        """Take what others have left."""
+        taken = await self._queue.take_over(consumer, batch_ids, idle=idle, limit=limit)
+        self._life.world.seen["task taken over"] += len(taken)
+        return taken
+
+    async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
+        """Give a task back."""
+        self._life.world.seen["task given back"] += 1
+        return await self._queue.requeue(consumer, delivery, delay=delay)
+
+
+class _DistantQueue(_Distant):
+    """The queue, asked only for what was seen to be running."""
+
+    def __init__(self, life: Life) -> None:
+        super().__init__(life, _WatchedQueue(life), QueueUnavailable)
+
+    async def consume(
+        self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
+    ) -> list[Delivery]:
+        """See that nothing is asked of a batch that was seen to be paused, stopped or gone."""
+        for batch_id in sorted(wanted.keys() - self._life.seen_running):
+            self._life.world.violate(Harm.VIOLATION, f"{consumer} asks for tasks of {batch_id}, which rests")
+        ask = partial(self._port.consume, consumer, wanted, block=block)
+        taken: list[Delivery] = await self._life.call(f"consume {_shown(wanted)}", ask, QueueUnavailable)
+        return taken
+
+
+class _DistantBoard(_Distant):
+    """The board, and what one life has seen on it."""
+
+    def __init__(self, life: Life) -> None:
+        super().__init__(life, life.world.redis.board, QueueUnavailable)
+
+    async def listings(self) -> list[Listing]:
+        """Look, and remember."""
+        board = self._life.world.redis.board
+        listings = await self._life.call("listings", board.listings, QueueUnavailable)
+        self._life.seen_running = {each.batch_id for each in listings if each.state is BatchState.RUNNING}
+        return listings
+
+
+def _reason(opening: object) -> str:
+    return opening.reason if isinstance(opening, p.Queued) else type(opening).__name__
+
+
+def _shown(value: object) -> str:
+    match value:
+        case str() | int():
+            return str(value)
+        case Batch(batch_id=batch_id) | Listing(batch_id=batch_id):
+            return batch_id
+        case Delivery(task=task):
+            return f"{task.evaluation_id} {task.attempt}"
+        case dict() | list():
+            return ",".join(map(_shown, value))
+        case Task(evaluation_id=evaluation_id, attempt=attempt):
+            return f"{evaluation_id}:{attempt}"
+        case _:
+            return type(value).__name__

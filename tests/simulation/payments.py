@@ -1,0 +1,69 @@
+"""Nobody pays twice: what must hold whenever a target is asked.
+
+A second call for an evaluation is wrong where an answer is on record: in its opening, in the stream that
+its claim brought, or with a writer that lives and had the grace to put it back after Redis was lost.
+"""
+
+from eventlog import payloads as p
+from eventlog.codec import Entry, decode_body, read_entry
+from eventlog.events import EventKey
+from tests.simulation.coordinator import GRACE
+from tests.simulation.process import Life
+from tests.simulation.world import Acknowledgement, Harm, World
+
+
+def check_payment(life: Life, key: str) -> None:
+    """See that the answer that is asked for now is not on record."""
+    world, asked = life.world, life.world.knowledge.asked.setdefault(key, set())
+    claims = [claim for claim in _claims(life, key) if claim not in asked]
+    if not claims:
+        world.violate(Harm.DOUBLED, f"{life.name} asks for {key} twice in one attempt")
+        return
+    attempt = claims[-1]
+    asked.add(attempt)
+    world.seen["asked again"] += len(asked) > 1
+    world.tell(life.name, f"  asks for {key} {attempt}")
+    for what in (_in_opening(world, key, attempt), _in_stream(world, key, attempt), _held(world, key, attempt)):
+        if what:
+            world.violate(Harm.DOUBLED, f"{life.name} asks for {key} {attempt}, whose answer is {what}")
+
+
+def _claims(life: Life, key: str) -> list[int]:
+    told = life.world.knowledge.acknowledged
+    return [t.key[0] for t in told if t.writer == life.name and t.evaluation_id == key and t.key[1] == 1]
+
+
+def _in_opening(world: World, key: str, attempt: int) -> str:
+    opening = decode_body(world.tables.events[key, attempt, 0].event).data
+    return "in its opening" if isinstance(opening, p.Queued) and opening.answer else ""
+
+
+def _in_stream(world: World, key: str, attempt: int) -> str:
+    read = [read_entry(key, raw) for raw in world.redis.stream(key).entries]
+    first: dict[EventKey, Entry] = {}
+    for entry in read:
+        if isinstance(entry, Entry):
+            first.setdefault(entry.key, entry)
+            if entry.key == (attempt, 1):
+                answers = [each for each in first.values() if isinstance(each.event.data, p.Responded)]
+                return f"in the stream, of attempt {answers[0].event.attempt}" if answers else ""
+    return ""
+
+
+def _held(world: World, key: str, attempt: int) -> str:
+    for told in world.knowledge.acknowledged:
+        if told.evaluation_id == key and told.key[0] < attempt and _was_to_be_waited_for(world, told, attempt):
+            return f"held by {told.writer}, of attempt {told.key[0]}"
+    return ""
+
+
+def _was_to_be_waited_for(world: World, told: Acknowledgement, attempt: int) -> bool:
+    """Whether Redis was lost, the writer lives, and the attempt was opened within the grace."""
+    data = decode_body(told.body).data
+    if not isinstance(data, p.Responded) or data.cached or told.losses == world.redis.losses:
+        return False
+    knowledge, opened_at = world.knowledge, world.knowledge.opened[told.evaluation_id, attempt]
+    if told.writer in knowledge.dead or (told.writer, told.evaluation_id, told.key[0]) in knowledge.refused:
+        return False
+    losses = [at for at in world.redis.lost_times if told.at < at <= opened_at]
+    return bool(losses) and opened_at - losses[-1] < GRACE.total_seconds()

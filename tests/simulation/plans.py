@@ -1,0 +1,68 @@
+"""What people hand in and ask for: drawn from the seed."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from random import Random
+
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from eventlog import payloads as p
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
+from tests.simulation.coordinator import Request, Submission
+
+TARGETS = (TargetSpec("scripted", "scripted"),)
+JUDGES = tuple(EvaluatorSpec("scripted", name, timeout=0.8) for name in ("first", "second"))
+TASK_TIMEOUT = 2.0
+RECORDED = p.Answer(output="4", usage=p.Usage(input_tokens=1), cost_usd=0.5)
+
+
+def plan_submissions(random: Random, until: float) -> list[Submission]:
+    """Draw a few small batches."""
+    return [_submission(random, f"b{number}", until) for number in range(random.choice((1, 1, 2, 3)))]
+
+
+def _submission(random: Random, batch_id: str, until: float) -> Submission:
+    spec = BatchSpec(
+        batch_id,
+        TARGETS,
+        evaluators=JUDGES[: random.choice((0, 1, 2))],
+        retries=random.choice((0, 1, 3)),
+        timeout=TASK_TIMEOUT,
+    )
+    limit = timedelta(seconds=random.uniform(2, 12)) if random.random() < 0.15 else None
+    batch = NewBatch(batch_id, spec, priority=random.randint(1, 3), max_duration=limit)
+    return Submission(random.uniform(0, until / 2), batch, tuple(_evaluations(random)))
+
+
+def _evaluations(random: Random) -> list[NewEvaluation]:
+    serial = random.random() < 0.4
+    return [_evaluation(random, number, serial=serial) for number in range(1, random.randint(2, 8))]
+
+
+def _evaluation(random: Random, number: int, *, serial: bool) -> NewEvaluation:
+    case = p.Case(id=f"case-{number}", input="2 + 2", expected="4")
+    place = _place(random, number) if serial and number > 1 and random.random() < 0.7 else None
+    answer = RECORDED if random.random() < 0.1 else None
+    question = random.choice(("question-1", None, None, None))
+    return NewEvaluation(case, answer=answer, cache_key=question, serial=place)
+
+
+def _place(random: Random, number: int) -> SerialPlace:
+    recalls = random.choice(((), (Recall(number - 1),), (Recall(number - 1, "before"),)))
+    return SerialPlace(number - 1, recalls)
+
+
+def plan_requests(random: Random, submissions: Sequence[Submission], until: float) -> list[Request]:
+    """Draw what is asked of batches while all goes wrong."""
+    verbs = random.choices(("pause", "resume", "cancel", "retry"), (4, 4, 1, 4), k=random.randint(0, 4))
+    batches = [submission.batch.batch_id for submission in submissions]
+    return [Request(random.uniform(0, until), random.choice(batches), verb) for verb in verbs]
+
+
+def last_wishes(random: Random, now: float, batch_ids: Sequence[str]) -> list[Request]:
+    """Draw what is asked when all is well again: most is resumed, some is tried again."""
+    wishes = [Request(now, batch_id, "resume") for batch_id in batch_ids if random.random() < 0.8]
+    return wishes + [
+        Request(now + random.uniform(0, 15), batch_id, "retry")
+        for batch_id in batch_ids
+        if random.random() < 0.3
+    ]

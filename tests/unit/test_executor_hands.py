@@ -1,0 +1,121 @@
+"""What is in hand: one slot each, and an interruption reaches only who is at work."""
+
+import asyncio
+
+import pytest
+
+from executor.contract import Permanent
+from executor.hands import Ending, Hands, InHand, Interrupted
+from taskqueue.tasks import Delivery, Task
+
+DELIVERY = Delivery("batch-1", "1-0", Task("e-1", 1))
+
+
+async def hang() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def started(hand: InHand, work=hang) -> asyncio.Task[None]:
+    """Begin some work, and come to the point where it waits."""
+    task = asyncio.create_task(hand.at_work(work))
+    await asyncio.sleep(0)
+    return task
+
+
+def test_what_is_in_hand_is_not_taken_again():
+    """A task of one's own may come back from a take-over: it would be claimed twice."""
+    hands = Hands(2)
+    [hand] = hands.take([DELIVERY])
+    assert hands.take([DELIVERY]) == []
+    assert (len(hands), hands.free) == (1, 1)
+    hands.let_go(hand)
+    assert hands.free == 2
+
+
+async def test_work_is_interrupted():
+    """Whoever is at work is cancelled, and hears why."""
+    hand = InHand(DELIVERY)
+    task = await started(hand)
+    hand.interrupt(Ending.STOPPED)
+    with pytest.raises(Interrupted) as caught:
+        await task
+    assert caught.value.ending is Ending.STOPPED
+    assert task.cancelling() == 0
+
+
+async def test_what_is_not_at_work_finds_out_when_it_would_begin():
+    """What is said to the log in between is said to its end."""
+    hand = InHand(DELIVERY)
+    hand.interrupt(Ending.SHUTDOWN)
+    with pytest.raises(Interrupted):
+        await hand.at_work(hang)
+
+
+async def test_who_cleans_up_after_an_interruption_is_not_interrupted_again():
+    """The board is looked at every second; a target that kills its process needs longer."""
+    hand, clean = InHand(DELIVERY), asyncio.Event()
+
+    async def clean_up() -> None:
+        try:
+            await hang()
+        finally:
+            await asyncio.sleep(0)
+            clean.set()
+
+    task = await started(hand, clean_up)
+    hand.interrupt(Ending.STOPPED)
+    await asyncio.sleep(0)
+    hand.interrupt(Ending.SHUTDOWN)
+    with pytest.raises(Interrupted):
+        await task
+    assert clean.is_set()
+    assert hand.ending is Ending.STOPPED
+
+
+async def test_an_answer_that_comes_in_spite_of_an_interruption_is_taken():
+    """It was paid for; what would follow is interrupted."""
+    hand = InHand(DELIVERY)
+
+    async def insist() -> str:
+        try:
+            await hang()
+        except asyncio.CancelledError:
+            return "4"
+        return ""
+
+    task = asyncio.create_task(hand.at_work(insist))
+    await asyncio.sleep(0)
+    hand.interrupt(Ending.SHUTDOWN)
+    assert await task == "4"
+    assert task.cancelling() == 0
+    with pytest.raises(Interrupted):
+        await hand.at_work(hang)
+
+
+async def test_work_that_cancels_itself_has_failed():
+    """Nobody asked for it."""
+
+    async def give_in() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(Permanent):
+        await InHand(DELIVERY).at_work(give_in)
+
+
+async def test_a_cancellation_from_outside_passes():
+    """Whoever ends the whole executor is not to be stopped by its work."""
+    task = await started(InHand(DELIVERY))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_waiting_for_empty_hands():
+    """It ends with the last task that is let go."""
+    hands = Hands(2)
+    [hand] = hands.take([DELIVERY])
+    waiting = asyncio.create_task(hands.empty())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    hands.let_go(hand)
+    await waiting

@@ -1,0 +1,103 @@
+"""What a batch needs in a process: made once, closed once, and never in the way of others."""
+
+import asyncio
+
+import pytest
+
+from executor.contract import Permanent, Surroundings
+from executor.kits import Kit, Kits, Makers
+from taskqueue.board import Listing
+from taskqueue.memory import MemoryBoard
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from tests.unit.executor_stage import FakeEvaluator, FakeTarget
+
+SPEC = BatchSpec(
+    "batch",
+    (TargetSpec("fake", "one"), TargetSpec("broken", "two")),
+    ("{input}", "again: {input}"),
+    evaluators=(EvaluatorSpec("fake", "a"),),
+    workdir="/from/here",
+)
+
+
+class SlowBoard(MemoryBoard):
+    async def spec(self, batch_id: str) -> bytes | None:
+        await asyncio.sleep(0)
+        return await super().spec(batch_id)
+
+
+class Workshop:
+    """Makes targets, and remembers them."""
+
+    def __init__(self) -> None:
+        self.targets: list[FakeTarget] = []
+        self.evaluators: list[FakeEvaluator] = []
+        self.surroundings: list[Surroundings] = []
+
+    def target(self, spec: TargetSpec, surroundings: Surroundings) -> FakeTarget:
+        if spec.type == "broken":
+            raise SystemExit("no such module")
+        self.surroundings.append(surroundings)
+        self.targets.append(FakeTarget())
+        return self.targets[-1]
+
+    def evaluator(self, _spec: EvaluatorSpec, _surroundings: Surroundings) -> FakeEvaluator:
+        self.evaluators.append(FakeEvaluator())
+        return self.evaluators[-1]
+
+
+@pytest.fixture
+def workshop() -> Workshop:
+    return Workshop()
+
+
+@pytest.fixture
+async def kits(workshop: Workshop) -> Kits:
+    board = SlowBoard()
+    await board.announce(Listing("b"), pack(SPEC))
+    return Kits(board, Makers(workshop.target, workshop.evaluator), Surroundings(slots=7))
+
+
+async def test_a_kit_is_made_once_however_many_ask_at_once(kits, workshop):
+    """Connections and processes hang on it."""
+    one, other = await asyncio.gather(kits.of("b"), kits.of("b"))
+    assert one is other
+    assert (len(workshop.targets), len(workshop.evaluators)) == (1, 1)
+
+
+async def test_what_is_made_knows_where_the_batch_came_from(kits, workshop):
+    """`python:` targets are imported from there."""
+    await kits.of("b")
+    assert workshop.surroundings == [Surroundings(workdir="/from/here", slots=7)]
+
+
+async def test_what_can_not_be_made_fails_only_those_who_need_it(kits, workshop):
+    """The variants of the other target can be worked on."""
+    kit = await kits.of("b")
+    assert isinstance(kit, Kit)
+    assert kit.target(0) is kit.target(2) is workshop.targets[0]
+    with pytest.raises(Permanent, match="target broken: SystemExit: no such module"):
+        kit.target(3)
+
+
+async def test_a_batch_that_is_not_up_has_no_kit_and_is_asked_for_again(kits):
+    """The board may have been lost for a moment."""
+    missing = await kits.of("later")
+    assert isinstance(missing, Permanent)
+    await kits._board.announce(Listing("later"), pack(SPEC))
+    assert isinstance(await kits.of("later"), Kit)
+
+
+async def test_kits_of_batches_that_are_gone_are_closed_whatever_happens_then(kits, workshop, caplog):
+    """One that fails to close does not keep the others open."""
+    await kits.of("b")
+
+    async def fail() -> None:
+        raise OSError("stuck")
+
+    workshop.targets[0].aclose = fail
+    await kits.keep_only({"b"})
+    assert workshop.evaluators[0].closed == 0
+    await kits.aclose()
+    assert workshop.evaluators[0].closed == 1
+    assert "could not close" in caplog.text
