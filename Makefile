@@ -11,7 +11,7 @@ PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 help: ## List what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-demo: $(VENV)/core ## Run a thousand evaluations on a bad network, on embedded servers
+demo: $(VENV)/core ## Score 400 recorded answers on embedded servers, and kill an executor meanwhile
 	@$(BIN)/scoreline demo
 
 test: $(VENV)/dev ## Run all tests, on up to four cores

@@ -55,9 +55,11 @@ class Coordinator:
         self._board = board
         self._now = now
         self._shards = log.shards
+        self._tended: set[str] = set()
+        """Batches of the last round: some of what was done there may have come after their end."""
         self._epochs = epochs = Epochs(log, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
-        self._openings = Openings(log, ledger, board, publisher, epochs, settings=settings, now=now)
+        self._openings = Openings(ledger, board, publisher, epochs, settings=settings, now=now)
         self._watch = Watch(
             *(log, ledger, queue, attendance),
             publisher=publisher,
@@ -71,7 +73,9 @@ class Coordinator:
         """Do for each batch what is to be done next; returns how many are not over."""
         await self._epochs.look()
         batches = await self._ledger.unfinished()
-        await self._clear_up(await self.put_up(batches) - {batch.batch_id for batch in batches})
+        open_ids = {batch.batch_id for batch in batches}
+        await self._clear_up((await self.put_up(batches) | self._tended) - open_ids)
+        self._tended = open_ids
         for batch in batches:
             try:
                 await self.tend(batch)
@@ -80,7 +84,7 @@ class Coordinator:
             except Exception:  # one bad batch stops only itself
                 logger.exception("could not tend a batch", extra={"batch_id": batch.batch_id})
         await self._openings.publish_endings()
-        self._watch.forget_all_but({batch.batch_id for batch in batches})
+        self._watch.forget_all_but(open_ids)
         return len(batches)
 
     async def tend(self, batch: Batch) -> None:

@@ -11,8 +11,6 @@ from coordinator.groups import contexts
 from coordinator.publishing import Publisher, is_to_be_run
 from coordinator.settings import CoordinatorSettings
 from eventlog import payloads as p
-from eventlog.events import Event
-from eventlog.log import EventLog, Mark
 from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
 from taskqueue.board import BatchBoard
 from taskqueue.spec import BatchSpec, unpack
@@ -21,9 +19,8 @@ from taskqueue.spec import BatchSpec, unpack
 class Openings:
     """Opens attempts, and sees to it that whoever must know hears of them."""
 
-    def __init__(  # noqa: PLR0913 - four ports, a clock
+    def __init__(  # noqa: PLR0913 - two ports, and those who know
         self,
-        log: EventLog,
         ledger: Ledger,
         board: BatchBoard,
         publisher: Publisher,
@@ -32,7 +29,6 @@ class Openings:
         settings: CoordinatorSettings,
         now: Callable[[], datetime],
     ) -> None:
-        self._log = log
         self._ledger = ledger
         self._board = board
         self._publisher = publisher
@@ -76,8 +72,6 @@ class Openings:
         # What an operator has reopened since is no ending any more.
         ended = [one.events for one in endings if not is_to_be_run(one.events)]
         await self._publisher.publish("", ((events, "") for events in ended))
-        # Nobody reads what Postgres has already: its stream would stay for good.
-        await self._log.settle([_end_mark(events[-1][0]) for events in ended])
         await self._ledger.mark_published([one.evaluation_id for one in endings])
 
     async def _leave_contexts(self, batch: Batch, opened: Sequence[Opened]) -> None:
@@ -100,7 +94,3 @@ _unpacked = lru_cache(maxsize=64)(unpack)
 def _is_in_group(opened: Opened) -> bool:
     opening = opened.events[0][0].data
     return isinstance(opening, p.Queued) and opening.in_group
-
-
-def _end_mark(last: Event) -> Mark:
-    return Mark(last.evaluation_id, last.attempt, last.sequence, ended=True)

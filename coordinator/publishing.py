@@ -40,8 +40,10 @@ class Publisher:
 
 
 def _append(events: Events, epoch: str) -> Append:
+    """Wake a reader for an ending: no sweep would find what else the stream holds, nor let it go."""
     records = [Record(event, body) for event, body in events]
-    return Append(events[0][0].evaluation_id, records, epoch, Mode.OPENING)
+    mode = Mode.OPENING if is_to_be_run(events) else Mode.NORMAL
+    return Append(events[0][0].evaluation_id, records, epoch, mode)
 
 
 def is_to_be_run(events: Events) -> bool:

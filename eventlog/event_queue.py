@@ -171,7 +171,9 @@ class EventQueue:
         """Flush for as long as `patience` allows, stop, and return how many events were left unsent."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                await asyncio.gather(*(self.until_on_record(draft) for draft in self.outbox))
+                # Again and again: what was paid for in an attempt that is lost meanwhile is still to be sent.
+                while unsent := [draft for draft in self.outbox if not draft.on_record]:
+                    await asyncio.gather(*map(self.until_on_record, unsent))
         await end(self._tasks)
         if self.outbox.depth:
             logger.error("events left unsent", extra={"events": self.outbox.depth})

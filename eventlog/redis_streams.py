@@ -47,6 +47,7 @@ UNAVAILABLE = (
 HERE = Path(__file__).parent
 _APPEND = Script(HERE / "append.lua")
 _SETTLE = Script(HERE / "settle.lua")
+_COMMITTED = Script(HERE / "committed.lua")
 
 
 def connect(url: str, *, max_connections: int = 16) -> Redis:
@@ -182,14 +183,18 @@ class RedisEventLog:
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
         """Return how far Postgres has each evaluation; None where the stream is gone."""
+        places: list[int] = []
+        calls: list[Call] = []
+        for shard, mine in self._by_shard(evaluation_ids).items():
+            prefixes = keys.events_key(shard, ""), keys.fence_key(shard, "")
+            for at in range(0, len(mine), SETTLE_CHUNK):
+                chunk = mine[at : at + SETTLE_CHUNK]
+                places += chunk
+                calls.append(([keys.wake_key(shard)], [*prefixes, *(evaluation_ids[one] for one in chunk)]))
         with translated():
-            async with self.redis.pipeline(transaction=False) as pipe:
-                for evaluation_id in evaluation_ids:
-                    stream, fence = self._pair(evaluation_id)
-                    pipe.execute_command("EXISTS", stream)
-                    pipe.execute_command("HGET", fence, "committed")
-                found = await pipe.execute()
-        return [_mark(exists, mark) for exists, mark in zip(found[::2], found[1::2], strict=True)]
+            replies = await _COMMITTED.run(self.redis, calls) if calls else []
+        marks = dict(zip(places, (mark for reply in replies for mark in reply), strict=True))
+        return [_mark(marks[place]) for place in range(len(evaluation_ids))]
 
     async def now_ms(self) -> int:
         """Return the log's own clock, the one its entry ids are made of."""
@@ -233,8 +238,8 @@ def _packed(mark: Mark) -> tuple[str, int, int, bool]:
     return mark.evaluation_id, mark.attempt, mark.sequence, mark.ended
 
 
-def _mark(exists: int, mark: bytes | None) -> EventKey | None:
-    if not exists:
+def _mark(mark: bytes | None) -> EventKey | None:
+    if mark is None:
         return None
-    attempt, _, sequence = (mark or b"0:-1").partition(b":")
+    attempt, _, sequence = mark.partition(b":")
     return int(attempt), int(sequence)

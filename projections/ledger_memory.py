@@ -235,11 +235,14 @@ class MemoryLedger:
         """Return evaluations whose next attempt is due."""
 
         def is_due(key: str) -> bool:
-            cursor = self.tables.evaluations[key].row.cursor
-            if cursor.phase is not Phase.RETRYING:
+            held = self.tables.evaluations[key]
+            if held.row.cursor.phase is not Phase.RETRYING:
                 return False
-            closing = self._logged(key)[cursor[:2]].data
-            return not isinstance(closing, p.Retrying) or closing.retry_at <= now
+            closing = self._logged(key)[held.row.cursor[:2]]
+            if not isinstance(closing.data, p.Retrying) or closing.data.retry_at <= now:
+                return True
+            waited = timedelta(seconds=self.tables.clock() - held.updated_at)
+            return waited >= closing.data.retry_at - closing.occurred_at
 
         keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
         return [self._standing(key) for key in islice(filter(is_due, keys), limit)]

@@ -26,9 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     epilog="With no EVAL_REDIS_URL and EVAL_POSTGRES_URL, embedded servers start and stop by themselves.",
 )
-app.command("demo", epilog="Examples: scoreline demo   ·   scoreline demo --workers 2 --seed 7 --json")(
-    demo.run
-)
+app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.run)
 app.command("replay", epilog=replay.EPILOG)(replay.run)
 app.add_typer(batch.app, name="batch")
 app.add_typer(dataset.app, name="dataset")

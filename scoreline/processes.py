@@ -64,9 +64,12 @@ class ProcessManager:
             code = await child.process.wait()
             child.exits.append(code)
             child.restarts += 1
-            logger.warning("process ended, starting it again", extra={"child": child.name, "code": code})
             if self.on_restart:
                 self.on_restart(child)
+            else:
+                logger.warning(
+                    "process ended, starting it again", extra={"child": child.name, "code": code}
+                )
             if loop.time() - started > STABLE_AFTER:
                 backoff.reset()
             await asyncio.sleep(backoff.next())

@@ -5,6 +5,10 @@ JOIN events e ON e.month = v.month AND e.evaluation_id = v.evaluation_id
              AND e.attempt = v.attempt AND e.sequence = v.sequence
 WHERE v.batch_id = %(batch_id)s AND v.ended_at IS NULL AND v.evaluation_id <= %(published_to)s
   AND v.state = 'retrying'
-  AND coalesce((e.event #>> '{data,retry_at}')::timestamptz <= %(now)s, true)
+  -- By the clock of the executor, or by its word how long to wait: its clock may be far ahead.
+  AND coalesce(
+      least((e.event #>> '{data,retry_at}')::timestamptz,
+            v.updated_at + ((e.event #>> '{data,retry_at}')::timestamptz - e.occurred_at)) <= %(now)s,
+      true)
 ORDER BY v.evaluation_id
 LIMIT %(limit)s;

@@ -18,7 +18,7 @@ async def report_dead(redis_url: str, *, fleet: str, pid: int) -> None:
         async with crew_reader(redis_url) as crew:
             dead = await strike_off(crew.attendance, fleet=fleet, host=socket.gethostname(), pid=pid)
     except (QueueUnavailable, RedisError) as error:
-        logger.warning("could not strike off the dead", extra={"pid": pid, "error": str(error)})
+        logger.info("could not strike off the dead", extra={"pid": pid, "error": str(error)})
     else:
         logger.info("struck off", extra={"executors": dead, "pid": pid})
 

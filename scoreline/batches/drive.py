@@ -157,7 +157,9 @@ class Driving:
         began = not self.wanted.fleet or bool(look.crew.present) or monotonic() > self._began_by
         self._began_by = 0.0 if began else self._began_by
         if began:
-            display.show(look.snapshot, look.crew, remarks=reasons(look))
+            # Our own coordinator is about to close what has ended.
+            is_closing = self.wanted.fleet and not look.snapshot.pending
+            display.show(look.snapshot, look.crew, remarks=() if is_closing else reasons(look))
         else:
             display.show(look.snapshot, NOT_ASKED)
 

@@ -25,33 +25,46 @@ def group() -> None:
 def start(
     *,
     name: Annotated[
-        str | None, typer.Option("--id", help="Name of this worker; by default the host's.")
+        str | None,
+        typer.Option("--id", help="Its name; by default the host's [EVAL_WORKER_ID]."),
     ] = None,
     concurrency: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Evaluations in hand at a time.")
-    ] = 10,
+        int | None,
+        typer.Option(min=1, max=10_000, help="Evaluations in hand at a time [EVAL_WORKER_CONCURRENCY]."),
+    ] = None,
     project: Annotated[str | None, typer.Option(help="Work only on batches of this project.")] = None,
     once: Annotated[bool, typer.Option("--once", help="End when there is nothing left to do.")] = False,
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Start a worker: it takes tasks until told to stop, then finishes what it has in hand."""
     import os
+    from datetime import timedelta
 
     import uvloop
 
     from executor.app import collect_garbage_rarely, run_executor
     from executor.contract import Surroundings
-    from executor.settings import Connection, ExecutorSettings
+    from executor.settings import Connection, ExecutorSettings, Rhythm
     from scoreline.logs import configure
     from scoreline.processes import end_with_parent
     from scoreline.settings import load_settings
 
     if follow_stdin:
         end_with_parent()
-    settings = load_settings()
+    settings = load_settings(worker_id=name, worker_concurrency=concurrency)
     configure(settings.log_level)
-    plan = ExecutorSettings(_checked(name), slots=concurrency, project=project, once=once)
-    surroundings = Surroundings(slots=concurrency, environ=dict(os.environ))
+    slots = settings.worker_concurrency
+    plan = ExecutorSettings(
+        _checked(settings.worker_id),
+        slots=slots,
+        project=project,
+        once=once,
+        drain=timedelta(seconds=settings.worker_drain),
+        rhythm=Rhythm(beat=timedelta(seconds=settings.worker_heartbeat_interval)),
+    )
+    surroundings = Surroundings(
+        slots=slots, allow_unsandboxed=settings.worker_allow_unsandboxed, environ=dict(os.environ)
+    )
     with _redis(settings) as redis_url:
         collect_garbage_rarely()
         uvloop.run(

@@ -1,1 +1,1 @@
-"""The demo: a thousand fast evaluations on a bad network, and tables that come out right all the same."""
+"""The demo: a batch of recorded answers, an executor killed in the middle of it, and the proof."""

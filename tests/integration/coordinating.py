@@ -156,9 +156,10 @@ class House:
         """Go round and work until the batch is over; fails if it does not come to its end."""
         for _ in range(30):
             await self.go_round()
-            await self.work(batch_id, outcomes)
-            if (await self.ask("SELECT finished_at FROM batches WHERE batch_id = %s", batch_id))[0][0]:
+            _, is_over = await self.batch(batch_id)
+            if is_over:
                 return
+            await self.work(batch_id, outcomes)
         raise AssertionError(f"{batch_id} is not over: {await self.standing(batch_id)}")
 
     async def store(self, batch_id: str) -> None:

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from coordinator.opening import spec_of
+from eventlog import payloads as p
 from eventlog.codec import Entry, decode_body, read_entry
 from eventlog.events import EventKey
 from eventlog.keys import shard_of
@@ -12,6 +14,7 @@ from projections.change import EventRow, Row
 from projections.memory import MemoryTables
 from projections.progress import Progress
 from projections.retrace import Retraced, retrace
+from taskqueue.retries import UNCHARGED_KINDS
 from tests.simulation.embedder import Embedder
 from tests.simulation.executor import Executing
 from tests.simulation.foreign import Stranger
@@ -29,6 +32,7 @@ def check(
     checker.check_folds()
     checker.check_submitted()
     checker.check_batches()
+    checker.check_budgets()
     checker.check_strangers()
     checker.check_leftovers()
     checker.count()
@@ -95,8 +99,8 @@ class _Checker:
             place = (event.attempt, event.sequence)
             if event.event not in bodies.get((key, place), ()):
                 self._wrong(f"{_named(key, place)} is stored as no writer said it")
-            came_late = (key, place) in self.world.knowledge.kept_late and event.verdict == Verdict.LATE
-            if event.verdict not in {Verdict.APPLIED, Verdict.STALE} and not came_late:
+            ended_above = event.attempt < self.tables.evaluations[key].row.cursor.attempt
+            if event.verdict not in {Verdict.APPLIED, Verdict.STALE, *[Verdict.LATE] * ended_above}:
                 self._wrong(f"{_named(key, place)} is {event.verdict}, though its writer kept the rules")
         for key, attempt, sequence in self.tables.bridges:
             if self.world.is_ours(self.tables.evaluations[key].row.batch_id):
@@ -141,11 +145,20 @@ class _Checker:
     def check_batches(self) -> None:
         """A batch whose evaluations have all ended is over, and leaves nothing on board or queue."""
         for batch_id, batch in self.world.ledger._batches.items():
-            left = self.world.redis.holds(batch_id)
+            left = self.world.left_behind(batch_id)
             if not batch.finished and batch.state != "paused":
                 self.world.violate(Harm.STUCK, f"{batch_id} is {batch.state}, and not over")
             elif batch.finished and left:
                 self._wrong(f"{batch_id} is over, and has left {left}")
+        for key in sorted(key for key, told in self.world.ledger._told.items() if not told.published):
+            self._wrong(f"nobody was told that {key} has ended")
+
+    def check_budgets(self) -> None:
+        """Nobody tries more often than the batch allows, an operator's word apart."""
+        for key, held in self.tables.evaluations.items():
+            batch = self.world.ledger._batches.get(held.row.batch_id)
+            if batch and (most := _most_charged(self.tables, key)) > spec_of(batch).retries:
+                self._wrong(f"{key} was tried again {most} times after faults that are charged")
 
     def check_strangers(self) -> None:
         """What a stranger wrote has ended, or can't; what nobody touched is as it was meant."""
@@ -221,6 +234,20 @@ def retraced_all(tables: MemoryTables, shards: int) -> dict[str, Retraced]:
         key: retrace(held.row, shard_of(key, shards), logged[key], crossed[key])
         for key, held in sorted(tables.evaluations.items())
     }
+
+
+def _most_charged(tables: MemoryTables, key: str) -> int:
+    """Count the charged retries between two words of an operator, where there are most of them."""
+    counts = [0]
+    for _, row in sorted(tables.stored_of(key).items()):
+        match decode_body(row.event).data:
+            case p.Queued(reason=p.OpeningReason.OPERATOR):
+                counts.append(0)
+            case p.Retrying(error=error) if error.kind not in UNCHARGED_KINDS:
+                counts[-1] += 1
+            case _:
+                pass
+    return max(counts)
 
 
 def _named(key: str, place: EventKey) -> str:

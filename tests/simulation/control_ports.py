@@ -109,7 +109,9 @@ class _WatchedLedger:
     async def finish(self, batch_id: str) -> bool:
         """Count them."""
         over = await self._ledger.finish(batch_id)
-        self._world.seen["batch over"] += over
+        if over:
+            self._world.seen["batch over"] += 1
+            self._world.knowledge.finished[batch_id] = self._world.clock()
         return over
 
 
@@ -164,7 +166,9 @@ class _DistantQueue(_Distant):
     ) -> list[Delivery]:
         """See that nothing is asked of a batch that was seen to be paused, stopped or gone."""
         for batch_id in sorted(wanted.keys() - self._life.seen_running):
-            self._life.world.violate(Harm.VIOLATION, f"{consumer} asks for tasks of {batch_id}, which rests")
+            self._life.world.violate(
+                Harm.VIOLATION, f"{consumer} asks for tasks of {batch_id}, which rests"
+            )
         ask = partial(self._port.consume, consumer, wanted, block=block)
         taken: list[Delivery] = await self._life.call(f"consume {_shown(wanted)}", ask, QueueUnavailable)
         return taken

@@ -37,7 +37,11 @@ class Embedder(Process):
         """Write one life after the other."""
         self.given_up.add(self.at_work)
         self.queue = EventQueue(
-            DistantLog(life), source=life.name, settings=SETTINGS, now=self.world.now, clock=self.world.clock
+            DistantLog(life),
+            source=life.name,
+            settings=SETTINGS,
+            now=self.world.now,
+            clock=self.world.clock,
         )
         await self.queue.__aenter__()
         for task in self.queue._tasks:
@@ -72,7 +76,12 @@ class Embedder(Process):
     @property
     def is_done(self) -> bool:
         """Whether all it had to write is on record."""
-        return not self.own_work and not self.at_work and not self.life.is_dead and all(d.on_record for d in self.kept)
+        return (
+            not self.own_work
+            and not self.at_work
+            and not self.life.is_dead
+            and all(d.on_record for d in self.kept)
+        )
 
     @property
     def kept(self) -> list[Draft]:

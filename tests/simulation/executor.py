@@ -12,7 +12,7 @@ from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings, Rhythm
 from taskqueue.spec import EvaluatorSpec, TargetSpec
 from tests.simulation.control_ports import distant_attendance, distant_board, distant_queue
-from tests.simulation.payments import check_payment
+from tests.simulation.payments import check_judging, check_payment
 from tests.simulation.ports import DistantLog
 from tests.simulation.process import Life, Process
 from tests.simulation.world import World
@@ -42,7 +42,11 @@ class Executing(Process):
         """Be an executor until killed, or told to stop."""
         self.executor = None
         self.queue = queue = EventQueue(
-            DistantLog(life), source=life.name, settings=QUEUE_SETTINGS, now=self.now, clock=self.world.clock
+            DistantLog(life),
+            source=life.name,
+            settings=QUEUE_SETTINGS,
+            now=self.now,
+            clock=self.world.clock,
         )
         await queue.__aenter__()
         for task in queue._tasks:
@@ -50,7 +54,7 @@ class Executing(Process):
         self.executor = executor = Executor(
             Ports(queue, distant_queue(life), distant_board(life), distant_attendance(life)),
             ExecutorSettings(self.name, slots=2, drain=timedelta(seconds=1), rhythm=RHYTHM),
-            Makers(lambda *_: Target(life), lambda spec, _: Evaluator(self.world, spec)),
+            Makers(lambda *_: Target(life), lambda spec, _: Evaluator(life, spec)),
             incarnation=life.name,
             now=self.now,
             luck=self.world.random.random,
@@ -113,7 +117,9 @@ class Target:
                 world.seen["target hung"] += 1
                 await asyncio.get_running_loop().create_future()
         usage = p.Usage(input_tokens=random.randint(1, 9), output_tokens=1)
-        return Reply(p.Answer(output=random.choice("45"), usage=usage, cost_usd=random.choice((0.1, 0.25, 1e-7))))
+        return Reply(
+            p.Answer(output=random.choice("45"), usage=usage, cost_usd=random.choice((0.1, 0.25, 1e-7)))
+        )
 
     async def aclose(self) -> None:
         """Have nothing to close."""
@@ -125,12 +131,13 @@ KINDS = (*["answer"] * 9, "rate limited", "transient", "permanent", "broken", "h
 class Evaluator:
     """Judges, sometimes for money, or fails."""
 
-    def __init__(self, world: World, spec: EvaluatorSpec) -> None:
-        self.world, self.spec = world, spec
+    def __init__(self, life: Life, spec: EvaluatorSpec) -> None:
+        self.life, self.world, self.spec = life, life.world, spec
 
     async def judge(self, judged: Judged) -> p.Score:
         """Do what the seed says."""
         world, random = self.world, self.world.random
+        check_judging(self.life, judged.case.id, self.spec.name, judged.output)
         await asyncio.sleep(random.choice((0.0, 0.0, 0.01, 0.4)))
         match "judge" if world.is_over else random.choice(VERDICTS):
             case "rate limited":

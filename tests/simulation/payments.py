@@ -7,9 +7,12 @@ its claim brought, or with a writer that lives and had the grace to put it back 
 from eventlog import payloads as p
 from eventlog.codec import Entry, decode_body, read_entry
 from eventlog.events import EventKey
+from eventlog.lifecycle import CLOSING_TYPES
 from tests.simulation.coordinator import GRACE
 from tests.simulation.process import Life
 from tests.simulation.world import Acknowledgement, Harm, World
+
+ENDINGS = CLOSING_TYPES - {"retrying"}
 
 
 def check_payment(life: Life, key: str) -> None:
@@ -23,9 +26,31 @@ def check_payment(life: Life, key: str) -> None:
     asked.add(attempt)
     world.seen["asked again"] += len(asked) > 1
     world.tell(life.name, f"  asks for {key} {attempt}")
-    for what in (_in_opening(world, key, attempt), _in_stream(world, key, attempt), _held(world, key, attempt)):
+    if not _has_its_turn(world, key):
+        world.violate(Harm.VIOLATION, f"{life.name} asks for {key}, whose turn has not come")
+    for what in (
+        _in_opening(world, key, attempt),
+        _in_stream(world, key, attempt),
+        _held(world, key, attempt),
+    ):
         if what:
             world.violate(Harm.DOUBLED, f"{life.name} asks for {key} {attempt}, whose answer is {what}")
+
+
+def check_judging(life: Life, key: str, evaluator: str, output: str) -> None:
+    """See that the judgement that is asked for now is not in the opening."""
+    opening = decode_body(life.world.tables.events[key, _claims(life, key)[-1], 0].event).data
+    if not isinstance(opening, p.Queued) or opening.answer is None or opening.answer.output != output:
+        return
+    if any(score.evaluator == evaluator for score in opening.scores):
+        life.world.violate(Harm.DOUBLED, f"{life.name} has {evaluator} judge {key} again")
+
+
+def _has_its_turn(world: World, key: str) -> bool:
+    """Whether whoever it follows in its group has ended, once at least."""
+    link = world.ledger._links.get(key)
+    before = world.tables.stored_of(link.follows).values() if link else ()
+    return link is None or any(row.type in ENDINGS for row in before)
 
 
 def _claims(life: Life, key: str) -> list[int]:
@@ -52,7 +77,11 @@ def _in_stream(world: World, key: str, attempt: int) -> str:
 
 def _held(world: World, key: str, attempt: int) -> str:
     for told in world.knowledge.acknowledged:
-        if told.evaluation_id == key and told.key[0] < attempt and _was_to_be_waited_for(world, told, attempt):
+        if (
+            told.evaluation_id == key
+            and told.key[0] < attempt
+            and _was_to_be_waited_for(world, told, attempt)
+        ):
             return f"held by {told.writer}, of attempt {told.key[0]}"
     return ""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
 
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
 from eventlog import payloads as p
 from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
 from tests.simulation.coordinator import Request, Submission
@@ -28,18 +28,16 @@ def _submission(random: Random, batch_id: str, until: float) -> Submission:
         retries=random.choice((0, 1, 3)),
         timeout=TASK_TIMEOUT,
     )
-    limit = timedelta(seconds=random.uniform(2, 12)) if random.random() < 0.15 else None
+    limit = timedelta(seconds=random.uniform(2, 12)) if random.random() < 0.2 else None
     batch = NewBatch(batch_id, spec, priority=random.randint(1, 3), max_duration=limit)
-    return Submission(random.uniform(0, until / 2), batch, tuple(_evaluations(random)))
-
-
-def _evaluations(random: Random) -> list[NewEvaluation]:
     serial = random.random() < 0.4
-    return [_evaluation(random, number, serial=serial) for number in range(1, random.randint(2, 8))]
+    cases = [evaluation_id(batch_id, number) for number in range(1, random.randint(2, 8))]
+    evaluations = (_evaluation(random, case, number, serial) for number, case in enumerate(cases, start=1))
+    return Submission(random.uniform(0, until / 2), batch, tuple(evaluations))
 
 
-def _evaluation(random: Random, number: int, *, serial: bool) -> NewEvaluation:
-    case = p.Case(id=f"case-{number}", input="2 + 2", expected="4")
+def _evaluation(random: Random, case_id: str, number: int, serial: bool) -> NewEvaluation:  # noqa: FBT001
+    case = p.Case(id=case_id, input="2 + 2", expected="4")
     place = _place(random, number) if serial and number > 1 and random.random() < 0.7 else None
     answer = RECORDED if random.random() < 0.1 else None
     question = random.choice(("question-1", None, None, None))
@@ -53,7 +51,7 @@ def _place(random: Random, number: int) -> SerialPlace:
 
 def plan_requests(random: Random, submissions: Sequence[Submission], until: float) -> list[Request]:
     """Draw what is asked of batches while all goes wrong."""
-    verbs = random.choices(("pause", "resume", "cancel", "retry"), (4, 4, 1, 4), k=random.randint(0, 4))
+    verbs = random.choices(("pause", "resume", "cancel", "retry"), (4, 4, 2, 4), k=random.randint(0, 5))
     batches = [submission.batch.batch_id for submission in submissions]
     return [Request(random.uniform(0, until), random.choice(batches), verb) for verb in verbs]
 

@@ -36,8 +36,6 @@ class DistantLog:
         for call in calls:
             for record in call.records:
                 bodies.setdefault((call.evaluation_id, record.event.key), set()).add(record.body)
-                if call.mode is Mode.LATE:
-                    self._life.world.knowledge.kept_late.add((call.evaluation_id, record.event.key))
         what = "append " + "; ".join(map(_described, calls))
         replies, losses = await self._life.call(what, partial(self._watched, calls), LogUnavailable)
         for call, reply in zip(calls, replies, strict=True):

@@ -184,7 +184,7 @@ class Simulation:
         world = self.world
         batches = world.ledger._batches.values()
         over = all(batch.finished or batch.state == "paused" for batch in batches)
-        cleared = not any(world.redis.holds(batch.batch_id) for batch in batches if batch.finished)
+        cleared = not any(world.left_behind(batch.batch_id) for batch in batches if batch.finished)
         told = all(known.published for known in world.ledger._told.values())
         idle = all(executor.is_idle and executor.is_up_to_date for executor in self.executors)
         busy = world.belated or any(worker.unswept for worker in self.workers)

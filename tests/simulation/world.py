@@ -86,12 +86,12 @@ class Knowledge:
     """Evaluations that a worker was sweeping over when it died."""
     unwoken: set[str] = field(default_factory=set)
     """Evaluations of which wake-ups were lost."""
-    kept_late: set[tuple[str, EventKey]] = field(default_factory=set)
-    """Keys of what was paid for in attempts that others had ended."""
     asked: dict[str, set[int]] = field(default_factory=dict)
     """Of each evaluation, the attempts that have asked a target."""
     opened: dict[tuple[str, int], float] = field(default_factory=dict)
     """When attempts were opened, but for the first."""
+    finished: dict[str, float] = field(default_factory=dict)
+    """When batches were last over."""
     foreign_keys: set[tuple[str, EventKey]] = field(default_factory=set)
     """Keys that somebody wrote who was not asked to."""
 
@@ -133,6 +133,11 @@ class World:
     def is_ours(self, batch_id: str) -> bool:
         """Whether only writers that keep the rules write to a batch's evaluations."""
         return batch_id == EMBEDDED or batch_id in self.ledger._batches
+
+    def left_behind(self, batch_id: str) -> str:
+        """Say what is left of a batch that is over, unless Redis has forgotten that it was let go."""
+        over_at = self.knowledge.finished.get(batch_id, 0.0)
+        return "" if self.redis.lost_at > over_at else self.redis.holds(batch_id)
 
     def chance(self, likelihood: float) -> bool:
         """Throw the dice, unless nothing depends on it."""

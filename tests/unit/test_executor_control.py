@@ -11,6 +11,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.log import LogUnavailable
 from executor.contract import Reply
+from executor.settings import Rhythm
 from taskqueue.board import BatchState
 from taskqueue.spec import BatchSpec
 from taskqueue.tasks import Counts, QueueUnavailable
@@ -288,7 +289,7 @@ class Flaky:
 @virtually
 async def test_an_outage_of_the_queue_is_survived(caplog):
     """It is said once, work in hand goes on, and what could not be acknowledged is, later."""
-    stage = Stage(LONG)
+    stage = Stage(LONG, replace(SETTINGS, rhythm=Rhythm(take_over_every=timedelta(days=1))))
     stage.target.how = taking(20)
     ports = {
         "tasks": Flaky(stage.tasks),
@@ -306,7 +307,7 @@ async def test_an_outage_of_the_queue_is_survived(caplog):
         assert await counts(stage) == Counts(owned=1)
         for port in ports.values():
             port.away = False
-        await until(stage.is_drained)  # sooner than anybody would take the task over
+        await until(stage.is_drained)
         await stage.queue("e-2")
         await until(stage.is_drained, timeout=60)
     said = [record.message for record in caplog.records if "unavailable" in record.message]

@@ -1,0 +1,188 @@
+"""Serial groups and cached answers, on real servers: what one evaluation leaves for another."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from coordinator.submission import NewEvaluation, Recall, SerialPlace, evaluation_id
+from eventlog import payloads as p
+from taskqueue.spec import BatchSpec
+from tests.integration.coordinating import SPEC, House, house
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
+    async with house(redis_url, postgres_url) as made:
+        yield made
+
+
+def chain(*recalls: Sequence[Recall]) -> list[NewEvaluation]:
+    """Make a group: the first needs nobody, each other follows the one before it, and recalls these."""
+    following = [
+        NewEvaluation(p.Case(id=f"case-{n}", input=f"question {n}"), serial=SerialPlace(n - 1, tuple(left)))
+        for n, left in enumerate(recalls, start=2)
+    ]
+    return [NewEvaluation(p.Case(id="case-1", input="question 1")), *following]
+
+
+CONVERSATION = chain([Recall(1)], [Recall(1), Recall(2)])
+STORY = chain([Recall(1, "hero")], [Recall(1, "hero"), Recall(2, "deed")])
+
+
+async def context(here: House, batch_id: str, number: int) -> Any:
+    """Return what was left for an evaluation."""
+    [body] = await here.queues.board.contexts(batch_id, [evaluation_id(batch_id, number)])
+    return json.loads(body) if body else None
+
+
+async def test_a_group_goes_one_after_the_other(here: House) -> None:
+    """Each is told of when the one before it has ended, and not sooner."""
+    await here.submit_these("talk", CONVERSATION)
+    for number in (1, 2, 3):
+        await here.go_round(2)
+        assert await here.work("talk") == [number]
+    assert await here.standing("talk") == ["1 completed"] * 3
+
+
+async def test_a_conversation_is_handed_on(here: House) -> None:
+    """Turn by turn, what was asked and what was answered."""
+    await here.submit_these("talk", CONVERSATION, spec=BatchSpec("talk", SPEC.targets, ("Say: {input}",)))
+    await here.go_round()
+    await here.work("talk")
+    await here.go_round()
+    assert await context(here, "talk", 2) == {"stored": {}, "history": [["Say: question 1", "4"]]}
+    await here.work("talk")
+    await here.go_round()
+    assert (await context(here, "talk", 3))["history"] == [
+        ["Say: question 1", "4"],
+        ["Say: question 2", "4"],
+    ]
+    assert (await here.opening("talk", 3, 1)).in_group
+
+
+async def test_outputs_become_fields(here: House) -> None:
+    """By the names that were asked for."""
+    await here.submit_these("story", STORY)
+    for _ in range(2):
+        await here.go_round()
+        await here.work("story")
+    await here.go_round()
+    assert await context(here, "story", 3) == {"stored": {"hero": "4", "deed": "4"}, "history": []}
+
+
+async def test_those_who_need_what_failed_fail_for_that_reason(here: House) -> None:
+    """One after the other, each saying whom it needed; nobody was told of them."""
+    await here.submit_these("story", STORY)
+    await here.work_until_over("story", {1: "failed"})
+    assert await here.standing("story") == ["1 failed", "2 failed", "2 failed"]
+    assert await here.error("story", 2) == {
+        "kind": "dependency",
+        "message": "needs the answer to case-1, which is failed: permanent: no such model",
+    }
+    assert (await here.error("story", 3))["message"].startswith("needs the answer to case-1")
+    assert await here.keys("eval:*story.00000002") == []
+
+
+async def test_those_who_only_follow_go_on(here: House) -> None:
+    """Order is not need."""
+    await here.submit_these("list", chain([], []))
+    await here.work_until_over("list", {1: "failed"})
+    assert await here.standing("list") == ["1 failed", "1 completed", "1 completed"]
+
+
+async def test_what_was_left_is_worked_out_again_after_a_loss(here: House) -> None:
+    """Redis has lost it, with everything else."""
+    await here.submit_these("story", STORY)
+    for _ in range(2):
+        await here.go_round()
+        await here.work("story")
+    await here.go_round()
+    await here.lose_redis()
+    assert await context(here, "story", 3) is None
+    await here.go_round()
+    assert await context(here, "story", 3) == {"stored": {"hero": "4", "deed": "4"}, "history": []}
+    await here.work_until_over("story")
+    assert await here.standing("story") == ["1 completed", "1 completed", "2 completed"]
+
+
+async def test_a_crash_after_the_release_is_healed(here: House) -> None:
+    """Written down as told, and nobody was: found missing, and published."""
+    await here.submit_these("story", STORY)
+    await here.go_round()
+    await here.work("story")
+    await here.ledger.release([evaluation_id("story", 2)], await here.log.epochs())
+    await here.work_until_over("story", {})
+    assert (await here.standing("story"))[0] == "1 completed"
+
+
+async def test_a_retried_group_goes_in_order_again(here: House) -> None:
+    """Those who failed for want of another's answer wait for it: they are not tried beside it."""
+    await here.submit_these("story", STORY)
+    await here.work_until_over("story", {1: "failed"})
+    assert await here.operator.retry("story") == 3
+    for number in (1, 2, 3):
+        await here.go_round(2)
+        assert await here.work("story") == [number]
+    assert await here.standing("story") == ["2 completed", "3 completed", "3 completed"]
+
+
+async def test_a_retried_group_that_fails_again_says_so_again(here: House) -> None:
+    """Nobody waits for ever."""
+    await here.submit_these("story", STORY)
+    await here.work_until_over("story", {1: "failed"})
+    assert await here.operator.retry("story") == 3
+    await here.work_until_over("story", {1: "failed"})
+    assert await here.standing("story") == ["2 failed", "4 failed", "4 failed"]
+
+
+async def test_cancelling_ends_those_who_wait(here: House) -> None:
+    """Also those that an operator has reopened, and whose turn has not come."""
+    await here.submit_these("story", STORY)
+    await here.work_until_over("story", {1: "failed"})
+    await here.operator.retry("story")
+    await here.operator.cancel("story")
+    assert await here.standing("story") == ["3 cancelled", "4 cancelled", "4 cancelled"]
+
+
+# -- the cache
+
+
+def question(number: int, key: str | None = None) -> NewEvaluation:
+    """Make an evaluation that may be answered from earlier batches."""
+    return NewEvaluation(p.Case(id=f"case-{number}"), cache_key=key)
+
+
+async def test_answers_are_taken_from_earlier_batches(here: House) -> None:
+    """The second batch knows the answer, says that it was cached, and pays nothing."""
+    await here.submit_these("first", [question(1, "a"), question(2, "b"), question(3)])
+    await here.work_until_over("first", {2: "failed"})
+    await here.submit_these("second", [question(1, "a"), question(2, "b"), question(3), question(4, "c")])
+    known = [(await here.opening("second", number, 1)).answer for number in (1, 2, 3, 4)]
+    assert known == [p.Answer("4", p.Usage(7), 0.25, cached=True), None, None, None]
+
+
+async def test_a_cached_answer_is_not_counted_again(here: House) -> None:
+    """It goes on record as cached, and the batch costs nothing."""
+    await here.submit_these("first", [question(1, "a")])
+    await here.work_until_over("first")
+    await here.submit_these("second", [question(1, "a")])
+    await here.go_round()
+    [delivery] = await here.takes("second")
+    claimed = await here.claim("second", 1)
+    answer = (await here.opening("second", 1, 1)).answer
+    assert answer is not None
+    claimed.attempt.record(p.Running(target="simulated"))
+    said = p.Responded(answer.output, answer.usage, answer.cost_usd, answer.latency_ms, answer.cached)
+    claimed.attempt.record(said)
+    claimed.attempt.record(p.Completed(verdict="passed", cost_usd=answer.cost_usd, usage=answer.usage))
+    await claimed.attempt.on_record()
+    await here.store("second")
+    assert delivery.task.evaluation_id == evaluation_id("second", 1)
+    spent = (
+        "SELECT batch_id, sum(cost_usd)::float, sum(tokens)::int FROM batch_progress GROUP BY 1 ORDER BY 1"
+    )
+    assert await here.ask(spent) == [("first", 0.25, 7), ("second", 0.0, 0)]
+    await here.submit_these("third", [question(1, "a")])
+    assert (await here.opening("third", 1, 1)).answer == answer
