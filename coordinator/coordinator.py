@@ -153,15 +153,15 @@ class Coordinator:
             return
         while room > 0:
             openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.chunk))
-            epochs = await self._epochs.look()
-            if last_id == batch.published_to or not await self._ledger.open_window(
-                batch, last_id=last_id, size=len(openings), epochs=epochs
-            ):
+            if last_id == batch.published_to:
+                return
+            epochs, size = await self._epochs.look(), len(openings)
+            if not await self._ledger.open_window(batch, last_id=last_id, size=size, epochs=epochs):
                 return
             # Those without events wait for their turn in a group.
             await self._publish(batch.batch_id, (one for one in openings if one.events), epochs)
             batch = replace(batch, published_to=last_id)
-            room -= len(openings)
+            room -= size
 
     async def _publish(self, batch_id: str, openings: Iterable[Unpublished], epochs: Sequence[str]) -> None:
         told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)

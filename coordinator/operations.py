@@ -8,6 +8,10 @@ from eventlog.lifecycle import SETTLED
 from projections.ledger import Batch, Ledger
 
 PAGE = 2_000
+_WAYS_BACK = {
+    "cancelled": ", which is final. Submit it again: scoreline batch run",
+    "expired": ". To try what it left undone: scoreline batch retry {}",
+}
 
 
 class Refused(Exception):  # noqa: N818 - what the user is told
@@ -52,8 +56,7 @@ class Operator:
         """Go on with a batch that was paused, or whose coordinator is gone."""
         batch = await self.batch(batch_id)
         if batch.state in {"cancelled", "expired"}:
-            again = f" To try what it left undone: scoreline batch retry {batch_id}"
-            raise Refused(f"{batch_id} is {batch.state}.{again if batch.state == 'expired' else ''}")
+            raise Refused(f"{batch_id} is {batch.state}{_WAYS_BACK[batch.state].format(batch_id)}")
         if batch.finished:
             raise Refused(
                 f"{batch_id} is complete: there is nothing to resume. "
@@ -75,9 +78,7 @@ class Operator:
         """Try dead letters again, all or a selection; returns how many."""
         batch = await self.batch(batch_id)
         if batch.state == "cancelled":
-            raise Refused(
-                f"{batch_id} was cancelled, which is final. Submit it again with scoreline batch run."
-            )
+            raise Refused(f"{batch_id} is cancelled{_WAYS_BACK['cancelled']}")
         pages = self._dead_letters(batch_id, only)
         page = await anext(pages, None)
         if page is None:

@@ -191,11 +191,13 @@ if not (mode == 'tail' and refused) then
   if wrote then
     write_fence()
     if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
-    -- An opening comes from Postgres: there is nothing in it for a reader. A claim's owner has more to say
-    -- at once; should it die first, the sweep finds the claim.
-    if mode ~= 'opening' and mode ~= 'claim' and not wakes_already() then
-      redis.call('HSET', fence, 'woken', redis.call('XADD', wake, '*', 'id', evaluation_id))
-    end
+  end
+  -- An opening comes from Postgres: there is nothing in it for a reader. A claim's owner has more to say
+  -- at once; should it die first, the sweep finds the claim. A tail is put back by somebody who waits for a
+  -- mark: even if nothing of it was lost, the mark may be.
+  local is_news = mode == 'tail' or (wrote and mode ~= 'opening' and mode ~= 'claim')
+  if is_news and not wakes_already() then
+    redis.call('HSET', fence, 'woken', redis.call('XADD', wake, '*', 'id', evaluation_id))
   end
 end
 

@@ -171,7 +171,7 @@ class EventQueue:
         """Flush for as long as `patience` allows, stop, and return how many events were left unsent."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
-                # Again and again: what was paid for in an attempt that is lost meanwhile is still to be sent.
+                # Again: what was paid for in an attempt that is lost meanwhile is still to be sent.
                 while unsent := [draft for draft in self.outbox if not draft.on_record]:
                     await asyncio.gather(*map(self.until_on_record, unsent))
         await end(self._tasks)

@@ -79,9 +79,9 @@ class MemoryEventLog:
         wrote = len(after.entries) > len(before.entries) and (call.mode is not Mode.TAIL or whole)
         if wrote:
             self._streams[call.evaluation_id] = after
+        if _is_news(call.mode, wrote=wrote, whole=whole):
             unread = self.wake_ups[keys.shard_of(call.evaluation_id, self.shards)]
-            is_news = call.mode not in {Mode.OPENING, Mode.CLAIM}
-            if is_news and (not before.entries or call.evaluation_id not in unread):
+            if not before.entries or call.evaluation_id not in unread:
                 unread.append(call.evaluation_id)
         claimed = call.mode is Mode.CLAIM and answers[0].on_record
         return Reply(answers, epoch, tuple(after.entries) if claimed else ())
@@ -140,6 +140,11 @@ class MemoryEventLog:
         last, count = self._last_id
         self._last_id = (last, count + 1) if now <= last else (now, 0)
         return b"%d-%d" % self._last_id
+
+
+def _is_news(mode: Mode, *, wrote: bool, whole: bool) -> bool:
+    """Whether there is something for a reader: a new event, or a mark for whoever put a tail back."""
+    return whole if mode is Mode.TAIL else wrote and mode not in {Mode.OPENING, Mode.CLAIM}
 
 
 def _judge(stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:

@@ -59,12 +59,15 @@ class Draft:
         return 0.0 if self.closed or self.late or self.forgotten_by_redis else self.unsent_since + linger
 
     def is_settled_by(self, mark: EventKey | None) -> bool:
-        """Whether Postgres has all of it, or a higher attempt; no mark means that its stream expired."""
+        """Whether Postgres has all of it, or a higher attempt.
+
+        No mark means that its stream expired: the evaluation has ended there, whoever ended it.
+        """
         if not self.on_record:
             return False
-        if mark and mark[0] > self.attempt:
-            return True
-        return self.closed and (mark is None or mark >= (self.attempt, self.last_sequence))
+        if mark is None:
+            return bool(self.acknowledged)
+        return mark[0] > self.attempt or (self.closed and mark >= (self.attempt, self.last_sequence))
 
 
 class Outbox:

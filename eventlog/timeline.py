@@ -16,6 +16,7 @@ that take any bites of it come to the same result.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -105,6 +106,20 @@ def entry_order(entry_id: bytes) -> tuple[int, int]:
     """Turn an entry's id into what sorts like it."""
     milliseconds, _, count = entry_id.partition(b"-")
     return int(milliseconds), int(count)
+
+
+COMMITTED_FIRST = 1_000_000
+"""Second half of the entry ids of events that were committed before they were in any stream."""
+
+
+def committed_entry_id(at: datetime, place: int = 0) -> bytes:
+    """Make an entry id for an event that is committed now, and published later."""
+    return b"%d-%d" % (int(at.timestamp() * 1000), COMMITTED_FIRST + place)
+
+
+def was_committed_first(entry_id: bytes) -> bool:
+    """Whether an event was in Postgres before it was in any stream."""
+    return entry_order(entry_id)[1] >= COMMITTED_FIRST
 
 
 def arrival_ms(entry_id: bytes) -> int:

@@ -49,6 +49,8 @@ class PostgresLedger:
 
     async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""
+        # On its own: whoever makes a partition locks the whole log until the transaction is over.
+        await self._execute("ledger_ensure_month", [now])
         async with transaction(self._pool) as conn:
             month = await _insert_head(conn, head, now)
             totals: Counter[int] = Counter()

@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.types.multirange import Multirange
 
 from projections.sql import query
 
@@ -43,16 +42,6 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
-class BridgedGap:
-    """A gap that was stepped over; the missing sequences as a person would name them."""
-
-    evaluation_id: str
-    attempt: int
-    missing: str
-    closed_by: str
-
-
-@dataclass(frozen=True, slots=True)
 class QuarantinedEntry:
     """One entry of the quarantine; the body only where it was asked for."""
 
@@ -83,24 +72,10 @@ async def batch_reordered(conn: Connection, batch_id: str) -> tuple[int, int]:
     return (row[0], row[1]) if row else (0, 0)
 
 
-async def batch_bridges(conn: Connection, batch_id: str, *, limit: int) -> list[BridgedGap]:
-    """List a batch's bridged gaps."""
-    rows = await (await conn.execute(query("batch_bridges"), [batch_id, limit])).fetchall()
-    return [
-        BridgedGap(key, attempt, _named(missing), closed_by) for key, attempt, missing, closed_by in rows
-    ]
-
-
 async def batch_unfinished(conn: Connection, batch_id: str, *, limit: int) -> list[Unfinished]:
     """List a batch's evaluations that have not ended."""
     rows = await (await conn.execute(query("batch_unfinished"), [batch_id, limit])).fetchall()
     return [Unfinished(*row) for row in rows]
-
-
-async def batch_known(conn: Connection, batch_id: str) -> set[str]:
-    """Return the ids of all evaluations of a batch that the tables know."""
-    rows = await (await conn.execute(query("batch_known"), [batch_id])).fetchall()
-    return {evaluation_id for (evaluation_id,) in rows}
 
 
 async def quarantine_list(
@@ -117,8 +92,3 @@ async def quarantine_find(conn: Connection, prefix: str, *, max_bytes: int) -> l
     wanted = {"prefix": prefix, "bytes": max_bytes}
     rows = await (await conn.execute(query("quarantine_show"), wanted)).fetchall()
     return [QuarantinedEntry(*row) for row in rows]
-
-
-def _named(missing: Multirange[int]) -> str:
-    stretches = ((hole.lower or 0, (hole.upper or 0) - 1) for hole in missing)
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in stretches)

@@ -19,10 +19,15 @@ class Fleet:
 
 
 def start(fleet: Fleet, manager: ProcessManager) -> None:
-    """Start all of it; whatever ends is started again until the manager is left."""
+    """Start all of it; whatever ends is started again until the manager is left.
+
+    Executors are stopped first, so that what they finish at the very end is still stored.
+    """
     for number in range(fleet.storage_workers):
-        manager.keep(f"storage worker {number}", worker_argv(WorkerPlan(fleet.name), number))
-    manager.keep("coordinator", _argv("coordinator", "start", "--name", f"{fleet.name}-coordinator"))
+        argv = worker_argv(WorkerPlan(fleet.name), number)
+        manager.keep(f"storage worker {number}", argv, serves=True)
+    argv = _argv("coordinator", "start", "--name", f"{fleet.name}-coordinator")
+    manager.keep("coordinator", argv, serves=True)
     for number in range(fleet.executors):
         manager.keep(f"executor {number}", _executor_argv(fleet, number))
 

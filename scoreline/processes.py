@@ -33,8 +33,9 @@ class Child:
 
     name: str
     argv: Sequence[str]
+    serves: bool = False
+    """Whether others need it until their own end."""
     process: asyncio.subprocess.Process | None = None
-    restarts: int = 0
     exits: list[int] = field(default_factory=list)
 
 
@@ -48,9 +49,9 @@ class ProcessManager:
     children: list[Child] = field(default_factory=list)
     _keepers: list[asyncio.Task[None]] = field(default_factory=list)
 
-    def keep(self, name: str, argv: Sequence[str]) -> Child:
-        """Start a child and keep it running."""
-        child = Child(name, argv)
+    def keep(self, name: str, argv: Sequence[str], *, serves: bool = False) -> Child:
+        """Start a child and keep it running; one that serves the others is stopped after them."""
+        child = Child(name, argv, serves)
         self.children.append(child)
         self._keepers.append(asyncio.create_task(self._keep_alive(child)))
         return child
@@ -63,7 +64,6 @@ class ProcessManager:
             child.process = await self._start(child)
             code = await child.process.wait()
             child.exits.append(code)
-            child.restarts += 1
             if self.on_restart:
                 self.on_restart(child)
             else:
@@ -87,7 +87,8 @@ class ProcessManager:
     async def stop(self) -> None:
         """Ask every child to finish, and end those that do not."""
         await end(self._keepers)
-        await asyncio.gather(*(self._end(child) for child in self.children))
+        for serves in (False, True):
+            await asyncio.gather(*(self._end(child) for child in self.children if child.serves is serves))
 
     async def _end(self, child: Child) -> None:
         process = child.process

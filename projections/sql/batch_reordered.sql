@@ -4,7 +4,8 @@ WITH arrivals AS (
            split_part(e.entry_id, '-', 1)::numeric * 1000000 + split_part(e.entry_id, '-', 2)::numeric AS arrival
     FROM evaluations v
     JOIN events e ON e.month = v.month AND e.evaluation_id = v.evaluation_id
-    WHERE v.batch_id = %s
+    -- Openings that were committed first bear the time of another clock.
+    WHERE v.batch_id = %s AND split_part(e.entry_id, '-', 2)::numeric < 1000000
 ), compared AS (
     SELECT evaluation_id, arrival,
            min(arrival) OVER (

@@ -3,4 +3,4 @@ VALUES (%(batch_id)s, 'submitted', date_trunc('month', %(now)s::timestamptz AT T
         %(project)s, %(dataset)s, %(tags)s, %(priority)s, %(spec)s::json, %(now)s,
         %(now)s::timestamptz + %(max_duration)s::interval)
 ON CONFLICT DO NOTHING
-RETURNING month, ensure_events_partition(month);
+RETURNING month;

@@ -8,11 +8,14 @@ from getpass import getuser
 from rich.console import Console
 
 from coordinator.app import Site, build
-from coordinator.operations import Operator, Refused
+from coordinator.coordinator import AWAY
+from coordinator.operations import Operator, Refused, UnknownBatch
 from coordinator.settings import CoordinatorSettings
 from eventlog.redis_streams import RedisEventLog
+from projections import pages
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
+from scoreline.audit.batches import connected
 from scoreline.batches.standing import command
 from scoreline.embedded import Servers
 from scoreline.problem import Problem
@@ -34,7 +37,7 @@ def run_cancel(batch_id: str, *, reason: str) -> int:
     settings = load_settings()
     with ready_servers(settings) as servers:
         asyncio.run(_cancel(servers, settings, batch_id, reason))
-    _say(f"{batch_id} is cancelled")
+    _say(f"{batch_id} is cancelled: nothing more of it is started, and what was in hand is called off")
     return 0
 
 
@@ -62,8 +65,14 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
     try:
         coordinator = build(site, CoordinatorSettings(name=whoever()), log, pool)
         yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, whoever())
+    except UnknownBatch as unknown:
+        async with connected(servers.postgres_url):
+            raise pages.UnknownBatch(unknown.batch_id) from None  # which names those near it
     except Refused as refused:
         raise Problem(str(refused)) from refused
+    except AWAY as error:
+        # Not the driver's words: they may quote pieces of a URL.
+        raise Problem("A server went away meanwhile. Asking again does no harm: try again.") from error
     finally:
         await pool.close()
         await log.aclose()

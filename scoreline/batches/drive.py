@@ -75,6 +75,8 @@ class Driving:
     async def run(self) -> int:
         """Drive it, report, and return the exit code."""
         if not await self.until_over():
+            if self.wanted.as_json:
+                print(json.dumps({"batch_id": self.wanted.batch_id, "status": "running"}), flush=True)  # noqa: T201 - machines read stdout
             return INTERRUPTED
         return await self._report()
 
@@ -85,14 +87,15 @@ class Driving:
             loop.add_signal_handler(wanted, self._interrupt)
         async with AsyncExitStack() as stack:
             if self.wanted.fleet:
-                await self._start(self.wanted.fleet, stack)
+                await self.start(self.wanted.fleet, stack)
             await self._watch_or_interrupt()
         if self.interrupted.is_set():
             self._say_how_to_go_on()
         return not self.interrupted.is_set()
 
-    async def _start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:
-        manager = await stack.enter_async_context(self._processes(stack))
+    async def start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:
+        """Start a fleet, and what somebody wants to do to it, until the stack is left."""
+        manager = await stack.enter_async_context(self.processes(stack))
         stack.push_async_callback(end, self._errands)
         fleets.start(fleet, manager)
         if self.wanted.beside:
@@ -108,7 +111,8 @@ class Driving:
         if not task.cancelled() and (error := task.exception()):
             logger.error("an errand failed", exc_info=error)
 
-    def _processes(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[ProcessManager]:
+    def processes(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[ProcessManager]:
+        """Keep processes alive that know where the servers are, and write to one log."""
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         log = stack.enter_context(self.log_path.open("ab"))
         settings = self.settings.model_copy(update={"worker_drain": min(DRAIN, self.settings.worker_drain)})

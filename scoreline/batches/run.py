@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from scoreline.batches.submit import submit
 from scoreline.embedded import Servers, default_root
 from scoreline.fleet import Fleet
 from scoreline.problem import Problem
+from scoreline.replay.wording import counted
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
@@ -62,7 +64,9 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers:
         batch_id, total = asyncio.run(submit(plan, servers, settings, console))
-        console.print(f"{batch_id}: {total:,} evaluations accepted", markup=False)
+        console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
+        if not plan.batch.evaluators:
+            console.print("There is no --evaluator: answers are recorded, and none is judged", markup=False)
         wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, plan.min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
 
@@ -83,13 +87,22 @@ def retry_batch(batch_id: str, only: Sequence[str], where: Where, *, as_json: bo
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers:
         reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings))
-        console.print(
-            f"{batch_id}: {reopened:,} evaluations are tried again", markup=False, highlight=False
-        )
         if not reopened:
-            return 0
+            return _nothing_to_retry(batch_id, only, console, as_json=as_json)
+        many = counted(reopened, "evaluation is", "evaluations are")
+        console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
         wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json)
         return _go_on(wanted, where, servers, settings, console)
+
+
+def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, as_json: bool) -> int:
+    dead = command("dlq", batch_id)
+    if only:
+        raise Problem(f"{', '.join(only)}: not among what was given up of {batch_id}. See: {dead}")
+    if as_json:
+        print(json.dumps({"batch_id": batch_id, "reopened": 0}), flush=True)  # noqa: T201 - for machines
+    console.print(f"{batch_id}: nothing was given up, so nothing is tried again", markup=False)
+    return 0
 
 
 def _go_on(wanted: Drive, where: Where, servers: Servers, settings: Settings, console: Console) -> int:
@@ -109,10 +122,13 @@ def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> Non
     argv += ["--distributed"] if where.distributed else []
     argv += ["--workers", str(wanted.fleet.executors if wanted.fleet else 0)]
     argv += ["--concurrency", str(settings.worker_concurrency)]
+    # Not as an argument: a URL may hold a password, and a process list shows those.
+    environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}
     log_path = (settings.data_dir or default_root()) / f"{wanted.batch_id}.log"
+    log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("ab") as log:
         subprocess.Popen(  # noqa: S603 - this very program
-            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, start_new_session=True
         )
 
 

@@ -12,8 +12,10 @@ from coordinator.submission import NewBatch, NewEvaluation
 from eventlog.clock import utc_now
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
+from projections.tables import TablesUnavailable
 from scoreline.batches.control import whoever
 from scoreline.embedded import Servers
+from scoreline.problem import Problem
 from scoreline.settings import Settings
 from scoreline.spec.plan import Plan
 from scoreline.submission.evaluations import prepared
@@ -34,6 +36,12 @@ async def submit(plan: Plan, servers: Servers, settings: Settings, console: Cons
                 read = _counted(submission.evaluations(), count)
                 total = await accept(ledger, batch, read, now=utc_now(), shards=settings.shards)
             return batch.batch_id, total
+    except TablesUnavailable as error:
+        # Not the driver's words: they may quote pieces of the URL.
+        raise Problem(
+            "PostgreSQL went away while the batch was handed in; out of disk space, perhaps. "
+            "It was accepted whole or not at all: see scoreline batch list, and try again."
+        ) from error
     finally:
         await pool.close()
 

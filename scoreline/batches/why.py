@@ -40,7 +40,8 @@ def _nobody_there(look: Look) -> Iterator[str]:
     if look.crew.away:
         yield f"Who works on it is not known. {look.crew.away}"
     elif not look.crew.present:
-        yield "No executor is alive. To start one: scoreline worker start"
+        again = command("resume", printable(look.snapshot.batch_id))
+        yield f"No executor is alive. To go on with it here: {again}; in a fleet: scoreline worker start"
     elif not look.crew.serving(look.snapshot.project):
         project = printable(look.snapshot.project)
         yield f"No executor takes tasks of project {project}; {len(look.crew.present)} work for others."

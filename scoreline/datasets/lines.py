@@ -25,9 +25,10 @@ def jsonl_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
 def _parsed(line: bytes) -> object:
     _decoded(line)
     try:
-        value: object = from_json(line, allow_inf_nan=False)
+        value: object = from_json(line.rstrip(b"\r\n"), allow_inf_nan=False)
     except ValueError as error:
-        raise Unfit(f"broken JSON: {error}") from None
+        # Its own count of lines would say 1, whatever line of the file this is.
+        raise Unfit(f"broken JSON: {str(error).replace(' at line 1 column ', ' at column ')}") from None
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
         refuse_too_deep(value)
     return value

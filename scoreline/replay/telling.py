@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from eventlog.codec import Entry, Reason, Refused, decode_body
 from eventlog.events import EventKey
 from eventlog.lifecycle import ENDED
-from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict, unfold
+from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict, unfold, was_committed_first
 from projections.change import quarantined
 from projections.recorded import History, RecordedEvent, RecordedRefusal
 from projections.retrace import PHASE_AFTER
@@ -70,6 +70,7 @@ class _Telling:
     refused: set[str] = field(default_factory=set)
     first: dict[EventKey, Entry] = field(default_factory=dict)
     walked: Unfolding = field(default_factory=lambda: Unfolding(Cursor()))
+    published: set[EventKey] = field(default_factory=set)
 
     def take_history(self) -> None:
         """Take Postgres' word."""
@@ -96,11 +97,18 @@ class _Telling:
                 self.lines.append(Line(entry, Fate.UNSTORABLE, note="the database refused it"))
             elif known is entry:
                 fresh.append(entry)
-            elif entry.id not in told:
+            elif entry.id not in told and not self._is_publication(known, entry):
                 self._repeat(known, entry)
         for refused in self.evidence.refused:
             self._refuse(refused)
         self._walk(fresh)
+
+    def _is_publication(self, known: Entry, entry: Entry) -> bool:
+        """Whether an opening that Postgres had first is merely being published, for the first time."""
+        if not was_committed_first(known.id) or known.body != entry.body or entry.key in self.published:
+            return False
+        self.published.add(entry.key)
+        return True
 
     def _repeat(self, known: Entry, entry: Entry) -> None:
         if known.body == entry.body or known.event == entry.event:

@@ -39,7 +39,7 @@ def clock(at: datetime) -> str:
 
 def counted(number: int, what: str, plural: str = "") -> str:
     """Say how many there are of something."""
-    return f"{number} {what}" if number == 1 else f"{number} {plural or what + 's'}"
+    return f"{number} {what}" if number == 1 else f"{number:,} {plural or what + 's'}"
 
 
 def money(amount: float) -> str:

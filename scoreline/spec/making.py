@@ -26,6 +26,8 @@ DEFAULT_SYNTHETIC = 1_000
 
 _COLUMN_FLAGS = ("records", "id", "input", "expected")
 _COMMAND_LINE = "the command line"
+_FLAGS = {meant: flag for flag, meant in SINGULAR.items()}
+"""What people type for keys that are written in the plural."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def _said_by(flags: Mapping[str, Any], folder: Path) -> _Said:
 
 
 def _flag(key: str, *_: str | int) -> str:
-    return f"--{key.replace('_', '-')}"
+    return f"--{_FLAGS.get(key, key).replace('_', '-')}"
 
 
 def _said(values: Mapping[str, Any], place: Place, base: Path) -> _Said:

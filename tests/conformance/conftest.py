@@ -1,10 +1,15 @@
-"""Every test that asks for `form` or `queues` runs once on each form of the log, or of the task queue."""
+"""Tests that ask for `form`, `queues` or `books` run on each form of the log, the queue or the ledger."""
 
 from collections.abc import AsyncIterator
 
 import pytest
+from psycopg import AsyncConnection
 
+from eventlog.keys import DEFAULT_SHARDS
+from projections.database import prepare
+from projections.postgres import make_pool
 from tests.conformance.forms import Form, MemoryForm, RedisForm
+from tests.conformance.ledger_forms import LedgerForm, MemoryLedgerForm, PostgresLedgerForm
 from tests.conformance.task_queue_forms import MemoryQueueForm, QueueForm, RedisQueueForm
 
 
@@ -44,3 +49,15 @@ async def redis_queues(redis_url: str) -> AsyncIterator[RedisQueueForm]:
     chosen = RedisQueueForm(redis_url)
     yield chosen
     await chosen.aclose()
+
+
+@pytest.fixture(params=["memory", "postgres"])
+async def books(request: pytest.FixtureRequest) -> AsyncIterator[LedgerForm]:
+    """An empty ledger of each form in turn."""
+    if request.param == "memory":
+        yield MemoryLedgerForm()
+        return
+    url = request.getfixturevalue("postgres_url")
+    await prepare(url, shards=DEFAULT_SHARDS)
+    async with make_pool(url, size=2) as pool, await AsyncConnection.connect(url, autocommit=True) as conn:
+        yield PostgresLedgerForm(pool, conn)

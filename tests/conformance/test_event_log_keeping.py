@@ -77,6 +77,18 @@ async def test_a_call_that_writes_wakes_once(form):
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
 
 
+async def test_a_tail_wakes_though_nothing_of_it_was_lost(form):
+    """Whoever puts it back waits for a mark, which may have been lost; a refused tail wakes nobody."""
+    events = history("queued provisioning running")
+    await append(form, *events)
+    await form.take_wake_ups(EVALUATION)
+    assert await append(form, *events[1:], mode=Mode.TAIL) == [DUPLICATE] * 2
+    assert await form.wake_ups(EVALUATION) == [EVALUATION]
+    await form.take_wake_ups(EVALUATION)
+    await append(form, rival("provisioning", sequence=1), mode=Mode.TAIL)
+    assert await form.wake_ups(EVALUATION) == []
+
+
 async def test_a_wake_up_that_nobody_has_taken_is_not_repeated(form):
     """Its reader will read the newer events, too; once it is taken, news wakes again."""
     await append(form, event("queued"))

@@ -88,7 +88,7 @@ async def test_stuck_batch_says_why(here: Stage) -> None:
         "running 1 of 4 (25.0%)",
         "no end in sight",
         "1 provisioning, 1 queued, 1 retrying",
-        "No executor is alive. To start one: scoreline worker start",
+        "No executor is alive. To go on with it here: scoreline batch resume nightly;",
         "1 wait to be tried again; the first has been due for",
         "Unmoved for longest: nightly.00000004, provisioning for 5 min 0 s",
         "scoreline batch status nightly --watch",

@@ -398,3 +398,18 @@ async def test_executors_see_what_was_asked(here: House) -> None:
     await here.go_round()
     assert [each.batch_id for each in await here.queues.board.listings()] == ["nightly"]
     assert TargetSpec("simulated", "simulated").type in str(await here.queues.board.spec("nightly"))
+
+
+async def test_a_fault_with_odd_characters_is_tried_again_like_any_other(here: House) -> None:
+    """The time of a retry is read out of JSON, whatever else an executor has put into it."""
+    await here.submit("nightly", 2)
+    await here.go_round()
+    await here.takes("nightly")
+    for number, message in ((1, 'a \0 NUL, a \\u0000, a "quote"'), (2, "plain")):
+        claimed = await here.claim("nightly", number)
+        fault = p.Fault(kind="transient", message=message)
+        claimed.attempt.record(p.Retrying(error=fault, retry_at=utc_now()))
+        await claimed.attempt.on_record()
+    await here.store("nightly")
+    await here.go_round()
+    assert await here.standing("nightly") == ["2 queued", "2 queued"]

@@ -65,7 +65,7 @@ async def woken(here: House) -> set[str]:
     """Name the evaluations that storage workers are asked to look at."""
     entries: list[Any] = []
     for shard in range(DEFAULT_SHARDS):
-        entries += await here.log.redis.xrange(wake_key(shard))
+        entries += await here.log.redis.xrange(wake_key(shard)) or []
     return {fields[b"id"].decode() for _, fields in entries}
 
 

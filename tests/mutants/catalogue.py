@@ -175,7 +175,7 @@ MUTANTS = (
     Mutant(
         "the fence in Redis",
         APPEND,
-        "  if event.attempt < newest then return 'FENCED' end\n",
+        "  if event.attempt < newest then return mode == 'late' and 'OK' or 'FENCED' end\n",
         "",
         (LOG,),
     ),
@@ -203,7 +203,8 @@ MUTANTS = (
     Mutant(
         "a refused claim is no claim",
         "eventlog/event_queue.py",
-        "        if not answer.on_record:\n            raise AttemptLost(evaluation_id, attempt, answer)\n",
+        "        if not answer.on_record:\n"
+        "            return AttemptLost(draft.evaluation_id, draft.attempt, answer)\n",
         "",
         (OWNERSHIP, SIMULATION),
     ),
@@ -369,8 +370,8 @@ MUTANTS = (
     Mutant(
         "a claim of unknown fate is asked again",
         "eventlog/event_queue.py",
-        "if reply.answers[0] is not Answer.EPOCH or not fate_unknown:",
-        "if reply:",
+        "if asked.reply.answers[0] is not Answer.EPOCH or not asked.fate_unknown:",
+        "if asked.reply:",
         (OWNERSHIP,),
     ),
     Mutant(

@@ -198,10 +198,11 @@ class _Checker:
         knowledge, evaluations = self.world.knowledge, self.tables.evaluations
         unmarked = {key for key, held in evaluations.items() if held.updated_at <= self.world.redis.lost_at}
         tails, streams = knowledge.unswept | (unmarked & knowledge.unwoken), knowledge.unswept | unmarked
-        for writer in (*self.executors, self.embedder):
-            for draft in writer.kept:
-                if draft.evaluation_id not in tails:
-                    self._wrong(f"{writer.life.name} keeps {draft.evaluation_id}, attempt {draft.attempt}")
+        open_ = {key for key, held in evaluations.items() if held.row.cursor.phase not in ENDED}
+        writers: list[Executing | Embedder] = [*self.executors, self.embedder]
+        for writer, draft in ((writer, draft) for writer in writers for draft in writer.kept):
+            if draft.evaluation_id not in tails | open_:
+                self._wrong(f"{writer.life.name} keeps {draft.evaluation_id}, attempt {draft.attempt}")
         for key in sorted(evaluations.keys() - streams):
             if evaluations[key].row.cursor.phase in ENDED and self.world.redis.stream(key).entries:
                 self._wrong(f"the stream of {key} outlives it")

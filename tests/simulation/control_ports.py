@@ -1,4 +1,4 @@
-"""The ports of the control plane and of executors, at the other end of a bad line, and what is seen there."""
+"""The ports of the control plane and of executors: the memory forms, watched, at the end of a bad line."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
@@ -34,22 +34,22 @@ class _Distant:
 
 def distant_ledger(life: Life) -> Ledger:
     """Reach the ledger."""
-    return cast(Ledger, _Distant(life, _WatchedLedger(life.world), TablesUnavailable))
+    return cast("Ledger", _Distant(life, _WatchedLedger(life.world), TablesUnavailable))
 
 
 def distant_queue(life: Life) -> TaskQueue:
     """Reach the task queue."""
-    return cast(TaskQueue, _DistantQueue(life))
+    return cast("TaskQueue", _DistantQueue(life))
 
 
 def distant_board(life: Life) -> BatchBoard:
     """Reach the board."""
-    return cast(BatchBoard, _DistantBoard(life))
+    return cast("BatchBoard", _DistantBoard(life))
 
 
 def distant_attendance(life: Life) -> Attendance:
     """Reach the attendance."""
-    return cast(Attendance, _Distant(life, life.world.redis.attendance, QueueUnavailable))
+    return cast("Attendance", _Distant(life, life.world.redis.attendance, QueueUnavailable))
 
 
 class _WatchedLedger:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from coordinator.accepting import accept
@@ -17,26 +17,26 @@ from tests.simulation.process import Life, Process
 from tests.simulation.world import World
 
 GRACE = timedelta(seconds=4)
+SETTINGS = CoordinatorSettings(
+    window=3,
+    chunk=2,
+    reconcile_interval=timedelta(seconds=1),
+    unchanged_for=timedelta(seconds=0.8),
+    grace=GRACE,
+    hung_grace=timedelta(seconds=3),
+)
+"""A coordinator with little patience, of small windows."""
 
 
 def coordinator_of(life: Life) -> Coordinator:
-    """Make a coordinator with little patience."""
-    settings = CoordinatorSettings(
-        name=life.name,
-        window=3,
-        chunk=2,
-        reconcile_interval=timedelta(seconds=1),
-        unchanged_for=timedelta(seconds=0.8),
-        grace=GRACE,
-        hung_grace=timedelta(seconds=3),
-    )
+    """Make a coordinator."""
     return Coordinator(
         DistantLog(life),
         distant_ledger(life),
         distant_queue(life),
         distant_board(life),
         distant_attendance(life),
-        settings=settings,
+        settings=replace(SETTINGS, name=life.name),
         now=life.world.now,
         clock=life.world.clock,
     )

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.outbox import Draft
-from executor.contract import Judged, Permanent, Question, RateLimited, Reply, Surroundings, Transient
+from executor.contract import Judged, Permanent, Question, RateLimited, Reply, Transient
 from executor.kits import Makers
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings, Rhythm
-from taskqueue.spec import EvaluatorSpec, TargetSpec
+from taskqueue.spec import EvaluatorSpec
 from tests.simulation.control_ports import distant_attendance, distant_board, distant_queue
 from tests.simulation.payments import check_judging, check_payment
 from tests.simulation.ports import DistantLog

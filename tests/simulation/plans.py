@@ -36,7 +36,7 @@ def _submission(random: Random, batch_id: str, until: float) -> Submission:
     return Submission(random.uniform(0, until / 2), batch, tuple(evaluations))
 
 
-def _evaluation(random: Random, case_id: str, number: int, serial: bool) -> NewEvaluation:  # noqa: FBT001
+def _evaluation(random: Random, case_id: str, number: int, serial: bool) -> NewEvaluation:
     case = p.Case(id=case_id, input="2 + 2", expected="4")
     place = _place(random, number) if serial and number > 1 and random.random() < 0.7 else None
     answer = RECORDED if random.random() < 0.1 else None

@@ -146,7 +146,8 @@ class SimulatedRedis:
         """Forget everything, or all that was heard after something was written down."""
         self.log.lose_everything()
         self.lost_times.append(self.clock())
-        for gone in (self.deliveries, *self._others()):
+        self.deliveries.clear()
+        for gone in self._others():
             gone.clear()
         if kept:
             for held, remembered in zip(self._others(), kept.others, strict=True):

@@ -270,12 +270,17 @@ def test_a_closed_draft_is_settled_once_postgres_has_it(mark, settled):
     assert draft.is_settled_by(mark) is settled
 
 
-@pytest.mark.parametrize(("mark", "settled"), [((1, 2), False), (None, False), ((2, 0), True)])
-def test_an_open_draft_is_settled_only_when_superseded(mark, settled):
-    """Postgres having all so far is no reason to forget: more is to come, unless the attempt is over."""
+@pytest.mark.parametrize(("mark", "settled"), [((1, 2), False), (None, True), ((2, 0), True)])
+def test_an_open_draft_is_settled_only_when_the_attempt_is_over(mark, settled):
+    """Postgres having all so far is no reason to forget; a higher attempt is, or that its stream expired."""
     outbox, draft = an_outbox()
     sent_and_acknowledged(outbox, draft, RUNNING)
     assert draft.is_settled_by(mark) is settled
+
+
+def test_a_draft_without_events_is_not_settled():
+    """Its stream is not there because nothing was said yet."""
+    assert not Draft("evaluation-1", "batch-1", 1).is_settled_by(None)
 
 
 def test_a_draft_that_is_not_on_record_is_never_settled():

@@ -1,1 +1,0 @@
-SELECT evaluation_id FROM evaluations WHERE batch_id = %s;

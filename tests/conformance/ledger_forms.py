@@ -1,0 +1,246 @@
+"""The forms of the ledger, each over its tables, and small batches to put into them."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from eventlog import payloads as p
+from eventlog.clock import utc_now
+from eventlog.codec import encode, make_event
+from eventlog.events import Event
+from eventlog.keys import DEFAULT_SHARDS, shard_of
+from eventlog.timeline import unfold
+from projections.change import fold
+from projections.ledger import (
+    Accepted,
+    Batch,
+    BatchHead,
+    Decide,
+    Ledger,
+    Link,
+    Opened,
+    Opening,
+    Standing,
+)
+from projections.ledger_memory import MemoryLedger
+from projections.ledger_postgres import PostgresLedger
+from projections.memory import MemoryTables
+from projections.postgres import PostgresTables
+from projections.progress import Progress
+from projections.tables import Tables
+from tests.builders import CASE, arrive
+
+NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
+EPOCHS = [f"{shard:02}-1" for shard in range(DEFAULT_SHARDS)]
+LATER = [f"{shard:02}-2" for shard in range(DEFAULT_SHARDS)]
+B = "batch"
+
+
+class LedgerForm(Protocol):
+    """One form under test."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger itself."""
+        ...
+
+    @property
+    def tables(self) -> Tables:
+        """The tables it shares with storage workers."""
+        ...
+
+    async def wait(self, seconds: float) -> None:
+        """Let every evaluation become so much older."""
+        ...
+
+    async def time(self) -> datetime:
+        """Return the database's time of day."""
+        ...
+
+    async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
+        """Say what was asked of a batch, by whom and why, in order."""
+        ...
+
+    async def total(self) -> Progress:
+        """Add all counters up."""
+        ...
+
+
+class MemoryLedgerForm:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.tables = MemoryTables(lambda: self.now)
+        self.ledger = MemoryLedger(self.tables, shards=DEFAULT_SHARDS, now=utc_now)
+
+    async def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    async def time(self) -> datetime:
+        return utc_now()
+
+    async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
+        asked = (each for each in self.ledger.batch_events if each.batch_id == batch_id)
+        return [(each.type, each.by, each.reason) for each in asked]
+
+    async def total(self) -> Progress:
+        total = Progress()
+        for each in self.tables.progress.values():
+            total += each
+        return total
+
+
+class PostgresLedgerForm:
+    def __init__(self, pool: AsyncConnectionPool, conn: AsyncConnection[Any]) -> None:
+        self.tables = PostgresTables(pool)
+        self.ledger = PostgresLedger(pool, shards=DEFAULT_SHARDS)
+        self.conn = conn
+
+    async def wait(self, seconds: float) -> None:
+        await self.conn.execute(
+            "UPDATE evaluations SET updated_at = updated_at - make_interval(secs => %s)", [seconds]
+        )
+
+    async def time(self) -> datetime:
+        return utc_now()
+
+    async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
+        statement = "SELECT type, by_whom, reason FROM batch_events WHERE batch_id = %s ORDER BY number"
+        return await (await self.conn.execute(statement, [batch_id])).fetchall()
+
+    async def total(self) -> Progress:
+        statement = "SELECT total, failed, timed_out, cancelled, retried FROM batch_progress"
+        total = Progress()
+        for all_, failed, timed_out, cancelled, retried in await (
+            await self.conn.execute(statement)
+        ).fetchall():
+            total += Progress(
+                total=all_, failed=failed, timed_out=timed_out, cancelled=cancelled, retried=retried
+            )
+        return total
+
+
+def key(number: int, batch_id: str = B) -> str:
+    """Name an evaluation."""
+    return f"{batch_id}.{number:08}"
+
+
+def opening_event(number: int, batch_id: str = B) -> Event:
+    return make_event(
+        p.Queued(case=CASE),
+        evaluation_id=key(number, batch_id),
+        batch_id=batch_id,
+        attempt=1,
+        sequence=0,
+        occurred_at=NOW,
+        source="user",
+    )
+
+
+def accepted(
+    number: int, batch_id: str = B, *, cache_key: str | None = None, link: Link | None = None
+) -> Accepted:
+    """Lay an evaluation out as it is accepted."""
+    event = opening_event(number, batch_id)
+    shard = shard_of(event.evaluation_id, DEFAULT_SHARDS)
+    return Accepted(event, encode(event), shard, f"case-{number}", 0, 1, cache_key, link)
+
+
+async def one_by_one(evaluations: Iterable[Accepted]) -> AsyncIterator[Accepted]:
+    for one in evaluations:
+        yield one
+
+
+async def accept(
+    form: LedgerForm,
+    *evaluations: Accepted,
+    batch_id: str = B,
+    max_duration: timedelta | None = None,
+    now: datetime = NOW,
+) -> Batch:
+    """Accept a batch, and return it."""
+    head = BatchHead(batch_id, b'{"name": "batch"}', "batch", priority=3, max_duration=max_duration)
+    count = await form.ledger.accept(head, one_by_one(evaluations), now=now)
+    assert count == len(evaluations)
+    return await batch_of(form, batch_id)
+
+
+async def batch_of(form: LedgerForm, batch_id: str = B) -> Batch:
+    """Look a batch up."""
+    batch = await form.ledger.batch(batch_id)
+    assert batch
+    return batch
+
+
+async def publish(form: LedgerForm, last: int, *, size: int = 1, epochs: Sequence[str] = EPOCHS) -> Batch:
+    """Open a window up to an evaluation."""
+    batch = await batch_of(form)
+    assert await form.ledger.open_window(batch, last_id=key(last), size=size, epochs=epochs)
+    return await batch_of(form)
+
+
+async def standing(form: LedgerForm, number: int) -> Standing:
+    """Say where one evaluation stands."""
+    [found] = await form.ledger.standings([key(number)])
+    return found
+
+
+async def store(form: LedgerForm, number: int, *facts: p.AnyPayload, occurred_at: datetime = NOW) -> None:
+    """Be the storage worker: apply facts after what there is."""
+    [row] = (await form.tables.rows([key(number)])).values()
+    events = [
+        make_event(
+            fact,
+            evaluation_id=row.evaluation_id,
+            batch_id=row.batch_id,
+            attempt=row.cursor.attempt,
+            sequence=sequence,
+            occurred_at=occurred_at,
+            source="executor-1",
+        )
+        for sequence, fact in enumerate(facts, start=row.cursor.sequence + 1)
+    ]
+    walked = unfold(row.cursor, arrive(events))
+    change = fold(row, shard_of(row.evaluation_id, DEFAULT_SHARDS), walked, exists=True)
+    assert (await form.tables.commit([change])).lost == set()
+
+
+def opens(*payloads: p.AnyPayload, epoch: str = "01-1") -> Decide:
+    """Decide to open the next attempt with these, whatever there is."""
+
+    def decide(standing: Standing, _logged: object) -> Opening:
+        row = standing.row
+        events = [
+            make_event(
+                payload,
+                evaluation_id=row.evaluation_id,
+                batch_id=row.batch_id,
+                attempt=row.cursor.attempt + 1,
+                sequence=sequence,
+                occurred_at=NOW,
+                source="coordinator",
+            )
+            for sequence, payload in enumerate(payloads)
+        ]
+        return Opening(events, epoch)
+
+    return decide
+
+
+async def open_next(form: LedgerForm, number: int, *payloads: p.AnyPayload, epoch: str = "01-1") -> Opened:
+    """Open the next attempt of one evaluation."""
+    [opened] = await form.ledger.open_attempts([key(number)], opens(*payloads, epoch=epoch))
+    return opened
+
+
+def raising(evaluations: Iterable[Accepted], error: Exception) -> Callable[[], AsyncIterator[Accepted]]:
+    """Hand some in, then break."""
+
+    async def source() -> AsyncIterator[Accepted]:
+        for one in evaluations:
+            yield one
+        raise error
+
+    return source

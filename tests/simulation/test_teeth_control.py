@@ -1,0 +1,89 @@
+"""Each mechanism of coordinator and executor removed in turn: the simulator must notice."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from coordinator.attempts import Charges
+from coordinator.coordinator import Coordinator
+from coordinator.opening import Openings
+from coordinator.watching import Watch
+from executor.watch import Watch as BoardWatch
+from projections.ledger import Waiting
+from projections.ledger_memory import MemoryLedger
+from taskqueue.memory import MemoryTaskQueue
+from tests.simulation import coordinator
+from tests.simulation.profiles import Profile
+from tests.simulation.test_teeth import harms
+from tests.simulation.world import Harm
+
+
+async def nothing(*_args: Any, **_named: Any) -> list[Any]:
+    """Do nothing."""
+    return []
+
+
+def test_without_the_grace(monkeypatch):
+    """An answer that its owner was about to put back would be paid for again."""
+    hasty = replace(coordinator.SETTINGS, grace=timedelta(0))
+    monkeypatch.setattr(coordinator, "SETTINGS", hasty)
+    assert Harm.DOUBLED in harms(Profile.LOSS)
+
+
+def test_without_looking_after_what_has_not_moved(monkeypatch):
+    """What its executor took to the grave would wait for ever."""
+    monkeypatch.setattr(Watch, "look_when_due", nothing)
+    assert Harm.STUCK in harms(Profile.DEATHS)
+
+
+def test_answers_that_do_not_go_along(monkeypatch):
+    """The next attempt would pay for them again."""
+    monkeypatch.setattr("coordinator.attempts.newest_answer", lambda _logged: (None, 0))
+    assert Harm.DOUBLED in harms(Profile.CALM)
+
+
+def test_answers_on_record_that_are_overlooked(monkeypatch):
+    """An executor that does not look would ask again."""
+    monkeypatch.setattr("executor.fold._paid_for", lambda _events: (None, {}))
+    assert Harm.DOUBLED in harms(Profile.CALM)
+
+
+def test_retries_without_a_budget(monkeypatch):
+    """A case that always fails would be tried for ever."""
+    monkeypatch.setattr("coordinator.attempts.charges_of", lambda _logged: Charges())
+    assert harms(Profile.CALM)
+
+
+def test_tasks_that_nobody_takes_over(monkeypatch):
+    """What a dead executor had taken and not claimed would never be begun."""
+    monkeypatch.setattr(MemoryTaskQueue, "take_over", nothing)
+    assert Harm.STUCK in harms(Profile.DEATHS)
+
+
+def test_a_pause_that_is_not_heeded(monkeypatch):
+    """Executors that take whatever is up would start what was to rest."""
+    monkeypatch.setattr(BoardWatch, "_is_for_us", lambda _watch, _listing: True)
+    assert harms(Profile.CALM)
+
+
+def test_groups_that_run_all_at_once(monkeypatch):
+    """A dependant would be asked before there is anything to depend on."""
+
+    async def all_links(ledger: MemoryLedger, batch_id: str, *, limit: int) -> list[Waiting]:
+        keys = [key for key in ledger._open(batch_id) if key in ledger._links]
+        return [Waiting(key, ledger._links[key]) for key in keys if not ledger._told[key].epoch][:limit]
+
+    monkeypatch.setattr(MemoryLedger, "due_links", all_links)
+    assert harms(Profile.CALM)
+
+
+def test_endings_that_are_told_of_only_once(monkeypatch):
+    """Whoever dies between the commit and the log would leave a zombie at work."""
+    monkeypatch.setattr(Openings, "publish_endings", nothing)
+    assert harms(Profile.PORTS)
+
+
+def test_batches_that_nobody_clears_up(monkeypatch):
+    """Whoever dies between the end of a batch and its farewell would leave it on the board for ever."""
+    monkeypatch.setattr(Coordinator, "_clear_up", nothing)
+    assert harms(Profile.EVERYTHING)

@@ -1,0 +1,152 @@
+"""Accepting a batch: numbered, opened, linked, and answered where an earlier batch knows the answer."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+import pytest
+
+from coordinator.accepting import LOOK_UP, accept
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
+from eventlog import payloads as p
+from eventlog.events import Event
+from eventlog.keys import DEFAULT_SHARDS
+from projections.ledger import Link
+from projections.ledger_memory import MemoryLedger
+from projections.memory import MemoryTables
+from taskqueue.spec import BatchSpec, TargetSpec, unpack
+from tests.builders import START, event
+
+SPEC = BatchSpec("a batch", (TargetSpec("simulated", "simulated"),), retries=5)
+
+
+class Books(MemoryLedger):
+    """A ledger that knows some answers, and remembers what it was asked for."""
+
+    def __init__(self, **answers: Event) -> None:
+        super().__init__(MemoryTables(lambda: 0.0), shards=DEFAULT_SHARDS, now=lambda: START)
+        self.answers = answers
+        self.asked: list[list[str]] = []
+
+    async def cached(self, cache_keys: Sequence[str]) -> dict[str, Event]:
+        self.asked.append(list(cache_keys))
+        return {key: self.answers[key] for key in cache_keys if key in self.answers}
+
+    async def opening(self, number: int, batch_id: str = "nightly") -> p.Queued:
+        [one] = await self.openings([evaluation_id(batch_id, number)])
+        data = one.events[0][0].data
+        assert isinstance(data, p.Queued)
+        return data
+
+
+async def accepted(books: Books, *evaluations: NewEvaluation, **head: object) -> int:
+    """Have a batch of these accepted."""
+
+    async def each() -> AsyncIterator[NewEvaluation]:
+        for one in evaluations:
+            yield one
+
+    batch = NewBatch("nightly", SPEC, **head)  # type: ignore[arg-type]  # as the test wants it
+    return await accept(books, batch, each(), now=START, shards=DEFAULT_SHARDS)
+
+
+def case(number: int) -> p.Case:
+    return p.Case(id=f"case-{number}", input=number)
+
+
+async def test_evaluations_are_numbered_in_order() -> None:
+    """Each opens with its case, its place, and all its retries."""
+    books = Books()
+    assert (
+        await accepted(books, NewEvaluation(case(1)), NewEvaluation(case(2), variant=3, repetition=7)) == 2
+    )
+    assert await books.opening(1) == p.Queued(case=case(1), retries=5)
+    assert await books.opening(2) == p.Queued(case=case(2), variant=3, repetition=7, retries=5)
+    [first] = await books.openings(["nightly.00000001"])
+    opening = first.events[0][0]
+    assert (opening.key, opening.batch_id, opening.occurred_at) == ((1, 0), "nightly", START)
+
+
+async def test_a_batch_keeps_what_was_said_of_it() -> None:
+    """Name, priority, project, spec, and until when."""
+    books = Books()
+    await accepted(
+        books, NewEvaluation(case(1)), project="ours", priority=4, max_duration=timedelta(hours=2)
+    )
+    batch = await books.batch("nightly")
+    assert batch is not None
+    assert (batch.name, batch.project, batch.priority, batch.total) == ("a batch", "ours", 4, 1)
+    assert batch.deadline == START + timedelta(hours=2)
+    assert unpack(batch.spec) == SPEC
+    assert (batch.state, batch.finished, batch.published_to) == ("running", False, "")
+
+
+async def test_nothing_to_do_is_done() -> None:
+    """A batch of no cases is over when it is accepted."""
+    books = Books()
+    assert await accepted(books) == 0
+    batch = await books.batch("nightly")
+    assert batch is not None
+    assert (batch.state, batch.finished) == ("completed", True)
+
+
+async def test_places_in_a_group_become_links() -> None:
+    """By ids, with the names under which answers are recalled; who recalls says so to its executor."""
+    books = Books()
+    await accepted(
+        books,
+        NewEvaluation(case(1)),
+        NewEvaluation(case(2), serial=SerialPlace(1)),
+        NewEvaluation(case(3), serial=SerialPlace(2, (Recall(1, "hero"), Recall(2)))),
+    )
+    ids = [evaluation_id("nightly", number) for number in (1, 2, 3)]
+    assert await books.links(ids) == {
+        ids[1]: Link(ids[0]),
+        ids[2]: Link(ids[1], ((ids[0], "hero"), (ids[1], None))),
+    }
+    assert [(await books.opening(number)).in_group for number in (1, 2, 3)] == [False, False, True]
+
+
+SAID = event(p.Responded(output="42", usage=p.Usage(3), cost_usd=0.5, latency_ms=8.0), sequence=3)
+CACHED = p.Answer("42", p.Usage(3), 0.5, 8.0, cached=True)
+
+
+async def test_known_answers_are_put_to_their_questions() -> None:
+    """Marked as cached; others stay open, and what was recorded is not overwritten."""
+    books = Books(known=SAID)
+    recorded = p.Answer("41")
+    await accepted(
+        books,
+        NewEvaluation(case(1), cache_key="known"),
+        NewEvaluation(case(2), cache_key="unknown"),
+        NewEvaluation(case(3)),
+        NewEvaluation(case(4), cache_key="known", answer=recorded),
+    )
+    answers = [(await books.opening(number)).answer for number in (1, 2, 3, 4)]
+    assert answers == [CACHED, None, None, recorded]
+    assert books.asked == [["known", "unknown"]]
+
+
+async def test_nobody_looks_for_answers_that_nobody_wants() -> None:
+    """Without keys the cache is not asked."""
+    books = Books()
+    await accepted(books, NewEvaluation(case(1)), NewEvaluation(case(2)))
+    assert books.asked == []
+
+
+@pytest.mark.parametrize("keyed", [lambda _: True, lambda n: n % 3 == 0, lambda n: n > LOOK_UP])
+async def test_order_survives_the_look_up(keyed: object) -> None:
+    """However questions with and without keys are mixed, and however many looks it takes."""
+    assert callable(keyed)
+    books = Books()
+    many = [
+        NewEvaluation(case(n), cache_key=f"key-{n}" if keyed(n) else None)
+        for n in range(1, 2 * LOOK_UP + 3)
+    ]
+    assert await accepted(books, *many) == len(many)
+    assert [(await books.opening(n)).case for n in range(1, len(many) + 1, 97)] == [
+        case(n) for n in range(1, len(many) + 1, 97)
+    ]
+    assert sorted(key for page in books.asked for key in page) == sorted(
+        one.cache_key for one in many if one.cache_key
+    )
+    assert all(len(page) <= LOOK_UP for page in books.asked)

@@ -1,0 +1,77 @@
+"""Epochs as a coordinator sees them: which one each shard is in, and for how long it has held."""
+
+from datetime import timedelta
+
+from coordinator.epochs import Epochs
+from eventlog.keys import shard_of
+from eventlog.memory import MemoryEventLog
+
+GRACE = timedelta(seconds=10)
+KEY = "evaluation-1"
+
+
+class Shards(MemoryEventLog):
+    """A log whose shards are lost one by one."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 0)
+        self.now = ["a", "a", "a", "a"]
+
+    async def epochs(self) -> list[str]:
+        return list(self.now)
+
+
+class Watched:
+    """Epochs, and a clock that is told the time."""
+
+    def __init__(self) -> None:
+        self.log = Shards()
+        self.time = 0.0
+        self.epochs = Epochs(self.log, grace=GRACE, clock=lambda: self.time)
+
+
+async def test_a_coordinator_that_has_just_started_waits() -> None:
+    """It can't know for how long the epoch has held."""
+    watched = Watched()
+    await watched.epochs.look()
+    assert not watched.epochs.is_settled(KEY)
+    watched.time = 9.9
+    assert not watched.epochs.all_settled
+    watched.time = 10.0
+    assert watched.epochs.is_settled(KEY)
+    assert watched.epochs.all_settled
+
+
+async def test_looking_again_does_not_start_the_grace_anew() -> None:
+    """Only a change does."""
+    watched = Watched()
+    for watched.time in (0.0, 5.0, 10.0):
+        await watched.epochs.look()
+    assert watched.epochs.all_settled
+
+
+async def test_a_loss_starts_the_grace_anew_for_its_shard_alone() -> None:
+    """Others go on."""
+    watched = Watched()
+    await watched.epochs.look()
+    watched.time = 20.0
+    lost = shard_of(KEY, 4)
+    spared = next(key for key in map(str, range(99)) if shard_of(key, 4) != lost)
+    watched.log.now[lost] = "b"
+    assert await watched.epochs.look() == watched.log.now
+    assert watched.epochs.of(KEY) == "b"
+    assert watched.epochs.of(spared) == "a"
+    assert not watched.epochs.is_settled(KEY)
+    assert watched.epochs.is_settled(spared)
+    assert not watched.epochs.all_settled
+    watched.time = 30.0
+    assert watched.epochs.all_settled
+
+
+async def test_what_was_returned_does_not_change_afterwards() -> None:
+    """It is written into rows, and compared with later looks."""
+    watched = Watched()
+    before = await watched.epochs.look()
+    watched.log.now[0] = "b"
+    await watched.epochs.look()
+    assert before == ["a"] * 4

@@ -1,0 +1,116 @@
+"""What earlier evaluations of a group leave for later ones, worked out from the log."""
+
+from typing import Any
+
+from pydantic_core import from_json
+
+from coordinator.groups import Context, contexts
+from coordinator.submission import evaluation_id
+from eventlog import payloads as p
+from eventlog.keys import DEFAULT_SHARDS
+from projections.ledger import Link
+from projections.ledger_memory import MemoryLedger
+from taskqueue.spec import BatchSpec, TargetSpec
+from tests.builders import START, history
+from tests.storing import World
+
+SPEC = BatchSpec("talk", (TargetSpec("simulated", "simulated"),), ("Say: {input}", "{hero}: {input}"))
+DONE = "queued provisioning running responded completed"
+ME = "me"
+
+
+class Books:
+    """Evaluations as a storage worker leaves them, and somebody who needs their answers."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.ledger = MemoryLedger(self.world.tables, shards=DEFAULT_SHARDS, now=lambda: START)
+
+    async def lived(self, number: int, words: str, *, output: str = "4", **queued: Any) -> None:
+        """Let an evaluation live."""
+        opening = p.Queued(case=p.Case(id=f"case-{number}", input=f"question {number}"), **queued)
+        key = evaluation_id("talk", number)
+        own: dict[str, Any] = {"queued": opening, "responded": p.Responded(output=output)}
+        self.world.xadd(*history(words, evaluation_id=key, batch_id="talk", **own))
+        await self.world.storage().store([key])
+
+    async def left(self, **recalls: int | None) -> Context:
+        """Work out what was left: fields by name, turns by `turn_n`."""
+        needed = tuple(
+            (evaluation_id("talk", number or 0), None if name.startswith("turn_") else name)
+            for name, number in recalls.items()
+        )
+        return (await contexts(self.ledger, SPEC, {ME: Link("before", needed)}))[ME]
+
+
+async def test_nobody_needed_is_nothing_left() -> None:
+    """An empty context, and no reason not to go on."""
+    assert from_json((await Books().left()).packed()) == {"stored": {}, "history": []}
+
+
+async def test_outputs_are_stored_under_their_names() -> None:
+    """Each field has the answer of the one it was asked of."""
+    books = Books()
+    await books.lived(1, DONE, output="Ada")
+    await books.lived(2, DONE, output="wrote a program")
+    left = await books.left(hero=1, deed=2)
+    assert (left.stored, left.missing) == ({"hero": "Ada", "deed": "wrote a program"}, None)
+
+
+async def test_turns_are_told_as_they_were() -> None:
+    """The prompt as it was rendered then, and the answer."""
+    books = Books()
+    await books.lived(1, DONE, output="Ada")
+    await books.lived(2, DONE, output="a program", variant=1)
+    left = await books.left(hero=1, turn_1=1, turn_2=2)
+    assert left.history == [("Say: question 1", "Ada"), ("Ada: question 2", "a program")]
+
+
+async def test_a_prompt_that_can_not_be_rendered_any_more_is_told_as_it_stands() -> None:
+    """A field is missing here that was there then: the turn is not lost for that."""
+    books = Books()
+    await books.lived(2, DONE, variant=1)
+    assert (await books.left(turn_2=2)).history == [("{hero}: {input}", "4")]
+
+
+async def test_an_answer_that_was_known_from_the_start_counts() -> None:
+    """Recorded or cached: nobody was asked, and there is an answer."""
+    books = Books()
+    await books.lived(1, "queued provisioning running completed", answer=p.Answer("known"))
+    assert (await books.left(hero=1)).stored == {"hero": "known"}
+
+
+async def test_without_an_answer_it_says_whom_it_needed_and_why() -> None:
+    """The case by its name, what became of it, and the fault."""
+    books = Books()
+    await books.lived(1, "queued provisioning running failed")
+    missing = (await books.left(hero=1)).missing
+    assert missing == p.Fault(
+        "dependency", "needs the answer to case-1, which is failed: permanent: no such model"
+    )
+
+
+async def test_an_answer_without_a_verdict_is_none() -> None:
+    """Answered, and then failed to be judged: what comes after would build on sand."""
+    books = Books()
+    await books.lived(1, "queued provisioning running responded timed_out")
+    missing = (await books.left(hero=1)).missing
+    assert missing is not None
+    assert missing.message == "needs the answer to case-1, which is timed_out"
+
+
+async def test_the_first_that_is_missing_is_named() -> None:
+    """One reason is enough."""
+    books = Books()
+    await books.lived(1, DONE)
+    await books.lived(2, "queued provisioning running failed")
+    missing = (await books.left(hero=1, deed=2, end=3)).missing
+    assert missing is not None
+    assert "case-2" in missing.message
+
+
+async def test_somebody_unknown_is_missing_too() -> None:
+    """Not known to the ledger at all: said by its id."""
+    missing = (await Books().left(hero=9)).missing
+    assert missing is not None
+    assert "talk.00000009, which is unopened" in missing.message

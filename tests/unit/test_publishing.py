@@ -1,0 +1,118 @@
+"""Telling executors: the log first, and only what it took goes into the queue."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from coordinator.publishing import CHUNK, Publisher
+from eventlog.codec import encode
+from eventlog.events import Event
+from eventlog.log import Append, Record
+from eventlog.memory import MemoryEventLog
+from taskqueue.memory import MemoryTaskQueue
+from taskqueue.tasks import Task
+from tests.builders import BATCH, EVALUATION, history
+
+NOW = timedelta(0)
+
+
+class Stage:
+    """A log, a queue, and a publisher."""
+
+    def __init__(self) -> None:
+        self.log = MemoryEventLog(lambda: 1_000)
+        self.queue = MemoryTaskQueue(lambda: 1.0)
+        self.publisher = Publisher(self.log, self.queue)
+
+    async def publish(self, *openings: Sequence[Event], epoch: str | None = None) -> int:
+        """Publish openings, in the epoch of now if no other is given."""
+        return await self.publisher.publish(
+            BATCH,
+            [
+                (
+                    [(event, encode(event)) for event in events],
+                    await self.log.epoch(events[0].evaluation_id) if epoch is None else epoch,
+                )
+                for events in openings
+            ],
+        )
+
+    async def tasks(self) -> list[Task]:
+        """Take all tasks there are."""
+        return [each.task for each in await self.queue.consume("executor", {BATCH: 10_000}, block=NOW)]
+
+    async def logged(self, evaluation_id: str = EVALUATION) -> int:
+        """Count the events of an evaluation."""
+        return len((await self.log.read([evaluation_id], limit=100))[0])
+
+
+async def test_an_opening_goes_into_the_log_and_its_task_into_the_queue() -> None:
+    """Both, and the task names the attempt."""
+    stage = Stage()
+    assert await stage.publish(history("queued:lost", attempt=3)) == 1
+    assert await stage.logged() == 1
+    assert await stage.tasks() == [Task(EVALUATION, 3)]
+
+
+async def test_what_was_published_may_be_published_again() -> None:
+    """The log has it once; a second task is harmless."""
+    stage = Stage()
+    for _ in range(2):
+        assert await stage.publish(history("queued")) == 1
+    assert await stage.logged() == 1
+    assert await stage.tasks() == [Task(EVALUATION, 1)] * 2
+
+
+async def test_an_opening_for_an_epoch_that_is_over_is_not_told() -> None:
+    """Redis was lost since: neither log nor queue hears of it."""
+    stage = Stage()
+    assert await stage.publish(history("queued"), epoch="long ago") == 0
+    assert (await stage.logged(), await stage.tasks()) == (0, [])
+
+
+async def test_an_opening_behind_a_fence_is_not_told() -> None:
+    """Somebody has opened a higher attempt."""
+    stage = Stage()
+    await stage.publish(history("queued:lost", attempt=2))
+    assert await stage.publish(history("queued")) == 0
+    assert await stage.tasks() == [Task(EVALUATION, 2)]
+
+
+async def test_an_ending_has_no_task() -> None:
+    """Cancelled, out of time, or given up: there is nothing to be run."""
+    stage = Stage()
+    endings = [
+        history("cancelled", attempt=2, evaluation_id="a"),
+        history("timed_out", attempt=2, evaluation_id="b"),
+        history("queued:lost failed", attempt=2, evaluation_id="c"),
+    ]
+    assert await stage.publish(*endings, epoch="") == 0
+    assert [await stage.logged(key) for key in "abc"] == [1, 1, 2]
+    assert await stage.tasks() == []
+
+
+async def test_an_ending_wakes_a_reader_and_an_opening_does_not() -> None:
+    """No sweep finds what has ended; an opening has nothing in it that Postgres has not."""
+    stage = Stage()
+    await stage.publish(history("queued", evaluation_id="open"))
+    await stage.publish(history("cancelled", attempt=2, evaluation_id="ended"))
+    assert [key for shard in stage.log.wake_ups for key in shard] == ["ended"]
+
+
+async def test_an_ending_fences_its_owner_off() -> None:
+    """Whatever the owner says then is refused."""
+    stage = Stage()
+    await stage.publish(history("queued"))
+    claim, running = (Record(event, encode(event)) for event in history("provisioning running", first=1))
+    epoch = await stage.log.epoch(EVALUATION)
+    await stage.log.append([Append(EVALUATION, [claim], epoch)])
+    await stage.publish(history("cancelled", attempt=2), epoch="")
+    [reply] = await stage.log.append([Append(EVALUATION, [running], epoch)])
+    assert not reply.answers[0].on_record
+
+
+async def test_many_are_told_in_several_round_trips() -> None:
+    """None is left out, none told twice."""
+    stage = Stage()
+    many = [history("queued", evaluation_id=f"evaluation-{n:04}") for n in range(2 * CHUNK + 1)]
+    assert await stage.publish(*many) == len(many)
+    assert [task.evaluation_id for task in await stage.tasks()] == [each[0].evaluation_id for each in many]
