@@ -54,6 +54,9 @@ class Coordinator:
         self._queue = queue
         self._board = board
         self._now = now
+        self._clock = clock
+        self._stopped: dict[str, float] = {}
+        """Batches that were stopped and are over, and since when that is known."""
         self._shards = log.shards
         self._tended: set[str] = set()
         """Batches of the last round: some of what was done there may have come after their end."""
@@ -116,7 +119,9 @@ class Coordinator:
 
     async def _finish(self, batch: Batch) -> None:
         if await self._ledger.finish(batch.batch_id):
-            await self._take_down(batch.batch_id)
+            await self._queue.forget(batch.batch_id)
+            if not is_stopped(batch):  # executors have yet to see that one
+                await self._take_down(batch.batch_id)
             logger.info("a batch is over", extra={"batch_id": batch.batch_id, "total": batch.total})
 
     # -- what executors may see
@@ -137,13 +142,19 @@ class Coordinator:
         """Take down what is over: somebody may have died before, or have put it up again since."""
         for batch_id in sorted(batch_ids):
             batch = await self._ledger.batch(batch_id)
-            if batch and batch.finished:
+            if batch and batch.finished and self._was_seen(batch):
                 await self._take_down(batch_id)
+
+    def _was_seen(self, batch: Batch) -> bool:
+        """Whether every executor has had the time to see that a batch was stopped, and to abort it."""
+        since = self._stopped.setdefault(batch.batch_id, self._clock())
+        return not is_stopped(batch) or self._clock() - since >= self.settings.farewell.total_seconds()
 
     async def _take_down(self, batch_id: str) -> None:
         # The listing goes last: while it is up, whoever comes next knows that there is something to do.
         await self._queue.forget(batch_id)
         await self._board.take_down(batch_id)
+        self._stopped.pop(batch_id, None)
 
     async def _publish_windows(self, batch: Batch) -> None:
         """Tell executors of more evaluations, as long as few enough are under way."""
@@ -193,6 +204,11 @@ class Coordinator:
             self._openings.opener, retries=spec_of(batch).retries, waiting=waiting.keys()
         )
         return await self._openings.open(batch, evaluation_ids, decide)
+
+
+def is_stopped(batch: Batch) -> bool:
+    """Whether a batch was called off, so that nothing of it may go on."""
+    return batch.state in {"cancelled", "expired"}
 
 
 def listing_of(batch: Batch) -> Listing:

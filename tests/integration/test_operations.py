@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -44,8 +45,22 @@ async def test_cancelling_ends_everything_at_once(here: House) -> None:
     assert await asked(here, "nightly") == [
         ("accepted", "user", ""), ("cancelled", "ada", "too dear"), ("finished", "coordinator", ""),
     ]  # fmt: skip
-    assert await here.keys("eval:*{nightly}*") == []
+    assert await here.keys("eval:tasks:*") == []
+
+
+async def test_a_cancelled_batch_stays_on_the_board_until_executors_have_seen_it(here: House) -> None:
+    """It is over before they look again: were it taken down at once, what they have in hand would go on."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    await here.operator.cancel("nightly")
+    patient = here.another()
+    await patient.go_round()
+    [listing] = await here.queues.board.listings()
+    assert (listing.batch_id, listing.state) == ("nightly", BatchState.STOPPED)
+    hasty = here.another(farewell=timedelta(0))
+    await hasty.go_round()
     assert await here.queues.board.listings() == []
+    assert await here.keys("eval:*{nightly}*") == []
 
 
 async def test_the_streams_of_what_was_cancelled_expire(here: House) -> None:

@@ -77,7 +77,7 @@ class _Checker:
                 self._wrong(f"attempt {attempt} of {key} has several writers: {sorted(found)}")
         claims: dict[tuple[str, EventKey], set[str]] = defaultdict(set)
         for told in self.world.knowledge.acknowledged:
-            if told.key[1] == 1:
+            if told.key[1] == 1 and told.writer.startswith("executor"):
                 claims[told.evaluation_id, told.key].add(told.writer)
         for (key, place), writers in sorted(claims.items()):
             if len(writers) > 1 and not self.world.redis.losses:
@@ -200,9 +200,10 @@ class _Checker:
         tails, streams = knowledge.unswept | (unmarked & knowledge.unwoken), knowledge.unswept | unmarked
         open_ = {key for key, held in evaluations.items() if held.row.cursor.phase not in ENDED}
         writers: list[Executing | Embedder] = [*self.executors, self.embedder]
-        for writer, draft in ((writer, draft) for writer in writers for draft in writer.kept):
-            if draft.evaluation_id not in tails | open_:
-                self._wrong(f"{writer.life.name} keeps {draft.evaluation_id}, attempt {draft.attempt}")
+        for writer in writers:
+            for draft in writer.kept:
+                if draft.evaluation_id not in tails | open_:
+                    self._wrong(f"{writer.life.name} keeps {draft.evaluation_id}, attempt {draft.attempt}")
         for key in sorted(evaluations.keys() - streams):
             if evaluations[key].row.cursor.phase in ENDED and self.world.redis.stream(key).entries:
                 self._wrong(f"the stream of {key} outlives it")

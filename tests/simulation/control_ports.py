@@ -1,12 +1,12 @@
 """The ports of the control plane and of executors: the memory forms, watched, at the end of a bad line."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
 from eventlog import payloads as p
-from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
+from projections.ledger import Accepted, Batch, BatchHead, Decide, Ledger, Opened, Unpublished
 from projections.ledger_memory import MemoryLedger
 from projections.tables import TablesUnavailable
 from taskqueue.board import BatchBoard, BatchState, Listing
@@ -34,7 +34,7 @@ class _Distant:
 
 def distant_ledger(life: Life) -> Ledger:
     """Reach the ledger."""
-    return cast("Ledger", _Distant(life, _WatchedLedger(life.world), TablesUnavailable))
+    return cast("Ledger", _DistantLedger(life))
 
 
 def distant_queue(life: Life) -> TaskQueue:
@@ -50,6 +50,27 @@ def distant_board(life: Life) -> BatchBoard:
 def distant_attendance(life: Life) -> Attendance:
     """Reach the attendance."""
     return cast("Attendance", _Distant(life, life.world.redis.attendance, QueueUnavailable))
+
+
+class _DistantLedger(_Distant):
+    """The ledger, whose callers bring evaluations along."""
+
+    def __init__(self, life: Life) -> None:
+        super().__init__(life, _WatchedLedger(life.world), TablesUnavailable)
+
+    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+        """Accept a batch: its source is on this side of the line."""
+        accepted = [one async for one in evaluations]
+
+        async def commit() -> int:
+            return await self._life.world.ledger.accept(head, _one_by_one(accepted), now=now)
+
+        return await self._life.call(f"accept {head.batch_id}", commit, TablesUnavailable)
+
+
+async def _one_by_one(evaluations: Sequence[Accepted]) -> AsyncIterator[Accepted]:
+    for one in evaluations:
+        yield one
 
 
 class _WatchedLedger:
@@ -127,6 +148,10 @@ class _WatchedQueue:
     async def enqueue_batch(self, batch_id: str, tasks: Sequence[Task]) -> list[str]:
         """Enqueue, perhaps twice."""
         world = self._life.world
+        if world.ledger._batches[batch_id].finished:
+            world.seen["enqueued too late"] += 1
+            who = "nobody" if world.is_belated else self._life.name
+            world.knowledge.strays.setdefault(batch_id, set()).add(who)
         if world.chance(world.faults.doubled_tasks):
             world.seen["task doubled"] += 1
             await self._queue.enqueue_batch(batch_id, tasks)

@@ -92,7 +92,8 @@ def _was_to_be_waited_for(world: World, told: Acknowledgement, attempt: int) -> 
     if not isinstance(data, p.Responded) or data.cached or told.losses == world.redis.losses:
         return False
     knowledge, opened_at = world.knowledge, world.knowledge.opened[told.evaluation_id, attempt]
-    if told.writer in knowledge.dead or (told.writer, told.evaluation_id, told.key[0]) in knowledge.refused:
+    refused_at = knowledge.refused.get((told.writer, told.evaluation_id, told.key[0]), opened_at)
+    if told.writer in knowledge.dead or refused_at < opened_at:
         return False
     losses = [at for at in world.redis.lost_times if told.at < at <= opened_at]
     return bool(losses) and opened_at - losses[-1] < GRACE.total_seconds()

@@ -28,7 +28,7 @@ def _submission(random: Random, batch_id: str, until: float) -> Submission:
         retries=random.choice((0, 1, 3)),
         timeout=TASK_TIMEOUT,
     )
-    limit = timedelta(seconds=random.uniform(2, 12)) if random.random() < 0.2 else None
+    limit = timedelta(seconds=random.uniform(1, 7)) if random.random() < 0.3 else None
     batch = NewBatch(batch_id, spec, priority=random.randint(1, 3), max_duration=limit)
     serial = random.random() < 0.4
     cases = [evaluation_id(batch_id, number) for number in range(1, random.randint(2, 8))]
@@ -51,7 +51,7 @@ def _place(random: Random, number: int) -> SerialPlace:
 
 def plan_requests(random: Random, submissions: Sequence[Submission], until: float) -> list[Request]:
     """Draw what is asked of batches while all goes wrong."""
-    verbs = random.choices(("pause", "resume", "cancel", "retry"), (4, 4, 2, 4), k=random.randint(0, 5))
+    verbs = random.choices(("pause", "resume", "cancel", "retry"), (3, 3, 2, 3), k=random.randint(0, 5))
     batches = [submission.batch.batch_id for submission in submissions]
     return [Request(random.uniform(0, until), random.choice(batches), verb) for verb in verbs]
 

@@ -65,7 +65,8 @@ class DistantLog:
             elif call.mode is Mode.CLAIM:
                 world.seen["claim refused"] += 1
             else:
-                world.knowledge.refused.add((writer, call.evaluation_id, record.event.attempt))
+                place = (writer, call.evaluation_id, record.event.attempt)
+                world.knowledge.refused.setdefault(place, world.clock())
         if call.mode is Mode.LATE and reply.answers[0] is Answer.OK:
             world.seen["late answer kept"] += 1
         if call.mode is Mode.TAIL and all(answer.on_record for answer in reply.answers):

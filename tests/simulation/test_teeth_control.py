@@ -80,7 +80,7 @@ def test_groups_that_run_all_at_once(monkeypatch):
 def test_endings_that_are_told_of_only_once(monkeypatch):
     """Whoever dies between the commit and the log would leave a zombie at work."""
     monkeypatch.setattr(Openings, "publish_endings", nothing)
-    assert harms(Profile.PORTS)
+    assert harms(Profile.DEATHS)
 
 
 def test_batches_that_nobody_clears_up(monkeypatch):

@@ -75,11 +75,11 @@ class Knowledge:
     """What the actors were told: the checker compares it with the tables."""
 
     acknowledged: list[Acknowledgement] = field(default_factory=list)
-    refused: set[tuple[str, str, int]] = field(default_factory=set)
-    """Writers that were told that an attempt is not theirs any more."""
+    refused: dict[tuple[str, str, int], float] = field(default_factory=dict)
+    """Writers that were told that an attempt is not theirs any more, and when."""
     bodies: dict[tuple[str, EventKey], set[bytes]] = field(default_factory=dict)
     """All that honest writers have ever said under a key."""
-    dead: set[str] = field(default_factory=set)
+    dead: set[str] = field(default_factory=lambda: {"nobody"})
     replaced: dict[str, int] = field(default_factory=dict)
     """The attempt that Postgres had of each evaluation when Redis was last lost."""
     unswept: set[str] = field(default_factory=set)
@@ -92,6 +92,8 @@ class Knowledge:
     """When attempts were opened, but for the first."""
     finished: dict[str, float] = field(default_factory=dict)
     """When batches were last over."""
+    strays: dict[str, set[str]] = field(default_factory=dict)
+    """Who has enqueued tasks of batches that were over."""
     foreign_keys: set[tuple[str, EventKey]] = field(default_factory=set)
     """Keys that somebody wrote who was not asked to."""
 
@@ -119,6 +121,7 @@ class World:
         self.trace: list[tuple[float, str, str]] = []
         self.violations: list[Violation] = []
         self.belated = 0
+        self.is_belated = False
         self.is_over = False
         self.going_round: set[str] = set()
 
@@ -135,9 +138,15 @@ class World:
         return batch_id == EMBEDDED or batch_id in self.ledger._batches
 
     def left_behind(self, batch_id: str) -> str:
-        """Say what is left of a batch that is over, unless Redis has forgotten that it was let go."""
+        """Say what is left of a batch that is over, and whose fault it is.
+
+        It is nobody's if Redis forgot that it was let go, or if whoever enqueued too late died before it
+        could know.
+        """
         over_at = self.knowledge.finished.get(batch_id, 0.0)
-        return "" if self.redis.lost_at > over_at else self.redis.holds(batch_id)
+        if self.redis.lost_at > over_at or self.knowledge.strays.get(batch_id, set()) & self.knowledge.dead:
+            return ""
+        return self.redis.holds(batch_id)
 
     def chance(self, likelihood: float) -> bool:
         """Throw the dice, unless nothing depends on it."""
@@ -190,5 +199,7 @@ class World:
 
     async def _belatedly(self, call: Callable[[], Awaitable[Any]]) -> None:
         self.belated -= 1
+        self.is_belated = True
         with suppress(*NOBODY_TO_TELL):
             await call()
+        self.is_belated = False

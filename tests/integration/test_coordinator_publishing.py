@@ -1,0 +1,191 @@
+"""Accepting and publishing on real servers: committed first, told in windows, healed after a crash."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from coordinator.accepting import accept
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
+from eventlog import payloads as p
+from eventlog.clock import utc_now
+from eventlog.keys import DEFAULT_SHARDS
+from projections.ledger import BatchExists
+from taskqueue.board import Listing
+from taskqueue.tasks import Task
+from tests.integration.coordinating import SPEC, House, house
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
+    async with house(redis_url, postgres_url) as made:
+        yield made
+
+
+# -- accepting
+
+
+async def test_a_batch_runs_from_its_acceptance_to_its_end(here: House) -> None:
+    """Accepted, published, worked off, finished; and Redis keeps nothing of it but what expires."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    assert await here.work("nightly") == [1, 2, 3]
+    assert await here.standing("nightly") == ["1 completed"] * 3
+    await here.go_round()
+    assert await here.batch("nightly") == ("completed", True)
+    assert await here.keys("eval:*{nightly}*") == []
+    assert await here.queues.board.listings() == []
+    assert all([await here.log.redis.ttl(key) > 0 for key in await here.keys("eval:*nightly.*")])
+
+
+async def test_accepting_publishes_nothing(here: House) -> None:
+    """Accepted means committed: Redis hears of a batch only when a coordinator goes round."""
+    await here.submit("nightly", 3)
+    assert await here.keys("*nightly*") == []
+    assert await here.standing("nightly") == ["1 queued"] * 3
+
+
+async def test_a_source_that_fails_half_way_leaves_nothing_behind(here: House) -> None:
+    """All of a batch is accepted, or nothing."""
+
+    async def broken() -> AsyncIterator[NewEvaluation]:
+        for number in range(3_000):
+            yield NewEvaluation(p.Case(id=f"case-{number}"))
+        raise ValueError("row 3001 is no JSON")
+
+    with pytest.raises(ValueError, match="row 3001"):
+        await accept(here.ledger, NewBatch("nightly", SPEC), broken(), now=utc_now(), shards=DEFAULT_SHARDS)
+    tables = ("batches", "evaluations", "events", "batch_events", "batch_progress")
+    for table in tables:
+        assert await here.ask(f"SELECT count(*) FROM {table}") == [(0,)]
+    await here.submit("nightly", 1)
+    await here.work_until_over("nightly")
+
+
+async def test_a_batch_id_is_taken_once(here: House) -> None:
+    """A second batch of the same name is refused, and changes nothing."""
+    await here.submit("nightly", 2)
+    with pytest.raises(BatchExists):
+        await here.submit("nightly", 5)
+    assert await here.standing("nightly") == ["1 queued"] * 2
+
+
+async def test_a_batch_without_cases_is_over_at_once(here: House) -> None:
+    """There is nothing to wait for."""
+    await here.submit("empty", 0)
+    assert await here.batch("empty") == ("completed", True)
+    await here.go_round()
+    assert await here.keys("*empty*") == []
+
+
+# -- windows
+
+
+async def test_no_more_is_published_than_the_window_holds(redis_url: str, postgres_url: str) -> None:
+    """Redis stays small however large the batch is: the next come when enough of the first have ended."""
+    async with house(redis_url, postgres_url, window=4, chunk=2) as here:
+        await here.submit("nightly", 9)
+        await here.go_round(3)
+        assert len(await here.keys("eval:*events:nightly*")) == 4
+        await here.work("nightly", {4: "goes on"})
+        await here.go_round(3)
+        assert await here.work("nightly") == [5, 6, 7]
+        await here.go_round(3)
+        assert await here.work("nightly") == [8, 9]
+
+
+async def test_those_who_wait_for_others_count_as_under_way(redis_url: str, postgres_url: str) -> None:
+    """A window counts its serial evaluations, too: their endings must not make room for ever more."""
+    async with house(redis_url, postgres_url, window=4, chunk=2) as here:
+        pairs = [NewEvaluation(p.Case(id=f"case-{n}"), serial=_after_odd(n)) for n in range(1, 13)]
+        await here.submit_these("nightly", pairs)
+        await here.go_round()
+        assert await here.work("nightly", {3: "goes on"}) == [1, 3]
+        await here.go_round()
+        assert await here.work("nightly") == [2]
+        await here.go_round(3)
+        assert await here.work("nightly", {5: "goes on"}) == [5]
+        await here.go_round(3)
+        assert await here.work("nightly") == []
+
+
+def _after_odd(number: int) -> SerialPlace | None:
+    """Pair evaluations: each even one waits for the one before it."""
+    return None if number % 2 else SerialPlace(number - 1, (Recall(number - 1),))
+
+
+# -- crashes between two steps of publishing
+
+
+async def test_a_crash_after_the_window_was_written_down_is_healed(here: House) -> None:
+    """Nobody was told, though Postgres says so: a later round finds the openings missing and publishes."""
+    await here.submit("nightly", 2)
+    batch = (await here.ledger.unfinished())[0]
+    _, last_id = await here.ledger.next_window(batch, limit=10)
+    assert await here.ledger.open_window(batch, last_id=last_id, size=2, epochs=await here.log.epochs())
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["1 completed"] * 2
+
+
+async def test_a_crash_between_log_and_queue_is_healed(here: House) -> None:
+    """The openings are there and the tasks are not: once the queue is drained, they are enqueued."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    await here.queues.tasks.forget("nightly")
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["1 completed"] * 3
+
+
+async def test_a_crash_in_the_middle_of_a_window_is_healed(here: House) -> None:
+    """One was published whole, one only in the log, one not at all: each is mended in its own way."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    await here.takes("nightly")
+    await here.queues.tasks.forget("nightly")
+    third = evaluation_id("nightly", 3)
+    await here.log.redis.delete(*await here.keys(f"eval:*{third}"))
+    await here.queues.tasks.enqueue("nightly", Task(evaluation_id("nightly", 1), 1))
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["1 completed"] * 3
+
+
+async def test_a_window_opened_in_an_epoch_that_is_over_is_tried_anew(here: House) -> None:
+    """Written down, then Redis was lost before anybody was told: the next attempt is opened."""
+    await here.submit("nightly", 1)
+    batch = (await here.ledger.unfinished())[0]
+    _, last_id = await here.ledger.next_window(batch, limit=10)
+    assert await here.ledger.open_window(batch, last_id=last_id, size=1, epochs=["long ago"] * 4)
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["2 completed"]
+    assert (await here.opening("nightly", 1, 2)).retries == SPEC.retries
+
+
+async def test_an_attempt_that_was_opened_and_never_published_is_published(here: House) -> None:
+    """Postgres has the next attempt, Redis does not: a coordinator died in between."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.work("nightly", {1: "retrying"})
+    await here.go_round()
+    second = evaluation_id("nightly", 1)
+    await here.queues.tasks.forget("nightly")
+    await here.log.redis.delete(*await here.keys(f"eval:*{second}"))
+    await here.work_until_over("nightly")
+    assert await here.standing("nightly") == ["2 completed"]
+
+
+async def test_a_crash_before_the_board_was_cleared_is_healed(here: House) -> None:
+    """The batch is over in Postgres and still up in Redis: the next round takes it down."""
+    await here.submit("nightly", 1)
+    await here.go_round()
+    await here.work("nightly")
+    assert await here.ledger.finish("nightly")
+    assert await here.keys("eval:batch:{nightly}")
+    await here.go_round()
+    assert await here.keys("eval:*{nightly}*") == []
+    assert await here.queues.board.listings() == []
+
+
+async def test_the_board_of_others_is_left_alone(here: House) -> None:
+    """A listing that this database knows nothing of is not ours to take down."""
+    await here.queues.board.announce(Listing("elsewhere"), b"{}")
+    await here.go_round()
+    assert [listing.batch_id for listing in await here.queues.board.listings()] == ["elsewhere"]
