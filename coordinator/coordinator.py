@@ -96,8 +96,10 @@ class Coordinator:
             case "cancelled":
                 await self._openings.end_all(batch, p.Cancelled(by="operator", reason=batch.reason))
             case "expired":
-                await self._openings.end_all(batch, p.TimedOut(limit="batch", seconds=0.0))
-            case "running" if batch.deadline and batch.deadline <= self._now():
+                await self._openings.end_all(
+                    batch, p.TimedOut(limit="batch", seconds=batch.allowed_seconds)
+                )
+            case "running" | "paused" if batch.deadline and batch.deadline <= self._now():
                 await self._expire(batch)
             case "running":
                 await self._drive(batch)

@@ -67,6 +67,14 @@ class Batch:
     published_to: str
     deadline: datetime | None
     finished: bool
+    accepted_at: datetime | None = None
+
+    @property
+    def allowed_seconds(self) -> float:
+        """How long it was allowed to take; nothing where nobody set a limit."""
+        if self.deadline is None or self.accepted_at is None:
+            return 0.0
+        return max(0.0, (self.deadline - self.accepted_at).total_seconds())
 
     @property
     def in_flight(self) -> int:

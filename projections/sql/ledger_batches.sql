@@ -3,7 +3,7 @@ SELECT b.batch_id, b.month, b.name, b.project, b.priority, b.spec::text, b.state
        coalesce((SELECT sum(p.completed + p.failed + p.timed_out + p.cancelled)
                  FROM batch_progress p WHERE p.batch_id = b.batch_id), 0)::bigint,
        coalesce((SELECT sum(w.evaluations) FROM batch_windows w WHERE w.batch_id = b.batch_id), 0)::bigint,
-       b.published_to, b.deadline, b.finished_at IS NOT NULL
+       b.published_to, b.deadline, b.finished_at IS NOT NULL, b.accepted_at
 FROM batches b
 WHERE b.kind = 'submitted' AND b.total IS NOT NULL
   AND CASE WHEN %(batch_id)s::text IS NULL THEN b.finished_at IS NULL ELSE b.batch_id = %(batch_id)s END
