@@ -41,6 +41,7 @@ class Evaluating:
             closing = await self._come_to_an_end(hand, claimed, kit)
             if closing:
                 closing = _close(owned, closing)
+                hand.told()
                 await owned.on_record()
         except AttemptLost:
             return None

@@ -38,8 +38,11 @@ class InHand:
 
     delivery: Delivery
     ending: Ending | None = None
+    is_told: bool = False
+    """Whether nothing is left to do but to wait until its end is on record."""
     _worker: "asyncio.Task[object] | None" = None
     """Whom to cancel, while it may be."""
+    _on_told: Callable[[], None] | None = None
 
     def interrupt(self, ending: Ending) -> None:
         """Have the work end now if it can, else as soon as it can.
@@ -50,6 +53,13 @@ class InHand:
             self.ending = ending
             if self._worker:
                 self._worker.cancel()
+
+    def told(self) -> None:
+        """Free the slot: the end is written, and only the log's answer is waited for."""
+        if not self.is_told:
+            self.is_told = True
+            if self._on_told:
+                self._on_told()
 
     async def at_work(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something that may be interrupted; raises `Interrupted`."""
@@ -86,6 +96,7 @@ class Hands:
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self._held: dict[tuple[str, str], InHand] = {}
+        self._told = 0
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -95,9 +106,14 @@ class Hands:
         return iter(list(self._held.values()))
 
     @property
+    def busy(self) -> int:
+        """Slots with work in them."""
+        return len(self._held) - self._told
+
+    @property
     def free(self) -> int:
-        """Slots without work."""
-        return self.slots - len(self._held)
+        """Slots without work; none, where the log is so far behind that as much again waits for it."""
+        return self.slots - self.busy if self._told < self.slots else 0
 
     @property
     def batches(self) -> set[str]:
@@ -107,13 +123,18 @@ class Hands:
     def take(self, deliveries: Iterable[Delivery]) -> list[InHand]:
         """Take hold of tasks; what is in hand already is not taken again."""
         new = [each for each in deliveries if (each.batch_id, each.id) not in self._held]
-        taken = [InHand(delivery) for delivery in new]
+        taken = [InHand(delivery, _on_told=self._on_told) for delivery in new]
         self._held |= {(hand.delivery.batch_id, hand.delivery.id): hand for hand in taken}
         return taken
 
     def let_go(self, hand: InHand) -> None:
-        """Free a slot."""
-        self._held.pop((hand.delivery.batch_id, hand.delivery.id), None)
+        """Have no more to do with a task."""
+        if self._held.pop((hand.delivery.batch_id, hand.delivery.id), None) and hand.is_told:
+            self._told -= 1
+        self._changed.set()
+
+    def _on_told(self) -> None:
+        self._told += 1
         self._changed.set()
 
     async def changed(self) -> None:

@@ -177,6 +177,6 @@ class Executor:
             host=socket.gethostname(),
             pid=os.getpid(),
             slots=self._settings.slots,
-            busy=len(self.hands),
+            busy=self.hands.busy,
             project=self._settings.project,
         )

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
-from typing import NamedTuple
 
 from eventlog import payloads as p
 from eventlog.codec import decode_body, encode
@@ -31,28 +30,12 @@ from projections.ledger import (
     Waiting,
 )
 from projections.memory import MemoryTables
+from projections.memory_batches import BatchEvent, MemoryBatches, Window
 from projections.openings import accepted_row, opening_change
 from projections.progress import Progress
 from projections.tables import Unstorable
 
 Decided = tuple[Standing, Opening]
-
-
-class Window(NamedTuple):
-    """Evaluations that were published together."""
-
-    last_id: str
-    evaluations: int
-    epochs: tuple[str, ...]
-
-
-class BatchEvent(NamedTuple):
-    """What was asked of a batch, by whom, and when it was over."""
-
-    batch_id: str
-    type: str
-    by: str
-    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -68,11 +51,9 @@ class MemoryLedger:
 
     def __init__(self, tables: MemoryTables, *, shards: int, now: Callable[[], datetime]) -> None:
         self.tables = tables
-        self.batch_events: list[BatchEvent] = []
-        self.windows: dict[str, list[Window]] = defaultdict(list)
+        self.batches = MemoryBatches(tables.horizons)
         self._shards = shards
         self._now = now
-        self._batches: dict[str, Batch] = {}
         self._links: dict[str, Link] = {}
         self._told: dict[str, _Told] = defaultdict(_Told)
         self._responses: dict[str, list[str]] = defaultdict(list)
@@ -85,8 +66,7 @@ class MemoryLedger:
         self.tables.batches[head.batch_id] = month
         for one in accepted:
             self._insert(head.batch_id, month, one)
-        self._put(_batch(head, month, len(accepted), now))
-        self._note(head.batch_id, "accepted", head.submitted_by)
+        self.batches.accept(head, month=month, total=len(accepted), now=now)
         return len(accepted)
 
     def _refuse_known(self, batch_id: str, evaluation_ids: Sequence[str]) -> None:
@@ -123,54 +103,30 @@ class MemoryLedger:
 
     # -- batches
 
-    def _put(self, batch: Batch) -> None:
-        self._batches[batch.batch_id] = batch
-        self.tables.horizons[batch.batch_id] = "" if batch.finished else batch.published_to
-
-    def _note(self, batch_id: str, type_: str, by: str, reason: str = "") -> None:
-        self.batch_events.append(BatchEvent(batch_id, type_, by, reason))
-
     async def unfinished(self) -> list[Batch]:
         """List submitted batches that are not over."""
-        return [self._counted(batch) for batch in self._batches.values() if not batch.finished]
+        return [self._counted(batch) for batch in self.batches.held.values() if not batch.finished]
 
     async def batch(self, batch_id: str) -> Batch | None:
         """Return one submitted batch."""
-        return self._counted(self._batches[batch_id]) if batch_id in self._batches else None
+        return self._counted(self.batches.held[batch_id]) if batch_id in self.batches.held else None
 
     def _counted(self, batch: Batch) -> Batch:
         counts = [each for (key, _), each in self.tables.progress.items() if key == batch.batch_id]
         ended = sum(each.completed + each.failed + each.timed_out + each.cancelled for each in counts)
-        published = sum(window.evaluations for window in self.windows[batch.batch_id])
-        return replace(batch, ended=ended, published=published)
+        return replace(batch, ended=ended, published=self.batches.published(batch.batch_id))
 
     async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
-        batch = self._batches.get(batch_id)
-        if batch is None or batch.finished or batch.state not in {"running", "paused"} - {state}:
-            return False
-        self._put(replace(batch, state=state, reason=reason))
-        self._note(batch_id, state, by, reason)
-        return True
+        return self.batches.ask(BatchEvent(batch_id, state, by, reason))
 
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
-        batch = self._batches.get(batch_id)
-        if batch is None or batch.finished or any(True for _ in self._open(batch_id)):
-            return False
-        state = "completed" if batch.state in {"running", "paused"} else batch.state
-        self._put(replace(batch, state=state, finished=True, published_to=f"{batch_id}/"))
-        self._note(batch_id, "finished", "coordinator")
-        return True
+        return not self._open(batch_id) and self.batches.finish(batch_id)
 
     async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
         """Write down that a batch goes on, though it may have been over."""
-        if batch := self._batches.get(batch_id):
-            deadline = batch.deadline if batch.deadline and batch.deadline > self._now() else None
-            self._put(replace(batch, state="running", reason="", deadline=deadline, finished=False))
-            self._note(batch_id, "running", by, reason)
-
-    # -- windows
+        self.batches.reopen(BatchEvent(batch_id, "running", by, reason), now=self._now())
 
     async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
         """Return the openings after what is published, and the last id looked at."""
@@ -180,12 +136,7 @@ class MemoryLedger:
 
     async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
         """Write down, before anybody is told, which evaluations are published in which epochs."""
-        known = self._batches[batch.batch_id]
-        if known.published_to != batch.published_to or known.state != "running":
-            return False
-        self._put(replace(known, published_to=last_id))
-        self.windows[batch.batch_id].append(Window(last_id, size, tuple(epochs)))
-        return True
+        return self.batches.open_window(batch, Window(last_id, size, tuple(epochs)))
 
     # -- where evaluations stand
 
@@ -202,8 +153,7 @@ class MemoryLedger:
         epoch = self._told[row.evaluation_id].epoch
         if epoch or row.cursor.attempt > 1 or row.evaluation_id in self._links:
             return epoch
-        windows = (w for w in self.windows[row.batch_id] if w.last_id >= row.evaluation_id)
-        window = min(windows, default=None)
+        window = self.batches.window_of(row)
         return window.epochs[shard_of(row.evaluation_id, self._shards)] if window else ""
 
     async def unmoved(  # noqa: PLR0913 - a page of a selection
@@ -296,14 +246,8 @@ class MemoryLedger:
             known = not (change.ended_at and one.was_published)
             self._told[one.evaluation_id] = _Told(one.epoch, published=known)
             if not change.ended_at:
-                self._keep_open(change.batch_id)
+                self.batches.keep_open(change.batch_id)
         return opened
-
-    def _keep_open(self, batch_id: str) -> None:
-        """A batch may have been ended between the operator's word and the attempts that follow from it."""
-        batch = self._batches.get(batch_id)
-        if batch and batch.finished:
-            self._put(replace(batch, state="running", finished=False))
 
     async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
         """Return endings that executors may not have been told of."""
@@ -330,7 +274,7 @@ class MemoryLedger:
 
     async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
         """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
-        held, batch = self.tables.evaluations, self._batches.get(batch_id)
+        held, batch = self.tables.evaluations, self.batches.held.get(batch_id)
         waiting = (
             Waiting(key, self._links[key])
             for key in self._open(batch_id)
@@ -353,22 +297,3 @@ class MemoryLedger:
                 told.epoch = epochs[shard_of(one.row.evaluation_id, self._shards)]
                 released.append(one.row.evaluation_id)
         return await self.openings(released)
-
-
-def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
-    return Batch(
-        head.batch_id,
-        month,
-        head.name,
-        head.project,
-        head.priority,
-        head.spec,
-        state="running",
-        reason="",
-        total=total,
-        ended=0,
-        published=0,
-        published_to="",
-        deadline=now + head.max_duration if head.max_duration else None,
-        finished=False,
-    )

@@ -90,6 +90,13 @@ class ProcessManager:
         for serves in (False, True):
             await asyncio.gather(*(self._end(child) for child in self.children if child.serves is serves))
 
+    def kill(self) -> None:
+        """End every child at once, whatever it has in hand."""
+        for child in self.children:
+            if child.process and child.process.returncode is None:
+                with suppress(ProcessLookupError):
+                    child.process.kill()
+
     async def _end(self, child: Child) -> None:
         process = child.process
         if process is None or process.returncode is not None:

@@ -1,7 +1,9 @@
 """Executors whose process is known to be dead: nobody has to wait until their heartbeats run out."""
 
 import logging
+import os
 import socket
+from collections.abc import Callable
 
 from redis.exceptions import RedisError
 
@@ -12,27 +14,42 @@ from taskqueue.tasks import QueueUnavailable
 logger = logging.getLogger(__name__)
 
 
-async def report_dead(redis_url: str, *, fleet: str, pid: int) -> None:
-    """Say of a process on this host that it is dead; where nobody listens, its heartbeat says so later."""
+async def report_dead(redis_url: str, *, fleet: str, is_dead: Callable[[int], bool]) -> None:
+    """Say which processes on this host are dead; where nobody listens, their heartbeats say so later."""
     try:
         async with crew_reader(redis_url) as crew:
-            dead = await strike_off(crew.attendance, fleet=fleet, host=socket.gethostname(), pid=pid)
+            host = socket.gethostname()
+            dead = await strike_off(crew.attendance, fleet=fleet, host=host, is_dead=is_dead)
     except (QueueUnavailable, RedisError) as error:
-        logger.info("could not strike off the dead", extra={"pid": pid, "error": str(error)})
+        told = {"fleet": fleet, "error": type(error).__name__}
+        logger.info("the dead are not struck off: Redis does not answer", extra=told)
     else:
-        logger.info("struck off", extra={"executors": dead, "pid": pid})
+        logger.info("struck off", extra={"executors": dead})
 
 
-async def strike_off(attendance: Attendance, *, fleet: str, host: str, pid: int) -> list[str]:
-    """Take what lived in a dead process off the attendance; returns the incarnations.
+def is_gone(pid: int) -> bool:
+    """Whether there is no such process on this host."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+async def strike_off(
+    attendance: Attendance, *, fleet: str, host: str, is_dead: Callable[[int], bool]
+) -> list[str]:
+    """Take what lived in dead processes off the attendance; returns the incarnations.
 
     A pid alone may be somebody else's, where hosts share a name: the fleet's name is in the executor's.
     """
 
-    def is_dead(one: Presence) -> bool:
-        return (one.host, one.pid) == (host, pid) and one.name.startswith(f"{fleet}-")
+    def is_ours(one: Presence) -> bool:
+        return one.host == host and one.name.startswith(f"{fleet}-")
 
-    dead = [one.incarnation for one in await attendance.present() if is_dead(one)]
+    dead = [one.incarnation for one in await attendance.present() if is_ours(one) and is_dead(one.pid)]
     for incarnation in dead:
         await attendance.leave(incarnation)
     return dead

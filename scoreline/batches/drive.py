@@ -20,7 +20,7 @@ from rich.console import Console
 from eventlog.tasks import end
 from scoreline import fleet as fleets
 from scoreline.batches.crew import NOT_ASKED, crew_reader
-from scoreline.batches.departed import report_dead
+from scoreline.batches.departed import is_gone, report_dead
 from scoreline.batches.look import Look
 from scoreline.batches.progress_line import ProgressDisplay
 from scoreline.batches.standing import ExitCode, command, exit_code, is_over
@@ -71,6 +71,7 @@ class Driving:
         self.interrupted = asyncio.Event()
         self._began_by = monotonic() + STARTING
         self._errands: set[asyncio.Task[None]] = set()
+        self._manager: ProcessManager | None = None
 
     async def run(self) -> int:
         """Drive it, report, and return the exit code."""
@@ -97,6 +98,9 @@ class Driving:
         """Start a fleet, and what somebody wants to do to it, until the stack is left."""
         manager = await stack.enter_async_context(self.processes(stack))
         stack.push_async_callback(end, self._errands)
+        self._manager = manager
+        # Those of an earlier command that was killed: what they had in hand need not wait for them.
+        self._run_errand(report_dead(self.servers.redis_url, fleet=fleet.name, is_dead=is_gone))
         fleets.start(fleet, manager)
         if self.wanted.beside:
             self._run_errand(self.wanted.beside(manager))
@@ -124,7 +128,7 @@ class Driving:
         if child.process and self.wanted.fleet:
             # So that the batch is spared the wait for a heartbeat that will not come.
             pid, fleet = child.process.pid, self.wanted.fleet.name
-            self._run_errand(report_dead(self.servers.redis_url, fleet=fleet, pid=pid))
+            self._run_errand(report_dead(self.servers.redis_url, fleet=fleet, is_dead=pid.__eq__))
 
     def _say_restarted(self, child: Child) -> None:
         code = child.exits[-1]
@@ -136,7 +140,9 @@ class Driving:
 
     def _interrupt(self) -> None:
         if self.interrupted.is_set():
-            os._exit(INTERRUPTED)  # children end with their standard input
+            if self._manager:
+                self._manager.kill()
+            os._exit(INTERRUPTED)
         self.interrupted.set()
         self._say("stopping: letting executors finish what they have in hand; once more ends them at once")
 

@@ -113,6 +113,21 @@ class Folder:
         async with self.started(*arguments) as started:
             return await started.end()
 
+    async def run_measured(self, *arguments: str) -> int:
+        """Run a command to its good end, and return how many kilobytes it took at most."""
+        process = subprocess.Popen(
+            [SCORELINE, *arguments],
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment(**self.environ),
+        )
+        _, status, used = await asyncio.to_thread(os.wait4, process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return used.ru_maxrss
+
     @asynccontextmanager
     async def started(self, *arguments: str) -> "AsyncIterator[Started]":
         """Run a command that does not outlive the block."""

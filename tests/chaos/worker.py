@@ -1,16 +1,11 @@
 """A storage worker for the fault matrix: the real one, in a hurry, taking notes, mortal at named points.
 
-The product has no failpoints. Here, in the worker's own process, the functions on both sides of the
-commit are wrapped, and the wrapper ends the process by `kill -9` at the wanted call.
+Its failpoints are on both sides of the commit.
 """
 
 import logging
-import os
-import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +21,7 @@ from storage_worker.consumer import Consumer
 from storage_worker.settings import StorageSettings
 from storage_worker.storage import Storage
 from storage_worker.tally import Tally
+from tests.chaos.failpoints import after, before, fuse
 from tests.chaos.notebook import Notebook
 
 SOON = 0.3
@@ -50,6 +46,10 @@ class Orders:
     dies: str | None = None
     """The point at which to die, and at which call of it."""
     dies_at_call: int = 1
+
+    def reborn(self) -> "Orders":
+        """Tell whoever follows: it dies once."""
+        return replace(self, dies=None, dies_at_call=1)
 
 
 def work(orders: Orders) -> None:
@@ -77,14 +77,19 @@ def _hurry(orders: Orders) -> None:
     """Cut the pauses that are chosen for days of running down to what a test can wait for."""
     vars(stream_subscriber)["CONSUME_ERROR_BACKOFF_SECONDS"] = SOON
     vars(app)["POLL_MS"] = 200
-    setattr(AttemptWithBackoff, "INITIAL_DELAY", SOON)  # noqa: B010 - read by the pool alone
+    hurry_the_pool()
     vars(app)["TAKE_OVER_COUNT"] = orders.take_over_count
+
+
+def hurry_the_pool() -> None:
+    """Let connections to Postgres be tried again soon."""
+    setattr(AttemptWithBackoff, "INITIAL_DELAY", SOON)  # noqa: B010 - read by the pool alone
 
 
 def _take_notes(notebook: Notebook) -> None:
     """Write down how often the seldom paths are taken."""
-    _after(Consumer, "take_over", lambda taken: _note_take_over(notebook, taken))
-    _after(Consumer, "drain_own", lambda drained: notebook.note("redelivered", drained))
+    after(Consumer, "take_over", lambda taken: _note_take_over(notebook, taken))
+    after(Consumer, "drain_own", lambda drained: notebook.note("redelivered", drained))
     count, note_outage = Tally.count, Storage._note_outage
 
     def counted(tally: Tally, resolutions: Any, lost: set[str]) -> None:
@@ -106,39 +111,16 @@ def _note_take_over(notebook: Notebook, taken: int) -> None:
     notebook.note(f"take-over of {taken}", 1 if taken else 0)
 
 
-def _after(owner: Any, name: str, observe: Callable[[Any], None]) -> None:
-    original = getattr(owner, name)
-
-    @wraps(original)
-    async def observed(*arguments: Any, **keywords: Any) -> Any:
-        value = await original(*arguments, **keywords)
-        observe(value)
-        return value
-
-    setattr(owner, name, observed)
-
-
 def _arm(point: str, at_call: int) -> None:
-    calls = iter(range(at_call, 0, -1))
-
-    def die(*_: object) -> None:
-        if next(calls, 1) == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-
+    die = fuse(at_call)
     match point:
         case "at the commit's door":
-            commit = PostgresTables.commit
-
-            async def at_the_door(tables: PostgresTables, changes: Any) -> Any:
-                die()
-                return await commit(tables, changes)
-
-            setattr(PostgresTables, "commit", at_the_door)  # noqa: B010 - as above
+            before(PostgresTables, "commit", die)
         case "in the open transaction":
-            _after(postgres, "_commit", die)
+            after(postgres, "_commit", die)
         case "after the commit":
-            _after(PostgresTables, "commit", die)
+            after(PostgresTables, "commit", die)
         case "after the marks":
-            _after(RedisEventLog, "settle", die)
+            after(RedisEventLog, "settle", die)
         case _:
             raise ValueError(point)

@@ -24,7 +24,7 @@ from scoreline.embedded import Servers, embedded_servers
 from scoreline.embedded.layout import Layout
 from tests.chaos.crew import Crew
 from tests.chaos.link import Link, faithfully, link
-from tests.chaos.worker import Orders
+from tests.chaos.worker import Orders, work
 from tests.waiting import until
 
 TIMEOUTS = "socket_timeout=1&socket_connect_timeout=1"
@@ -47,7 +47,7 @@ class World:
     layout: Layout
     servers: Servers
     links: Links
-    crew: Crew
+    crew: Crew[Orders]
     batches: set[str] = field(default_factory=set)
 
     @property
@@ -159,7 +159,7 @@ async def world(root: Path) -> AsyncIterator[World]:
             "chaos",
             root / "notebook",
         )
-        crew = Crew(orders, root / "workers.log")
+        crew = Crew(orders, work, root / "workers.log")
         stack.push_async_callback(crew.dismiss)
         yield World(layout, servers, links, crew)
 

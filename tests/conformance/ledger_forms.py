@@ -82,7 +82,7 @@ class MemoryLedgerForm:
         return utc_now()
 
     async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
-        asked = (each for each in self.ledger.batch_events if each.batch_id == batch_id)
+        asked = (each for each in self.ledger.batches.events if each.batch_id == batch_id)
         return [(each.type, each.by, each.reason) for each in asked]
 
     async def total(self) -> Progress:

@@ -186,6 +186,17 @@ async def test_a_batch_goes_on_with_what_is_opened_in_it(books):
     assert (batch.state, batch.finished, batch.ended) == ("running", False, 0)
 
 
+async def test_a_batch_that_was_cancelled_stays_so_whatever_is_opened_in_it(books):
+    """It goes on only for as long as it takes to end what was opened."""
+    await accept(books, accepted(1))
+    await store(books, 1, CLAIM, FAILED)
+    await books.ledger.ask(B, "cancelled", by="ann")
+    await books.ledger.finish(B)
+    await open_next(books, 1, payload("queued:operator"))
+    batch = await batch_of(books)
+    assert (batch.state, batch.finished) == ("cancelled", False)
+
+
 # Windows.
 
 

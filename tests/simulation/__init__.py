@@ -1,12 +1,15 @@
-"""The seeded simulator: real queues and real storage workers, over the memory forms, in virtual time.
+"""The seeded simulator: real coordinators, executors and storage workers, in memory and in virtual time.
 
     virtual_loop.py   an event loop whose clock jumps to the next timer
     profiles.py       which faults a seed brings, and how often
     world.py          all that the actors of one run share: clock, dice, log, tables, trace
     server.py         the simulated Redis: wake-ups, tasks and heartbeats beside the log, and their loss
-    ports.py          every call of every port, each with a fate of its own
+    ports.py, control_ports.py    every call of every port, each with a fate of its own
     process.py        what runs, dies at any call and is started again
-    executor.py, storage_process.py, coordinator.py (reconcile.py), foreign.py, mischief.py    the actors
+    plans.py          what people hand in and ask for
+    coordinator.py, executor.py, storage_process.py    the real services, and people
+    embedder.py, foreign.py, mischief.py    writers without a coordinator, strangers, and trouble
+    payments.py       what must hold whenever a target or a judge is asked
     run.py            one seed, from start to verdict
     checker.py        what must hold whatever happened
     campaign.py       many seeds, and what must have happened at least once

@@ -130,7 +130,7 @@ class _Checker:
 
     def check_submitted(self) -> None:
         """Every evaluation that was accepted has ended, or its batch is paused."""
-        batches = self.world.ledger._batches
+        batches = self.world.ledger.batches.held
         for key, each in self.tables.evaluations.items():
             batch, phase = batches.get(each.row.batch_id), each.row.cursor.phase
             if phase in ENDED or not self.world.is_ours(each.row.batch_id):
@@ -144,19 +144,23 @@ class _Checker:
 
     def check_batches(self) -> None:
         """A batch whose evaluations have all ended is over, and leaves nothing on board or queue."""
-        for batch_id, batch in self.world.ledger._batches.items():
+        for batch_id, batch in self.world.ledger.batches.held.items():
             left = self.world.left_behind(batch_id)
             if not batch.finished and batch.state != "paused":
                 self.world.violate(Harm.STUCK, f"{batch_id} is {batch.state}, and not over")
             elif batch.finished and left:
                 self._wrong(f"{batch_id} is over, and has left {left}")
+        for event in self.world.ledger.batches.events:
+            state = self.world.ledger.batches.held[event.batch_id].state
+            if event.type == "cancelled" and state != "cancelled":
+                self._wrong(f"{event.batch_id} was cancelled, and is {state}")
         for key in sorted(key for key, told in self.world.ledger._told.items() if not told.published):
             self._wrong(f"nobody was told that {key} has ended")
 
     def check_budgets(self) -> None:
         """Nobody tries more often than the batch allows, an operator's word apart."""
         for key, held in self.tables.evaluations.items():
-            batch = self.world.ledger._batches.get(held.row.batch_id)
+            batch = self.world.ledger.batches.held.get(held.row.batch_id)
             if batch and (most := _most_charged(self.tables, key)) > spec_of(batch).retries:
                 self._wrong(f"{key} was tried again {most} times after faults that are charged")
 

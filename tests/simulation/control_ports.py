@@ -123,7 +123,9 @@ class _WatchedLedger:
     async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
         """Count those after the first."""
         opened = await self._ledger.open_window(batch, last_id=last_id, size=size, epochs=epochs)
-        self._world.seen["another window"] += opened and len(self._ledger.windows[batch.batch_id]) > 1
+        self._world.seen["another window"] += (
+            opened and len(self._ledger.batches.windows[batch.batch_id]) > 1
+        )
         self._world.seen["window lost"] += not opened
         return opened
 
@@ -148,7 +150,7 @@ class _WatchedQueue:
     async def enqueue_batch(self, batch_id: str, tasks: Sequence[Task]) -> list[str]:
         """Enqueue, perhaps twice."""
         world = self._life.world
-        if world.ledger._batches[batch_id].finished:
+        if world.ledger.batches.held[batch_id].finished:
             world.seen["enqueued too late"] += 1
             who = "nobody" if world.is_belated else self._life.name
             world.knowledge.strays.setdefault(batch_id, set()).add(who)

@@ -81,9 +81,11 @@ class Request:
 class People(Process):
     """Submit, pause, resume, cancel and retry; each has all the tries it takes to be heard."""
 
-    def __init__(self, world: World, *, submissions: list[Submission], requests: list[Request]) -> None:
+    def __init__(
+        self, world: World, name: str, *, submissions: list[Submission], requests: list[Request]
+    ) -> None:
         self.submissions, self.requests = submissions, requests
-        super().__init__(world, "people")
+        super().__init__(world, name)
 
     @property
     def are_done(self) -> bool:
@@ -112,13 +114,14 @@ class People(Process):
             )
         except BatchExists:
             self.world.seen["accepted before"] += 1
-        self.submissions.remove(submission)
+        if submission in self.submissions:
+            self.submissions.remove(submission)
 
     async def _ask(self, operator: Operator, request: Request) -> None:
         batch_id = request.batch_id
         if any(each.batch.batch_id == batch_id for each in self.submissions):
             return
-        self.world.tell("people", f"{request.verb} {batch_id}")
+        self.world.tell(self.name, f"{request.verb} {batch_id}")
         try:
             match request.verb:
                 case "pause":
@@ -130,7 +133,7 @@ class People(Process):
                 case "retry":
                     await operator.retry(batch_id)
         except Refused as refused:
-            self.world.tell("people", str(refused))
+            self.world.tell(self.name, str(refused))
             self.world.seen["refused"] += 1
         else:
             self.world.seen[request.verb] += 1

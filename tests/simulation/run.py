@@ -157,7 +157,11 @@ class Simulation:
             self.workers.append(self.parts.worker(world, f"storage-{number}"))
         for number in range(draw.randint(1, 3)):
             self.executors.append(Executing(world, f"executor-{number}"))
-        self.people = People(world, submissions=submissions, requests=requests)
+        half = len(requests) // 2
+        self.people = [
+            People(world, name, submissions=submissions, requests=asked)
+            for name, asked in (("ann", requests[:half]), ("bob", requests[half:]))
+        ]
         self.embedder = Embedder(world, [f"w{n}" for n in range(draw.choice((0, 0, 1, 2)))])
 
     def _calm_down(self) -> None:
@@ -165,7 +169,8 @@ class Simulation:
         world = self.world
         world.faults, world.is_over = NO_FAULTS, True
         world.tell("world", "the faults are over")
-        self.people.requests += last_wishes(world.random, world.clock(), sorted(world.ledger._batches))
+        wishes = last_wishes(world.random, world.clock(), sorted(world.ledger.batches.held))
+        self.people[0].requests += wishes
 
     async def _rest(self) -> None:
         """Wait until nothing is left to do; what is left for ever is the checker's to name."""
@@ -175,20 +180,20 @@ class Simulation:
             await asyncio.sleep(PATIENCE.timeout.total_seconds())
         while not self._is_at_rest() and self.world.clock() < deadline:  # noqa: ASYNC110 - costs no time
             await asyncio.sleep(1.0)
-        restless: list[Process] = [*self.workers, *self.coordinators, self.people]
+        restless: list[Process] = [*self.workers, *self.coordinators, *self.people]
         for process in restless:
             process.retire()
         self.world.tell("world", "at rest" if self._is_at_rest() else "no rest found")
 
     def _is_at_rest(self) -> bool:
         world = self.world
-        batches = world.ledger._batches.values()
+        batches = world.ledger.batches.held.values()
         over = all(batch.finished or batch.state == "paused" for batch in batches)
         cleared = not any(world.left_behind(batch.batch_id) for batch in batches if batch.finished)
         told = all(known.published for known in world.ledger._told.values())
         idle = all(executor.is_idle and executor.is_up_to_date for executor in self.executors)
         busy = world.belated or any(worker.unswept for worker in self.workers)
-        done = self.people.are_done and self.embedder.is_done
+        done = all(people.are_done for people in self.people) and self.embedder.is_done
         return over and cleared and told and idle and done and world.redis.is_drained and not busy
 
     async def _look_again(self) -> None:

@@ -1,20 +1,25 @@
 """What simulator and state machine have found, each in its smallest form."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
 
-from eventlog.codec import RawEntry
+from coordinator.publishing import Publisher
+from eventlog import payloads as p
+from eventlog.codec import RawEntry, encode
+from eventlog.event_queue import EventQueue
 from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
-from eventlog.log import Append
+from eventlog.log import Append, Reply
 from eventlog.memory import MemoryEventLog
 from eventlog.timeline import Cursor
 from projections.change import Change, Row, Stored
 from projections.memory import MemoryTables
 from projections.tables import Committed, TablesUnavailable
 from storage_worker.storage import Storage
-from tests.builders import EVALUATION, event, history, records
+from taskqueue.memory import MemoryTaskQueue
+from tests.builders import BATCH, EVALUATION, event, history, records
 from tests.storing import GAP_TIMEOUT, PATIENCE, World
 
 
@@ -106,3 +111,36 @@ async def test_what_another_worker_stores_between_two_reads_does_not_look_like_a
     await storage.store([EVALUATION])
     assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 3, Phase.COMPLETED)
     assert storage.tally.lost_races == 1
+
+
+class Unhurried(MemoryEventLog):
+    """A log that takes a moment."""
+
+    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+        await asyncio.sleep(0.001)
+        return await super().append(calls)
+
+
+async def test_what_was_paid_for_is_sent_though_its_attempt_is_lost_at_the_very_end():
+    """A queue that closes waits also for what it comes to hold while it is closing."""
+    log = Unhurried(lambda: 0)
+    await log.append([Append(EVALUATION, records([event("queued")]), "")])
+    async with EventQueue(log, source="executor-1") as queue:
+        claim = p.Provisioning(executor="executor-1", nonce="1")
+        claimed = await queue.claim(EVALUATION, BATCH, attempt=1, claim=claim)
+        await log.append([Append(EVALUATION, records([event("cancelled", attempt=2)]), "")])
+        claimed.attempt.record(p.Running(target="simulated"))
+        claimed.attempt.record(p.Responded(output="4", cost_usd=0.5))
+    [stream] = await log.read([EVALUATION], limit=9)
+    assert [fields[5] for _, fields in stream] == [b"queued", b"provisioning", b"cancelled", b"responded"]
+    assert queue.outbox.depth == 0
+
+
+async def test_what_an_executor_said_before_an_end_from_outside_is_stored():
+    """Its wake-up may be lost, and no sweep looks at what has ended: the ending itself wakes a reader."""
+    world = World()
+    ending = event("cancelled", attempt=2)
+    await world.log.append([Append(EVALUATION, records(history("queued provisioning running")), "")])
+    world.log.wake_ups = [[] for _ in world.log.wake_ups]
+    await Publisher(world.log, MemoryTaskQueue(lambda: 0.0)).publish("", [([(ending, encode(ending))], "")])
+    assert EVALUATION in [key for shard in world.log.wake_ups for key in shard]

@@ -135,7 +135,7 @@ class World:
 
     def is_ours(self, batch_id: str) -> bool:
         """Whether only writers that keep the rules write to a batch's evaluations."""
-        return batch_id == EMBEDDED or batch_id in self.ledger._batches
+        return batch_id == EMBEDDED or batch_id in self.ledger.batches.held
 
     def left_behind(self, batch_id: str) -> str:
         """Say what is left of a batch that is over, and whose fault it is.

@@ -24,5 +24,5 @@ async def test_only_the_dead_are_struck_off(other: Presence) -> None:
     attendance = MemoryAttendance(lambda: 0.0)
     for presence in (DEAD, other):
         await attendance.beat(presence)
-    assert await strike_off(attendance, fleet="b", host="here", pid=42) == [DEAD.incarnation]
+    assert await strike_off(attendance, fleet="b", host="here", is_dead=(42).__eq__) == [DEAD.incarnation]
     assert await attendance.present() == [other]

@@ -9,6 +9,7 @@ from executor.hands import Ending, Hands, InHand, Interrupted
 from taskqueue.tasks import Delivery, Task
 
 DELIVERY = Delivery("batch-1", "1-0", Task("e-1", 1))
+ANOTHER = Delivery("batch-1", "2-0", Task("e-2", 1))
 
 
 async def hang() -> None:
@@ -119,3 +120,23 @@ async def test_waiting_for_empty_hands():
     assert not waiting.done()
     hands.let_go(hand)
     await waiting
+
+
+def test_a_slot_is_free_as_soon_as_the_end_is_written():
+    """Only the log's answer is waited for then; the task stays in hand until it is there."""
+    hands = Hands(2)
+    first, _second = hands.take([DELIVERY, ANOTHER])
+    assert hands.free == 0
+    first.told()
+    first.told()
+    assert (hands.free, hands.busy, len(hands)) == (1, 1, 2)
+    hands.let_go(first)
+    assert (hands.free, hands.busy, len(hands)) == (1, 1, 1)
+
+
+def test_no_slot_is_free_while_the_log_is_a_whole_handful_behind():
+    """Through an outage an executor does not take on more and more."""
+    hands = Hands(2)
+    for hand in hands.take([DELIVERY, ANOTHER]):
+        hand.told()
+    assert hands.free == 0

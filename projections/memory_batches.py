@@ -1,0 +1,115 @@
+"""The batches of the ledger in memory: what was accepted, asked for, and published."""
+
+from collections import defaultdict
+from dataclasses import replace
+from datetime import date, datetime
+from typing import NamedTuple
+
+from projections.change import Row
+from projections.ledger import Batch, BatchHead
+
+
+class Window(NamedTuple):
+    """Evaluations that were published together."""
+
+    last_id: str
+    evaluations: int
+    epochs: tuple[str, ...]
+
+
+class BatchEvent(NamedTuple):
+    """What was asked of a batch, by whom, and when it was over."""
+
+    batch_id: str
+    type: str
+    by: str
+    reason: str = ""
+
+
+class MemoryBatches:
+    """Be the tables `batches`, `batch_events` and `batch_windows`; tells sweeps how far they may look."""
+
+    def __init__(self, horizons: dict[str, str]) -> None:
+        self.held: dict[str, Batch] = {}
+        self.events: list[BatchEvent] = []
+        self.windows: dict[str, list[Window]] = defaultdict(list)
+        self._horizons = horizons
+
+    def _put(self, batch: Batch) -> None:
+        self.held[batch.batch_id] = batch
+        self._horizons[batch.batch_id] = "" if batch.finished else batch.published_to
+
+    def accept(self, head: BatchHead, *, month: date, total: int, now: datetime) -> None:
+        """Add a batch."""
+        self._put(_batch(head, month, total, now))
+        self.events.append(BatchEvent(head.batch_id, "accepted", head.submitted_by))
+
+    def ask(self, asked: BatchEvent) -> bool:
+        """Change a batch's state, unless it is over, was stopped, or is so already."""
+        batch = self.held.get(asked.batch_id)
+        if batch is None or batch.finished or batch.state not in {"running", "paused"} - {asked.type}:
+            return False
+        self._put(replace(batch, state=asked.type, reason=asked.reason))
+        self.events.append(asked)
+        return True
+
+    def finish(self, batch_id: str) -> bool:
+        """End a batch that has not been ended."""
+        batch = self.held.get(batch_id)
+        if batch is None or batch.finished:
+            return False
+        state = "completed" if batch.state in {"running", "paused"} else batch.state
+        self._put(replace(batch, state=state, finished=True, published_to=f"{batch_id}/"))
+        self.events.append(BatchEvent(batch_id, "finished", "coordinator"))
+        return True
+
+    def reopen(self, asked: BatchEvent, *, now: datetime) -> None:
+        """Let a batch go on."""
+        if batch := self.held.get(asked.batch_id):
+            deadline = batch.deadline if batch.deadline and batch.deadline > now else None
+            self._put(replace(batch, state="running", reason="", deadline=deadline, finished=False))
+            self.events.append(asked)
+
+    def keep_open(self, batch_id: str) -> None:
+        """Let a batch go on that was ended between an operator's word and what follows from it."""
+        batch = self.held.get(batch_id)
+        if batch and batch.finished:
+            state = "cancelled" if batch.state == "cancelled" else "running"
+            self._put(replace(batch, state=state, finished=False))
+
+    def open_window(self, seen: Batch, window: Window) -> bool:
+        """Publish further, if the batch is running and published no further than was seen."""
+        batch = self.held[seen.batch_id]
+        if batch.published_to != seen.published_to or batch.state != "running":
+            return False
+        self._put(replace(batch, published_to=window.last_id))
+        self.windows[seen.batch_id].append(window)
+        return True
+
+    def published(self, batch_id: str) -> int:
+        """Count the evaluations within all windows."""
+        return sum(window.evaluations for window in self.windows[batch_id])
+
+    def window_of(self, row: Row) -> Window | None:
+        """Find the window that an evaluation was published in."""
+        windows = (window for window in self.windows[row.batch_id] if window.last_id >= row.evaluation_id)
+        return min(windows, default=None)
+
+
+def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
+    return Batch(
+        head.batch_id,
+        month,
+        head.name,
+        head.project,
+        head.priority,
+        head.spec,
+        state="running",
+        reason="",
+        total=total,
+        ended=0,
+        published=0,
+        published_to="",
+        deadline=now + head.max_duration if head.max_duration else None,
+        finished=False,
+    )

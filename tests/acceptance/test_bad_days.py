@@ -1,0 +1,154 @@
+"""Whatever dies under a batch, or whoever is impatient with it: nothing is lost, nothing is left behind."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.batch_commands import HEAVY, PATIENCE, Folder, Started, gone
+from tests.waiting import until
+
+RUN = ("batch", "run", "--json")
+GATED = ("--dataset", "cases.jsonl", "--target", "python:app:gated", "--evaluator", "exact")
+SIMULATED = ("--mode", "simulated", "--workers", "2", "--limit")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, redis_url: str, postgres_url: str) -> Folder:
+    return Folder(tmp_path, redis_url, postgres_url)
+
+
+async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(folder: Folder) -> None:
+    """130 both times and no process left; `resume` goes on, and asks nobody again who has answered."""
+    folder.cases(8)
+    slots = ("--workers", "1", "--concurrency", "2")
+    async with folder.started(*RUN, *GATED, *slots) as running:
+        await until(lambda: len(folder.calls) >= 2, PATIENCE)
+        first, batch_id = running.family(), folder.batch_id()
+        running.interrupt()
+        folder.write("open", "")
+        drained = await running.end()
+    assert (drained.code, drained.told) == (130, {"batch_id": batch_id, "status": "running"})
+    assert "stopping: letting executors finish what they have in hand" in drained.stderr
+    assert drained.stderr.splitlines()[-1].endswith(f"To go on: scoreline batch resume {batch_id}")
+    answered = len(folder.calls)
+    assert answered >= 2
+
+    (folder.root / "open").unlink()
+    async with folder.started("batch", "resume", batch_id, *slots) as running:
+        await until(lambda: len(folder.calls) >= answered + 2, PATIENCE)
+        second = running.family()
+        running.interrupt()
+        await asyncio.wait_for(_said(running, b"stopping"), PATIENCE)
+        running.interrupt()
+        stopped = await running.end()
+    assert (stopped.code, stopped.stdout) == (130, "")
+    await until(lambda: gone(first + second), 30)
+
+    folder.write("open", "")
+    resumed = await folder.run("batch", "resume", batch_id, *slots, "--json")
+    assert (resumed.code, resumed.told["completed"], resumed.told["passed"]) == (0, 8, 8), resumed.stderr
+    # Those that were drained are asked once; those in hand at the second interrupt are asked again.
+    assert sorted(set(folder.calls), key=int) == [str(number) for number in range(8)]
+    assert all(folder.calls.count(asked) == 1 for asked in folder.calls[:answered])
+    verified = await folder.run("replay", "--batch", batch_id, "--verify")
+    assert verified.code == 0, verified.stdout + verified.stderr
+
+
+async def _said(running: Started, words: bytes) -> None:
+    assert running.process.stderr
+    while line := await running.process.stderr.readline():
+        if words in line:
+            return
+
+
+async def test_a_killed_command_takes_everything_with_it_and_the_batch_can_be_resumed(
+    tmp_path: Path,
+) -> None:
+    """kill -9 of the command in mid-run: servers and fleet end by themselves; `resume` loses nothing."""
+    folder = Folder(tmp_path)
+    async with folder.started(*RUN, *SIMULATED, "1500") as running:
+        await until(lambda: folder.ended() >= 100, PATIENCE)
+        family, batch_id = running.family(), folder.batch_id()
+        running.process.kill()
+    await until(lambda: gone(family), 30)
+    await folder.at_rest()
+    resumed = await folder.run("batch", "resume", batch_id, "--workers", "2", "--json")
+    assert (resumed.code, resumed.told["completed"], resumed.told["pending"]) == (0, 1500, 0), (
+        resumed.stderr
+    )
+    verified = await folder.run("replay", "--batch", batch_id, "--verify")
+    assert (verified.code, "every evaluation has ended" in verified.stdout) == (0, True), verified.stderr
+    again = await folder.run("batch", "resume", batch_id)
+    assert (again.code, "there is nothing to resume" in again.stderr) == (1, True)
+    await folder.at_rest()
+
+
+async def test_two_commands_share_the_servers_that_either_has_started(tmp_path: Path) -> None:
+    """Both start with none running; whoever is first to end does not take them from the other."""
+    folder = Folder(tmp_path)
+    one, other = await asyncio.gather(
+        folder.run(*RUN, "--mode", "simulated", "--workers", "1", "--limit", "20"),
+        folder.run(*RUN, "--mode", "simulated", "--workers", "1", "--limit", "300"),
+    )
+    assert (one.code, one.told["completed"]) == (0, 20), one.stderr
+    assert (other.code, other.told["completed"]) == (0, 300), other.stderr
+    await folder.at_rest()
+
+
+@HEAVY
+async def test_a_batch_survives_the_death_of_everything_under_it(tmp_path: Path) -> None:
+    """Two executors, storage worker, coordinator, Redis and Postgres, one after the other: it completes."""
+    folder = Folder(tmp_path)
+    servers = folder.data / "servers"
+    async with folder.started(*RUN, "--mode", "simulated", "--workers", "4", "--limit", "10000") as running:
+        await until(lambda: folder.ended() >= 500, PATIENCE)
+        for words in (["worker"], ["worker"], ["storage-worker"], ["coordinator"]):
+            assert running.kill_child(*words)
+        os.kill(int((servers / "valkey.pid").read_text()), signal.SIGKILL)
+        seen = folder.ended()
+        await until(lambda: folder.ended() > seen, PATIENCE)
+        os.kill(int((servers / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        ran = await running.end()
+    assert (ran.code, ran.told["completed"], ran.told["pending"]) == (0, 10_000, 0), ran.stderr
+    assert "executor 0 ended (killed by signal 9): started again" in ran.stderr
+    verified = await folder.run("replay", "--batch", ran.told["batch_id"], "--verify")
+    assert verified.code == 0, verified.stdout + verified.stderr
+    await folder.at_rest()
+
+
+@HEAVY
+async def test_a_case_that_kills_its_executors_is_given_up(folder: Folder) -> None:
+    """Three executors are lost to it; then it is a dead letter that says so, and the others have passed."""
+    folder.cases(1)
+    async with folder.started(*RUN, *GATED, "--workers", "1", "--timeout", "600") as running:
+        for lost in (1, 2, 3):
+            await until(lambda lost=lost: len(folder.calls) >= lost, PATIENCE)
+            assert running.kill_child("worker")
+        ran = await running.end()
+    assert (ran.code, ran.told["dead_letters"]) == (3, 1), ran.stderr
+    letters = await folder.run("batch", "dlq", ran.told["batch_id"])
+    assert "its executor was lost 3 times" in letters.stdout
+
+
+async def test_a_large_dataset_is_submitted_without_being_held(folder: Folder) -> None:
+    """Forty megabytes of cases make the command that submits them no larger by as much as a quarter."""
+    line = '{{"id": "{}", "input": "' + "x" * 2_000 + '", "expected": "x"}}\n'
+    folder.write("few.jsonl", "".join(line.format(n) for n in range(10)))
+    folder.write("many.jsonl", "".join(line.format(n) for n in range(20_000)))
+    asked = (
+        *RUN,
+        "--target",
+        "simulated",
+        "--evaluator",
+        "exact",
+        "--distributed",
+        "--detach",
+        "--dataset",
+    )
+    few = await folder.run_measured(*asked, "few.jsonl")
+    many = await folder.run_measured(*asked, "many.jsonl")
+    assert many - few < 10_000, (few, many)
+    assert folder.ask("SELECT sum(total) FROM batches") == [(20_010,)]

@@ -1,0 +1,231 @@
+"""The user guide is whole and true: every option, key and flag is in it, and its examples are taken."""
+
+import inspect
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
+from eventlog.payloads import Case
+from executor.contract import Judged, Question, Surroundings
+from executor.options import OptionModel
+from executor.registry import EVALUATORS, TARGETS, Kind
+from executor.sandbox.job import Limits
+from scoreline.batches.drive import BELOW_THE_GATE, INTERRUPTED
+from scoreline.batches.export_writers import COLUMNS
+from scoreline.batches.standing import STATUSES, ExitCode
+from scoreline.cli import app
+from scoreline.spec.keys import DATASET_KEYS, KEYS, SINGULAR
+from scoreline.spec.making import make_plan
+from scoreline.submission.marks import MARKS
+
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDES = ("batches.md", "targets.md", "datasets.md")
+GROUPS = ("batch", "dataset", "worker", "coordinator")
+"""Commands that the guides explain whole; of others they only show lines."""
+SHARED = {"extract", "expected_extract"}
+"""Options that several evaluators have, explained once."""
+
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"[\w./-]+\.(?:jsonl|json|csv|py)\b")
+OPTION_ROW = re.compile(r"^\| `(\w+)` \| (.+?) \|", re.MULTILINE)
+
+
+def guide(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """Cut out what stands under a heading, up to the next one of its rank or above."""
+    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,3}} |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, f"there is no heading {heading!r}"
+    return found[2]
+
+
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    """List the code blocks of a language, each with its place; those that are marked as fragments are not."""
+    for name in GUIDES:
+        text = guide(name)
+        for found in BLOCK.finditer(text):
+            if found[1] == language and "fragment" not in found[2]:
+                yield f"{name}:{text[: found.start()].count(chr(10)) + 1}", found[3]
+
+
+def option_models(kind: Kind) -> Iterator[tuple[str, type[OptionModel]]]:
+    """Find the model of each built-in type: the one that its module defines."""
+    for name, address in kind.builtin.items():
+        module = import_module(address.partition(":")[0])
+        own = [
+            each
+            for _, each in inspect.getmembers(module, inspect.isclass)
+            if issubclass(each, OptionModel) and each.__module__ == module.__name__
+        ]
+        assert len(own) == 1, f"{name} has {len(own)} models of options"
+        yield name, own[0]
+
+
+def shown(default: Any) -> str:
+    """Write a default as the tables have it."""
+    match default:
+        case _ if default is PydanticUndefined:
+            return "required"
+        case None:
+            return "none"
+        case Limits():
+            return "[below](#the-sandbox)"
+        case _:
+            return f"`{json.dumps(to_jsonable_python(default))}`"
+
+
+def default_of(field: FieldInfo) -> str:
+    return shown(field.default_factory() if field.default_factory else field.default)  # type: ignore[call-arg]
+
+
+HEADINGS = {("evaluator", "python"): "python evaluator"}
+TYPES = [
+    pytest.param(kind, name, model, id=f"{kind.noun}-{name}")
+    for kind in (TARGETS, EVALUATORS)
+    for name, model in option_models(kind)
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "model"), TYPES)
+def test_every_option_of_a_type_is_in_its_table_with_its_default(kind, name, model):
+    """Whoever reads the table of a type knows all of its options, and what happens without them."""
+    text = section(guide("targets.md"), HEADINGS.get((kind.noun, name), name))
+    rows = dict(OPTION_ROW.findall(text))
+    for option, field in model.model_fields.items():
+        option = field.alias or option
+        if kind is EVALUATORS and option in SHARED and option not in rows:
+            assert f"`{option}`" in text, f"{name}.{option} is not named"
+            continue
+        assert rows.get(option) == default_of(field), f"{name}.{option}"
+
+
+def test_no_table_has_an_option_that_does_not_exist():
+    """What a table promises can be written."""
+    read_before = {("recorded", "records"), ("json_schema", "path")}
+    for kind in (TARGETS, EVALUATORS):
+        for name, model in option_models(kind):
+            text = section(guide("targets.md"), HEADINGS.get((kind.noun, name), name))
+            known = {field.alias or option for option, field in model.model_fields.items()}
+            invented = {option for option, _ in OPTION_ROW.findall(text)} - known
+            assert {(name, option) for option in invented} <= read_before
+
+
+def test_the_limits_of_the_sandbox_are_in_their_table():
+    """Every limit has its default there, and no other is promised."""
+    rows = dict(OPTION_ROW.findall(section(guide("targets.md"), "The sandbox")))
+    limits = TypeAdapter(dict[str, int]).validate_python(to_jsonable_python(Limits()))
+    assert rows == {name: f"`{value}`" for name, value in limits.items()}
+
+
+def test_every_type_is_in_the_overview():
+    """The two tables at the top name all built-in types."""
+    overview = guide("targets.md").partition("\n## Targets")[0]
+    wanted = [*TARGETS.builtin, *EVALUATORS.builtin]
+    assert [name for name in wanted if f"[`{name}`](#" not in overview] == []
+
+
+def test_every_key_of_a_spec_is_explained():
+    """Keys of a batch are in the table of the spec, keys of a dataset in theirs, marks of rows in theirs."""
+    spec = section(guide("batches.md"), "The spec")
+    assert {key for key in [*KEYS, *SINGULAR] if f"`{key}`" not in spec} == set()
+    columns = section(guide("datasets.md"), "Which column is what")
+    assert {key for key in DATASET_KEYS if f"`{key}`" not in columns} == set()
+    ties = section(guide("datasets.md"), "One after the other")
+    assert {mark for mark in MARKS if f"`{mark}: " not in ties} == set()
+
+
+def test_exit_codes_states_and_columns_are_listed():
+    """Scripts can rely on what the tables say."""
+    text = guide("batches.md")
+    codes = re.findall(r"^\| (\d+) \|", section(text, "Exit codes"), re.MULTILINE)
+    assert {int(code) for code in codes} == {1, 2, *ExitCode, BELOW_THE_GATE, INTERRUPTED}
+    assert [state for state in STATUSES if f"`{state}`" not in section(text, "For machines")] == []
+    assert [column for column in COLUMNS if f"`{column}`" not in section(text, "Exports")] == []
+
+
+@cache
+def commands() -> dict[tuple[str, ...], set[str]]:
+    """List every command with its flags."""
+
+    def walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], set[str]]]:
+        for name, below in getattr(command, "commands", {}).items():
+            yield from walk(below, (*path, name))
+        options = [each for each in command.params if each.param_type_name == "option"]
+        flags = {flag for each in options if not each.hidden for flag in (*each.opts, *each.secondary_opts)}
+        yield path, flags
+
+    return dict(walk(typer.main.get_command(app), ()))
+
+
+LEAVES = [path for path in commands() if path and path[0] in GROUPS and len(path) == 2]
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_every_flag_of_a_command_is_in_its_section(path):
+    """No flag is hidden, and none is invented."""
+    texts = [guide(name) for name in GUIDES]
+    heading = f"scoreline {' '.join(path)}"
+    [text] = [section(text, heading) for text in texts if f"\n### {heading}\n" in text]
+    named = set(re.findall(r"`(--?[a-z][a-z-]*)`", text))
+    flags = commands()[path] - {"--help"}
+    assert flags - named == set()
+    assert named - flags - {"--distributed"} == set()
+
+
+def command_lines() -> Iterator[tuple[str, str]]:
+    """List every command line that is shown: in blocks, and in the running text."""
+    for name in GUIDES:
+        text = guide(name)
+        for found in re.finditer(r"(?:^\$ |^|`|go on: |again: |some: |results: )(scoreline [^`\n]+)", text, re.M):
+            yield f"{name}:{text[: found.start(1)].count(chr(10)) + 1}", found[1].strip()
+
+
+@pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in command_lines()])
+def test_every_command_that_is_shown_exists(line):
+    """Whoever copies a line from the guide gets neither an unknown command nor an unknown flag."""
+    words = shlex.split(line.removesuffix("&"), comments=True)[1:]
+    path = next(tuple(words[:length]) for length in (2, 1) if tuple(words[:length]) in commands())
+    flags = {word.partition("=")[0] for word in words[len(path) :] if re.match(r"--?[a-z]", word)}
+    assert flags - commands()[path] == set()
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=place) for place, text in blocks("yaml")])
+def test_every_spec_that_is_shown_makes_a_plan(text, tmp_path):
+    """Examples are taken as they stand, with the files they name beside them."""
+    for name in FILE.findall(text):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{}", encoding="utf-8")
+    spec = tmp_path / "scoreline.yaml"
+    spec.write_text(text, encoding="utf-8")
+    assert make_plan(spec, {}, folder=tmp_path).batch.targets
+
+
+async def test_the_types_of_ones_own_work_as_they_are_shown():
+    """The target answers and the evaluator judges, and both refuse options they do not have."""
+    code = "\n".join(text for _, text in blocks("python") if "class Shout" in text or "class Loud" in text)
+    shown_there: dict[str, Any] = {"__name__": "shouting"}
+    exec(compile(code, "targets.md", "exec"), shown_there)  # noqa: S102 - our own page
+    shout, loud = shown_there["SHOUT"], shown_there["LOUD"]
+    case = Case("1", "hey")
+    reply = await shout.make({"ending": "?"}, Surroundings()).ask(Question("e", "hey", case, {}))
+    assert reply.answer.output == "HEY?"
+    judge = loud.make("loud", {}, Surroundings())
+    score = await judge.judge(Judged(case, "hey", {}))
+    assert (score.passed, score.reason) == (False, "too quiet")
+    for each in (shout, loud):
+        with pytest.raises(ValueError, match="option"):
+            each.check({"volume": 11})

@@ -1,0 +1,104 @@
+"""What a fleet of the matrix asks, and who judges: both keep books of every call, and both want money."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+from eventlog import payloads as p
+from executor.contract import Judged, Question, RateLimited, Reply, Surroundings
+from executor.kits import Makers
+from taskqueue.spec import EvaluatorSpec, TargetSpec
+from tests.chaos.notebook import Notebook
+
+ANSWER = p.Usage(input_tokens=11, output_tokens=5)
+JUDGEMENT = p.Usage(output_tokens=3)
+SHORTEST, LONGEST = 0.03, 0.2
+"""Seconds that an answer takes: long enough for an executor to be struck down meanwhile."""
+IMPATIENT = 0.04
+"""The share of calls that are turned away for a moment."""
+SOON = timedelta(milliseconds=100)
+
+
+@dataclass(slots=True)
+class Answering:
+    """A target that says what it was asked, after a while."""
+
+    executor: str
+    books: Notebook
+    rng: Random = field(default_factory=Random)
+
+    async def ask(self, question: Question) -> Reply:
+        """Answer, or ask for patience."""
+        if self.rng.random() < IMPATIENT:
+            raise RateLimited(retry_after=SOON)
+        self.books.note(f"asked {self.executor} {question.evaluation_id}")
+        await asyncio.sleep(SHORTEST + self.rng.random() * (LONGEST - SHORTEST))
+        self.books.note(f"answered {self.executor} {question.evaluation_id}")
+        before = "".join(f"{answered}, " for _, answered in question.history)
+        return Reply(p.Answer(output=before + question.prompt, usage=ANSWER, cost_usd=0.001))
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(slots=True)
+class Judging:
+    """An evaluator that wants the very words."""
+
+    executor: str
+    name: str
+    books: Notebook
+
+    async def judge(self, judged: Judged) -> p.Score:
+        """Compare."""
+        await asyncio.sleep(SHORTEST / 2)
+        self.books.note(f"judged {self.executor} {judged.case.id}")
+        passed = judged.output == judged.case.expected
+        return p.Score(
+            evaluator=self.name, score=float(passed), passed=passed, usage=JUDGEMENT, cost_usd=0.001
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+
+def makers(executor: str, books: Path) -> Makers:
+    """Make both for one executor, whatever the spec says."""
+    kept = Notebook(books)
+
+    def target(_spec: TargetSpec, _here: Surroundings) -> Answering:
+        return Answering(executor, kept)
+
+    def evaluator(spec: EvaluatorSpec, _here: Surroundings) -> Judging:
+        return Judging(executor, spec.name, kept)
+
+    return Makers(target, evaluator)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What both have written down."""
+
+    counts: Counter[str]
+
+    @classmethod
+    def read(cls, path: Path) -> "Books":
+        """Read what was written so far."""
+        return cls(Notebook(path).counts())
+
+    def total(self, word: str) -> int:
+        """Say how often something was done."""
+        return sum(times for line, times in self.counts.items() if line.startswith(f"{word} "))
+
+    def in_hand(self, executor: str) -> int:
+        """Say how many calls of an executor have not been answered."""
+        asked, answered = (self.total(f"{word} {executor}") for word in ("asked", "answered"))
+        return asked - answered
+
+    @property
+    def most_paid(self) -> int:
+        """All that can have been paid for: nobody says more than that was done."""
+        return self.total("answered") * ANSWER.total + self.total("judged") * JUDGEMENT.total
