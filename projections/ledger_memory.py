@@ -105,7 +105,7 @@ class MemoryLedger:
 
     async def unfinished(self) -> list[Batch]:
         """List submitted batches that are not over."""
-        return [self._counted(batch) for batch in self.batches.held.values() if not batch.finished]
+        return [self._counted(batch) for batch in self.batches.unfinished()]
 
     async def batch(self, batch_id: str) -> Batch | None:
         """Return one submitted batch."""

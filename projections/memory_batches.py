@@ -44,6 +44,11 @@ class MemoryBatches:
         self._put(_batch(head, month, total, now))
         self.events.append(BatchEvent(head.batch_id, "accepted", head.submitted_by))
 
+    def unfinished(self) -> list[Batch]:
+        """List what is not over, in the order of acceptance."""
+        left = (batch for batch in self.held.values() if not batch.finished)
+        return sorted(left, key=lambda batch: (batch.accepted_at, batch.batch_id))
+
     def ask(self, asked: BatchEvent) -> bool:
         """Change a batch's state, unless it is over, was stopped, or is so already."""
         batch = self.held.get(asked.batch_id)
@@ -112,4 +117,5 @@ def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
         published_to="",
         deadline=now + head.max_duration if head.max_duration else None,
         finished=False,
+        accepted_at=now,
     )

@@ -1,6 +1,7 @@
 """`batch pause`, `resume`, `retry`, `cancel`: what people ask of a batch."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from getpass import getuser
@@ -60,6 +61,7 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
     """Be somebody who may ask."""
     site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
     log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards)
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
     try:

@@ -23,6 +23,7 @@ from scoreline.replay.wording import counted
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
+from scoreline.spec.plan import Plan
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4
@@ -63,12 +64,20 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
     plan = make_plan(spec_file or _spec_here(flags), _with_settings(flags, settings), folder=Path.cwd())
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers:
-        batch_id, total = asyncio.run(submit(plan, servers, settings, console))
+        batch_id, total = _handed_in(plan, servers, settings, console)
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
         if not plan.batch.evaluators:
             console.print("There is no --evaluator: answers are recorded, and none is judged", markup=False)
         wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, plan.min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
+
+
+def _handed_in(plan: Plan, servers: Servers, settings: Settings, console: Console) -> tuple[str, int]:
+    try:
+        return asyncio.run(submit(plan, servers, settings, console))
+    except KeyboardInterrupt:
+        console.print("interrupted: a batch is accepted whole or not at all; see scoreline batch list")
+        raise
 
 
 def resume_batch(batch_id: str, where: Where, *, as_json: bool) -> int:

@@ -1,5 +1,6 @@
 """Handing a batch in: from a plan to a batch that is accepted."""
 
+import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from random import SystemRandom
@@ -26,6 +27,7 @@ ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 async def submit(plan: Plan, servers: Servers, settings: Settings, console: Console) -> tuple[str, int]:
     """Accept a batch whole, or not at all; returns its id and how many evaluations it has."""
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
     try:

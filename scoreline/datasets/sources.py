@@ -87,4 +87,5 @@ async def _imported_rows(source: ImportedSource, postgres_url: str | None) -> As
                 named = stored.case.id != str(stored.position)
                 yield Row(stored.case, stored.tags, stored.position, stored.position, named)
         except UnknownDataset as error:
-            raise Problem(f"{error} See: scoreline dataset list") from None
+            here = f" To mean the file of that name: ./{source.name}" if Path(source.name).is_file() else ""
+            raise Problem(f"{error} See: scoreline dataset list.{here}") from None

@@ -113,18 +113,18 @@ class Folder:
         async with self.started(*arguments) as started:
             return await started.end()
 
-    async def run_measured(self, *arguments: str) -> int:
-        """Run a command to its good end, and return how many kilobytes it took at most."""
-        process = subprocess.Popen(
+    def peak(self, *arguments: str) -> int:
+        """Run a command to its good end, and say how many kilobytes it took at most."""
+        with subprocess.Popen(
             [SCORELINE, *arguments],
             cwd=self.root,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=environment(**self.environ),
-        )
-        _, status, used = await asyncio.to_thread(os.wait4, process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        ) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 0
         return used.ru_maxrss
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,10 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
     assert all(folder.calls.count(asked) == 1 for asked in folder.calls[:answered])
     verified = await folder.run("replay", "--batch", batch_id, "--verify")
     assert verified.code == 0, verified.stdout + verified.stderr
+
+
+def _was_asked(folder: Folder, times: int) -> bool:
+    return len(folder.calls) >= times
 
 
 async def _said(running: Started, words: bytes) -> None:
@@ -125,7 +130,7 @@ async def test_a_case_that_kills_its_executors_is_given_up(folder: Folder) -> No
     folder.cases(1)
     async with folder.started(*RUN, *GATED, "--workers", "1", "--timeout", "600") as running:
         for lost in (1, 2, 3):
-            await until(lambda lost=lost: len(folder.calls) >= lost, PATIENCE)
+            await until(partial(_was_asked, folder, lost), PATIENCE)
             assert running.kill_child("worker")
         ran = await running.end()
     assert (ran.code, ran.told["dead_letters"]) == (3, 1), ran.stderr
@@ -133,7 +138,7 @@ async def test_a_case_that_kills_its_executors_is_given_up(folder: Folder) -> No
     assert "its executor was lost 3 times" in letters.stdout
 
 
-async def test_a_large_dataset_is_submitted_without_being_held(folder: Folder) -> None:
+def test_a_large_dataset_is_submitted_without_being_held(folder: Folder) -> None:
     """Forty megabytes of cases make the command that submits them no larger by as much as a quarter."""
     line = '{{"id": "{}", "input": "' + "x" * 2_000 + '", "expected": "x"}}\n'
     folder.write("few.jsonl", "".join(line.format(n) for n in range(10)))
@@ -148,7 +153,6 @@ async def test_a_large_dataset_is_submitted_without_being_held(folder: Folder) -
         "--detach",
         "--dataset",
     )
-    few = await folder.run_measured(*asked, "few.jsonl")
-    many = await folder.run_measured(*asked, "many.jsonl")
+    few, many = folder.peak(*asked, "few.jsonl"), folder.peak(*asked, "many.jsonl")
     assert many - few < 10_000, (few, many)
     assert folder.ask("SELECT sum(total) FROM batches") == [(20_010,)]

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -21,9 +22,12 @@ from executor.contract import Judged, Question, Surroundings
 from executor.options import OptionModel
 from executor.registry import EVALUATORS, TARGETS, Kind
 from executor.sandbox.job import Limits
+from projections.batches import Snapshot
 from scoreline.batches.drive import BELOW_THE_GATE, INTERRUPTED
 from scoreline.batches.export_writers import COLUMNS
+from scoreline.batches.look import Look
 from scoreline.batches.standing import STATUSES, ExitCode
+from scoreline.batches.status import look_document
 from scoreline.cli import app
 from scoreline.spec.keys import DATASET_KEYS, KEYS, SINGULAR
 from scoreline.spec.making import make_plan
@@ -38,6 +42,9 @@ SHARED = {"extract", "expected_extract"}
 
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"[\w./-]+\.(?:jsonl|json|csv|py)\b")
+SHOWN = re.compile(r"(?:^|^\$ |`|: )(scoreline [^`\n]+)", re.MULTILINE)
+"""A command line: in a block, in the text, or in what a command printed."""
+TABLE_ROW = re.compile(r"^\| (`[^|]+) \|", re.MULTILINE)
 OPTION_ROW = re.compile(r"^\| `(\w+)` \| (.+?) \|", re.MULTILINE)
 
 
@@ -46,14 +53,16 @@ def guide(name: str) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    """Cut out what stands under a heading, up to the next one of its rank or above."""
-    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,3}} |\Z)", text, re.DOTALL | re.MULTILINE)
+    """Cut out what stands under a heading, up to the next one."""
+    found = re.search(
+        rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,3}} |\Z)", text, re.DOTALL | re.MULTILINE
+    )
     assert found, f"there is no heading {heading!r}"
     return found[2]
 
 
 def blocks(language: str) -> Iterator[tuple[str, str]]:
-    """List the code blocks of a language, each with its place; those that are marked as fragments are not."""
+    """List the code blocks of a language, each with its place, but for those marked as fragments."""
     for name in GUIDES:
         text = guide(name)
         for found in BLOCK.finditer(text):
@@ -104,8 +113,8 @@ def test_every_option_of_a_type_is_in_its_table_with_its_default(kind, name, mod
     """Whoever reads the table of a type knows all of its options, and what happens without them."""
     text = section(guide("targets.md"), HEADINGS.get((kind.noun, name), name))
     rows = dict(OPTION_ROW.findall(text))
-    for option, field in model.model_fields.items():
-        option = field.alias or option
+    for attribute, field in model.model_fields.items():
+        option = field.alias or attribute
         if kind is EVALUATORS and option in SHARED and option not in rows:
             assert f"`{option}`" in text, f"{name}.{option} is not named"
             continue
@@ -138,7 +147,7 @@ def test_every_type_is_in_the_overview():
 
 
 def test_every_key_of_a_spec_is_explained():
-    """Keys of a batch are in the table of the spec, keys of a dataset in theirs, marks of rows in theirs."""
+    """Keys of a batch, keys of its dataset, and the marks of rows are each where one would look."""
     spec = section(guide("batches.md"), "The spec")
     assert {key for key in [*KEYS, *SINGULAR] if f"`{key}`" not in spec} == set()
     columns = section(guide("datasets.md"), "Which column is what")
@@ -154,6 +163,18 @@ def test_exit_codes_states_and_columns_are_listed():
     assert {int(code) for code in codes} == {1, 2, *ExitCode, BELOW_THE_GATE, INTERRUPTED}
     assert [state for state in STATUSES if f"`{state}`" not in section(text, "For machines")] == []
     assert [column for column in COLUMNS if f"`{column}`" not in section(text, "Exports")] == []
+
+
+def test_the_keys_of_a_batch_in_json_are_those_of_the_table():
+    """Scripts find every key explained, and the example has exactly these."""
+    now = datetime(2026, 11, 16, tzinfo=UTC)
+    snapshot = Snapshot("b", "submitted", "", "p", "d", "running", "", None, now, None, None, now)
+    keys = look_document(Look(snapshot)).keys()
+    text = section(guide("batches.md"), "For machines")
+    table = text.partition("```")[0]
+    assert {key for row in TABLE_ROW.findall(table) for key in re.findall(r"`(\w+)`", row)} == set(keys)
+    [example] = re.findall(r"^\{.*\}$", text, re.MULTILINE)
+    assert json.loads(example).keys() == keys
 
 
 @cache
@@ -189,7 +210,7 @@ def command_lines() -> Iterator[tuple[str, str]]:
     """List every command line that is shown: in blocks, and in the running text."""
     for name in GUIDES:
         text = guide(name)
-        for found in re.finditer(r"(?:^\$ |^|`|go on: |again: |some: |results: )(scoreline [^`\n]+)", text, re.M):
+        for found in SHOWN.finditer(text):
             yield f"{name}:{text[: found.start(1)].count(chr(10)) + 1}", found[1].strip()
 
 
@@ -218,7 +239,7 @@ async def test_the_types_of_ones_own_work_as_they_are_shown():
     """The target answers and the evaluator judges, and both refuse options they do not have."""
     code = "\n".join(text for _, text in blocks("python") if "class Shout" in text or "class Loud" in text)
     shown_there: dict[str, Any] = {"__name__": "shouting"}
-    exec(compile(code, "targets.md", "exec"), shown_there)  # noqa: S102 - our own page
+    exec(compile(code, "targets.md", "exec"), shown_there)
     shout, loud = shown_there["SHOUT"], shown_there["LOUD"]
     case = Case("1", "hey")
     reply = await shout.make({"ending": "?"}, Surroundings()).ask(Question("e", "hey", case, {}))

@@ -39,8 +39,8 @@ class Crew(Generic[O]):
     def __init__(self, orders: O, work: Callable[[O], None], log: Path, *, kind: str = "worker") -> None:
         self.notebook = Notebook(orders.notebook)
         self.hands: list[Hand[O]] = []
-        self.orders = orders
-        self._work = work
+        self.orders: O = orders
+        self._work: Callable[[O], None] = work
         self._log = log
         self._kind = kind
 

@@ -104,6 +104,10 @@ class DisorderlyLog:
     def _any_log(self) -> RedisEventLog:
         return self._rng.choice(self._logs)
 
+    async def epochs(self) -> list[str]:
+        """Return the epoch of every shard."""
+        return await self._logs[0].epochs()
+
     async def epoch(self, evaluation_id: str) -> str:
         """Ask the real log."""
         return await self._any_log().epoch(evaluation_id)

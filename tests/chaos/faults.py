@@ -1,9 +1,10 @@
-"""The fault matrix: all rows that concern the core (storage worker, event queue, Redis, Postgres).
+"""The fault matrix: the rows of the core (storage worker, event queue, Redis, Postgres), then the fleet's.
 
 `make test` runs each once, `make proof` at least twenty times. A row is a function with one sentence: what
-is done, and what is expected. The rows of the coordinator (dies in mid-submit, in mid-batch, in mid-poll)
-are not among them: there is no coordinator yet. Where a row needs one, a few lines of test code open the
-next attempt (`control.py`). Clocks are the writers': no other is read for anything that matters.
+is done, and what is expected. The rows of the core have writers of their own, which say and swallow what no
+executor would; where they need a coordinator, a few lines of test code open the next attempt
+(`control.py`). The rows of the fleet run the real coordinators and executors. Clocks are the writers': no
+other is read for anything that matters.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,16 @@ from tests.chaos.faults_events import (
     events_jumbled,
 )
 from tests.chaos.faults_executors import executor_killed, zombie_executor
+from tests.chaos.faults_fleet import (
+    coordinator_killed_in_mid_batch,
+    coordinator_killed_in_mid_submit,
+    executor_frozen,
+    executors_killed,
+    fleet_everything_in_turn,
+    postgres_killed_under_a_fleet,
+    redis_killed_under_a_fleet,
+    redis_lost_under_a_fleet,
+)
 from tests.chaos.faults_links import (
     commit_reply_lost,
     worker_parted_from_postgres,
@@ -52,6 +63,8 @@ IMPATIENT = 0.5
 STALE = frozenset({"applied", "stale"})
 LATE = frozenset({"applied", "late", "stale"})
 REJECTED = frozenset({"applied", "rejected"})
+FLEET = Setup(evaluations=0, gap_timeout=PATIENT, verdicts=STALE)
+"""The fleet does the writing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +114,13 @@ ROWS = (
     Fault(events_corrupt, Setup(log=Corrupting, verdicts=REJECTED)),
     Fault(clocks_jump, Setup(log=jumbled, clock=jumping_clock, gap_timeout=PATIENT)),
     Fault(everything_in_turn, Setup(workers=2, evaluations=120)),
+    Fault(coordinator_killed_in_mid_submit, FLEET),
+    Fault(coordinator_killed_in_mid_batch, FLEET),
+    Fault(executors_killed, FLEET),
+    Fault(executor_frozen, FLEET),
+    Fault(redis_killed_under_a_fleet, FLEET),
+    Fault(redis_lost_under_a_fleet, FLEET),
+    Fault(postgres_killed_under_a_fleet, FLEET),
+    Fault(fleet_everything_in_turn, FLEET),
 )
 FAULTS = {row.name: row for row in ROWS}

@@ -82,7 +82,7 @@ async def _findings(run: Run) -> Findings:
     findings.violations = run.complaints + findings.violations
     findings.violations += [f"in hand at the end: {left}"] if left else []
     findings.paths.update({answer.value: n for answer, n in run.witness.answers.items()})
-    findings.paths.update(run.noted())
+    findings.paths.update(run.noted() + run.notes)
     return findings
 
 

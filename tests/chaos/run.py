@@ -59,6 +59,8 @@ class Run:
     """Events that were dropped on their way, to turn up later or never."""
     complaints: list[str] = field(default_factory=list)
     """What the fault itself found wrong."""
+    notes: Counter[str] = field(default_factory=Counter)
+    """Seldom paths that the fault itself has seen taken."""
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     """What is to be undone once the run has been checked."""
     all_written: asyncio.Event = field(default_factory=asyncio.Event)

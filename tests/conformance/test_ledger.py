@@ -53,6 +53,7 @@ async def test_a_batch_is_accepted_with_all_its_evaluations(books):
         b'{"name": "batch"}',
         False,
     )
+    assert (batch.accepted_at, batch.deadline, batch.allowed_seconds) == (NOW, None, 0.0)
     row = Row(key(2), B, date(2026, 3, 1), Cursor(1, 0, Phase.QUEUED))
     assert await standing(books, 2) == (row, "", True)
     assert (await books.ledger.stored([row]))[key(2)] == {(1, 0): opening_event(2)}
@@ -106,6 +107,13 @@ async def test_the_newest_answer_to_a_question_is_found(books):
         await store(books, number, CLAIM, RUNNING, answered, occurred_at=occurred_at)
     found = await books.ledger.cached(["q", "r", "unheard-of"])
     assert {asked: event.data.output for asked, event in found.items()} == {"q": "new"}
+
+
+async def test_batches_are_listed_in_the_order_of_acceptance(books):
+    """Whoever came first is looked after first."""
+    for batch_id, minutes in (("late", 2), ("early", 1)):
+        await accept(books, batch_id=batch_id, now=NOW + timedelta(minutes=minutes))
+    assert [batch.batch_id for batch in await books.ledger.unfinished()] == ["early", "late"]
 
 
 # What is asked of a batch.

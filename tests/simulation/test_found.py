@@ -1,12 +1,20 @@
 """What simulator and state machine have found, each in its smallest form."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
+from time import monotonic
 
 import pytest
 
+from coordinator.accepting import accept
+from coordinator.coordinator import Coordinator
+from coordinator.operations import Operator
 from coordinator.publishing import Publisher
+from coordinator.settings import CoordinatorSettings
+from coordinator.submission import NewBatch, NewEvaluation, evaluation_id
 from eventlog import payloads as p
+from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode
 from eventlog.event_queue import EventQueue
 from eventlog.events import EventKey
@@ -15,11 +23,14 @@ from eventlog.log import Append, Reply
 from eventlog.memory import MemoryEventLog
 from eventlog.timeline import Cursor
 from projections.change import Change, Row, Stored
+from projections.ledger_memory import MemoryLedger
 from projections.memory import MemoryTables
 from projections.tables import Committed, TablesUnavailable
 from storage_worker.storage import Storage
-from taskqueue.memory import MemoryTaskQueue
-from tests.builders import BATCH, EVALUATION, event, history, records
+from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.spec import BatchSpec, TargetSpec
+from taskqueue.tasks import Task
+from tests.builders import BATCH, CASE, EVALUATION, event, history, records
 from tests.storing import GAP_TIMEOUT, PATIENCE, World
 
 
@@ -144,3 +155,28 @@ async def test_what_an_executor_said_before_an_end_from_outside_is_stored():
     world.log.wake_ups = [[] for _ in world.log.wake_ups]
     await Publisher(world.log, MemoryTaskQueue(lambda: 0.0)).publish("", [([(ending, encode(ending))], "")])
     assert EVALUATION in [key for shard in world.log.wake_ups for key in shard]
+
+
+SPEC = BatchSpec("batch", (TargetSpec("simulated", "simulated"),))
+
+
+async def one_case() -> AsyncIterator[NewEvaluation]:
+    """Hand one evaluation in."""
+    yield NewEvaluation(CASE)
+
+
+async def test_a_task_that_came_after_the_end_of_its_batch_is_cleared_away():
+    """A coordinator may be slow, and somebody else end the batch before its tasks are in the queue."""
+    world = World()
+    ledger = MemoryLedger(world.tables, shards=world.log.shards, now=utc_now)
+    queue, board = MemoryTaskQueue(monotonic), MemoryBoard()
+    ports = (world.log, ledger, queue, board, MemoryAttendance(monotonic))
+    at_once = CoordinatorSettings(farewell=timedelta(0))
+    slow, other = (Coordinator(*ports, settings=at_once) for _ in range(2))
+    await accept(ledger, NewBatch(BATCH, SPEC), one_case(), now=utc_now(), shards=world.log.shards)
+    await slow.go_round()
+    await Operator(ledger, other).cancel(BATCH)
+    await board.take_down(BATCH)
+    await queue.enqueue_batch(BATCH, [Task(evaluation_id(BATCH, 1), 1)])
+    await slow.go_round()
+    assert [counts.is_drained for counts in await queue.counts([BATCH])] == [True]

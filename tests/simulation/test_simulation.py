@@ -13,7 +13,7 @@ from tests.simulation.profiles import GENERATION, Profile, profile_of
 from tests.simulation.run import Verdict, simulate
 from tests.simulation.world import Harm, Violation
 
-SEEDS = 240
+SEEDS = 210
 REGRESSIONS = [
     line for line in (Path(__file__).parent / "regressions.txt").read_text().splitlines() if line[0] != "#"
 ]

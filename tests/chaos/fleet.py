@@ -1,0 +1,157 @@
+"""A real fleet for one run: executors, coordinators of which one leads, and a batch that is handed in.
+
+Storage workers are the world's. Everybody reaches the servers through the world's links, and whoever ends
+is started again.
+"""
+
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
+from eventlog import payloads as p
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
+from tests.chaos.answering import Books
+from tests.chaos.children import Child
+from tests.chaos.crew import Crew
+from tests.chaos.fleet_checker import check_fleet
+from tests.chaos.fleet_members import (
+    CoordinatorOrders,
+    ExecutorOrders,
+    Submission,
+    be_coordinator,
+    be_executor,
+    hand_in,
+)
+from tests.chaos.run import PATIENCE, Run
+from tests.waiting import until
+
+EVALUATIONS = 120
+EXECUTORS = 2
+COORDINATORS = 2
+GROUP = 5
+"""Every so many evaluations, one goes on with the conversation of the one before it."""
+SPEC = BatchSpec(
+    "chaos",
+    targets=(TargetSpec("answering", "answering"),),
+    evaluators=(EvaluatorSpec("judging", "judging"),),
+    retries=50,
+)
+
+
+class Fleet:
+    """The fleet of one run."""
+
+    def __init__(self, run: Run) -> None:
+        world, home = run.world, run.world.layout.home / run.batch_id
+        home.mkdir()
+        self.run = run
+        self.books_path = home / "books"
+        self.journals = home
+        self.leader_path = home / "leader"
+        notebook, log = world.crew.orders.notebook, home / "fleet.log"
+        postgres_url = world.crew.orders.postgres_url
+        self.submission = Submission(postgres_url, NewBatch(run.batch_id, SPEC), _evaluations())
+        self.executors = Crew(
+            ExecutorOrders(world.writers_redis, "", notebook, self.books_path, home),
+            be_executor,
+            log,
+            kind="executor",
+        )
+        self.coordinators = Crew(
+            CoordinatorOrders(world.writers_redis, postgres_url, "", notebook, self.leader_path),
+            be_coordinator,
+            log,
+            kind="coordinator",
+        )
+        self._log = log
+        numbers = range(1, len(self.submission.evaluations) + 1)
+        run.expected.evaluations = {evaluation_id(run.batch_id, number) for number in numbers}
+
+    async def start(self, *, dies: str | None = None, at_call: int = 1) -> None:
+        """Have everybody at work until the run has been checked; coordinators perhaps to their death."""
+        self.run.stack.push_async_callback(self.executors.dismiss)
+        self.run.stack.push_async_callback(self.coordinators.dismiss)
+        await self.executors.muster(EXECUTORS, called="executor")
+        await self.coordinators.muster(COORDINATORS, called="coordinator", dies=dies, dies_at_call=at_call)
+
+    async def submit(self, *, dies: str | None = None, at_call: int = 1) -> int:
+        """Have somebody hand the batch in, perhaps to his death; returns his exit code."""
+        orders = replace(self.submission, dies=dies, dies_at_call=at_call)
+        child = Child(hand_in, orders, log=self._log)
+        self.run.stack.push_async_callback(child.kill)
+        return await child.ended()
+
+    @property
+    def books(self) -> Books:
+        """What the target and the judge have written down."""
+        return Books.read(self.books_path)
+
+    async def progress(self, share: float) -> None:
+        """Wait until so many answers were given; all of them, and the batch may be over."""
+        wanted = share * len(self.submission.evaluations)
+        await until(lambda: self.books.total("answered") >= wanted, PATIENCE)
+
+    async def moment(self, earliest: float = 0.05, latest: float = 0.6) -> None:
+        """Wait for a moment, drawn by lot, at which so much of the batch is done."""
+        await self.progress(earliest + self.run.rng.random() * (latest - earliest))
+
+    async def kill_leader(self) -> None:
+        """kill -9 the coordinator that leads; another one goes on, be it the next in its place."""
+        names = [hand.orders.name for hand in self.coordinators.hands]
+        leader = await until(lambda: self._leader_among(names), PATIENCE)
+        await self.coordinators.kill(names.index(leader))
+
+    def _leader_among(self, names: list[str]) -> str:
+        name = self.leader_path.read_text() if self.leader_path.exists() else ""
+        return name if name in names else ""
+
+    async def kill_executor(self, number: int) -> None:
+        """kill -9 an executor that has work in hand."""
+        await self._with_work_in_hand(number)
+        await self.executors.kill(number)
+
+    async def freeze_executor(self, number: int, until_then: Callable[[], object]) -> None:
+        """Stop an executor that has work in hand until something is the case, and let it go on."""
+        await self._with_work_in_hand(number)
+        child = await until(lambda: self.executors.hands[number].child, PATIENCE)
+        child.signal(signal.SIGSTOP)
+        try:
+            await until(until_then, PATIENCE)
+        finally:
+            child.signal(signal.SIGCONT)
+
+    async def _with_work_in_hand(self, number: int) -> None:
+        """Wait for it; when all is done nobody has."""
+        name, share = self.executors.hands[number].orders.name, len(self.submission.evaluations)
+        await until(lambda: self.books.in_hand(name) > 0 or self.books.total("answered") >= share, PATIENCE)
+
+    async def finish(self, *, heard: bool = True) -> None:
+        """Wait until the batch is over, and see whether all is as it should be."""
+        await self.run.until_ended()
+        if heard:
+            for journal in sorted(self.journals.glob("*.journal")):
+                self.run.witness.absorb(journal)
+        await check_fleet(self.run, self.books)
+
+
+def _evaluations() -> tuple[NewEvaluation, ...]:
+    return tuple(_evaluation(number) for number in range(1, EVALUATIONS + 1))
+
+
+def _evaluation(number: int) -> NewEvaluation:
+    asked, place = f"question {number}", None
+    expected = asked
+    if number % GROUP == 0:
+        place = SerialPlace(number - 1, (Recall(number - 1),))
+        expected = f"question {number - 1}, {asked}"
+    return NewEvaluation(p.Case(id=f"case-{number}", input=asked, expected=expected), serial=place)
+
+
+async def fleet_of(run: Run) -> Fleet:
+    """Start a fleet, and hand its batch in."""
+    fleet = Fleet(run)
+    await fleet.start()
+    if code := await fleet.submit():
+        run.complaints.append(f"the batch could not be handed in: exit code {code}")
+    return fleet
