@@ -44,18 +44,22 @@ class Opener:
 
     def open(self, row: Row, opening: p.Queued | Ending, *after: p.Failed) -> list[Event]:
         """Number the events of the next attempt."""
+        attempt = row.cursor.attempt + 1
         return [
-            make_event(
-                payload,
-                evaluation_id=row.evaluation_id,
-                batch_id=row.batch_id,
-                attempt=row.cursor.attempt + 1,
-                sequence=sequence,
-                occurred_at=self.now,
-                source=self.source,
-            )
+            self._event(row, payload, attempt, sequence)
             for sequence, payload in enumerate((opening, *after))
         ]
+
+    def _event(self, row: Row, payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
+        return make_event(
+            payload,
+            evaluation_id=row.evaluation_id,
+            batch_id=row.batch_id,
+            attempt=attempt,
+            sequence=sequence,
+            occurred_at=self.now,
+            source=self.source,
+        )
 
     def again(self, row: Row, logged: Logged, *, reason: p.OpeningReason, retries: int) -> list[Event]:
         """Open the next attempt, or settle the evaluation if its budget is spent."""
@@ -65,8 +69,13 @@ class Opener:
             return self.open(row, opening, p.Failed(error=_lost(charges, row)))
         return self.open(row, opening)
 
-    def give_up(self, row: Row, logged: Logged, fault: p.Fault) -> list[Event]:
-        """Settle an evaluation that can't be tried: its attempt opens and fails at once."""
+    def give_up(self, row: Row, logged: Logged, fault: p.Fault, *, told: bool) -> list[Event]:
+        """Settle an evaluation that can't be tried.
+
+        Of an attempt that nobody was told of, nobody else can write; else another opens and fails at once.
+        """
+        if not told and row.cursor.sequence == 0:
+            return [self._event(row, p.Failed(error=fault), row.cursor.attempt, 1)]
         opening = next_opening(logged, reason=p.OpeningReason.SUBMITTED, epoch=self.epoch, retries=0)
         return self.open(row, opening, p.Failed(error=fault))
 

@@ -71,6 +71,8 @@ def give_up(opener_of: OpenerOf, faults: Mapping[str, p.Fault]) -> Decide:
         if row.cursor.phase in ENDED:
             return None
         opener = opener_of(row.evaluation_id)
-        return Opening(opener.give_up(row, logged, faults[row.evaluation_id]), opener.epoch)
+        told = standing.epoch != ""
+        events = opener.give_up(row, logged, faults[row.evaluation_id], told=told)
+        return Opening(events, opener.epoch if told else "")
 
     return decide

@@ -16,7 +16,7 @@ from pydantic import JsonValue, ValidationError
 
 from executor.contract import Evaluator, EvaluatorType, Surroundings, Target, TargetType
 from executor.options import nearest
-from executor.short_forms import Parts, label_of, split_mapping, split_target
+from executor.short_forms import Parts, label_of, split_evaluator, split_mapping, split_target
 from taskqueue.spec import EvaluatorSpec, Options, TargetSpec
 
 
@@ -137,8 +137,10 @@ def parse_target(text: str | Mapping[str, JsonValue]) -> TargetSpec:
 def parse_evaluator(text: str | Mapping[str, JsonValue], base: Path = Path()) -> EvaluatorSpec:
     """Read an evaluator as people write it; files that it names are read now, from `base`."""
     apart = frozenset({"name", "timeout"})
-    parts = Parts(text.strip()) if isinstance(text, str) else split_mapping(text, apart=apart)
+    parts = split_evaluator(text) if isinstance(text, str) else split_mapping(text, apart=apart)
     found = evaluator_type(parts.type)
+    if parts.rest:
+        raise ValueError(f"{text!r}: to give it options write a mapping, {{type: {parts.type}, …}}")
     options = found.inline(parts.options, base) if isinstance(found, Inlining) else parts.options
     said = {"name": parts.type, **parts.said}
     if isinstance(found, LimitsItself) and "timeout" in said:

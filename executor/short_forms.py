@@ -25,6 +25,8 @@ TELLING_OPTION = {
 }
 """By type and the sign behind it: the option that takes the rest of a short form."""
 
+TELLING_OPTION_OF_EVALUATORS = {"python": "function", "contains": "value", "regex": "pattern"}
+
 MAX_LABEL = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 
@@ -50,6 +52,15 @@ def split_target(text: str) -> Parts:
             return Parts(name, {option: text[len(name + sign) :]})
     name, *rest = re.split(r"[:/]", text, maxsplit=1)
     return Parts(name, rest="".join(rest))
+
+
+def split_evaluator(text: str) -> Parts:
+    """Take an evaluator's short form apart: `exact`, `contains:Paris`, `python:judges:is_polite`."""
+    name, sign, rest = text.strip().partition(":")
+    option = TELLING_OPTION_OF_EVALUATORS.get(name)
+    if sign and option and rest:
+        return Parts(name, {option: rest})
+    return Parts(name, rest=rest)
 
 
 def split_mapping(mapping: Mapping[str, JsonValue], *, apart: frozenset[str]) -> Parts:

@@ -22,7 +22,7 @@ from executor.sandbox.watch import watch
 _SIGNALS, _OUT_OF_CPU, _KILLED = range(129, 193), 128 + 24, 128 + 9
 _REFUSED = (
     "untrusted code is not run here, for there is no sandbox: {trouble}. "
-    "To run it all the same, with every right of this process, set allow_unsandboxed"
+    "To run it all the same, with every right of this process, set EVAL_WORKER_ALLOW_UNSANDBOXED=true"
 )
 
 

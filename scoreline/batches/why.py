@@ -10,6 +10,8 @@ from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import clock, span
 
 UNMOVED = timedelta(minutes=1)
+OVERDUE = timedelta(seconds=20)
+"""Longer than a coordinator that has just begun waits before it opens anything."""
 """An evaluation that has not moved for so long is worth a look."""
 IN_HAND = frozenset({"provisioning", "running", "responded"})
 
@@ -63,7 +65,9 @@ def _waits(look: Look) -> Iterator[str]:
 def _due(at: datetime, now: datetime) -> str:
     if at > now:
         return f"is due in {span(at - now)}, at {clock(at)} UTC"
-    return f"has been due for {span(now - at)}, so a coordinator is busy or missing"
+    overdue = now - at
+    late = ", so a coordinator is busy or missing" if overdue >= OVERDUE else ""
+    return f"has been due for {span(overdue)}{late}"
 
 
 def _unmoved(look: Look) -> Iterator[str]:

@@ -87,5 +87,9 @@ async def _imported_rows(source: ImportedSource, postgres_url: str | None) -> As
                 named = stored.case.id != str(stored.position)
                 yield Row(stored.case, stored.tags, stored.position, stored.position, named)
         except UnknownDataset as error:
-            here = f" To mean the file of that name: ./{source.name}" if Path(source.name).is_file() else ""
-            raise Problem(f"{error} See: scoreline dataset list.{here}") from None
+            raise Problem(f"{error} See: scoreline dataset list.{_file_of(source.name)}") from None
+
+
+def _file_of(name: str) -> str:
+    """Help whoever means a file whose name does not look like one."""
+    return f" To mean the file of that name: ./{name}" if Path(name).is_file() else ""

@@ -13,8 +13,10 @@ from scoreline.spec.errors import SpecError
 from scoreline.spec.keys import Place
 from scoreline.spec.plan import Recorded
 from scoreline.spec.secrets import find_secret
+from scoreline.spec.values import duration
 from taskqueue.spec import EvaluatorSpec, TargetSpec
 
+LONGEST = 86_400.0
 Described = Sequence[str | dict[str, Any]]
 Evaluators = tuple[EvaluatorSpec, ...]
 
@@ -76,7 +78,7 @@ def read_evaluators(described: Described, place: Place, base: Path) -> Evaluator
     for number, said in enumerate(described):
         where = place("evaluators", number)
         try:
-            spec = parse_evaluator(said, base)
+            spec = parse_evaluator(_in_seconds(said), base)
             _refuse_secret(spec, where)
             evaluator_type(spec.type).check(spec.options)
         except ValueError as error:
@@ -84,6 +86,13 @@ def read_evaluators(described: Described, place: Place, base: Path) -> Evaluator
         specs.append(spec)
     _refuse_namesakes([spec.name for spec in specs], place("evaluators"), "evaluators", "name")
     return tuple(specs)
+
+
+def _in_seconds(said: str | dict[str, Any]) -> str | dict[str, Any]:
+    """Let an evaluator's time-out be written as the batch's may be: 30, 90s, 5m."""
+    if isinstance(said, str) or said.get("timeout") is None:
+        return said
+    return {**said, "timeout": duration(LONGEST)(said["timeout"])}
 
 
 def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:

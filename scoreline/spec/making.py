@@ -5,7 +5,7 @@ So each of the two is read whole before they are put together.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from taskqueue.spec import BatchSpec
 DEFAULT_SYNTHETIC = 1_000
 """Cases of a simulated batch for which nobody gave a dataset."""
 
+RUN_FROM_A_FOLDER = frozenset({"python", "command"})
 _COLUMN_FLAGS = ("records", "id", "input", "expected")
 _COMMAND_LINE = "the command line"
 _FLAGS = {meant: flag for flag, meant in SINGULAR.items()}
@@ -51,7 +52,12 @@ def make_plan(spec_file: Path | None, flags: Mapping[str, Any], *, folder: Path)
     keys = _with_columns(keys, {name: flags.get(name) for name in _COLUMN_FLAGS})
     targets = typed.targets or written.targets
     evaluators = typed.evaluators if typed.evaluators is not None else written.evaluators
-    return _planned(keys, targets, evaluators, folder=spec_file.parent if spec_file else folder)
+    beside = spec_file.parent if spec_file else folder
+    plan = _planned(keys, targets, evaluators, folder=beside)
+    if typed.evaluators is None and not any(spec.type in RUN_FROM_A_FOLDER for spec in plan.batch.targets):
+        # Nothing but the spec's own evaluators may be code that lies in a folder: it is the spec's.
+        plan = replace(plan, batch=replace(plan.batch, workdir=str(beside.resolve())))
+    return plan
 
 
 def _said_in(spec_file: Path) -> _Said:

@@ -112,7 +112,8 @@ class _Making:
         is_known = answer is not None or (place is not None and bool(place.recalls))
         key = None
         if self._plan.cache and not is_known:
-            key = cache_key(variant, row.case, fields_of(row.case), repetition)
+            fields, workdir = fields_of(row.case), self._plan.batch.workdir
+            key = cache_key(variant, row.case, fields, repetition=repetition, workdir=workdir)
         return NewEvaluation(row.case, variant.number, repetition, answer, key, place)
 
     def _answer(self, row: Row, variant: Variant, repetition: int) -> p.Answer | None:

@@ -13,7 +13,8 @@ from tests.waiting import until
 
 RUN = ("batch", "run", "--json")
 GATED = ("--dataset", "cases.jsonl", "--target", "python:app:gated", "--evaluator", "exact")
-SIMULATED = ("--mode", "simulated", "--workers", "2", "--limit")
+
+pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
 
 
 @pytest.fixture
@@ -54,8 +55,6 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
     # Those that were drained are asked once; those in hand at the second interrupt are asked again.
     assert sorted(set(folder.calls), key=int) == [str(number) for number in range(8)]
     assert all(folder.calls.count(asked) == 1 for asked in folder.calls[:answered])
-    verified = await folder.run("replay", "--batch", batch_id, "--verify")
-    assert verified.code == 0, verified.stdout + verified.stderr
 
 
 def _was_asked(folder: Folder, times: int) -> bool:
@@ -74,20 +73,19 @@ async def test_a_killed_command_takes_everything_with_it_and_the_batch_can_be_re
 ) -> None:
     """kill -9 of the command in mid-run: servers and fleet end by themselves; `resume` loses nothing."""
     folder = Folder(tmp_path)
-    async with folder.started(*RUN, *SIMULATED, "1500") as running:
-        await until(lambda: folder.ended() >= 100, PATIENCE)
+    folder.cases(8)
+    slots = ("--workers", "1", "--concurrency", "2")
+    async with folder.started(*RUN, *GATED, *slots) as running:
+        await until(lambda: len(folder.calls) >= 2, PATIENCE)
         family, batch_id = running.family(), folder.batch_id()
         running.process.kill()
+        folder.write("open", "")
     await until(lambda: gone(family), 30)
     await folder.at_rest()
-    resumed = await folder.run("batch", "resume", batch_id, "--workers", "2", "--json")
-    assert (resumed.code, resumed.told["completed"], resumed.told["pending"]) == (0, 1500, 0), (
-        resumed.stderr
-    )
+    resumed = await folder.run("batch", "resume", batch_id, *slots, "--json")
+    assert (resumed.code, resumed.told["completed"], resumed.told["passed"]) == (0, 8, 8), resumed.stderr
     verified = await folder.run("replay", "--batch", batch_id, "--verify")
     assert (verified.code, "every evaluation has ended" in verified.stdout) == (0, True), verified.stderr
-    again = await folder.run("batch", "resume", batch_id)
-    assert (again.code, "there is nothing to resume" in again.stderr) == (1, True)
     await folder.at_rest()
 
 

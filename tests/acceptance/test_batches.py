@@ -16,6 +16,8 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 RUN = ("batch", "run", "--workers", "1", "--json")
 ONE = ("--dataset", "cases.jsonl", "--evaluator", "exact")
 
+pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
+
 
 @pytest.fixture
 def folder(tmp_path: Path, redis_url: str, postgres_url: str) -> Folder:
@@ -117,7 +119,6 @@ async def test_a_detached_batch_can_be_watched_paused_and_resumed(folder: Folder
         folder.write("open", "")
         watched = await watching.end()
     assert (watched.code, "Paused: lunch." in watched.stdout) == (4, True), watched.stderr
-    assert "is paused already" in (await folder.run("batch", "pause", batch_id)).stderr
     [listed] = (await folder.run("batch", "list", "--status", "paused", "--json")).stdout.splitlines()
     assert json.loads(listed)["batch_id"] == batch_id
     resumed = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json")
@@ -138,11 +139,9 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
     assert (asked.code, asked.stdout) == (0, "")
     assert (ran.code, ran.told["status"], ran.told["cancelled"]) == (4, "cancelled", 3), ran.stderr
     await until(lambda: gone(family), 30)
-    for verb in ("resume", "cancel"):
-        refused = await folder.run("batch", verb, batch_id)
-        assert (refused.code, f"error: {batch_id} is cancelled" in refused.stderr) == (1, True), (
-            refused.stderr
-        )
+    refused = await folder.run("batch", "resume", batch_id)
+    assert (refused.code, refused.stdout) == (1, "")
+    assert f"error: {batch_id} is cancelled, which is final." in refused.stderr
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published results are not here")

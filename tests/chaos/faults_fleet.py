@@ -9,6 +9,7 @@ from tests.chaos.fleet_members import (
     AT_THE_END,
     BATCH_EXISTS,
     BEFORE_COMMIT,
+    ONCE,
     POINTS,
     READING,
 )
@@ -62,7 +63,7 @@ async def coordinator_killed_in_mid_batch(run: Run) -> None:
     """Coordinators are killed at named points and at any moment: another goes on, nothing is done twice."""
     fleet = Fleet(run)
     point = run.rng.choice([*POINTS, *AT_THE_END])
-    call = 1 if point in AT_THE_END else run.rng.randint(1, LATEST_CALL)
+    call = 1 if point in ONCE or point in AT_THE_END else run.rng.randint(1, LATEST_CALL)
     await fleet.start(dies=point, at_call=call)
     await fleet.submit()
     await until(lambda: run.noted()["coordinator killed"] > 0, 30)

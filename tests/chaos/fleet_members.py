@@ -74,7 +74,9 @@ POINTS: dict[str, Point] = {
     "contexts are left": (RedisBoard, "put_contexts"),
     "a group goes on": (PostgresLedger, "release"),
 }
-"""After each of these a coordinator may die; a batch comes by all of them, and often."""
+"""After each of these a coordinator may die; a batch comes by all of them, by most often."""
+ONCE = {"a batch is announced", "attempts are opened"}
+"""Those that a batch may come by only once."""
 AT_THE_END: dict[str, Point] = {
     "a batch is over": (PostgresLedger, "finish"),
     "a queue is forgotten": (RedisTaskQueue, "forget"),

@@ -219,11 +219,20 @@ def test_a_loss_that_nobody_had_claimed_is_never_the_last() -> None:
 
 
 def test_giving_up_is_legal_for_what_was_never_tried() -> None:
-    """Its attempt opens and fails at once."""
+    """An attempt of which somebody may have been told is replaced by one that opens and fails at once."""
     known = logged("queued")
-    events = OPENER.give_up(row_of(known), known, p.Fault("dependency", "needs another"))
+    events = OPENER.give_up(row_of(known), known, p.Fault("dependency", "needs another"), told=True)
     state = life.evolve(life.evolve(life.Unopened(), known[1, 0]), events[0])
     assert isinstance(life.evolve(state, events[1]), life.Failed)
+
+
+def test_an_attempt_that_nobody_was_told_of_fails_by_itself() -> None:
+    """Nobody else can write to it, and nothing was tried twice."""
+    known = logged("queued")
+    [failed] = OPENER.give_up(row_of(known), known, p.Fault("dependency", "needs another"), told=False)
+    state = life.evolve(life.evolve(life.Unopened(), known[1, 0]), failed)
+    assert isinstance(state, life.Failed)
+    assert failed.key == (1, 1)
 
 
 LIVES = st.lists(

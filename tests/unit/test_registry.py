@@ -160,3 +160,30 @@ def test_a_wrong_value_is_not_repeated():
     with pytest.raises(ValueError, match="the simulated target: pass_rate") as caught:
         target_type("simulated").check({"pass_rate": "s3cr3t"})
     assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("exact", {}),
+        ("contains:Paris", {"value": "Paris"}),
+        ("regex:^a:b$", {"pattern": "^a:b$"}),
+        ("python:judges:is_polite", {"function": "judges:is_polite"}),
+    ],
+)
+def test_an_evaluator_has_a_short_form(text, options):
+    """What one option tells can be typed behind the name."""
+    assert parse_evaluator(text).options == options
+
+
+def test_a_short_form_that_an_evaluator_does_not_have_is_refused():
+    """It says how options are written."""
+    with pytest.raises(ValueError, match="write a mapping"):
+        parse_evaluator("exact:Paris")
+
+
+def test_the_time_limit_of_code_is_its_own():
+    """Running out of it is a verdict; the executor waits longer, and only for a sandbox that hangs."""
+    spec = parse_evaluator({"type": "code", "program": "{output}", "timeout": 3})
+    assert spec.options["timeout"] == 3
+    assert spec.timeout > 3

@@ -204,3 +204,20 @@ def test_a_secret_that_is_written_out_is_refused(tmp_path, options):
     assert "line 2" in complaint
     assert "abcdef" not in complaint
     assert "0123" not in complaint
+
+
+def test_the_evaluators_of_a_spec_are_looked_for_beside_it(tmp_path):
+    """Also where a flag names another target: code of a spec lies in the spec's folder."""
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    spec = folder / "s.yaml"
+    spec.write_text("dataset: cases.jsonl\ntarget: recorded:a.jsonl\nevaluator: python:judges:good\n")
+    plan = make_plan(spec, {"targets": ["simulated"]}, folder=tmp_path)
+    assert plan.batch.workdir == str(folder.resolve())
+
+
+def test_an_evaluators_time_out_is_written_like_a_batchs(tmp_path):
+    """Five minutes are five minutes."""
+    judge = {"type": "exact", "timeout": "5m"}
+    plan = make_plan(None, {"mode": "simulated", "evaluators": [judge]}, folder=tmp_path)
+    assert plan.batch.evaluators[0].timeout == 300.0
