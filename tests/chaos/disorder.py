@@ -105,8 +105,8 @@ class DisorderlyLog:
         return self._rng.choice(self._logs)
 
     async def epochs(self) -> list[str]:
-        """Return the epoch of every shard."""
-        return await self._logs[0].epochs()
+        """Ask the real log."""
+        return await self._any_log().epochs()
 
     async def epoch(self, evaluation_id: str) -> str:
         """Ask the real log."""

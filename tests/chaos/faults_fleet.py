@@ -142,7 +142,7 @@ FORGETTING: tuple[Callable[[Run], Awaitable[None]], ...] = (_flush, _lose_whole,
 
 
 async def postgres_killed_under_a_fleet(run: Run) -> None:
-    """Postgres is killed whole: executors work on, nobody is taken for dead, what they did is stored."""
+    """Postgres is killed whole: executors work on, and what they did meanwhile is stored."""
     fleet = await fleet_of(run)
     await fleet.moment()
     await run.world.kill_postgres()

@@ -51,6 +51,10 @@ class Mutating:
         """Do something about an event that is on record."""
         raise NotImplementedError
 
+    async def epochs(self) -> list[str]:
+        """Ask the real log."""
+        return await self.log.epochs()
+
     async def epoch(self, evaluation_id: str) -> str:
         """Ask the real log."""
         return await self.log.epoch(evaluation_id)
