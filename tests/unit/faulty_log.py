@@ -33,6 +33,10 @@ class FaultyLog:
         """Say what becomes of the next appends, one by one."""
         self.fates.extend(fates)
 
+    async def epochs(self) -> list[str]:
+        """Pass the question on."""
+        return await self.memory.epochs()
+
     async def epoch(self, evaluation_id: str) -> str:
         """Let something happen, then pass the question on."""
         if self.before_epoch:

@@ -272,7 +272,7 @@ def test_a_closed_draft_is_settled_once_postgres_has_it(mark, settled):
 
 @pytest.mark.parametrize(("mark", "settled"), [((1, 2), False), (None, True), ((2, 0), True)])
 def test_an_open_draft_is_settled_only_when_the_attempt_is_over(mark, settled):
-    """Postgres having all so far is no reason to forget; a higher attempt is, or that its stream expired."""
+    """That Postgres has all so far is no reason to forget; a higher attempt is, or an expired stream."""
     outbox, draft = an_outbox()
     sent_and_acknowledged(outbox, draft, RUNNING)
     assert draft.is_settled_by(mark) is settled
