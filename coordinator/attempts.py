@@ -103,16 +103,30 @@ def last_opening(logged: Logged) -> p.Queued:
 
 
 def newest_answer(logged: Logged) -> tuple[p.Answer | None, int]:
-    """Return the newest answer on record, and the attempt it is of."""
+    """Return the newest answer on record, and the first of the attempts since which it is the same.
+
+    What an attempt was judged to be counts also for those that took its answer over, however late it came.
+    """
+    newest, since = None, 0
     for key in sorted(logged, reverse=True):
-        match logged[key].data:
-            case p.Responded() as said:
-                return answer_of(said), key[0]
-            case p.Queued(answer=p.Answer() as known):
-                return known, key[0]
-            case _:
-                continue
-    return None, 0
+        answer = _answer_in(logged[key].data)
+        if answer is None:
+            continue
+        newest = newest or answer
+        if answer.output != newest.output:
+            break
+        since = key[0]
+    return newest, since
+
+
+def _answer_in(data: p.AnyPayload) -> p.Answer | None:
+    match data:
+        case p.Responded() as said:
+            return answer_of(said)
+        case p.Queued(answer=known):
+            return known
+        case _:
+            return None
 
 
 def answer_of(said: p.Responded) -> p.Answer:

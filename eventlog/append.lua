@@ -63,9 +63,13 @@ end
 
 -- What is known, as tables this script may change before anything is written.
 local empty = redis.call('XLEN', stream) == 0
-local held = redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed', 'woken')
+local names = {'newest', 'closing', 'epoch', 'committed', 'woken', 'd:0'}
+for i, event in ipairs(events) do names[6 + i] = 'd:' .. event.sequence end
+local held = #names <= 100 and redis.call('HMGET', fence, unpack(names))
+  or redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed', 'woken')
 local newest, closing, opened_in = tonumber(held[1] or 0), tonumber(held[2]), held[3]
 local digests, renewed = {}, false
+for i = 6, #held do digests[tonumber(string.sub(names[i], 3))] = held[i] end
 
 local function digest_of(sequence)
   if digests[sequence] == nil and not renewed then
@@ -100,9 +104,9 @@ local function learn_from_stream()
 end
 
 if empty then
-  newest, closing, opened_in, renewed = 0, nil, nil, true
+  newest, closing, opened_in, digests, renewed = 0, nil, nil, {}, true
 elseif not held[1] then
-  renewed = true
+  digests, renewed = {}, true
   learn_from_stream()
 end
 
@@ -143,7 +147,7 @@ local function keeps_conflict(event)
 end
 
 local function write_fence()
-  if renewed then redis.call('DEL', fence) end
+  if renewed and (held[1] or held[4] or held[5]) then redis.call('DEL', fence) end
   local fields = {'newest', newest}
   local function set(name, value)
     if value then fields[#fields + 1] = name; fields[#fields + 1] = value end
@@ -188,16 +192,19 @@ if not (mode == 'tail' and refused) then
       wrote = true
     end
   end
-  if wrote then
-    write_fence()
-    if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end
-  end
   -- An opening comes from Postgres: there is nothing in it for a reader. A claim's owner has more to say
   -- at once; should it die first, the sweep finds the claim. A tail is put back by somebody who waits for a
   -- mark: even if nothing of it was lost, the mark may be.
   local is_news = mode == 'tail' or (wrote and mode ~= 'opening' and mode ~= 'claim')
   if is_news and not wakes_already() then
-    redis.call('HSET', fence, 'woken', redis.call('XADD', wake, '*', 'id', evaluation_id))
+    held[5] = redis.call('XADD', wake, '*', 'id', evaluation_id)
+    if not wrote then redis.call('HSET', fence, 'woken', held[5]) end
+  end
+  if wrote then
+    write_fence()
+    -- What was empty, or is made anew, has no expiry.
+    if begins and not empty then redis.call('PERSIST', stream) end
+    if begins and not renewed then redis.call('PERSIST', fence) end
   end
 end
 

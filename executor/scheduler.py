@@ -24,6 +24,12 @@ Granted = Mapping[str, int]
 Fetch = Callable[[Plan, Granted, Callable[[], float]], Awaitable[list[Delivery]]]
 
 
+BITES = 8
+SMALLEST_BITE = 16
+"""Slots are filled in so many bites, or in bites of this size: what begins together ends together, and all
+slots would stand empty while the next handful is fetched."""
+
+
 class Scheduler:
     """Keeps the slots busy."""
 
@@ -90,7 +96,8 @@ class Scheduler:
 
     async def _take(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         """Ask for advice, then for tasks, and give back what was granted and not needed."""
-        plan = self._fairness.plan(self._watch.priorities, self._hands.free, now=clock())
+        bite = min(self._hands.free, max(SMALLEST_BITE, self._hands.slots // BITES))
+        plan = self._fairness.plan(self._watch.priorities, bite, now=clock())
         granted = await self._admission.admit(plan.wanted)
         taken: Counter[str] = Counter()
         try:

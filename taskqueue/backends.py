@@ -50,7 +50,7 @@ class BackendNotHere(BadBackend):
     """The name is known, but there is no form for it."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, f"this backend is known, but not available here; use {_known()}.")
+        super().__init__(name, f"this backend is known, but not available here; use {Backend.REDIS}.")
 
 
 class OneProcessOnly(BadBackend):

@@ -23,7 +23,13 @@ NEARBY = 20
 async def connected(postgres_url: str) -> AsyncIterator[Connection]:
     """Lend a connection; a batch that nobody knows becomes a problem that names those near it."""
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
-    async with await AsyncConnection.connect(postgres_url, application_name="scoreline replay") as conn:
+    try:
+        opened = await AsyncConnection.connect(
+            postgres_url, connect_timeout=10, application_name="scoreline replay"
+        )
+    except OperationalError as error:
+        raise Problem("PostgreSQL does not answer; nothing is half done. Try again.") from error
+    async with opened as conn:
         try:
             yield conn
         except UnknownBatch as unknown:

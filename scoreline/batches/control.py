@@ -23,6 +23,9 @@ from scoreline.problem import Problem
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 
+AT_ONCE = 5_000
+"""Evaluations that are ended while somebody waits without wondering."""
+
 
 def run_pause(batch_id: str, *, reason: str) -> int:
     """Pause a batch; returns the exit code."""
@@ -49,6 +52,9 @@ async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: st
 
 async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
     async with operator(servers, settings) as asking:
+        batch = await asking.batch(batch_id)
+        if (left := batch.total - batch.ended) > AT_ONCE:
+            _say(f"ending {left:,} evaluations of {batch_id}, each on record; this takes a while")
         await asking.cancel(batch_id, reason=reason)
 
 

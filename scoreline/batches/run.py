@@ -80,17 +80,24 @@ def _handed_in(plan: Plan, servers: Servers, settings: Settings, console: Consol
         raise
 
 
-def resume_batch(batch_id: str, where: Where, *, as_json: bool) -> int:
+def resume_batch(batch_id: str, where: Where, *, as_json: bool, min_pass_rate: float | None = None) -> int:
     """Go on with a batch; returns the exit code."""
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers:
         asyncio.run(_ask_to_resume(batch_id, servers, settings))
-        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json)
+        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
 
 
-def retry_batch(batch_id: str, only: Sequence[str], where: Where, *, as_json: bool) -> int:
+def retry_batch(
+    batch_id: str,
+    only: Sequence[str],
+    where: Where,
+    *,
+    as_json: bool,
+    min_pass_rate: float | None = None,
+) -> int:
     """Try dead letters again, and drive the batch to its end; returns the exit code."""
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
@@ -100,7 +107,7 @@ def retry_batch(batch_id: str, only: Sequence[str], where: Where, *, as_json: bo
             return _nothing_to_retry(batch_id, only, console, as_json=as_json)
         many = counted(reopened, "evaluation is", "evaluations are")
         console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
-        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json)
+        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
 
 
@@ -131,6 +138,7 @@ def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> Non
     argv += ["--distributed"] if where.distributed else []
     argv += ["--workers", str(wanted.fleet.executors if wanted.fleet else 0)]
     argv += ["--concurrency", str(settings.worker_concurrency)]
+    argv += ["--min-pass-rate", str(wanted.min_pass_rate)] if wanted.min_pass_rate is not None else []
     # Not as an argument: a URL may hold a password, and a process list shows those.
     environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}
     log_path = (settings.data_dir or default_root()) / f"{wanted.batch_id}.log"

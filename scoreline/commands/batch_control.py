@@ -4,7 +4,16 @@ from typing import Annotated
 
 import typer
 
-from scoreline.commands.batch_run import AsJson, Batch, Concurrency, Detach, Distributed, Queue, Workers
+from scoreline.commands.batch_run import (
+    AsJson,
+    Batch,
+    Concurrency,
+    Detach,
+    Distributed,
+    MinPassRate,
+    Queue,
+    Workers,
+)
 
 PAUSE_EPILOG = "To go on: scoreline batch resume BATCH"
 RETRY_EPILOG = (
@@ -40,6 +49,7 @@ def retry(  # noqa: PLR0913 - a command has its flags
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
+    min_pass_rate: MinPassRate = None,
     as_json: AsJson = False,
 ) -> None:
     """Try again what failed or timed out, all of it or a selection."""
@@ -48,4 +58,4 @@ def retry(  # noqa: PLR0913 - a command has its flags
     where = Where(
         distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
     )
-    raise typer.Exit(retry_batch(batch, only or (), where, as_json=as_json))
+    raise typer.Exit(retry_batch(batch, only or (), where, as_json=as_json, min_pass_rate=min_pass_rate))

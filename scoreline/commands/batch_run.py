@@ -26,6 +26,9 @@ Concurrency = Annotated[
 ]
 Queue = Annotated[str | None, typer.Option(help="URL of the Redis to use [EVAL_REDIS_URL].")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; it goes on in the background.")]
+MinPassRate = Annotated[
+    float | None, typer.Option(min=0, max=1, help="End with 100 if fewer than this share pass.")
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Standard output carries one JSON object, and nothing else.")
 ]
@@ -57,9 +60,7 @@ def run(  # noqa: PLR0913 - a command has its flags
     cache: Annotated[
         bool | None, typer.Option("--cache/--no-cache", help="Take answers from earlier batches.")
     ] = None,
-    min_pass_rate: Annotated[
-        float | None, typer.Option(min=0, max=1, help="End with 100 if fewer than this share pass.")
-    ] = None,
+    min_pass_rate: MinPassRate = None,
     distributed: Annotated[
         bool,
         typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine."),
@@ -73,9 +74,7 @@ def run(  # noqa: PLR0913 - a command has its flags
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show progress to the end (the default).")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show progress to the end (the default).")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a batch: every case, with every prompt and target, scored."""
@@ -127,6 +126,7 @@ def resume(  # noqa: PLR0913 - as above
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
+    min_pass_rate: MinPassRate = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with a batch that was paused, or whose command is gone."""
@@ -135,4 +135,4 @@ def resume(  # noqa: PLR0913 - as above
     where = Where(
         distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
     )
-    raise typer.Exit(resume_batch(batch, where, as_json=as_json))
+    raise typer.Exit(resume_batch(batch, where, as_json=as_json, min_pass_rate=min_pass_rate))

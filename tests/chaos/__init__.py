@@ -7,9 +7,13 @@
     checker.py        what must hold whatever happened; findings.py how it is told
     world.py          servers, links and workers, and the hands that break them
     link.py           a way to a server that can be cut, silent, slow or half closed
-    crew.py           storage workers that are kept alive; worker.py what one of them runs
-    executor.py       an executor in a process of its own; control.py the little of a coordinator it needs
+    crew.py           workers that are kept alive; worker.py what one that stores runs
+    executor.py       a writer in a process of its own; control.py the little of a coordinator it needs
+    fleet.py          the real coordinators and executors around a batch; fleet_members.py what each runs
+    submitting.py     somebody who hands the batch in
+    answering.py      what the fleet asks, and who judges; fleet_checker.py what must hold of its batch
     children.py       processes that start in a moment; notebook.py what they leave behind
+    failpoints.py     named points at which a process kills itself
     mutations.py      producers that do wrong; witness.py what the writers were told
     regressions.txt   runs that once went wrong
 

@@ -15,8 +15,8 @@ from tests.chaos.notebook import Notebook
 
 ANSWER = p.Usage(input_tokens=11, output_tokens=5)
 JUDGEMENT = p.Usage(output_tokens=3)
-SHORTEST, LONGEST = 0.03, 0.2
-"""Seconds that an answer takes: long enough for an executor to be struck down meanwhile."""
+SHORTEST, LONGEST = 0.02, 0.18
+"""Seconds that an answer takes, and a judgement: an executor may well be struck down meanwhile."""
 IMPATIENT = 0.04
 """The share of calls that are turned away for a moment."""
 SOON = timedelta(milliseconds=100)
@@ -35,7 +35,7 @@ class Answering:
         if self.rng.random() < IMPATIENT:
             raise RateLimited(retry_after=SOON)
         self.books.note(f"asked {self.executor} {question.evaluation_id}")
-        await asyncio.sleep(SHORTEST + self.rng.random() * (LONGEST - SHORTEST))
+        await asyncio.sleep(_a_while(self.rng))
         self.books.note(f"answered {self.executor} {question.evaluation_id}")
         before = "".join(f"{answered}, " for _, answered in question.history)
         return Reply(p.Answer(output=before + question.prompt, usage=ANSWER, cost_usd=0.001))
@@ -51,10 +51,11 @@ class Judging:
     executor: str
     name: str
     books: Notebook
+    rng: Random = field(default_factory=Random)
 
     async def judge(self, judged: Judged) -> p.Score:
         """Compare."""
-        await asyncio.sleep(SHORTEST / 2)
+        await asyncio.sleep(_a_while(self.rng))
         self.books.note(f"judged {self.executor} {judged.case.id}")
         passed = judged.output == judged.case.expected
         return p.Score(
@@ -63,6 +64,10 @@ class Judging:
 
     async def aclose(self) -> None:
         """Nothing is held."""
+
+
+def _a_while(rng: Random) -> float:
+    return SHORTEST + rng.random() * (LONGEST - SHORTEST)
 
 
 def makers(executor: str, books: Path) -> Makers:

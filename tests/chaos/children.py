@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.chaos.worker", "tests.chaos.executor", "tests.chaos.fleet_members"])
+_FORKS.set_forkserver_preload(["tests.chaos.worker", "tests.chaos.executor", "tests.chaos.submitting"])
 
 
 class Child:

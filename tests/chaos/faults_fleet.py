@@ -4,16 +4,9 @@ from collections.abc import Awaitable, Callable
 
 from tests.chaos.fleet import EXECUTORS, Fleet, fleet_of
 from tests.chaos.fleet_checker import is_over
-from tests.chaos.fleet_members import (
-    AFTER_COMMIT,
-    AT_THE_END,
-    BATCH_EXISTS,
-    BEFORE_COMMIT,
-    ONCE,
-    POINTS,
-    READING,
-)
+from tests.chaos.fleet_members import AT_THE_END, ONCE, POINTS
 from tests.chaos.run import Run
+from tests.chaos.submitting import AFTER_COMMIT, BATCH_EXISTS, BEFORE_COMMIT, READING
 from tests.waiting import until
 
 KILLED = -9

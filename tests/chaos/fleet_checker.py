@@ -1,9 +1,11 @@
 """What must hold of a batch that a fleet was given, besides what must hold of any.
 
-over         the batch is finished, and of its evaluations none failed but those that took three
-             executors with them, or needed the answer of one that did
-paid once    whoever claims an attempt when an answer, or a paid score, is on record does not buy it again
-cleared up   nothing of it is on the board or in the queue, and what is left of it in Redis expires
+    over         the batch is finished, and of its evaluations none failed but those that took three
+                 executors with them, or needed the answer of one that did
+    paid once    whoever claims an attempt with an answer, or a paid score, on record does not buy it again
+    cleared up   nothing of it is on the board or in the queue, and what is left of it in Redis expires
+
+All of it is read from the log for good and from Redis; only what was paid at most is in the target's books.
 """
 
 import asyncio

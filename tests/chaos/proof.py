@@ -29,6 +29,9 @@ SELDOM = {
     "worker left by itself": "a worker ended because Redis had lost its groups",
     "LogUnavailable": "a worker waited for Redis",
     "TablesUnavailable": "a worker waited for Postgres",
+    "owner lost": "an attempt was opened because the last one's executor was gone",
+    "answer found on record": "an attempt went on with an answer that another had paid for",
+    "coordinator killed": "a coordinator was killed",
 }
 """Paths that the matrix must have taken, or it proves less than it seems to."""
 ENOUGH = 5

@@ -111,11 +111,21 @@ def test_scores_go_along_with_their_answer() -> None:
     other = history(
         "queued:lost provisioning running responded scored",
         attempt=2,
+        responded=p.Responded(output="five"),
         scored=p.Scored(evaluator="judge", score=0.5, cost_usd=0.1),
     )
     assert [score.evaluator for score in opening(again(known, "lost")).scores] == ["exact"]
     both = {**known, **{event.key: event for event in other}}
     assert opening(again(both, "lost")).scores == (p.Score("judge", 0.5, cost_usd=0.1),)
+
+
+def test_a_score_that_came_late_goes_along_with_those_who_took_its_answer_over() -> None:
+    """It was given to the same answer, so it is not paid for again, though an opening went without it."""
+    taken_over = p.Queued(case=CASE, answer=p.Answer("4"), reason=p.OpeningReason.LOST)
+    second = history("queued", attempt=2, queued=taken_over)
+    known = {**logged(f"queued {CLAIMED} responded scored"), **{event.key: event for event in second}}
+    assert newest_answer(known) == (p.Answer("4"), 1)
+    assert [score.evaluator for score in opening(again(known, "lost")).scores] == ["exact"]
 
 
 def test_scores_that_came_along_are_kept_and_replaced_one_by_one() -> None:

@@ -1,0 +1,75 @@
+"""Somebody who hands a batch in, in a process of his own, mortal at named points of the transaction."""
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import uvloop
+
+from coordinator.accepting import accept
+from coordinator.submission import NewBatch, NewEvaluation
+from eventlog.clock import utc_now
+from eventlog.keys import DEFAULT_SHARDS
+from projections import ledger_postgres
+from projections.ledger import BatchExists
+from projections.ledger_postgres import PostgresLedger
+from projections.postgres import make_pool
+from tests.chaos.failpoints import after, fuse
+from tests.chaos.fleet_members import Point
+
+ACCEPT_CHUNK = 16
+BATCH_EXISTS = 3
+"""The exit code of somebody who hands in what is there already."""
+READING = "an evaluation is read"
+BEFORE_COMMIT: dict[str, Point] = {
+    "the batch is inserted": (ledger_postgres, "_insert_head"),
+    "a chunk is inserted": (ledger_postgres, "_insert_chunk"),
+    "totals are added": (ledger_postgres, "_add_totals"),
+}
+AFTER_COMMIT: dict[str, Point] = {"the batch is accepted": (PostgresLedger, "accept")}
+"""After each of these he may die, but for the first: that is before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What somebody hands in, and where he dies."""
+
+    postgres_url: str
+    batch: NewBatch
+    evaluations: tuple[NewEvaluation, ...]
+    dies: str | None = None
+    dies_at_call: int = 1
+
+
+def hand_in(submission: Submission) -> None:
+    """Hand a batch in; whoever comes second leaves with an exit code of his own."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    vars(ledger_postgres)["ACCEPT_CHUNK"] = ACCEPT_CHUNK
+    burn = fuse(submission.dies_at_call)
+    if point := {**BEFORE_COMMIT, **AFTER_COMMIT}.get(submission.dies or ""):
+        after(*point, burn)
+    try:
+        uvloop.run(_hand_in(submission, burn if submission.dies == READING else _nothing))
+    except BatchExists:
+        sys.exit(BATCH_EXISTS)
+
+
+def _nothing() -> None:
+    """Live on."""
+
+
+async def _hand_in(submission: Submission, on_read: Callable[[], None]) -> None:
+    pool = make_pool(submission.postgres_url, size=2)
+    await pool.open()
+    try:
+        ledger, read = PostgresLedger(pool, shards=DEFAULT_SHARDS), _read(submission, on_read)
+        await accept(ledger, submission.batch, read, now=utc_now(), shards=DEFAULT_SHARDS)
+    finally:
+        await pool.close()
+
+
+async def _read(submission: Submission, on_read: Callable[[], None]) -> AsyncIterator[NewEvaluation]:
+    for evaluation in submission.evaluations:
+        on_read()
+        yield evaluation
