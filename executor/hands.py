@@ -17,6 +17,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+QUICK = 0.25
+"""Seconds in which an evaluation is over before its neighbours could be told apart."""
+RECENT = 0.05
+"""Weight of the last evaluation in what is typical."""
+
+
 class Ending(Enum):
     """Why work in hand is to end before its time."""
 
@@ -38,11 +44,12 @@ class InHand:
 
     delivery: Delivery
     ending: Ending | None = None
+    since: float = 0.0
     is_told: bool = False
     """Whether nothing is left to do but to wait until its end is on record."""
     _worker: "asyncio.Task[object] | None" = None
     """Whom to cancel, while it may be."""
-    _on_told: Callable[[], None] | None = None
+    _on_told: Callable[[float], None] | None = None
 
     def interrupt(self, ending: Ending) -> None:
         """Have the work end now if it can, else as soon as it can.
@@ -59,7 +66,7 @@ class InHand:
         if not self.is_told:
             self.is_told = True
             if self._on_told:
-                self._on_told()
+                self._on_told(self.since)
 
     async def at_work(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something that may be interrupted; raises `Interrupted`."""
@@ -97,6 +104,7 @@ class Hands:
         self.slots = slots
         self._held: dict[tuple[str, str], InHand] = {}
         self._told = 0
+        self._typical = 0.0
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -104,6 +112,11 @@ class Hands:
 
     def __iter__(self) -> Iterator[InHand]:
         return iter(list(self._held.values()))
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether slots have lately been free again before anybody could look."""
+        return self._typical < QUICK
 
     @property
     def busy(self) -> int:
@@ -123,7 +136,8 @@ class Hands:
     def take(self, deliveries: Iterable[Delivery]) -> list[InHand]:
         """Take hold of tasks; what is in hand already is not taken again."""
         new = [each for each in deliveries if (each.batch_id, each.id) not in self._held]
-        taken = [InHand(delivery, _on_told=self._on_told) for delivery in new]
+        now = asyncio.get_running_loop().time()
+        taken = [InHand(delivery, since=now, _on_told=self._on_told) for delivery in new]
         self._held |= {(hand.delivery.batch_id, hand.delivery.id): hand for hand in taken}
         return taken
 
@@ -133,8 +147,10 @@ class Hands:
             self._told -= 1
         self._changed.set()
 
-    def _on_told(self) -> None:
+    def _on_told(self, since: float) -> None:
         self._told += 1
+        took = asyncio.get_running_loop().time() - since
+        self._typical += RECENT * (took - self._typical)
         self._changed.set()
 
     async def changed(self) -> None:

@@ -26,8 +26,8 @@ Fetch = Callable[[Plan, Granted, Callable[[], float]], Awaitable[list[Delivery]]
 
 BITES = 8
 SMALLEST_BITE = 16
-"""Slots are filled in so many bites, or in bites of this size: what begins together ends together, and all
-slots would stand empty while the next handful is fetched."""
+"""Where the work takes its time, slots are filled in so many bites, or in bites of this size: what begins
+together ends together, and all slots would stand empty while the next handful is fetched."""
 
 
 class Scheduler:
@@ -96,8 +96,7 @@ class Scheduler:
 
     async def _take(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         """Ask for advice, then for tasks, and give back what was granted and not needed."""
-        bite = min(self._hands.free, max(SMALLEST_BITE, self._hands.slots // BITES))
-        plan = self._fairness.plan(self._watch.priorities, bite, now=clock())
+        plan = self._fairness.plan(self._watch.priorities, self._bite(), now=clock())
         granted = await self._admission.admit(plan.wanted)
         taken: Counter[str] = Counter()
         try:
@@ -108,6 +107,12 @@ class Scheduler:
             left = {batch: number - taken[batch] for batch, number in granted.items()}
             if unused := {batch: number for batch, number in left.items() if number > 0}:
                 await self._admission.give_back(unused)
+
+    def _bite(self) -> int:
+        """Say how much to take at a time: as much as there is room for, unless the work takes its time."""
+        if self._hands.is_quick:
+            return self._hands.free
+        return min(self._hands.free, max(SMALLEST_BITE, self._hands.slots // BITES))
 
     async def _consume(self, plan: Plan, granted: Granted, clock: Callable[[], float]) -> list[Delivery]:
         """Take what is ready; wait for it only where nobody is kept waiting by that."""

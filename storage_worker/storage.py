@@ -24,6 +24,7 @@ from eventlog.log import LogReader, LogUnavailable, Mark
 from eventlog.timeline import Cursor
 from projections.change import Change, Row, Stored, quarantined
 from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
+from storage_worker.company import Company
 from storage_worker.gaps import GapBreaker, Patience
 from storage_worker.sighting import MAX_ENTRIES, Resolution, Sighting, resolve, sight
 from storage_worker.tally import Tally
@@ -60,6 +61,7 @@ class Storage:
         self._mean_bytes = 4_096.0
         self._warned: OrderedDict[tuple[str, int, int], None] = OrderedDict()
         self._unswept: list[str] = []
+        self._company = Company(self.store)
 
     @property
     def in_a_hurry(self) -> bool:
@@ -73,7 +75,7 @@ class Storage:
             try:
                 if woken.refused:
                     self.tally.quarantined += await self._tables.quarantine(woken.refused)
-                await self.store(woken.evaluation_ids)
+                await self._company.join(woken.evaluation_ids)
             except (LogUnavailable, TablesUnavailable) as error:
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())

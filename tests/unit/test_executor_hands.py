@@ -23,7 +23,7 @@ async def started(hand: InHand, work=hang) -> asyncio.Task[None]:
     return task
 
 
-def test_what_is_in_hand_is_not_taken_again():
+async def test_what_is_in_hand_is_not_taken_again():
     """A task of one's own may come back from a take-over: it would be claimed twice."""
     hands = Hands(2)
     [hand] = hands.take([DELIVERY])
@@ -122,7 +122,7 @@ async def test_waiting_for_empty_hands():
     await waiting
 
 
-def test_a_slot_is_free_as_soon_as_the_end_is_written():
+async def test_a_slot_is_free_as_soon_as_the_end_is_written():
     """Only the log's answer is waited for then; the task stays in hand until it is there."""
     hands = Hands(2)
     first, _second = hands.take([DELIVERY, ANOTHER])
@@ -134,7 +134,7 @@ def test_a_slot_is_free_as_soon_as_the_end_is_written():
     assert (hands.free, hands.busy, len(hands)) == (1, 1, 1)
 
 
-def test_no_slot_is_free_while_the_log_is_a_whole_handful_behind():
+async def test_no_slot_is_free_while_the_log_is_a_whole_handful_behind():
     """Through an outage an executor does not take on more and more."""
     hands = Hands(2)
     for hand in hands.take([DELIVERY, ANOTHER]):
