@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=20_000)
     parser.add_argument("--executors", type=int, default=2)
     parser.add_argument("--slots", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=20, help="seconds of work for each slot")
+    parser.add_argument("--rounds", type=int, default=60, help="seconds of work for each slot")
     parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:

@@ -104,7 +104,7 @@ class Hands:
         self.slots = slots
         self._held: dict[tuple[str, str], InHand] = {}
         self._told = 0
-        self._typical = 0.0
+        self._typical = 2 * QUICK  # not known yet: the first handful would set the beat for all that follow
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:

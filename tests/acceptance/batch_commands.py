@@ -42,6 +42,7 @@ def gated(prompt):
     echo(prompt)
     while not (HERE / "open").exists():
         time.sleep(0.01)
+    time.sleep(0.2)
     return prompt
 
 def raises(prompt):

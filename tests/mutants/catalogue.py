@@ -25,6 +25,10 @@ REBUILD = "tests/integration/test_rebuild.py"
 RETRACE = "tests/unit/test_retrace.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
+RECONCILE = "tests/unit/test_reconcile.py"
+ATTEMPTS = "tests/unit/test_attempts.py"
+FOLD = "tests/unit/test_executor_fold.py"
+LEDGER = "tests/conformance/test_ledger.py"
 
 
 class Mutant(NamedTuple):
@@ -283,7 +287,7 @@ MUTANTS = (
     Mutant(
         "an opening makes a stream last again",
         APPEND,
-        "if begins then redis.call('PERSIST', stream); redis.call('PERSIST', fence) end",
+        "    if begins and not empty then redis.call('PERSIST', stream) end\n",
         "",
         (LOG_KEEPING,),
     ),
@@ -408,5 +412,69 @@ MUTANTS = (
         "        await self._sweep_over(self._unswept)\n",
         "",
         (FOUND,),
+    ),
+    # The control plane and the data plane.
+    Mutant(
+        "opening waits until owners had the time to put their attempts back",
+        "coordinator/reconcile.py",
+        "        return Next.LOST if seen.is_settled else Next.WAIT\n",
+        "        return Next.LOST\n",
+        (RECONCILE,),
+    ),
+    Mutant(
+        "what the stream knows better is left to storage",
+        "coordinator/reconcile.py",
+        " or seen.is_ahead",
+        "",
+        (RECONCILE,),
+    ),
+    Mutant(
+        "an answer on record goes along",
+        "coordinator/attempts.py",
+        "        answer=answer,\n",
+        "        answer=None,\n",
+        (ATTEMPTS,),
+    ),
+    Mutant(
+        "a case that takes its executors with it is given up",
+        "coordinator/attempts.py",
+        "charges.lost >= LOST_LIMIT or ",
+        "",
+        (ATTEMPTS,),
+    ),
+    Mutant(
+        "a window is opened once",
+        "projections/sql/ledger_open_window.sql",
+        " AND published_to = %(after)s",
+        "",
+        (LEDGER,),
+    ),
+    Mutant(
+        "an answer on record is not asked for again",
+        "executor/fold.py",
+        "    answer, scores = _paid_for(events[key] for key in sorted(events))\n",
+        "    answer, scores = None, {}\n",
+        (FOLD,),
+    ),
+    Mutant(
+        "an opening wakes nobody",
+        APPEND,
+        "mode ~= 'opening' and ",
+        "",
+        ("tests/conformance/test_event_log_modes.py",),
+    ),
+    Mutant(
+        "what was paid for is kept behind a fence",
+        "eventlog/outbox.py",
+        "            if refusal is Answer.FENCED and paid:\n",
+        "            if False:\n",
+        (OUTBOX,),
+    ),
+    Mutant(
+        "only the holder of a task lets it go",
+        "taskqueue/ack.lua",
+        "ARGV[i], ARGV[i], 1, consumer)",
+        "ARGV[i], ARGV[i], 1)",
+        ("tests/conformance/test_task_queue.py",),
     ),
 )

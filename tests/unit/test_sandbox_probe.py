@@ -29,7 +29,7 @@ def test_a_missing_bubblewrap_is_named_with_how_to_install_it() -> None:
     """The sentence says what is missing, how to get it, and how to go on without."""
     sentence = Sandbox(bubblewrap=MISSING).check()
     assert "apt-get install bubblewrap" in sentence
-    assert "allow_unsandboxed" in sentence
+    assert "EVAL_WORKER_ALLOW_UNSANDBOXED=true" in sentence
 
 
 def test_a_bubblewrap_that_does_not_work_is_quoted(broken: str) -> None:
