@@ -55,7 +55,7 @@ def room_of(used: Used) -> str:
         "storage-worker start": "storage_worker",
         "worker start": "executors",
         "coordinator start": "coordinator",
-        "valkey-server": "redis",
+        "valkey": "redis",
         "postgres": "postgres",
     }
     return next((room for word, room in words.items() if word in used.command), "submitter")
