@@ -34,7 +34,8 @@ format: $(VENV)/dev ## Put the code into shape
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/core ## Measure drain, latency and replay (minutes; never in CI)
+bench: $(VENV)/core ## Measure the whole system, drain, latency and replay (minutes; never in CI)
+	@$(BIN)/python -m bench.runner --json
 	@$(BIN)/python -m bench.drain --json
 	@$(BIN)/python -m bench.latency --json
 	@$(BIN)/python -m bench.replay --json
