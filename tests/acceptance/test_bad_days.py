@@ -80,7 +80,7 @@ async def test_a_killed_command_takes_everything_with_it_and_the_batch_can_be_re
         family, batch_id = running.family(), folder.batch_id()
         running.process.kill()
         folder.write("open", "")
-    await until(lambda: gone(family), 30)
+    await until(lambda: gone(family), 75)
     await folder.at_rest()
     resumed = await folder.run("batch", "resume", batch_id, *slots, "--json")
     assert (resumed.code, resumed.told["completed"], resumed.told["passed"]) == (0, 8, 8), resumed.stderr
@@ -132,7 +132,7 @@ async def test_a_case_that_kills_its_executors_is_given_up(folder: Folder) -> No
             assert running.kill_child("worker")
         ran = await running.end()
     assert (ran.code, ran.told["dead_letters"]) == (3, 1), ran.stderr
-    letters = await folder.run("batch", "dlq", ran.told["batch_id"])
+    letters = await folder.run("batch", "dlq", ran.told["batch_id"], "--json")
     assert "its executor was lost 3 times" in letters.stdout
 
 

@@ -138,7 +138,7 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
         ran = await running.end()
     assert (asked.code, asked.stdout) == (0, "")
     assert (ran.code, ran.told["status"], ran.told["cancelled"]) == (4, "cancelled", 3), ran.stderr
-    await until(lambda: gone(family), 30)
+    await until(lambda: gone(family), 75)
     refused = await folder.run("batch", "resume", batch_id)
     assert (refused.code, refused.stdout) == (1, "")
     assert f"error: {batch_id} is cancelled, which is final." in refused.stderr
