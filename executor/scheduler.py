@@ -24,8 +24,8 @@ Granted = Mapping[str, int]
 Fetch = Callable[[Plan, Granted, Callable[[], float]], Awaitable[list[Delivery]]]
 
 
-BITES = 4
-SMALLEST_BITE = 32
+BITES = 8
+SMALLEST_BITE = 16
 """Where the work takes its time, slots are filled in so many bites, or in bites of this size: what begins
 together ends together, and all slots would stand empty while the next handful is fetched."""
 
