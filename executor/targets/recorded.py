@@ -8,9 +8,6 @@ from executor.contract import Permanent, Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
 from taskqueue.spec import Options
 
-OUTPUT_ALIASES = ("output", "prediction", "completion", "answer", "response")
-"""Where an answer is looked for in a record, in this order, unless `output` says where it is."""
-
 
 class RecordedOptions(OptionModel):
     """Where the answers are."""
