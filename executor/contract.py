@@ -3,6 +3,7 @@
     Fault
     ├── RateLimited   asked too often: try again when told, nothing is charged
     ├── Transient     may go well next time: backoff, and one of the retries is used up
+    │   └── Unreachable   nobody is there, or something is broken there: counts against its lane
     └── Permanent     will not get better: the evaluation fails at once
 
 A target raises one of these, or answers. Whatever else it raises is a `Permanent` fault of its own.
@@ -12,11 +13,12 @@ Cancellation means stop now: kill what you started, and let `CancelledError` pas
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
 from eventlog import payloads as p
+from providers.limits import RateLimits
 from taskqueue.spec import Options
 
 Fields = Mapping[str, JsonValue]
@@ -26,22 +28,34 @@ Fields = Mapping[str, JsonValue]
 class Fault(Exception):  # noqa: N818 - the root of the tree above
     """Why there is no answer, or no judgement."""
 
-    def __init__(self, kind: str, message: str = "") -> None:
+    def __init__(self, kind: str, message: str = "", *, limits: RateLimits | None = None) -> None:
         super().__init__(f"{kind}: {message}" if message else kind)
         self.kind = kind
         self.message = message
+        self.limits = limits
+        """What the other side said of its rate limits, if it said anything."""
 
 
 class RateLimited(Fault):
     """The other side asks for patience."""
 
-    def __init__(self, message: str = "", *, retry_after: timedelta = timedelta(seconds=1)) -> None:
-        super().__init__("rate_limited", message)
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        retry_after: timedelta = timedelta(seconds=1),
+        limits: RateLimits | None = None,
+    ) -> None:
+        super().__init__("rate_limited", message, limits=limits)
         self.retry_after = retry_after
 
 
 class Transient(Fault):
     """It may go well next time."""
+
+
+class Unreachable(Transient):
+    """Nobody answered, or only to say that something is broken there: a lane may have to be closed."""
 
 
 class Permanent(Fault):
@@ -69,6 +83,8 @@ class Reply:
 
     answer: p.Answer
     exit_code: int | None = None
+    limits: RateLimits | None = None
+    """What the other side said of its rate limits, if it said anything."""
 
 
 class Target(Protocol):
@@ -126,6 +142,23 @@ class TargetType(Protocol):
 
     def make(self, options: Options, surroundings: Surroundings) -> Target:
         """Make the target; called once a process and batch."""
+        ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A type, of targets or evaluators, whose calls are counted by somebody else."""
+
+    def lane(self, options: Options, surroundings: Surroundings) -> str | None:
+        """Name the rate limit that calls fall under: provider, account and what else it is counted by.
+
+        None where nobody counts, as with a judge that calls no model. A key is never part of the name;
+        a digest of it may be. Raises `ValueError` with a sentence where a key is missing.
+        """
+        ...
+
+    def tokens(self, options: Options) -> float:
+        """Guess what a call takes, until it is known."""
         ...
 
 

@@ -4,6 +4,7 @@ It holds no data and no secret: cases travel in the log, keys stay in the enviro
 """
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Annotated, NamedTuple
 
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
@@ -24,6 +25,8 @@ class TargetSpec:
     label: Name
     """How people name it: `recorded:solutions.jsonl`, `openai/gpt-5`."""
     options: Options = Field(default_factory=dict)
+    is_metered: bool = False
+    """Whether it has a lane: its tasks wait in a line of their own, so that they hold up nobody else."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -34,6 +37,25 @@ class EvaluatorSpec:
     name: Name
     options: Options = Field(default_factory=dict)
     timeout: Seconds = 60.0
+    is_metered: bool = False
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
+class Limits:
+    """What the whole fleet may ask of each provider; None: to be learnt."""
+
+    rpm: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    tpm: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    max_concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    delay: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    """Seconds between two calls, at least."""
+
+
+class BatchFallback(StrEnum):
+    """What becomes of a request that a provider batch did not answer."""
+
+    RESUBMIT = "resubmit"
+    SYNC = "sync"
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -51,6 +73,11 @@ class BatchSpec:
     """For one call of the target."""
     workdir: str = ""
     """Where the batch was submitted: `python:` targets are imported from there."""
+    limits: Limits = Limits()
+    fail_fast_after: int = Field(default=20, ge=0, le=1_000_000)
+    """Permanent failures in a row after which the batch is paused; 0: never."""
+    batch_api: BatchFallback | None = None
+    """Whether answers come from provider batches, and what becomes of requests that get none there."""
 
     @property
     def variants(self) -> "tuple[Variant, ...]":

@@ -64,9 +64,8 @@ async def test_history_written_backwards_with_plain_xadds_is_completed(here: Sit
     """Any client may write, in any order, to any number of workers: the reader restores the order."""
     async with AsyncExitStack() as stack:
         for number in range(workers):
-            await stack.enter_async_context(
-                worker(here, consumer=f"worker-{number}", gap_timeout=timedelta(seconds=20))
-            )
+            patient = dict.fromkeys(("gap_timeout", "gap_warning"), timedelta(seconds=60))
+            await stack.enter_async_context(worker(here, consumer=f"worker-{number}", **patient))
         for step in range(len(LIFE.split())):
             for evaluation_id in MANY:
                 await here.add_plainly([life(evaluation_id)[-1 - step]])

@@ -1,0 +1,1 @@
+"""Lanes: what a fleet may ask of one provider, shared by all executors."""
