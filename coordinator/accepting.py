@@ -38,6 +38,8 @@ async def accept(
         batch.priority,
         batch.max_duration,
         batch.submitted_by,
+        batch.max_cost_usd,
+        batch.max_tokens,
     )
     opening = _Opening(batch, now, shards)
     accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))

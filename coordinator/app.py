@@ -2,24 +2,33 @@
 
 import asyncio
 import logging
+import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from coordinator.coordinator import AWAY, Coordinator
+from coordinator.provider_batches.anthropic_batches import AnthropicAccounts
+from coordinator.provider_batches.desk import ProviderPorts
 from coordinator.settings import CoordinatorSettings
 from eventlog.backoff import Backoff
 from eventlog.redis_streams import RedisEventLog
+from eventlog.tasks import end
 from projections.leadership import leadership
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
+from projections.provider_batches_postgres import PostgresProviderBooks
 from taskqueue.backends import choose, open_queues
 
 logger = logging.getLogger(__name__)
 
 LOCK = 7_265_004
+FAREWELL = 5.0
+"""Seconds that a call to a provider may still take when everything stops."""
 STANDBY = 1.0
 """Seconds between two looks at whether the leader is gone."""
 
@@ -57,7 +66,10 @@ def build(
     """Put a coordinator together."""
     queues = open_queues(choose(site.queue_backend, fleet=True), log.redis)
     ledger = PostgresLedger(pool, shards=site.shards)
-    return Coordinator(log, ledger, queues.tasks, queues.board, queues.attendance, settings=settings)
+    provider = ProviderPorts(PostgresProviderBooks(pool), AnthropicAccounts(os.environ), os.environ)
+    return Coordinator(
+        *(log, ledger, queues.tasks, queues.board, queues.attendance), settings=settings, provider=provider
+    )
 
 
 async def _until_stopped(coordinator: Coordinator, pool: AsyncConnectionPool, stop: asyncio.Event) -> None:
@@ -83,10 +95,37 @@ async def _lead_while_possible(
             await _pause(stop, STANDBY)
             return
         logger.info("leading", extra={"coordinator": coordinator.settings.name})
-        while not stop.is_set():
-            await coordinator.go_round()
-            await _pause(stop, coordinator.settings.round_interval.total_seconds())
-            await holds()
+        async with _provider_batches(coordinator, stop):
+            while not stop.is_set():
+                await coordinator.go_round()
+                await _pause(stop, coordinator.settings.round_interval.total_seconds())
+                await holds()
+
+
+@asynccontextmanager
+async def _provider_batches(coordinator: Coordinator, stop: asyncio.Event) -> AsyncIterator[None]:
+    """Look after provider batches beside all else, as long as nobody else leads."""
+    task = asyncio.create_task(_tend_provider_batches(coordinator, stop))
+    try:
+        yield
+    finally:
+        if stop.is_set():  # a submission that is heard to its end need not be looked for afterwards
+            await asyncio.wait({task}, timeout=FAREWELL)
+        await end([task])
+
+
+async def _tend_provider_batches(coordinator: Coordinator, stop: asyncio.Event) -> None:
+    backoff = Backoff(longest=2.0)
+    while not stop.is_set() and coordinator.provider_batches:
+        try:
+            await coordinator.provider_batches.go_round()
+            backoff.reset()
+            await _pause(stop, coordinator.settings.provider.interval.total_seconds())
+        except (*AWAY, psycopg.Error, OSError):  # whoever leads says so
+            await _pause(stop, backoff.next())
+        except Exception:
+            logger.exception("could not look after provider batches")
+            await _pause(stop, backoff.next())
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:

@@ -17,6 +17,9 @@ from taskqueue.retries import UNCHARGED_KINDS
 LOST_LIMIT = 3
 """Executors that a case may take with it before it is given up."""
 
+PROVIDER_BATCH = "provider batch"
+"""The runtime of attempts that no executor has claimed: their answers came from a provider batch."""
+
 Logged = Mapping[EventKey, Event]
 Ending = p.Cancelled | p.TimedOut
 
@@ -46,11 +49,12 @@ class Opener:
         """Number the events of the next attempt."""
         attempt = row.cursor.attempt + 1
         return [
-            self._event(row, payload, attempt, sequence)
+            self.event(row, payload, attempt, sequence)
             for sequence, payload in enumerate((opening, *after))
         ]
 
-    def _event(self, row: Row, payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
+    def event(self, row: Row, payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
+        """Make one event of an evaluation."""
         return make_event(
             payload,
             evaluation_id=row.evaluation_id,
@@ -75,7 +79,7 @@ class Opener:
         Of an attempt that nobody was told of, nobody else can write; else another opens and fails at once.
         """
         if not told and row.cursor.sequence == 0:
-            return [self._event(row, p.Failed(error=fault), row.cursor.attempt, 1)]
+            return [self.event(row, p.Failed(error=fault), row.cursor.attempt, 1)]
         opening = next_opening(logged, reason=p.OpeningReason.SUBMITTED, epoch=self.epoch, retries=0)
         return self.open(row, opening, p.Failed(error=fault))
 
@@ -176,7 +180,8 @@ def _failed_in_passing(events: Sequence[Event]) -> bool:
 
 def _was_abandoned(events: Sequence[Event]) -> bool:
     closing = events[-1].data
-    claimed = any(isinstance(event.data, p.Provisioning) for event in events)
+    claims = [event.data for event in events if isinstance(event.data, p.Provisioning)]
+    claimed = bool(claims) and claims[0].runtime != PROVIDER_BATCH
     return claimed and isinstance(closing, p.Provisioning | p.Running | p.Responded | p.Scored)
 
 

@@ -8,12 +8,20 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from random import random
+from secrets import token_hex
 from time import monotonic
 
+from pydantic import ValidationError
+
 from coordinator import decisions
+from coordinator.braking import Brakes
 from coordinator.epochs import Epochs
 from coordinator.groups import contexts
-from coordinator.opening import Openings, spec_of
+from coordinator.opening import Openings, lines_of, spec_of
+from coordinator.provider_batches.desk import Desk, ProviderPorts
+from coordinator.provider_batches.driver import ProviderBatches
+from coordinator.provider_batches.requests import is_asked_in
 from coordinator.publishing import Publisher
 from coordinator.settings import CoordinatorSettings
 from coordinator.watching import Watch
@@ -24,6 +32,7 @@ from eventlog.log import EventLog, LogUnavailable
 from projections.ledger import Batch, Ledger, Unpublished
 from projections.tables import TablesUnavailable
 from taskqueue.board import BatchBoard, BatchState, Listing
+from taskqueue.lines import OWN
 from taskqueue.presence import Attendance
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
@@ -48,6 +57,7 @@ class Coordinator:
         settings: CoordinatorSettings | None = None,
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = monotonic,
+        provider: ProviderPorts | None = None,
     ) -> None:
         self.settings = settings = settings or CoordinatorSettings()
         self._ledger = ledger
@@ -62,6 +72,7 @@ class Coordinator:
         """Batches of the last round: some of what was done there may have come after their end."""
         self._epochs = epochs = Epochs(log, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
+        self._brakes = Brakes(ledger)
         self._openings = Openings(ledger, board, publisher, epochs, settings=settings, now=now)
         self._watch = Watch(
             *(log, ledger, queue, attendance),
@@ -71,6 +82,17 @@ class Coordinator:
             settings=settings,
             clock=clock,
         )
+
+        self.provider_batches: ProviderBatches | None = None
+        """Goes round on its own: what providers take their time over holds nobody else up."""
+        if provider:
+            desk = Desk(
+                *(ledger, provider, self._openings, epochs, settings.provider, settings.window),
+                least_room=min(settings.chunk, settings.window),
+                now=now,
+                new_id=lambda: token_hex(8),
+            )
+            self.provider_batches = ProviderBatches(desk, publisher, clock=clock, luck=random)
 
     async def go_round(self) -> int:
         """Do for each batch what is to be done next; returns how many are not over."""
@@ -88,6 +110,7 @@ class Coordinator:
                 logger.exception("could not tend a batch", extra={"batch_id": batch.batch_id})
         await self._openings.publish_endings()
         self._watch.forget_all_but(open_ids)
+        self._brakes.forget_all_but({batch.batch_id for batch in batches if batch.state == "running"})
         return len(batches)
 
     async def tend(self, batch: Batch) -> None:
@@ -109,11 +132,21 @@ class Coordinator:
             await self._finish(batch)
 
     async def _drive(self, batch: Batch) -> None:
+        if reason := await self._brakes.reason_to_pause(batch):
+            await self._pause(batch, reason)
+            return
         await self._publish_windows(batch)
         await self._advance_groups(batch)
         retries = await self._ledger.due_retries(batch, now=self._now(), limit=self.settings.chunk)
         await self._watch.look_after(batch, retries)
         await self._watch.look_when_due(batch)
+
+    async def _pause(self, batch: Batch, reason: str) -> None:
+        """Start nothing new until somebody has seen to it."""
+        if await self._ledger.ask(batch.batch_id, "paused", by="coordinator", reason=reason):
+            logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "reason": reason})
+            await self.put_up([replace(batch, state="paused")])
+        self._brakes.release(batch.batch_id)
 
     async def _expire(self, batch: Batch) -> None:
         logger.warning("a batch is out of time", extra={"batch_id": batch.batch_id})
@@ -121,9 +154,9 @@ class Coordinator:
 
     async def _finish(self, batch: Batch) -> None:
         if await self._ledger.finish(batch.batch_id):
-            await self._queue.forget(batch.batch_id)
+            await self._queue.forget(batch.batch_id, channels_of(batch))
             if not is_stopped(batch):  # executors have yet to see that one
-                await self._take_down(batch.batch_id)
+                await self._take_down(batch)
             logger.info("a batch is over", extra={"batch_id": batch.batch_id, "total": batch.total})
 
     # -- what executors may see
@@ -145,18 +178,18 @@ class Coordinator:
         for batch_id in sorted(batch_ids):
             batch = await self._ledger.batch(batch_id)
             if batch and batch.finished and self._was_seen(batch):
-                await self._take_down(batch_id)
+                await self._take_down(batch)
 
     def _was_seen(self, batch: Batch) -> bool:
         """Whether every executor has had the time to see that a batch was stopped, and to abort it."""
         since = self._stopped.setdefault(batch.batch_id, self._clock())
         return not is_stopped(batch) or self._clock() - since >= self.settings.farewell.total_seconds()
 
-    async def _take_down(self, batch_id: str) -> None:
+    async def _take_down(self, batch: Batch) -> None:
         # The listing goes last: while it is up, whoever comes next knows that there is something to do.
-        await self._queue.forget(batch_id)
-        await self._board.take_down(batch_id)
-        self._stopped.pop(batch_id, None)
+        await self._queue.forget(batch.batch_id, channels_of(batch))
+        await self._board.take_down(batch.batch_id)
+        self._stopped.pop(batch.batch_id, None)
 
     async def _publish_windows(self, batch: Batch) -> None:
         """Tell executors of more evaluations, as long as few enough are under way."""
@@ -164,21 +197,28 @@ class Coordinator:
         room = settings.window - batch.in_flight
         if room < min(settings.chunk, settings.window) and batch.in_flight > 0:
             return
-        while room > 0:
+        is_asked = is_asked_in(spec_of(batch))
+        steps = -(-settings.window // settings.chunk)  # so that a long line for a provider stops nobody
+        while room > 0 and (steps := steps - 1) >= 0:
             openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.chunk))
             if last_id == batch.published_to:
                 return
-            epochs, size = await self._epochs.look(), len(openings)
-            if not await self._ledger.open_window(batch, last_id=last_id, size=size, epochs=epochs):
-                return
             # Those without events wait for their turn in a group.
-            await self._publish(batch.batch_id, (one for one in openings if one.events), epochs)
+            due = [one for one in openings if one.events]
+            asked = {one.evaluation_id for one in due if is_asked(one.events[0][0].data)}
+            epochs, size = await self._epochs.look(), len(openings) - len(asked)
+            if not await self._ledger.open_window(
+                batch, last_id=last_id, size=size, epochs=epochs, asked=sorted(asked)
+            ):
+                return
+            told = (one for one in due if one.evaluation_id not in asked)
+            await self._publish(batch, told, epochs)
             batch = replace(batch, published_to=last_id)
             room -= size
 
-    async def _publish(self, batch_id: str, openings: Iterable[Unpublished], epochs: Sequence[str]) -> None:
+    async def _publish(self, batch: Batch, openings: Iterable[Unpublished], epochs: Sequence[str]) -> None:
         told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)
-        await self._publisher.publish(batch_id, told)
+        await self._publisher.publish(lines_of(batch), told)
 
     async def _advance_groups(self, batch: Batch) -> None:
         """Tell executors of those in serial groups whose turn has come."""
@@ -191,7 +231,7 @@ class Coordinator:
         hopeless = {key: context.missing for key, context in left.items() if context.missing}
         await self._board.put_contexts(batch.batch_id, ready)
         epochs = await self._epochs.look()
-        await self._publish(batch.batch_id, await self._ledger.release(list(ready), epochs), epochs)
+        await self._publish(batch, await self._ledger.release(list(ready), epochs), epochs)
         give_up = decisions.give_up(self._openings.opener, hopeless)
         await self._openings.open(batch, sorted(hopeless), give_up)
 
@@ -202,8 +242,9 @@ class Coordinator:
         await self._epochs.look()
         await self.put_up([batch])
         waiting = await self._ledger.links(evaluation_ids)
+        spec = spec_of(batch)
         decide = decisions.reopen(
-            self._openings.opener, retries=spec_of(batch).retries, waiting=waiting.keys()
+            self._openings.opener, retries=spec.retries, waiting=waiting.keys(), is_asked=is_asked_in(spec)
         )
         return await self._openings.open(batch, evaluation_ids, decide)
 
@@ -216,4 +257,12 @@ def is_stopped(batch: Batch) -> bool:
 def listing_of(batch: Batch) -> Listing:
     """Write a batch out for the board."""
     state = STATES.get(batch.state, BatchState.STOPPED)
-    return Listing(batch.batch_id, state, batch.priority, batch.project)
+    return Listing(batch.batch_id, state, batch.priority, batch.project, channels_of(batch))
+
+
+def channels_of(batch: Batch) -> tuple[str, ...]:
+    """Name the lines of a batch; one whose spec nobody can read stops only itself."""
+    try:
+        return lines_of(batch).channels
+    except ValidationError:
+        return (OWN,)

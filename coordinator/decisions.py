@@ -31,10 +31,17 @@ def try_again(
     return decide
 
 
-def reopen(opener_of: OpenerOf, *, retries: int, waiting: Collection[str] = ()) -> Decide:
+def reopen(
+    opener_of: OpenerOf,
+    *,
+    retries: int,
+    waiting: Collection[str] = (),
+    is_asked: Callable[[p.AnyPayload], bool] = lambda _opening: False,
+) -> Decide:
     """Open an attempt of what is settled, because an operator asks.
 
-    Those that wait for others of their group get no epoch: nobody is told before their turn has come.
+    Those that wait for others of their group get no epoch, and neither do those that a provider batch is to
+    answer: nobody is told before their turn has come.
     """
 
     def decide(standing: Standing, logged: Logged) -> Opening | None:
@@ -45,7 +52,8 @@ def reopen(opener_of: OpenerOf, *, retries: int, waiting: Collection[str] = ()) 
         if row.evaluation_id in waiting:
             opener = replace(opener, epoch="")
         events = opener.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
-        return Opening(events, opener.epoch)
+        asks = is_asked(events[0].data)
+        return Opening(events, "" if asks else opener.epoch, asks=asks)
 
     return decide
 

@@ -13,6 +13,7 @@ from coordinator.settings import CoordinatorSettings
 from eventlog import payloads as p
 from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
 from taskqueue.board import BatchBoard
+from taskqueue.lines import Lines
 from taskqueue.spec import BatchSpec, unpack
 
 
@@ -48,7 +49,7 @@ class Openings:
         # One without an epoch waits for its turn in a group.
         queued = [one for one in opened if is_to_be_run(one.events) and one.epoch]
         await self._leave_contexts(batch, queued)
-        await self._publisher.publish(batch.batch_id, ((one.events, one.epoch) for one in queued))
+        await self._publisher.publish(lines_of(batch), ((one.events, one.epoch) for one in queued))
         # An ending concerns nobody who had not heard of the evaluation.
         endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
         await self._tell_of_endings([Unpublished(one.evaluation_id, one.events) for one in endings])
@@ -71,7 +72,7 @@ class Openings:
         """Fence off whoever still works on what has ended in Postgres, whatever the epoch."""
         # What an operator has reopened since is no ending any more.
         ended = [one.events for one in endings if not is_to_be_run(one.events)]
-        await self._publisher.publish("", ((events, "") for events in ended))
+        await self._publisher.publish(None, ((events, "") for events in ended))
         await self._ledger.mark_published([one.evaluation_id for one in endings])
 
     async def _leave_contexts(self, batch: Batch, opened: Sequence[Opened]) -> None:
@@ -89,6 +90,16 @@ def spec_of(batch: Batch) -> BatchSpec:
 
 
 _unpacked = lru_cache(maxsize=64)(unpack)
+
+
+@lru_cache(maxsize=64)
+def _lines(batch_id: str, spec: bytes) -> Lines:
+    return Lines(batch_id, _unpacked(spec))
+
+
+def lines_of(batch: Batch) -> Lines:
+    """Say where the tasks of a batch wait."""
+    return _lines(batch.batch_id, batch.spec)
 
 
 def _is_in_group(opened: Opened) -> bool:

@@ -1,17 +1,30 @@
 """What people ask of batches: pause, resume, cancel, retry. Each may be asked again, by anybody."""
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TypedDict
 
+from coordinator.budget import budget_words, more, overspent
 from coordinator.coordinator import Coordinator
+from coordinator.opening import spec_of
+from coordinator.provider_batches.requests import unfit
 from eventlog.lifecycle import SETTLED
-from projections.ledger import Batch, Ledger
+from projections.ledger import Batch, Ledger, Purse
+from taskqueue.spec import BatchFallback, pack
 
 PAGE = 2_000
 _WAYS_BACK = {
     "cancelled": ", which is final. Submit it again: scoreline batch run",
     "expired": ". To try what it left undone: scoreline batch retry {}",
 }
+
+
+class Budget(TypedDict, total=False):
+    """What is to be changed of a batch's budget; None: no limit."""
+
+    max_cost_usd: Decimal | None
+    max_tokens: int | None
 
 
 class Refused(Exception):  # noqa: N818 - what the user is told
@@ -52,8 +65,8 @@ class Operator:
             raise Refused(f"{batch_id} is {batch.state}: there is nothing to pause.")
         await self._put_up(batch_id)
 
-    async def resume(self, batch_id: str) -> Batch:
-        """Go on with a batch that was paused, or whose coordinator is gone."""
+    async def resume(self, batch_id: str, *, budget: Budget | None = None) -> Batch:
+        """Go on with a batch that was paused, or whose coordinator is gone, perhaps with a new budget."""
         batch = await self.batch(batch_id)
         if batch.state in {"cancelled", "expired"}:
             raise Refused(f"{batch_id} is {batch.state}{_WAYS_BACK[batch.state].format(batch_id)}")
@@ -62,8 +75,18 @@ class Operator:
                 f"{batch_id} is complete: there is nothing to resume. "
                 f"To try what failed again: scoreline batch retry {batch_id}"
             )
+        await self._allow(batch, batch.purse._replace(**(budget or Budget())))
         await self.ledger.ask(batch_id, "running", by=self.name)
         return await self._put_up(batch_id)
+
+    async def _allow(self, batch: Batch, purse: Purse) -> None:
+        """Write a new budget down; one that is spent is refused while there is something left to do."""
+        reason = overspent(purse)
+        if reason and batch.ended < batch.total:
+            again = " ".join(("scoreline batch resume", batch.batch_id, *more(purse)))
+            raise Refused(f"{batch.batch_id} can't go on: {reason}. To go on: {again}")
+        if purse != batch.purse:
+            await self.ledger.allow(batch.batch_id, purse, by=self.name, reason=budget_words(purse))
 
     async def cancel(self, batch_id: str, *, reason: str = "") -> None:
         """Call a batch off: abort what is in hand, end the rest."""
@@ -73,6 +96,24 @@ class Operator:
         await self.ledger.ask(batch_id, "cancelled", by=self.name, reason=reason)
         await self.coordinator.tend(await self._put_up(batch_id))
         await self.coordinator.tend(await self.batch(batch_id))
+        if self.coordinator.provider_batches:
+            await self.coordinator.provider_batches.call_off(batch_id)
+
+    async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> None:
+        """Have what is left of a batch answered by provider batches, or by executors again."""
+        batch = await self.batch(batch_id)
+        spec = replace(spec_of(batch), batch_api=fallback)
+        provider = self.coordinator.provider_batches
+        if provider is None or batch.finished or spec == spec_of(batch):
+            return
+        if fallback and (why := unfit(spec)):
+            raise Refused(f"{batch_id} can't be asked in provider batches: {why}.")
+        if fallback and await provider.books.has_groups(batch_id):
+            raise Refused(
+                f"{batch_id} has evaluations that wait for each other: no batch asks them at once."
+            )
+        reason = f"provider batches, {fallback}" if fallback else "no provider batches"
+        await provider.books.change_spec(batch_id, pack(spec), by=self.name, reason=reason)
 
     async def retry(self, batch_id: str, *, only: Sequence[str] = ()) -> int:
         """Try dead letters again, all or a selection; returns how many."""

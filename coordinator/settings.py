@@ -1,7 +1,9 @@
 """How a coordinator behaves; the defaults suit a fleet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+
+from coordinator.provider_batches.settings import ProviderBatchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,5 +23,6 @@ class CoordinatorSettings:
     """How long owners have to put their attempts back after Redis was lost."""
     farewell: timedelta = timedelta(seconds=5)
     """How long a batch that was stopped stays on the board: executors look every second, and abort it."""
+    provider: ProviderBatchSettings = field(default_factory=ProviderBatchSettings)
     hung_grace: timedelta = timedelta(seconds=30)
     """How much longer than its time-outs an attempt may take before its owner counts as hung."""

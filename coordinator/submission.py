@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 
 from eventlog import payloads as p
 from taskqueue.spec import BatchSpec
@@ -53,6 +54,8 @@ class NewBatch:
     priority: int = 1
     max_duration: timedelta | None = None
     submitted_by: str = "user"
+    max_cost_usd: Decimal | None = None
+    max_tokens: int | None = None
 
 
 def evaluation_id(batch_id: str, number: int) -> str:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from coordinator import decisions
 from coordinator.epochs import Epochs
 from coordinator.looking import look
-from coordinator.opening import Openings, spec_of
+from coordinator.opening import Openings, lines_of, spec_of
 from coordinator.publishing import Publisher
 from coordinator.reconcile import Next, reconcile
 from coordinator.settings import CoordinatorSettings
@@ -66,7 +66,8 @@ class Watch:
                 memory.pop(gone, None)
 
     async def _look_at_all(self, batch: Batch) -> None:
-        [counts] = await self._queue.counts([batch.batch_id])
+        lines = await self._queue.counts(lines_of(batch).names)
+        is_drained = all(counts.is_drained for counts in lines)
         epochs, settled = await self._epochs.look(), self._epochs.all_settled
         live = [one.incarnation for one in await self._attendance.present()]
         after = ""
@@ -77,10 +78,10 @@ class Watch:
             hung_after=self._allowed(batch),
             live=live,
             # A task that is still waiting will find its executor, unless Redis has lost what it was for.
-            queued=counts.is_drained or self._made_up_for.get(batch.batch_id) != epochs,
+            queued=is_drained or self._made_up_for.get(batch.batch_id) != epochs,
             limit=self._settings.chunk,
         ):
-            await self.look_after(batch, page, is_drained=counts.is_drained)
+            await self.look_after(batch, page, is_drained=is_drained)
             after = page[-1].row.evaluation_id
         if settled:
             self._made_up_for[batch.batch_id] = epochs
@@ -135,11 +136,16 @@ class Watch:
         epochs = {one.row.evaluation_id: one.epoch for one in standings}
         openings = await self._ledger.openings(list(epochs))
         told = ((one.events, epochs[one.evaluation_id]) for one in openings)
-        await self._publisher.publish(batch.batch_id, told)
+        await self._publisher.publish(lines_of(batch), told)
 
     async def _enqueue(self, batch: Batch, standings: Sequence[Standing]) -> None:
-        tasks = [Task(one.row.evaluation_id, one.row.cursor.attempt) for one in standings]
-        await self._queue.enqueue_batch(batch.batch_id, tasks)
+        lines = lines_of(batch)
+        if lines.is_metered:
+            openings = await self._ledger.openings([one.row.evaluation_id for one in standings])
+            await self._publisher.enqueue(lines, [one.events[0][0] for one in openings])
+        else:
+            tasks = [Task(one.row.evaluation_id, one.row.cursor.attempt) for one in standings]
+            await self._queue.enqueue_batch(batch.batch_id, tasks)
 
     async def _try_again(
         self, batch: Batch, standings: Sequence[Standing], reason: p.OpeningReason

@@ -1,9 +1,13 @@
--- Append events of one evaluation: judge all, then write. A Lua error does not roll back.
+-- Append events: judge all of an evaluation's, then write. A Lua error does not roll back.
 --
--- KEYS   stream, fence, wake, epoch
+-- KEYS   stream, fence, wake, epoch; then stream and fence of each further evaluation of the same shard
 -- ARGV   the epoch the caller saw ("" skips the check), the mode (normal | tail | claim | opening | late),
---        then attempt, sequence, type and body of each event; none at all just asks for the epoch
--- Reply  {epoch now, {answer, ...}, stream as it stands (claims only)}
+--        then attempt, sequence, type and body of each event; none at all just asks for the epoch.
+--        An empty argument goes on to the next evaluation
+-- Reply  {epoch now, then for each evaluation {answer, ...} and, for claims only, its stream as it stands}
+--        Where Redis refuses an evaluation, its error stands in place of the answers
+--
+-- Evaluations in one call have nothing to do with each other; it only saves what every call costs.
 --
 -- The fence, a hash beside the stream, makes this independent of the stream's length:
 --   newest      the highest attempt          closing     the sequence that closed it
@@ -11,9 +15,8 @@
 --   woken       its last wake-up
 --   d:<seq>     digest of each of its events x:<seq>:<digest>  a conflicting body already kept
 
-local stream, fence, wake, epoch_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local wake, epoch_key = KEYS[3], KEYS[4]
 local seen, mode = ARGV[1], ARGV[2]
-local evaluation_id = string.match(stream, ':events:(.+)$')
 local CLOSING = {completed = true, retrying = true, failed = true, timed_out = true, cancelled = true}
 
 -- Two halves: the random key is lost with the data, the run id changes with the process.
@@ -33,43 +36,56 @@ local function is_number(text, pattern)
   return text and string.match(text, pattern) and tonumber(text) <= 1000000
 end
 
-local function parse_events()
+local function parse_events(at)
   local events = {}
-  for at = 3, #ARGV, 4 do
+  while ARGV[at] and ARGV[at] ~= '' do
     local attempt, sequence, type, body = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
     if not (body and is_number(attempt, '^[1-9]%d*$') and is_number(sequence, '^%d+$')) then return nil end
     events[#events + 1] = {
       attempt = tonumber(attempt), sequence = tonumber(sequence), type = type, body = body,
       digest = string.sub(redis.sha1hex(body), 1, 20),
     }
+    at = at + 4
   end
-  return events
+  return events, at
 end
 
-local events = parse_events()
-if not events then
+local function parse_evaluations()
+  local evaluations, at = {}, 2
+  for key = 1, math.max(#KEYS - 1, 1), 2 do
+    if key ~= 3 then
+      local events, after = parse_events(at + 1)
+      if not events then return nil end
+      evaluations[#evaluations + 1] = {
+        stream = KEYS[key], fence = KEYS[key + 1], id = string.match(KEYS[key], ':events:(.+)$'), events = events,
+      }
+      at = after
+    end
+  end
+  return at > #ARGV and evaluations or nil
+end
+
+local evaluations = parse_evaluations()
+if not evaluations then
   return redis.error_reply('ERR append: each event is an attempt from 1, a sequence from 0, a type and a body')
 end
-if not evaluation_id then
-  return redis.error_reply('ERR append: the first key is that of a stream, eval:{NN}:events:<evaluation id>')
+for _, evaluation in ipairs(evaluations) do
+  if not evaluation.id then
+    return redis.error_reply('ERR append: the first key is that of a stream, eval:{NN}:events:<evaluation id>')
+  end
 end
 
 local epoch = current_epoch()
-local answers = {}
-if seen ~= '' and seen ~= epoch then
-  for i = 1, #events do answers[i] = 'EPOCH' end
-  return {epoch, answers}
-end
+local reply = {epoch}
 
--- What is known, as tables this script may change before anything is written.
-local empty = redis.call('XLEN', stream) == 0
-local names = {'newest', 'closing', 'epoch', 'committed', 'woken', 'd:0'}
-for i, event in ipairs(events) do names[6 + i] = 'd:' .. event.sequence end
-local held = #names <= 100 and redis.call('HMGET', fence, unpack(names))
-  or redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed', 'woken')
-local newest, closing, opened_in = tonumber(held[1] or 0), tonumber(held[2]), held[3]
-local digests, renewed = {}, false
-for i = 6, #held do digests[tonumber(string.sub(names[i], 3))] = held[i] end
+-- What is known of the evaluation in hand, as variables this script may change before anything is written.
+local stream, fence, evaluation_id, events, answers
+local empty, held, known, newest, closing, opened_in, digests, renewed, refused, begins, kept
+
+-- Nothing of the fence holds for what is written from here on.
+local function renew()
+  known, digests, renewed = {}, {}, true
+end
 
 local function digest_of(sequence)
   if digests[sequence] == nil and not renewed then
@@ -81,7 +97,8 @@ end
 local function learn(event)
   if event.attempt < newest then return end
   if event.attempt > newest then
-    newest, closing, opened_in, digests, renewed = event.attempt, nil, nil, {}, true
+    newest, closing, opened_in = event.attempt, nil, nil
+    renew()
   end
   digests[event.sequence] = event.digest
   if event.sequence == 0 then opened_in = epoch end
@@ -103,11 +120,23 @@ local function learn_from_stream()
   end
 end
 
-if empty then
-  newest, closing, opened_in, digests, renewed = 0, nil, nil, {}, true
-elseif not held[1] then
-  digests, renewed = {}, true
-  learn_from_stream()
+local function look()
+  empty = redis.call('XLEN', stream) == 0
+  local names = {'newest', 'closing', 'epoch', 'committed', 'woken', 'd:0'}
+  for i, event in ipairs(events) do names[6 + i] = 'd:' .. event.sequence end
+  held = #names <= 100 and redis.call('HMGET', fence, unpack(names))
+    or redis.call('HMGET', fence, 'newest', 'closing', 'epoch', 'committed', 'woken')
+  newest, closing, opened_in = tonumber(held[1] or 0), tonumber(held[2]), held[3]
+  known, digests, renewed = {}, {}, false
+  for i = 1, #held do known[names[i]] = held[i] end
+  for i = 6, #held do digests[tonumber(string.sub(names[i], 3))] = held[i] end
+  if empty then
+    newest, closing, opened_in = 0, nil, nil
+    renew()
+  elseif not held[1] then
+    renew()
+    learn_from_stream()
+  end
 end
 
 local function judge(event)
@@ -126,19 +155,20 @@ local function judge(event)
   return 'OK'
 end
 
-local refused, begins = false, false
-for i, event in ipairs(events) do
-  answers[i] = judge(event)
-  if answers[i] == 'OK' then
-    begins = begins or event.sequence == 0 or event.attempt > newest
-    learn(event)
-  elseif answers[i] ~= 'DUPLICATE' then
-    refused = true
+local function judge_all()
+  refused, begins = false, false
+  for i, event in ipairs(events) do
+    answers[i] = judge(event)
+    if answers[i] == 'OK' then
+      begins = begins or event.sequence == 0 or event.attempt > newest
+      learn(event)
+    elseif answers[i] ~= 'DUPLICATE' then
+      refused = true
+    end
   end
 end
 
 -- A conflicting body is kept once, for the reader to quarantine; a lost claim is merely lost.
-local kept = {}
 local function keeps_conflict(event)
   local name = 'x:' .. event.sequence .. ':' .. event.digest
   if mode == 'claim' or kept[name] or redis.call('HEXISTS', fence, name) == 1 then return false end
@@ -148,10 +178,11 @@ end
 
 local function write_fence()
   if renewed and (held[1] or held[4] or held[5]) then redis.call('DEL', fence) end
-  local fields = {'newest', newest}
+  local fields = {}
   local function set(name, value)
-    if value then fields[#fields + 1] = name; fields[#fields + 1] = value end
+    if value and known[name] ~= tostring(value) then fields[#fields + 1] = name; fields[#fields + 1] = value end
   end
+  set('newest', newest)
   set('closing', closing)
   set('epoch', opened_in)
   set('committed', held[4])
@@ -182,33 +213,55 @@ local function wakes_already()
   return redis.call('XLEN', wake) > 0
 end
 
--- A tail is put back whole or not at all: half an attempt would look like a gap.
-if not (mode == 'tail' and refused) then
-  local wrote = false
-  for i, event in ipairs(events) do
-    if answers[i] == 'OK' or (answers[i] == 'CONFLICT' and keeps_conflict(event)) then
-      redis.call('XADD', stream, '*', 'attempt', event.attempt, 'sequence', event.sequence,
-        'type', event.type, 'event', event.body)
-      wrote = true
+local function write()
+  kept = {}
+  -- A tail is put back whole or not at all: half an attempt would look like a gap.
+  if not (mode == 'tail' and refused) then
+    local wrote = false
+    for i, event in ipairs(events) do
+      if answers[i] == 'OK' or (answers[i] == 'CONFLICT' and keeps_conflict(event)) then
+        redis.call('XADD', stream, '*', 'attempt', event.attempt, 'sequence', event.sequence,
+          'type', event.type, 'event', event.body)
+        wrote = true
+      end
     end
-  end
-  -- An opening comes from Postgres: there is nothing in it for a reader. A claim's owner has more to say
-  -- at once; should it die first, the sweep finds the claim. A tail is put back by somebody who waits for a
-  -- mark: even if nothing of it was lost, the mark may be.
-  local is_news = mode == 'tail' or (wrote and mode ~= 'opening' and mode ~= 'claim')
-  if is_news and not wakes_already() then
-    held[5] = redis.call('XADD', wake, '*', 'id', evaluation_id)
-    if not wrote then redis.call('HSET', fence, 'woken', held[5]) end
-  end
-  if wrote then
-    write_fence()
-    -- What was empty, or is made anew, has no expiry.
-    if begins and not empty then redis.call('PERSIST', stream) end
-    if begins and not renewed then redis.call('PERSIST', fence) end
+    -- An opening comes from Postgres: there is nothing in it for a reader. A claim's owner has more to say
+    -- at once; should it die first, the sweep finds the claim. A tail is put back by somebody who waits for a
+    -- mark: even if nothing of it was lost, the mark may be.
+    local is_news = mode == 'tail' or (wrote and mode ~= 'opening' and mode ~= 'claim')
+    if is_news and not wakes_already() then
+      held[5] = redis.call('XADD', wake, '*', 'id', evaluation_id)
+      if not wrote then redis.call('HSET', fence, 'woken', held[5]) end
+    end
+    if wrote then
+      write_fence()
+      -- What was empty, or is made anew, has no expiry.
+      if begins and not empty then redis.call('PERSIST', stream) end
+      if begins and not renewed then redis.call('PERSIST', fence) end
+    end
   end
 end
 
-if mode == 'claim' and (answers[1] == 'OK' or answers[1] == 'DUPLICATE') then
-  return {epoch, answers, redis.call('XRANGE', stream, '-', '+')}
+local function append()
+  look()
+  judge_all()
+  write()
 end
-return {epoch, answers}
+
+for _, evaluation in ipairs(evaluations) do
+  stream, fence, evaluation_id, events = evaluation.stream, evaluation.fence, evaluation.id, evaluation.events
+  answers = {}
+  if seen ~= '' and seen ~= epoch then
+    for i = 1, #events do answers[i] = 'EPOCH' end
+  else
+    -- What Redis refuses of one evaluation (a key that is no stream) must not keep the others out.
+    local done, failure = pcall(append)
+    if not done then answers = type(failure) == 'table' and failure or {err = 'ERR append: ' .. failure} end
+  end
+  reply[#reply + 1] = answers
+  if mode == 'claim' then
+    local owned = answers[1] == 'OK' or answers[1] == 'DUPLICATE'
+    reply[#reply + 1] = owned and redis.call('XRANGE', stream, '-', '+') or {}
+  end
+end
+return reply

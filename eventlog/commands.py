@@ -1,10 +1,11 @@
 """What may be asked of an evaluation, and `decide`: the event that follows, or a refusal.
 
-Commands are imperative and carry what the caller knows; `decide` is pure and looks only at the state.
-Numbers are given here too, so that whoever writes an event has asked the lifecycle first.
+Commands are imperative and carry what the caller knows; `decide` is pure and looks only at how far
+things have come. Numbers are given here too, so that whoever writes an event has asked the lifecycle first.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eventlog import events as e
 from eventlog import lifecycle as life
@@ -34,36 +35,41 @@ class RecordProgress:
 Command = OpenAttempt | RecordProgress
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The event that follows, but for its envelope."""
+class Standing(NamedTuple):
+    """How far a writer has come with an evaluation: all that a decision looks at."""
 
-    attempt: int
-    sequence: int
+    phase: life.Phase = life.Phase.UNOPENED
+    attempt: int = 0
+    sequence: int = -1
+
+
+class Decision(NamedTuple):
+    """The event that follows, but for its envelope, and where it leads."""
+
+    after: Standing
     payload: p.AnyPayload
 
 
-def decide(state: life.State, command: Command) -> Decision:
+def decide(standing: Standing, command: Command) -> Decision:
     """Say which event follows from a command; raises `IllegalTransition` where none may."""
     match command:
         case OpenAttempt(opening):
-            return _open(state, opening)
+            return _open(standing, opening)
         case RecordProgress(fact):
-            return _follow(state, fact)
+            return _follow(standing, fact)
 
 
-def _open(state: life.State, opening: p.Queued | p.Cancelled | p.TimedOut) -> Decision:
-    phase = life.phase_of(state)
-    event_type = e.type_of(opening)
+def _open(standing: Standing, opening: p.Queued | p.Cancelled | p.TimedOut) -> Decision:
+    phase, event_type = standing.phase, e.type_of(opening)
     if phase in life.FINAL or (phase in life.SETTLED and not _by_operator(opening)):
         raise life.IllegalTransition(phase, event_type, sequence=0)
-    return Decision(state.attempt + 1, 0, opening)
+    return Decision(Standing(life.OPENINGS[event_type], standing.attempt + 1, 0), opening)
 
 
-def _follow(state: life.State, payload: p.AnyPayload) -> Decision:
-    sequence = state.sequence + 1
-    life.advance(life.phase_of(state), e.type_of(payload), sequence=sequence)
-    return Decision(state.attempt, sequence, payload)
+def _follow(standing: Standing, payload: p.AnyPayload) -> Decision:
+    phase, attempt, sequence = standing
+    following = life.advance(phase, e.type_of(payload), sequence=sequence + 1)
+    return Decision(Standing(following, attempt, sequence + 1), payload)
 
 
 def _by_operator(opening: p.Queued | p.Cancelled | p.TimedOut) -> bool:

@@ -14,13 +14,13 @@ from datetime import datetime
 from time import monotonic
 from typing import Self
 
-from eventlog import lifecycle as life
 from eventlog import payloads as p
 from eventlog.backoff import Backoff
 from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode, make_event
-from eventlog.commands import Command, Decision, Fact, OpenAttempt, RecordProgress, decide
+from eventlog.commands import Command, Fact, OpenAttempt, RecordProgress, Standing, decide
 from eventlog.keys import shard_of
+from eventlog.lifecycle import Phase
 from eventlog.log import Answer, Append, LogUnavailable, LogWriter, Mode, Record, Reply
 from eventlog.outbox import Draft, Outbox
 from eventlog.tasks import end
@@ -87,10 +87,10 @@ class _Asked:
 class OwnedAttempt:
     """One attempt that this writer, and nobody else, writes to."""
 
-    def __init__(self, queue: "EventQueue", draft: Draft, state: life.State) -> None:
+    def __init__(self, queue: "EventQueue", draft: Draft, standing: Standing) -> None:
         self._queue = queue
         self._draft = draft
-        self._state = state
+        self._standing = standing
 
     @property
     def depth(self) -> int:
@@ -106,7 +106,7 @@ class OwnedAttempt:
 
     def open(self, opening: p.Queued) -> None:
         """Write sequence 0 oneself, as a writer without a coordinator does."""
-        if self._state.sequence >= 0:
+        if self._standing.sequence >= 0:
             raise ValueError("the attempt is open; own the next one to open it")
         self._write(OpenAttempt(opening))
 
@@ -125,8 +125,9 @@ class OwnedAttempt:
 
     def _write(self, command: Command) -> None:
         self._check()
-        record = self._queue.number(self._draft, decide(self._state, command))
-        self._state = life.evolve(self._state, record.event)
+        decision = decide(self._standing, command)
+        record = self._queue.number(self._draft, decision.after.sequence, decision.payload)
+        self._standing = decision.after
         self._queue.add(self._draft, record)
 
     def _check(self) -> None:
@@ -182,7 +183,7 @@ class EventQueue:
     def own(self, evaluation_id: str, batch_id: str, *, attempt: int = 1) -> OwnedAttempt:
         """Own an attempt outright: for a writer that opens its attempts itself."""
         draft = self.outbox.keep(Draft(evaluation_id, batch_id, attempt))
-        return OwnedAttempt(self, draft, life.Unopened(attempt - 1))
+        return OwnedAttempt(self, draft, Standing(attempt=attempt - 1))
 
     async def claim(
         self, evaluation_id: str, batch_id: str, *, attempt: int, claim: p.Provisioning
@@ -198,7 +199,7 @@ class EventQueue:
         asked = []
         for wish in wishes:
             draft = Draft(wish.evaluation_id, wish.batch_id, wish.attempt)
-            asked.append(_Asked(draft, self.number(draft, Decision(wish.attempt, 1, wish.claim))))
+            asked.append(_Asked(draft, self.number(draft, 1, wish.claim)))
         await self._ask_until_answered(asked)
         return [self._claimed(one, wish) for one, wish in zip(asked, wishes, strict=True)]
 
@@ -210,23 +211,23 @@ class EventQueue:
             return AttemptLost(draft.evaluation_id, draft.attempt, answer)
         self.outbox.keep(draft, asked.claim)
         return Claimed(
-            OwnedAttempt(self, draft, life.Provisioning(wish.attempt, 1, wish.claim)), reply.stream
+            OwnedAttempt(self, draft, Standing(Phase.PROVISIONING, wish.attempt, 1)), reply.stream
         )
 
     def keep_late(self, draft: Draft, paid: p.Responded) -> None:
         """Send what was paid for in an attempt that is no longer ours."""
-        record = self.number(draft, Decision(draft.attempt, draft.last_sequence + 1, paid))
+        record = self.number(draft, draft.last_sequence + 1, paid)
         self.outbox.keep_late(draft, [record], self._clock())
         self._work.set()
 
-    def number(self, draft: Draft, decision: Decision) -> Record:
-        """Put a decision into its envelope."""
+    def number(self, draft: Draft, sequence: int, payload: p.AnyPayload) -> Record:
+        """Put what comes next in an attempt into its envelope."""
         event = make_event(
-            decision.payload,
+            payload,
             evaluation_id=draft.evaluation_id,
             batch_id=draft.batch_id,
-            attempt=decision.attempt,
-            sequence=decision.sequence,
+            attempt=draft.attempt,
+            sequence=sequence,
             occurred_at=self._now(),
             source=self._source,
         )

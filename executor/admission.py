@@ -1,21 +1,40 @@
 """Advice before a task is taken: how much of what is wanted may be started now.
 
-Whoever limits something (calls a minute, tokens, money) is asked here, before a task is taken, so that no
-slot ever sleeps on a limit: what may not start stays in the queue, where any executor can find it.
+Whoever limits something (calls a minute, tokens, calls at a time) is asked here, before a task is taken, so
+that no slot ever sleeps on a limit: what may not start stays in the queue, where any executor can find it.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
+
+from executor.lanes.permits import NO_PERMITS, Permits
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What may be started, line by line."""
+
+    granted: Mapping[str, int]
+    shut: Mapping[str, float] = field(default_factory=dict)
+    """Lines that got less than was wanted, and in how many seconds it is worth asking again."""
+    is_metered: bool = False
+    """Whether what was granted is taken from somebody else while it is held."""
 
 
 class Admission(Protocol):
-    """Lends capacity, batch by batch."""
+    """Lends capacity, line by line."""
 
-    async def admit(self, wanted: Mapping[str, int]) -> Mapping[str, int]:
-        """Reserve capacity for up to so many evaluations of each batch; returns what is granted."""
+    async def admit(self, turns: Sequence[str]) -> Admitted:
+        """Reserve capacity for one task after the other; `turns` names the line of each."""
         ...
 
-    async def give_back(self, unused: Mapping[str, int]) -> None:
+    def lend(self, line: str) -> Permits:
+        """Hand over what was granted for one task of a line."""
+        ...
+
+    def give_back(self, unused: Mapping[str, int]) -> None:
         """Return what was granted and found no task."""
         ...
 
@@ -23,9 +42,13 @@ class Admission(Protocol):
 class Unlimited:
     """Admits everybody."""
 
-    async def admit(self, wanted: Mapping[str, int]) -> Mapping[str, int]:
+    async def admit(self, turns: Sequence[str]) -> Admitted:
         """Grant all."""
-        return wanted
+        return Admitted(Counter(turns))
 
-    async def give_back(self, unused: Mapping[str, int]) -> None:
+    def lend(self, line: str) -> Permits:  # noqa: ARG002 - all lines are alike
+        """Need no permit."""
+        return NO_PERMITS
+
+    def give_back(self, unused: Mapping[str, int]) -> None:
         """Miss nothing."""

@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable
 from random import SystemRandom
 
@@ -12,6 +13,9 @@ from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.redis_streams import RedisEventLog, connect
 from executor.contract import Surroundings
 from executor.kits import Makers
+from executor.lanes.memory import MemoryLanes
+from executor.lanes.naming import lane_use
+from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import make_evaluator, make_target
 from executor.runner import Executor, Ports, new_incarnation
 from executor.settings import Connection, ExecutorSettings
@@ -19,7 +23,7 @@ from taskqueue.backends import Backend, open_queues
 
 logger = logging.getLogger(__name__)
 
-REGISTERED = Makers(make_target, make_evaluator)
+REGISTERED = Makers(make_target, make_evaluator, lane_use)
 """Every type that is built in or installed."""
 MAX_CONNECTIONS = 32
 
@@ -45,6 +49,7 @@ async def run_executor(
                 makers,
                 incarnation=incarnation,
                 surroundings=surroundings,
+                lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
                 luck=random.random,
             )
             heed_signals(executor.stop)

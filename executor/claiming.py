@@ -6,7 +6,7 @@ round trip. Whatever becomes of a task, its slot is free in the end.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any
 
@@ -20,6 +20,7 @@ from executor.evaluation import Evaluating
 from executor.faults import Closing
 from executor.hands import Hands, InHand
 from executor.kits import Kit, Kits
+from executor.lanes.permits import Permits
 from executor.outage import Outage, Patience
 from taskqueue.tasks import Delivery, QueueUnavailable
 
@@ -63,10 +64,14 @@ class Claiming:
         """Whether what further attempts have to say can be kept until it is on record."""
         return self._events.outbox.has_room
 
-    def begin(self, deliveries: Sequence[Delivery]) -> None:
-        """Take hold of tasks, and start on them."""
-        if hands := self._hands.take(deliveries):
+    def begin(self, deliveries: Sequence[Delivery], lend: Callable[[str], Permits]) -> list[InHand]:
+        """Take hold of tasks, and start on them with what each may call; returns what is new."""
+        hands = self._hands.take(deliveries)
+        for hand in hands:
+            hand.permits = lend(hand.delivery.line)
+        if hands:
             self._spawn(self._claim(hands))
+        return hands
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

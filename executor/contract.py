@@ -10,7 +10,7 @@ A target raises one of these, or answers. Whatever else it raises is a `Permanen
 Cancellation means stop now: kill what you started, and let `CancelledError` pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
@@ -99,6 +99,10 @@ class Target(Protocol):
         ...
 
 
+def _nobody_listens(_limits: RateLimits) -> None:
+    """Do nothing: whoever is not counted need not say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """What an evaluator is given."""
@@ -107,6 +111,8 @@ class Judged:
     output: str
     fields: Fields
     answer: p.Answer = field(default_factory=lambda: p.Answer(output=""))
+    heard: Callable[[RateLimits], object] = _nobody_listens
+    """Whom to tell what a provider says of its rate limits."""
 
 
 class Evaluator(Protocol):
@@ -121,6 +127,15 @@ class Evaluator(Protocol):
         ...
 
 
+@runtime_checkable
+class Warming(Protocol):
+    """A target or an evaluator that needs a while before its first call."""
+
+    async def warm_up(self) -> None:
+        """Get ready: calls that had to wait for it would all come at once, however they were let in."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a process knows that a spec does not say."""
@@ -130,6 +145,10 @@ class Surroundings:
     slots: int = 1
     allow_unsandboxed: bool = False
     """Whether untrusted code may run where there is no sandbox: only if somebody said so."""
+    breaker_failures: int = 5
+    """Failures in a row after which a lane is closed."""
+    breaker_seconds: float = 30.0
+    """For how long, before one call may try again."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 

@@ -68,9 +68,9 @@ class Evaluating:
             raise Permanent(kit.kind, kit.message)
         prepared = await prepare(hand.delivery, known, kit, self._board)
         owned.record(p.Running(target=prepared.variant.target.label, process=self._process))
-        reply = await hand.at_work(obtain, prepared)
+        reply = await hand.at_work(obtain, prepared, hand.permits)
         put_on_record(owned, reply.answer, on_record=known.answer is not None)
-        scores = await hand.at_work(judge, owned, prepared, reply.answer)
+        scores = await hand.at_work(judge, owned, prepared, reply.answer, hand.permits)
         return completed(reply.answer, scores, exit_code=reply.exit_code)
 
     def _hand_back(self, ending: Ending) -> p.Retrying | None:

@@ -11,6 +11,8 @@ from enum import Enum
 from typing import ParamSpec, TypeVar
 
 from executor.contract import Permanent
+from executor.lanes.permits import NO_PERMITS, Permits
+from taskqueue.lines import split
 from taskqueue.tasks import Delivery
 
 P = ParamSpec("P")
@@ -50,6 +52,7 @@ class InHand:
     _worker: "asyncio.Task[object] | None" = None
     """Whom to cancel, while it may be."""
     _on_told: Callable[[float], None] | None = None
+    permits: Permits = NO_PERMITS
 
     def interrupt(self, ending: Ending) -> None:
         """Have the work end now if it can, else as soon as it can.
@@ -131,20 +134,21 @@ class Hands:
     @property
     def batches(self) -> set[str]:
         """The batches that something is in hand of."""
-        return {batch_id for batch_id, _ in self._held}
+        return {split(line)[0] for line, _ in self._held}
 
     def take(self, deliveries: Iterable[Delivery]) -> list[InHand]:
         """Take hold of tasks; what is in hand already is not taken again."""
-        new = [each for each in deliveries if (each.batch_id, each.id) not in self._held]
+        new = [each for each in deliveries if (each.line, each.id) not in self._held]
         now = asyncio.get_running_loop().time()
         taken = [InHand(delivery, since=now, _on_told=self._on_told) for delivery in new]
-        self._held |= {(hand.delivery.batch_id, hand.delivery.id): hand for hand in taken}
+        self._held |= {(hand.delivery.line, hand.delivery.id): hand for hand in taken}
         return taken
 
     def let_go(self, hand: InHand) -> None:
         """Have no more to do with a task."""
-        if self._held.pop((hand.delivery.batch_id, hand.delivery.id), None) and hand.is_told:
+        if self._held.pop((hand.delivery.line, hand.delivery.id), None) and hand.is_told:
             self._told -= 1
+        hand.permits.release()
         self._changed.set()
 
     def _on_told(self, since: float) -> None:

@@ -11,9 +11,11 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from executor.contract import Evaluator, Permanent, Surroundings, Target
+from executor.contract import Evaluator, Permanent, Surroundings, Target, Warming
+from executor.lanes.permits import LaneUse
 from taskqueue.board import BatchBoard
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, Variant, unpack
+from taskqueue.lines import SCORING, Lines, split, target_of
+from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec, Variant, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -23,12 +25,19 @@ S = TypeVar("S", TargetSpec, EvaluatorSpec)
 M = TypeVar("M")
 
 
+def no_lane(_spec: TargetSpec | EvaluatorSpec, _limits: Limits, _here: Surroundings) -> LaneUse | None:
+    """Have nobody to ask."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Makers:
     """How targets and evaluators are made."""
 
     target: Callable[[TargetSpec, Surroundings], Target]
     evaluator: Callable[[EvaluatorSpec, Surroundings], Evaluator]
+    lane: Callable[[TargetSpec | EvaluatorSpec, Limits, Surroundings], LaneUse | None] = no_lane
+    """Which lane something has to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,7 @@ class Judge:
 
     spec: EvaluatorSpec
     evaluator: Evaluator
+    lane: LaneUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,8 @@ class Kit:
     variants: tuple[Variant, ...]
     targets: tuple[Target | Permanent, ...]
     judges: tuple[Judge | Permanent, ...]
+    lanes: tuple[LaneUse | None, ...] = ()
+    """Those of the targets."""
 
     def variant(self, number: int) -> Variant:
         """Find a variant; raises `Permanent` where there is none of that number."""
@@ -58,15 +70,38 @@ class Kit:
         """Find the target of a variant; raises `Permanent` where it could not be made."""
         return _made(self.targets[number % len(self.targets)])
 
+    def lane(self, number: int) -> LaneUse | None:
+        """Find the lane of a variant's target."""
+        return self.lanes[number % len(self.targets)] if self.lanes else None
+
+    def uses(self, channel: str) -> tuple[LaneUse, ...]:
+        """Say which lanes the tasks in one of the batch's lines have to ask before they are taken."""
+        if channel == SCORING:
+            judges = [judge.lane for judge in self.judges if isinstance(judge, Judge)]
+            return tuple({use.lane: use for use in judges if use}.values())
+        number = target_of(channel)
+        use = self.lanes[number] if number is not None and number < len(self.lanes) else None
+        return (use,) if use else ()
+
     def all_judges(self) -> list[Judge]:
         """List the evaluators; raises `Permanent` where one of them could not be made."""
         return [_made(judge) for judge in self.judges]
 
+    @property
+    def _made(self) -> list[Target | Evaluator]:
+        targets: list[Target | Evaluator] = [
+            each for each in self.targets if not isinstance(each, Permanent)
+        ]
+        return targets + [judge.evaluator for judge in self.judges if isinstance(judge, Judge)]
+
+    async def warm_up(self) -> None:
+        """Get everything ready that takes its time; what fails now will fail, and say why, when called."""
+        warming = [each.warm_up() for each in self._made if isinstance(each, Warming)]
+        await asyncio.gather(*warming, return_exceptions=True)
+
     async def aclose(self) -> None:
         """Close what was made; one that fails does not keep the others open."""
-        made: list[Target | Evaluator] = [each for each in self.targets if not isinstance(each, Permanent)]
-        made += [judge.evaluator for judge in self.judges if isinstance(judge, Judge)]
-        await asyncio.gather(*map(_close, made))
+        await asyncio.gather(*map(_close, self._made))
 
 
 class Kits:
@@ -88,8 +123,23 @@ class Kits:
                 body = await self._board.spec(batch_id)
                 if body is None:
                     return invalid("the batch's spec is not on the board")
-                self._kits[batch_id] = self._make(body)
+                self._kits[batch_id] = kit = self._make(body)
+                if isinstance(kit, Kit):
+                    await kit.warm_up()
+                    await self._note_lanes(batch_id, kit)
             return self._kits[batch_id]
+
+    async def uses(self, line: str) -> tuple[LaneUse, ...]:
+        """Say which lanes the tasks in a line have to ask; none where nothing can be called anyhow."""
+        batch_id, channel = split(line)
+        kit = await self.of(batch_id) if channel else None
+        return kit.uses(channel) if isinstance(kit, Kit) else ()
+
+    async def _note_lanes(self, batch_id: str, kit: Kit) -> None:
+        """Let people see what the lines of a batch wait for."""
+        uses = {channel: kit.uses(channel) for channel in Lines(batch_id, kit.spec).channels}
+        lanes = {channel: [use.lane for use in each] for channel, each in uses.items() if each}
+        await self._board.note_lanes(batch_id, lanes)
 
     async def keep_only(self, batch_ids: Collection[str]) -> None:
         """Close the kits of batches that are gone."""
@@ -109,11 +159,20 @@ class Kits:
             return invalid(f"the batch's spec can't be read: {error}")
         here = replace(self._surroundings, workdir=spec.workdir)
         targets = tuple(_attempt("target", self._makers.target, each, here) for each in spec.targets)
-        return Kit(spec, spec.variants, targets, tuple(self._judge(each, here) for each in spec.evaluators))
+        judges = tuple(self._judge(each, spec.limits, here) for each in spec.evaluators)
+        lanes = tuple(self._lane(each, spec.limits, here) for each in spec.targets)
+        return Kit(spec, spec.variants, targets, judges, lanes)
 
-    def _judge(self, spec: EvaluatorSpec, here: Surroundings) -> Judge | Permanent:
+    def _lane(self, spec: TargetSpec | EvaluatorSpec, limits: Limits, here: Surroundings) -> LaneUse | None:
+        """Find a lane; where there is none for want of a key, the call itself will say so."""
+        try:
+            return self._makers.lane(spec, limits, here)
+        except ValueError:
+            return None
+
+    def _judge(self, spec: EvaluatorSpec, limits: Limits, here: Surroundings) -> Judge | Permanent:
         made = _attempt("evaluator", self._makers.evaluator, spec, here)
-        return made if isinstance(made, Permanent) else Judge(spec, made)
+        return made if isinstance(made, Permanent) else Judge(spec, made, self._lane(spec, limits, here))
 
 
 def invalid(message: str) -> Permanent:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 
 from eventlog.backoff import Backoff
-from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -15,7 +14,7 @@ class Outage:
     def __init__(self) -> None:
         self._under_way = False
 
-    def begin(self, error: QueueUnavailable) -> None:
+    def begin(self, error: Exception) -> None:
         """Say that the queue is away, unless that was said."""
         if not self._under_way:
             logger.warning("the task queue is unavailable: waiting", extra={"error": str(error)})
@@ -36,7 +35,7 @@ class Patience:
         self._backoff = Backoff(longest, first=0.05)
         self._tried = False
 
-    async def wait(self, error: QueueUnavailable) -> None:
+    async def wait(self, error: Exception) -> None:
         """Pause after a failure."""
         self._tried = True
         self._outage.begin(error)

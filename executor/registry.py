@@ -1,6 +1,7 @@
 """Which targets and evaluators there are, and what people type to name them.
 
-Built-in types are rows of a table, imported when first asked for; others come from entry points of the
+Built-in types are rows of a table, imported when first asked for (an address may be that of several types,
+by their names); others come from entry points of the
 groups `scoreline.targets` and `scoreline.evaluators`. Only the type asked for is loaded, so a broken one
 is a problem of whoever asks for it and of nobody else. A built-in name can't be taken over.
 """
@@ -17,6 +18,7 @@ from pydantic import JsonValue, ValidationError
 from executor.contract import Evaluator, EvaluatorType, Surroundings, Target, TargetType
 from executor.options import nearest
 from executor.short_forms import Parts, label_of, split_evaluator, split_mapping, split_target
+from providers.table import PROVIDERS
 from taskqueue.spec import EvaluatorSpec, Options, TargetSpec
 
 
@@ -45,6 +47,7 @@ TARGETS = Kind(
         "command": "executor.targets.command:COMMAND",
         "container": "executor.targets.container:CONTAINER",
         "http": "executor.targets.http:HTTP",
+        **dict.fromkeys(PROVIDERS, "executor.targets.model:MODELS"),
     },
 )
 EVALUATORS = Kind(
@@ -58,6 +61,7 @@ EVALUATORS = Kind(
         "json_schema": "executor.evaluators.json_schema:JSON_SCHEMA",
         "code": "executor.evaluators.code:CODE",
         "python": "executor.evaluators.python:PYTHON",
+        "llm_judge": "executor.evaluators.llm_judge:LLM_JUDGE",
     },
 )
 
@@ -162,7 +166,8 @@ def _misread(kind: Kind, parts: Parts, error: ValidationError) -> ValueError:
 def _load(kind: Kind, name: str) -> object:
     if address := kind.builtin.get(name):
         module, _, attribute = address.partition(":")
-        return getattr(import_module(module), attribute)
+        found: object = getattr(import_module(module), attribute)
+        return found[name] if isinstance(found, Mapping) else found
     plugins = [plugin for plugin in entry_points(group=kind.group) if plugin.name == name]
     if not plugins:
         raise UnknownType(kind.noun, name, kind.names)

@@ -25,6 +25,9 @@ from executor.evaluation import Evaluating
 from executor.hands import Ending, Hands
 from executor.heartbeat import Heartbeat
 from executor.kits import Kits, Makers
+from executor.lanes.book import LaneBook
+from executor.lanes.contract import Lanes
+from executor.lanes.per_worker import PerWorkerLanes
 from executor.outage import Outage, Patience
 from executor.scheduler import Scheduler
 from executor.settings import ExecutorSettings
@@ -54,7 +57,7 @@ def new_incarnation(name: str, random: Random) -> str:
 class Executor:
     """Takes tasks, calls targets, scores, and records what happened."""
 
-    def __init__(  # noqa: PLR0913 - all but the first three are for tests and what is still to come
+    def __init__(  # noqa: PLR0913 - all but the first three are for tests
         self,
         ports: Ports,
         settings: ExecutorSettings,
@@ -63,6 +66,7 @@ class Executor:
         incarnation: str,
         surroundings: Surroundings | None = None,
         admission: Admission | None = None,
+        lanes: Lanes | None = None,
         now: Callable[[], datetime] = utc_now,
         luck: Callable[[], float],
     ) -> None:
@@ -70,6 +74,7 @@ class Executor:
         self.incarnation = incarnation
         self.hands = Hands(settings.slots)
         self._settings = settings
+        self._attendance = ports.attendance
         self._kits = Kits(ports.board, makers, surroundings or Surroundings(slots=settings.slots))
         self._watch = Watch(
             ports.board, ports.tasks, hands=self.hands, kits=self._kits, project=settings.project
@@ -77,6 +82,10 @@ class Executor:
         self._departures = Departures(
             ports.tasks, incarnation, linger=rhythm.ack_linger.total_seconds(), outage=outage
         )
+        self._company = 1
+        if lanes and settings.keeps_lanes_alone:
+            lanes = PerWorkerLanes(lanes, lambda: self._company)
+        self._lane_book = LaneBook(lanes, self._kits.uses, executor=incarnation) if lanes else None
         self._claiming = Claiming(
             ports.events,
             incarnation=incarnation,
@@ -93,7 +102,7 @@ class Executor:
             hands=self.hands,
             watch=self._watch,
             departures=self._departures,
-            admission=admission or Unlimited(),
+            admission=admission or self._lane_book or Unlimited(),
             rhythm=rhythm,
             outage=outage,
         )
@@ -119,6 +128,8 @@ class Executor:
                 asyncio.create_task(self._departures.run()),
                 asyncio.create_task(self._watch_board()),
             ]
+            if self._lane_book:
+                loops.append(asyncio.create_task(self._lane_book.run()))
             await self._until_told_to_stop(loops)
             await self._finish(taking)
         finally:
@@ -146,6 +157,8 @@ class Executor:
         while True:
             try:
                 await self._watch.look()
+                if self._settings.keeps_lanes_alone:
+                    self._company = len(await self._attendance.present())
                 if self._settings.once and await self._watch.nothing_left():
                     self.stop()
             except QueueUnavailable as error:

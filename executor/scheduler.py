@@ -7,22 +7,21 @@ where any executor may find it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
+from itertools import islice
 
-from executor.admission import Admission
+from executor.admission import Admission, Admitted
 from executor.claiming import Claiming
 from executor.departures import Departures
-from executor.fairness import Fairness, Plan
+from executor.fairness import Fairness
 from executor.hands import Hands
+from executor.lanes.contract import LanesUnavailable
+from executor.openness import Openness, in_lines
 from executor.outage import Outage, Patience
 from executor.settings import Rhythm
 from executor.watch import Watch
 from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
-
-Granted = Mapping[str, int]
-Fetch = Callable[[Plan, Granted, Callable[[], float]], Awaitable[list[Delivery]]]
-
 
 BITES = 8
 SMALLEST_BITE = 16
@@ -55,6 +54,7 @@ class Scheduler:
         self._admission = admission
         self._rhythm = rhythm
         self._fairness = Fairness()
+        self._openness = Openness()
         self._patience = Patience(outage, longest=1.0)
         self._stopping = False
 
@@ -73,11 +73,11 @@ class Scheduler:
                 continue
             try:
                 if clock() < take_over_at:
-                    await self._take(self._consume, clock)
+                    await self._take(clock())
                 else:
                     take_over_at = clock() + every
-                    await self._take(self._take_over, clock)
-            except QueueUnavailable as error:
+                    await self._take_over_all()
+            except (QueueUnavailable, LanesUnavailable) as error:
                 await self._patience.wait(error)
             else:
                 self._patience.rewarded()
@@ -94,19 +94,27 @@ class Scheduler:
         except TimeoutError:
             return
 
-    async def _take(self, fetch: Fetch, clock: Callable[[], float]) -> None:
+    async def _take(self, now: float) -> None:
         """Ask for advice, then for tasks, and give back what was granted and not needed."""
-        plan = self._fairness.plan(self._watch.priorities, self._bite(), now=clock())
-        granted = await self._admission.admit(plan.wanted)
-        taken: Counter[str] = Counter()
+        priorities, lines = self._watch.priorities, self._watch.lines
+        chosen = self._openness.choose(lines, now)
+        shut = priorities.keys() - chosen
+        bite = self._bite()
+        plan = self._fairness.plan(priorities, bite, now=now, shut=shut)
+        admitted = await self._admission.admit(list(islice(in_lines(plan.turns, chosen), bite)))
+        begun: Counter[str] = Counter()
         try:
-            deliveries = await fetch(plan, granted, clock)
-            taken.update(delivery.batch_id for delivery in deliveries)
-            self._begin(deliveries)
+            deliveries = await self._consume(admitted, now, may_wait=plan.may_wait)
+            begun.update(self._begin(deliveries))
         finally:
-            left = {batch: number - taken[batch] for batch, number in granted.items()}
-            if unused := {batch: number for batch, number in left.items() if number > 0}:
-                await self._admission.give_back(unused)
+            self._admission.give_back(Counter(admitted.granted) - begun)
+        taken = Counter(each.line for each in deliveries)
+        self._openness.learn(admitted.granted, taken, shut=admitted.shut, now=now)
+        dry = [batch for batch in plan.wanted if self._openness.are_empty(lines[batch], now)]
+        had = Counter(each.batch_id for each in deliveries)
+        self._fairness.took(plan, had, dry=dry, now=now)
+        if not deliveries:
+            await self._rest(admitted, now)
 
     def _bite(self) -> int:
         """Say how much to take at a time: as much as there is room for, unless the work takes its time."""
@@ -114,27 +122,46 @@ class Scheduler:
             return self._hands.free
         return min(self._hands.free, max(SMALLEST_BITE, self._hands.slots // BITES))
 
-    async def _consume(self, plan: Plan, granted: Granted, clock: Callable[[], float]) -> list[Delivery]:
+    async def _consume(self, admitted: Admitted, now: float, *, may_wait: bool) -> list[Delivery]:
         """Take what is ready; wait for it only where nobody is kept waiting by that."""
-        priorities, deliveries = self._watch.priorities, list[Delivery]()
-        patient = self._rhythm.block if len(granted) == len(priorities) else self._rhythm.glance
-        if any(granted.values()):
-            block = patient if plan.may_wait else timedelta(0)
-            deliveries = await self._tasks.consume(self._incarnation, granted, block=block)
-        else:
-            await asyncio.sleep(self._rhythm.glance.total_seconds())
-        self._fairness.took(plan, Counter(each.batch_id for each in deliveries), now=clock())
-        return deliveries
+        if not any(admitted.granted.values()):
+            return []
+        block = self._pause_at_most(now) if may_wait and not admitted.is_metered else 0.0
+        return await self._tasks.consume(
+            self._incarnation, admitted.granted, block=timedelta(seconds=block)
+        )
 
-    async def _take_over(self, _plan: Plan, granted: Granted, _clock: object) -> list[Delivery]:
-        """Take what others have left lying."""
-        idle, limit = self._rhythm.take_over_idle, sum(granted.values())
-        return await self._tasks.take_over(self._incarnation, list(granted), idle=idle, limit=limit)
+    def _pause_at_most(self, now: float) -> float:
+        """Say how long to wait for tasks: no longer than until a lane may let somebody in."""
+        block, glance = self._rhythm.block.total_seconds(), self._rhythm.glance.total_seconds()
+        asks_all = len(self._watch.priorities) <= self._hands.free
+        return min(block if asks_all else glance, self._openness.opens_in(now))
 
-    def _begin(self, deliveries: Sequence[Delivery]) -> None:
-        """Start on what was taken; what comes while stopping goes back."""
+    async def _rest(self, admitted: Admitted, now: float) -> None:
+        """Wait a moment where nobody has waited yet: permits are not held meanwhile."""
+        if admitted.is_metered or not any(admitted.granted.values()):
+            glance = self._rhythm.glance.total_seconds()
+            await asyncio.sleep(min(glance, self._openness.opens_in(now)))
+
+    async def _take_over_all(self) -> None:
+        """Take what others have left lying, as far as it is admitted."""
+        lines = [line for each in self._watch.lines.values() for line in each]
+        admitted = await self._admission.admit((lines * self._hands.free)[: self._bite()])
+        begun: Counter[str] = Counter()
+        try:
+            for line, limit in admitted.granted.items():
+                begun.update(self._begin(await self._take_over(line, limit)))
+        finally:
+            self._admission.give_back(Counter(admitted.granted) - begun)
+
+    async def _take_over(self, line: str, limit: int) -> list[Delivery]:
+        idle = self._rhythm.take_over_idle
+        return await self._tasks.take_over(self._incarnation, [line], idle=idle, limit=limit)
+
+    def _begin(self, deliveries: Sequence[Delivery]) -> list[str]:
+        """Start on what was taken, and name its lines; what comes while stopping goes back."""
         if self._stopping:
             for delivery in deliveries:
                 self._departures.give_back(delivery)
-        else:
-            self._claiming.begin(deliveries)
+            return []
+        return [hand.delivery.line for hand in self._claiming.begin(deliveries, self._admission.lend)]

@@ -48,6 +48,8 @@ class ExecutorSettings:
     drain: timedelta = timedelta(seconds=60)
     """How long work in hand may go on once the executor was told to stop."""
     rhythm: Rhythm = Rhythm()
+    keeps_lanes_alone: bool = False
+    """Whether it keeps to its share of each rate limit by itself, instead of asking the fleet's lanes."""
 
     def __post_init__(self) -> None:
         if not is_name(self.name):

@@ -3,6 +3,7 @@
     simulated                       a type, without options
     recorded:answers.jsonl          a type and its one telling option
     https://example.org/answer      an address
+    openai/gpt-5                    a provider and its model
     {type: http, url: …, label: …}  a type, its options, and how to call it
 
 Nothing is checked here: the registry knows the types, and `check` of a type knows its options.
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from providers.table import PROVIDERS, split_model
 from taskqueue.spec import Options
 
 TELLING_OPTION = {
@@ -47,6 +49,8 @@ def split_target(text: str) -> Parts:
     text = text.strip()
     if text.lower().startswith(("http://", "https://")):
         return Parts("http", {"url": text})
+    if named := split_model(text):
+        return Parts(named[0], {"model": named[1]})
     for (name, sign), option in TELLING_OPTION.items():
         if text.startswith(name + sign) and len(text) > len(name + sign):
             return Parts(name, {option: text[len(name + sign) :]})
@@ -81,6 +85,8 @@ def _short_form(parts: Parts) -> str:
     if isinstance(url := parts.options.get("url"), str):
         split = urlsplit(url)
         return f"{split.scheme}://{split.netloc.rpartition('@')[2]}{split.path}"
+    if isinstance(model := parts.options.get("model"), str) and parts.type in PROVIDERS:
+        return f"{parts.type}/{model}"
     for (name, sign), option in TELLING_OPTION.items():
         if name == parts.type and (value := parts.options.get(option)):
             return f"{name}{sign}{' '.join(map(str, value)) if isinstance(value, list) else value}"

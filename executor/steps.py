@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import JsonValue
@@ -14,7 +15,9 @@ from executor.contract import Judged, Question, RateLimited, Reply, Target, Tran
 from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
 from executor.fold import Known
 from executor.kits import Judge, Kit, invalid
+from executor.lanes.permits import LaneUse, Permits, Used
 from executor.verdict import responded, scored, was_paid
+from providers.limits import RateLimits
 from taskqueue.board import BatchBoard
 from taskqueue.spec import Variant
 from taskqueue.tasks import Delivery, QueueUnavailable
@@ -42,6 +45,8 @@ class Prepared:
     """None where the answer is on record: nobody will be asked."""
     judges: Sequence[Judge]
     question: Question
+    lane: LaneUse | None = None
+    """Whom to ask before the target is."""
 
 
 async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard) -> Prepared:
@@ -51,7 +56,7 @@ async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard)
     context = await _context(delivery, board) if opening.in_group else NOTHING_LEFT
     target = None if known.answer else kit.target(variant.number)
     question = _question(delivery, opening, kit, variant, context, prompted=target is not None)
-    return Prepared(known, variant, target, kit.all_judges(), question)
+    return Prepared(known, variant, target, kit.all_judges(), question, kit.lane(variant.number))
 
 
 def _question(  # noqa: PLR0913 - it draws on all of them
@@ -89,22 +94,30 @@ async def _context(delivery: Delivery, board: BatchBoard) -> Context:
         raise invalid(f"what earlier evaluations of the group left can't be read: {error}") from None
 
 
-async def obtain(prepared: Prepared) -> Reply:
+async def obtain(prepared: Prepared, permits: Permits) -> Reply:
     """Ask the target; raises a `Fault`, `TargetTimedOut`, or whatever the target raises."""
     answer, target, question = prepared.known.answer, prepared.target, prepared.question
     if answer or not target:
         return Reply(answer or p.Answer(output=""))
     loop = asyncio.get_running_loop()
     started = loop.time()
+    reply = await permits.calling(prepared.lane, partial(_ask, target, question), _used_by_reply)
+    return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
+
+
+async def _ask(target: Target, question: Question) -> Reply:
     limit = asyncio.timeout(question.timeout)
     try:
         async with limit:
-            reply = await target.ask(question)
+            return await target.ask(question)
     except TimeoutError:
         if limit.expired():
             raise TargetTimedOut(question.timeout) from None
         raise
-    return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
+
+
+def _used_by_reply(reply: Reply) -> Used:
+    return Used(reply.answer.usage.total, reply.limits)
 
 
 def _timed(reply: Reply, seconds: float) -> Reply:
@@ -123,7 +136,9 @@ def put_on_record(owned: OwnedAttempt, answer: p.Answer, *, on_record: bool) -> 
         raise
 
 
-async def judge(owned: OwnedAttempt, prepared: Prepared, answer: p.Answer) -> list[p.Score]:
+async def judge(
+    owned: OwnedAttempt, prepared: Prepared, answer: p.Answer, permits: Permits
+) -> list[p.Score]:
     """Have an answer judged by everybody who has not done so yet; raises `EvaluatorFault`.
 
     All are heard out before a fault of one is raised: what the others say may have been paid for.
@@ -132,19 +147,19 @@ async def judge(owned: OwnedAttempt, prepared: Prepared, answer: p.Answer) -> li
     fields = {**question.fields, "output": answer.output}
     judged = Judged(question.case, answer.output, fields, answer)
     missing = [each for each in prepared.judges if each.spec.name not in scores]
-    found = await _judgements(missing, judged, owned)
+    found = await _judgements(missing, judged, owned, permits)
     _raise_worst([each for each in found if isinstance(each, EvaluatorFault)])
     scores |= {each.evaluator: each for each in found if isinstance(each, p.Score)}
     return [scores[each.spec.name] for each in prepared.judges]
 
 
 async def _judgements(
-    judges: Sequence[Judge], judged: Judged, owned: OwnedAttempt
+    judges: Sequence[Judge], judged: Judged, owned: OwnedAttempt, permits: Permits
 ) -> list[p.Score | EvaluatorFault]:
     if len(judges) < 2:  # no task is needed to wait for one
-        return [await _judgement(each, judged, owned) for each in judges]
+        return [await _judgement(each, judged, owned, permits) for each in judges]
     found = await asyncio.gather(
-        *(_judgement(each, judged, owned) for each in judges), return_exceptions=True
+        *(_judgement(each, judged, owned, permits) for each in judges), return_exceptions=True
     )
     return [_heard(each, result) for each, result in zip(judges, found, strict=True)]
 
@@ -159,21 +174,36 @@ def _heard(judge: Judge, result: p.Score | EvaluatorFault | BaseException) -> p.
             raise result
 
 
-async def _judgement(judge: Judge, judged: Judged, owned: OwnedAttempt) -> p.Score | EvaluatorFault:
+async def _judgement(
+    judge: Judge, judged: Judged, owned: OwnedAttempt, permits: Permits
+) -> p.Score | EvaluatorFault:
     """Ask one evaluator, and put what it says on record if it was paid for."""
-    spec = judge.spec
-    limit = asyncio.timeout(spec.timeout)
+    spec, said = judge.spec, list[RateLimits]()
+    judged = replace(judged, heard=said.append) if judge.lane else judged
     try:
-        async with limit:
-            score = await judge.evaluator.judge(judged)
+        score = await permits.calling(
+            judge.lane,
+            partial(_heard_out, judge, judged),
+            lambda score: Used(score.usage.total, said[-1] if said else None),
+        )
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a judge may not take the executor with it
-        late = isinstance(error, TimeoutError) and limit.expired()
-        return EvaluatorFault(spec.name, EvaluatorTimedOut(spec.timeout) if late else error)
+        return EvaluatorFault(spec.name, error)
     if score.evaluator != spec.name:
         score = replace(score, evaluator=spec.name)
     if was_paid(score):
         owned.record(scored(score))
     return score
+
+
+async def _heard_out(judge: Judge, judged: Judged) -> p.Score:
+    limit = asyncio.timeout(judge.spec.timeout)
+    try:
+        async with limit:
+            return await judge.evaluator.judge(judged)
+    except TimeoutError:
+        if limit.expired():
+            raise EvaluatorTimedOut(judge.spec.timeout) from None
+        raise
 
 
 def _raise_worst(faults: Sequence[EvaluatorFault]) -> None:

@@ -1,10 +1,11 @@
 """What the board says: which batches to take from, and which to stop at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from executor.hands import Ending, Hands
 from executor.kits import Kits
 from taskqueue.board import BatchBoard, BatchState, Listing
+from taskqueue.lines import line_of
 from taskqueue.tasks import TaskQueue
 
 
@@ -21,6 +22,8 @@ class Watch:
         self._project = project
         self.priorities: Mapping[str, int] = {}
         """The batches to take from, with their weights."""
+        self.lines: Mapping[str, Sequence[str]] = {}
+        """The lines of each of them, in the order in which they are served."""
 
     async def look(self) -> None:
         """Look at the board, stop what is to be stopped, and close what nobody needs any more.
@@ -28,7 +31,11 @@ class Watch:
         A batch that is gone is not stopped: the board may have been lost, and the work on it still counts.
         """
         listings = await self._board.listings()
-        self.priorities = {each.batch_id: each.priority for each in listings if self._is_for_us(each)}
+        ours = [each for each in listings if self._is_for_us(each)]
+        self.priorities = {each.batch_id: each.priority for each in ours}
+        self.lines = {
+            each.batch_id: [line_of(each.batch_id, channel) for channel in each.channels] for each in ours
+        }
         stopped = {each.batch_id for each in listings if each.state is BatchState.STOPPED}
         for hand in self._hands:
             if hand.delivery.batch_id in stopped:
@@ -40,7 +47,7 @@ class Watch:
 
     async def nothing_left(self) -> bool:
         """Whether no batch that may be worked on has a task, waiting, delayed or in anybody's hands."""
-        batch_ids = list(self.priorities)
-        if self._hands or not batch_ids:
+        lines = [line for each in self.lines.values() for line in each]
+        if self._hands or not lines:
             return not self._hands
-        return all(counts.is_drained for counts in await self._tasks.counts(batch_ids))
+        return all(counts.is_drained for counts in await self._tasks.counts(lines))

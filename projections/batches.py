@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pydantic import AwareDatetime, TypeAdapter
 
+from projections.ledger import Purse
 from projections.pages import Connection, UnknownBatch
 from projections.sql import query
 
@@ -73,6 +74,13 @@ class Snapshot:
     score: float | None = None
     tokens: int = 0
     cost_usd: Decimal = Decimal(0)
+    max_cost_usd: Decimal | None = None
+    max_tokens: int | None = None
+
+    @property
+    def purse(self) -> Purse:
+        """What it may cost, and what it has cost."""
+        return Purse(self.max_cost_usd, self.max_tokens, self.cost_usd, self.tokens)
 
     @property
     def done(self) -> int:

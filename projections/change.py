@@ -154,10 +154,15 @@ def _take(change: Change, step: Step, *, before: Phase) -> None:
 
 def _open_attempt(change: Change, event: Event, before: Phase) -> None:
     change.owner, change.bridged = None, False
-    change.progress.retried += event.attempt > 1 and event.type == "queued"
+    change.progress.retried += event.attempt > 1 and _tries_again(event)
     if before in ENDED:
         change.progress.remove_ending(before)
         change.reopened, change.scorecard, change.ended_at = True, None, None
+
+
+def _tries_again(event: Event) -> bool:
+    """Whether an attempt does over what an earlier one did not get done: not if its answer has just come."""
+    return isinstance(event.data, p.Queued) and event.data.reason is not p.OpeningReason.SCORING
 
 
 def _end(change: Change, step: Step) -> None:

@@ -7,10 +7,21 @@ says so, and only then is anybody told. Every step may be repeated; whoever come
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from eventlog.events import Event, EventKey
 from projections.change import Row
+from projections.scorecard import ZERO
+
+
+class Purse(NamedTuple):
+    """What a batch may cost, and what it has cost: all that was paid, whatever came of it."""
+
+    max_cost_usd: Decimal | None = None
+    max_tokens: int | None = None
+    spent_usd: Decimal = ZERO
+    spent_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,8 @@ class BatchHead:
     priority: int = 1
     max_duration: timedelta | None = None
     submitted_by: str = "user"
+    max_cost_usd: Decimal | None = None
+    max_tokens: int | None = None
 
 
 class Link(NamedTuple):
@@ -68,6 +81,11 @@ class Batch:
     deadline: datetime | None
     finished: bool
     accepted_at: datetime | None = None
+    max_cost_usd: Decimal | None = None
+    max_tokens: int | None = None
+    spent_usd: Decimal = ZERO
+    spent_tokens: int = 0
+    failed: int = 0
 
     @property
     def allowed_seconds(self) -> float:
@@ -75,6 +93,11 @@ class Batch:
         if self.deadline is None or self.accepted_at is None:
             return 0.0
         return max(0.0, (self.deadline - self.accepted_at).total_seconds())
+
+    @property
+    def purse(self) -> Purse:
+        """What it may cost, and what it has cost."""
+        return Purse(self.max_cost_usd, self.max_tokens, self.spent_usd, self.spent_tokens)
 
     @property
     def in_flight(self) -> int:
@@ -90,6 +113,17 @@ class Standing(NamedTuple):
     """In which its newest attempt was published; empty if nobody was ever told of it."""
     published: bool
     """False for an ending that executors may not have been told of."""
+
+
+class Failure(NamedTuple):
+    """Why an evaluation failed, and how soon."""
+
+    kind: str
+    message: str
+    was_tried: bool
+    """False where it was given up before anybody was asked."""
+    is_at_once: bool
+    """Whether it failed for good when it was first tried: not after retries, nor because executors died."""
 
 
 class Unpublished(NamedTuple):
@@ -111,6 +145,8 @@ class Opening(NamedTuple):
 
     events: Sequence[Event]
     epoch: str
+    asks: bool = False
+    """Whether nobody is told of it, because its answer is to come from a provider batch."""
 
 
 Decide = Callable[[Standing, Mapping[EventKey, Event]], Opening | None]
@@ -154,6 +190,14 @@ class Ledger(Protocol):
         """Write down what is asked of a batch; False if it was so already, or can't be."""
         ...
 
+    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+        """Write down what a batch may cost from now on."""
+        ...
+
+    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+        """Return the newest failures of a batch, the newest first."""
+        ...
+
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
         ...
@@ -169,8 +213,13 @@ class Ledger(Protocol):
         """
         ...
 
-    async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
-        """Write down, before anybody is told, which evaluations are published in which epochs."""
+    async def open_window(
+        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+    ) -> bool:
+        """Write down, before anybody is told, which evaluations are published in which epochs.
+
+        Of those `asked` nobody is told: their answers are to come from provider batches.
+        """
         ...
 
     async def unmoved(  # noqa: PLR0913 - a page of a selection

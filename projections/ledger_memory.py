@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import reduce
 from itertools import islice
 
 from eventlog import payloads as p
@@ -15,24 +16,27 @@ from eventlog.events import Event, EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.change import Row
+from projections.change import Change, Row
 from projections.ledger import (
     Accepted,
     Batch,
     BatchExists,
     BatchHead,
     Decide,
+    Failure,
     Link,
     Opened,
     Opening,
+    Purse,
     Standing,
     Unpublished,
     Waiting,
 )
 from projections.memory import MemoryTables
 from projections.memory_batches import BatchEvent, MemoryBatches, Window
-from projections.openings import accepted_row, opening_change
-from projections.progress import Progress
+from projections.openings import accepted_row, newest_attempt, opening_change
+from projections.progress import EXACT, Progress
+from projections.scorecard import ZERO
 from projections.tables import Unstorable
 
 Decided = tuple[Standing, Opening]
@@ -44,6 +48,8 @@ class _Told:
 
     epoch: str = ""
     published: bool = True
+    asked_in: str | None = None
+    """The provider batch whose answer it waits for; empty until it is in one."""
 
 
 class MemoryLedger:
@@ -56,6 +62,8 @@ class MemoryLedger:
         self._now = now
         self._links: dict[str, Link] = {}
         self._told: dict[str, _Told] = defaultdict(_Told)
+        self.told_apart: dict[str, int] = defaultdict(int)
+        """Evaluations that no window counts, because they waited for a provider batch."""
         self._responses: dict[str, list[str]] = defaultdict(list)
 
     async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
@@ -114,11 +122,39 @@ class MemoryLedger:
     def _counted(self, batch: Batch) -> Batch:
         counts = [each for (key, _), each in self.tables.progress.items() if key == batch.batch_id]
         ended = sum(each.completed + each.failed + each.timed_out + each.cancelled for each in counts)
-        return replace(batch, ended=ended, published=self.batches.published(batch.batch_id))
+        return replace(
+            batch,
+            ended=ended,
+            published=self.batches.published(batch.batch_id) + self.told_apart[batch.batch_id],
+            spent_usd=reduce(EXACT.add, (each.cost_usd for each in counts), ZERO),
+            spent_tokens=sum(each.tokens for each in counts),
+            failed=sum(each.failed for each in counts),
+        )
 
     async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
         return self.batches.ask(BatchEvent(batch_id, state, by, reason))
+
+    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+        """Write down what a batch may cost from now on."""
+        self.batches.allow(purse, BatchEvent(batch_id, "budget", by, reason))
+
+    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+        """Return the newest failures of a batch, the newest first."""
+        cards = self.tables.scorecards.values()
+        failed = [card for card in cards if card.batch_id == batch_id and card.status == "failed"]
+        newest = sorted(sorted(failed), key=lambda card: card.ended_at, reverse=True)[:limit]
+        return [self._failure(card.evaluation_id) for card in newest]
+
+    def _failure(self, key: str) -> Failure:
+        attempt, sequence, _ = self.tables.evaluations[key].row.cursor
+        logged = self._logged(key)
+        opening, closing = logged[attempt, 0].data, logged[attempt, sequence].data
+        if not isinstance(closing, p.Failed) or not isinstance(opening, p.Queued):
+            raise TypeError(f"{key} has not failed")
+        is_lost = opening.reason is p.OpeningReason.LOST
+        again = is_lost or opening.reason is p.OpeningReason.RETRY
+        return Failure(closing.error.kind, closing.error.message, sequence > 1 or is_lost, not again)
 
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
@@ -134,9 +170,14 @@ class MemoryLedger:
         openings = [self._unpublished(key, [] if key in self._links else [(1, 0)]) for key in keys]
         return openings, keys[-1] if keys else batch.published_to
 
-    async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
+    async def open_window(
+        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+    ) -> bool:
         """Write down, before anybody is told, which evaluations are published in which epochs."""
-        return self.batches.open_window(batch, Window(last_id, size, tuple(epochs)))
+        opened = self.batches.open_window(batch, Window(last_id, size, tuple(epochs)))
+        for key in asked if opened else ():
+            self._told[key].asked_in = ""
+        return opened
 
     # -- where evaluations stand
 
@@ -150,9 +191,10 @@ class MemoryLedger:
 
     def _epoch_of(self, row: Row) -> str:
         """Say in which epoch the newest attempt was published; empty if nobody was ever told of it."""
-        epoch = self._told[row.evaluation_id].epoch
-        if epoch or row.cursor.attempt > 1 or row.evaluation_id in self._links:
-            return epoch
+        told = self._told[row.evaluation_id]
+        is_asked = told.asked_in is not None
+        if told.epoch or row.cursor.attempt > 1 or is_asked or row.evaluation_id in self._links:
+            return told.epoch
         window = self.batches.window_of(row)
         return window.epochs[shard_of(row.evaluation_id, self._shards)] if window else ""
 
@@ -172,6 +214,8 @@ class MemoryLedger:
         def is_doubtful(key: str) -> bool:
             held = self.tables.evaluations[key]
             unmoved = timedelta(seconds=self.tables.clock() - held.updated_at)
+            if self._told[key].asked_in is not None:
+                return False
             if unmoved <= unchanged_for or held.row.cursor.phase is Phase.RETRYING:
                 return False
             if held.row.cursor.phase is Phase.QUEUED and not queued:
@@ -240,14 +284,21 @@ class MemoryLedger:
             events = tuple((event, encode(event)) for event in opening.events)
             changes.append(opening_change(standing.row, events, shards=self._shards))
             told = standing.epoch != ""
-            opened.append(Opened(standing.row.evaluation_id, events, opening.epoch, told))
+            one = Opened(standing.row.evaluation_id, newest_attempt(events), opening.epoch, told)
+            opened.append(one)
         await self.tables.commit(changes)
-        for one, change in zip(opened, changes, strict=True):
-            known = not (change.ended_at and one.was_published)
-            self._told[one.evaluation_id] = _Told(one.epoch, published=known)
-            if not change.ended_at:
-                self.batches.keep_open(change.batch_id)
-        return opened
+        for one, change, (_, opening) in zip(opened, changes, decided, strict=True):
+            if change.moves:
+                self._tell(one, change, asks=opening.asks)
+        return [one for one, change in zip(opened, changes, strict=True) if change.moves]
+
+    def _tell(self, one: Opened, change: Change, *, asks: bool) -> None:
+        known = not (change.ended_at and one.was_published)
+        was_asked = self._told[one.evaluation_id].asked_in is not None
+        self.told_apart[change.batch_id] += was_asked - asks
+        self._told[one.evaluation_id] = _Told(one.epoch, published=known, asked_in="" if asks else None)
+        if not change.ended_at:
+            self.batches.keep_open(change.batch_id)
 
     async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
         """Return endings that executors may not have been told of."""

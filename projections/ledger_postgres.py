@@ -21,16 +21,19 @@ from projections.ledger import (
     BatchExists,
     BatchHead,
     Decide,
+    Failure,
     Link,
     Opened,
     Opening,
+    Purse,
     Standing,
     Unpublished,
     Waiting,
 )
-from projections.openings import accepted_row, opening_change
+from projections.openings import accepted_row, newest_attempt, opening_change
 from projections.postgres import PostgresTables, add_progress, commit_changes, read_stored, transaction
 from projections.progress import Progress
+from projections.provider_batches_postgres import leave_chunks
 from projections.sql import query
 
 Connection = AsyncConnection[Any]
@@ -87,6 +90,16 @@ class PostgresLedger:
         asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason}
         return await self._execute("ledger_ask", asked) > 0
 
+    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+        """Write down what a batch may cost from now on."""
+        limits = {"max_cost_usd": purse.max_cost_usd, "max_tokens": purse.max_tokens}
+        await self._execute("ledger_allow", {"batch_id": batch_id, "by": by, "reason": reason, **limits})
+
+    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+        """Return the newest failures of a batch, the newest first."""
+        rows = await self._rows("ledger_failures", {"batch_id": batch_id, "limit": limit})
+        return [Failure(*row) for row in rows]
+
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
         async with transaction(self._pool) as conn:
@@ -112,7 +125,9 @@ class PostgresLedger:
         ]
         return openings, rows[-1][0] if rows else batch.published_to
 
-    async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
+    async def open_window(
+        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+    ) -> bool:
         """Write down, before anybody is told, which evaluations are published in which epochs."""
         window = {
             "batch_id": batch.batch_id,
@@ -120,6 +135,7 @@ class PostgresLedger:
             "last_id": last_id,
             "size": size,
             "epochs": list(epochs),
+            "asked": list(asked),
         }
         return await self._execute("ledger_open_window", window) > 0
 
@@ -192,19 +208,23 @@ class PostgresLedger:
             events = tuple((event, encode(event)) for event in opening.events)
             changes.append(opening_change(standing.row, events, shards=self._shards))
             told = standing.epoch != ""
-            opened.append(Opened(standing.row.evaluation_id, events, opening.epoch, told))
+            one = Opened(standing.row.evaluation_id, newest_attempt(events), opening.epoch, told)
+            opened.append(one)
         committed = await commit_changes(conn, changes)
         if committed.lost:
             raise RuntimeError(f"rows moved though they were locked: {sorted(committed.lost)[:3]}")
-        epochs = [
-            (one.evaluation_id, one.epoch, not (change.ended_at and one.was_published))
-            for one, change in zip(opened, changes, strict=True)
+        await leave_chunks(conn, decided)
+        # What came too late to open anything is on record, and that is all.
+        moved = [(one, change) for one, change in zip(opened, changes, strict=True) if change.moves]
+        columns: list[list[Any]] = [
+            [one.evaluation_id for one, _ in moved],
+            [one.epoch for one, _ in moved],
+            [not (change.ended_at and one.was_published) for one, change in moved],
         ]
-        columns = [list(column) for column in zip(*epochs, strict=True)]
         await conn.execute(query("ledger_set_epochs"), columns)
-        going_on = sorted({change.batch_id for change in changes if not change.ended_at})
+        going_on = sorted({change.batch_id for _, change in moved if not change.ended_at})
         await conn.execute(query("ledger_keep_open"), [going_on])
-        return opened
+        return [one for one, _ in moved]
 
     async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
         """Return endings that executors may not have been told of."""
@@ -266,6 +286,8 @@ async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date
         "priority": head.priority,
         "spec": head.spec.decode(),
         "max_duration": head.max_duration,
+        "max_cost_usd": head.max_cost_usd,
+        "max_tokens": head.max_tokens,
         "now": now,
     }
     row = await (await conn.execute(query("ledger_insert_batch"), values)).fetchone()

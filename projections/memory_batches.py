@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from projections.change import Row
-from projections.ledger import Batch, BatchHead
+from projections.ledger import Batch, BatchHead, Purse
 
 
 class Window(NamedTuple):
@@ -55,6 +55,21 @@ class MemoryBatches:
         if batch is None or batch.finished or batch.state not in {"running", "paused"} - {asked.type}:
             return False
         self._put(replace(batch, state=asked.type, reason=asked.reason))
+        self.events.append(asked)
+        return True
+
+    def allow(self, purse: Purse, asked: BatchEvent) -> None:
+        """Change what a batch may cost."""
+        if batch := self.held.get(asked.batch_id):
+            self._put(replace(batch, max_cost_usd=purse.max_cost_usd, max_tokens=purse.max_tokens))
+            self.events.append(asked)
+
+    def change_spec(self, spec: bytes, asked: BatchEvent) -> bool:
+        """Change what a batch is about, unless it is over."""
+        batch = self.held.get(asked.batch_id)
+        if batch is None or batch.finished:
+            return False
+        self._put(replace(batch, spec=spec))
         self.events.append(asked)
         return True
 
@@ -118,4 +133,6 @@ def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
         deadline=now + head.max_duration if head.max_duration else None,
         finished=False,
         accepted_at=now,
+        max_cost_usd=head.max_cost_usd,
+        max_tokens=head.max_tokens,
     )

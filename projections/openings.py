@@ -23,6 +23,12 @@ def opening_change(row: Row, events: Sequence[tuple[Event, bytes]], *, shards: i
     return change
 
 
+def newest_attempt(events: Sequence[tuple[Event, bytes]]) -> tuple[tuple[Event, bytes], ...]:
+    """Leave out what closes an attempt that nobody was told of: executors need not hear of it either."""
+    newest = events[-1][0].attempt
+    return tuple(each for each in events if each[0].attempt == newest)
+
+
 def accepted_row(month: date, one: Accepted) -> EventRow:
     """Lay out the first event of an evaluation as it is accepted."""
     event = one.event

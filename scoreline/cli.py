@@ -12,6 +12,7 @@ from scoreline.commands import (
     database,
     dataset,
     demo,
+    provider_sim,
     quarantine,
     replay,
     storage_worker,
@@ -33,6 +34,7 @@ app.add_typer(dataset.app, name="dataset")
 app.add_typer(worker.app, name="worker")
 app.add_typer(coordinator.app, name="coordinator")
 app.add_typer(storage_worker.app, name="storage-worker")
+app.command("provider-sim", help=provider_sim.HELP, epilog=provider_sim.EPILOG)(provider_sim.run)
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(database.app, name="db")
 

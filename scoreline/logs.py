@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_QUIET = ("psycopg.pool", "storage_worker.broker")
+_QUIET = ("psycopg.pool", "storage_worker.broker", "httpx2", "anthropic", "openai")
 
 
 def configure(level: str) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,22 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from eventlog.keys import DEFAULT_SHARDS
 from storage_worker.settings import Ordering
+from taskqueue.spec import Limits
 
 PREFIX = "EVAL_"
 TEST_PREFIX = "EVAL_TEST_"
 """Names the test suite reads; they mean nothing here."""
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
+
+
+class RateLimitMode(StrEnum):
+    """Who counts what is asked of a provider."""
+
+    DISTRIBUTED = "distributed"
+    """The whole fleet together, through Redis."""
+    PER_WORKER = "per_worker"
+    """Each worker by itself, with its share."""
 
 
 class SettingsError(Exception):
@@ -42,7 +53,23 @@ class Settings(BaseModel):
     worker_heartbeat_interval: float = Field(default=5.0, gt=0, le=15)
     worker_drain: Seconds = 60.0
     worker_allow_unsandboxed: bool = False
+    rate_limit_rpm: float | None = Field(default=None, gt=0, le=1e9)
+    rate_limit_tpm: float | None = Field(default=None, gt=0, le=1e12)
+    rate_limit_max_concurrency: int | None = Field(default=None, ge=1, le=1_000_000)
+    rate_limit_delay: float = Field(default=0.0, ge=0, le=86_400)
+    rate_limit_mode: RateLimitMode = RateLimitMode.DISTRIBUTED
+    rate_limit_breaker_failures: int = Field(default=5, ge=1, le=1_000_000)
+    rate_limit_breaker_seconds: Seconds = 30.0
+    prices: Path | None = None
+    """A file with what tokens cost, for models that are not known here."""
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+
+    @property
+    def limits(self) -> Limits:
+        """What batches that are submitted here may ask of providers, where they do not say themselves."""
+        return Limits(
+            self.rate_limit_rpm, self.rate_limit_tpm, self.rate_limit_max_concurrency, self.rate_limit_delay
+        )
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> Settings:

@@ -53,6 +53,9 @@ def worker_environ(settings: Settings, servers: Servers) -> dict[str, str]:
         "EVAL_WORKER_HEARTBEAT_INTERVAL": str(settings.worker_heartbeat_interval),
         "EVAL_WORKER_DRAIN": str(settings.worker_drain),
         "EVAL_WORKER_ALLOW_UNSANDBOXED": str(settings.worker_allow_unsandboxed).lower(),
+        "EVAL_RATE_LIMIT_MODE": settings.rate_limit_mode.value,
+        "EVAL_RATE_LIMIT_BREAKER_FAILURES": str(settings.rate_limit_breaker_failures),
+        "EVAL_RATE_LIMIT_BREAKER_SECONDS": str(settings.rate_limit_breaker_seconds),
         "EVAL_LOG_LEVEL": settings.log_level,
     }
 

@@ -7,6 +7,8 @@ from typing import Protocol
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from taskqueue.lines import OWN
+
 
 class BatchState(StrEnum):
     """What executors are to make of a batch's tasks."""
@@ -27,6 +29,8 @@ class Listing:
     priority: int = Field(default=1, ge=1, le=100)
     """Its share of the slots, relative to other batches."""
     project: str = "default"
+    channels: tuple[str, ...] = (OWN,)
+    """The lines in which its tasks wait, in the order in which they are served."""
 
 
 class BatchBoard(Protocol):
@@ -54,4 +58,12 @@ class BatchBoard(Protocol):
 
     async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> list[bytes | None]:
         """Return what was left for some evaluations."""
+        ...
+
+    async def note_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
+        """Say which lanes each line of a batch has to ask; executors know, and people want to."""
+        ...
+
+    async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
+        """Return which lanes each line of a batch has to ask, as far as an executor has said so."""
         ...

@@ -1,18 +1,25 @@
 """The names of keys in Redis; they are public, and all keys of a batch share its cluster slot."""
 
+from taskqueue.lines import split
+
 GROUP = "eval-workers"
 BOARD = "eval:batches"
 EXECUTORS = "eval:executors"
 
 
-def tasks_key(batch_id: str) -> str:
-    """Name the stream of a batch's tasks."""
-    return f"eval:tasks:{{{batch_id}}}"
+def tasks_key(line: str) -> str:
+    """Name the stream of a line's tasks."""
+    return _of_line("eval:tasks", line)
 
 
-def delayed_key(batch_id: str) -> str:
-    """Name the sorted set of a batch's tasks that are not due yet."""
-    return f"eval:delayed:{{{batch_id}}}"
+def delayed_key(line: str) -> str:
+    """Name the sorted set of a line's tasks that are not due yet."""
+    return _of_line("eval:delayed", line)
+
+
+def _of_line(what: str, line: str) -> str:
+    batch_id, channel = split(line)
+    return f"{what}:{{{batch_id}}}:{channel}" if channel else f"{what}:{{{batch_id}}}"
 
 
 def dead_letters_key(batch_id: str) -> str:
@@ -28,6 +35,11 @@ def spec_key(batch_id: str) -> str:
 def contexts_key(batch_id: str) -> str:
     """Name the hash of what earlier evaluations left for later ones."""
     return f"eval:context:{{{batch_id}}}"
+
+
+def lanes_key(batch_id: str) -> str:
+    """Name the hash of the lanes that a batch's lines have to ask."""
+    return f"eval:lanes:{{{batch_id}}}"
 
 
 def executor_key(incarnation: str) -> str:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count, islice
 
 from taskqueue.board import Listing
+from taskqueue.lines import OWN, line_of
 from taskqueue.presence import LIFETIME, Presence
 from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
 
@@ -33,8 +34,8 @@ class _Message:
 
 
 @dataclass(slots=True)
-class _Batch:
-    """Where the tasks of one batch are."""
+class _Line:
+    """Where the tasks of one line are."""
 
     ready: deque[_Message] = field(default_factory=deque)
     delayed: list[tuple[float, int, Task]] = field(default_factory=list)
@@ -58,24 +59,24 @@ class MemoryTaskQueue:
 
     def lose_everything(self) -> None:
         """Forget, as a Redis does that was flushed."""
-        self._batches: dict[str, _Batch] = defaultdict(_Batch)
+        self._lines: dict[str, _Line] = defaultdict(_Line)
         self._dead: dict[str, _DeadLetters] = {}
 
-    async def enqueue(self, batch_id: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
+    async def enqueue(self, line: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
         """Add a task, to be handed out now or after a while; returns the id of its message."""
-        return self._add(batch_id, task, delay)
+        return self._add(line, task, delay)
 
-    async def enqueue_batch(self, batch_id: str, tasks: Sequence[Task]) -> list[str]:
+    async def enqueue_batch(self, line: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
-        return [self._add(batch_id, task, timedelta(0)) for task in tasks]
+        return [self._add(line, task, timedelta(0)) for task in tasks]
 
-    def _add(self, batch_id: str, task: Task, delay: timedelta) -> str:
+    def _add(self, line: str, task: Task, delay: timedelta) -> str:
         number = next(self._ids)
-        batch = self._batches[batch_id]
+        waiting = self._lines[line]
         if delay > timedelta(0):
-            heapq.heappush(batch.delayed, (self._clock() + delay.total_seconds(), number, task))
+            heapq.heappush(waiting.delayed, (self._clock() + delay.total_seconds(), number, task))
         else:
-            batch.ready.append(_Message(number, task))
+            waiting.ready.append(_Message(number, task))
         self._changed.set()
         self._changed = asyncio.Event()
         return str(number)
@@ -83,11 +84,11 @@ class MemoryTaskQueue:
     async def consume(
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
-        """Take up to so many tasks of each batch; waits at most `block` for the first of them."""
+        """Take up to so many tasks of each line; waits at most `block` for the first of them."""
         await asyncio.sleep(0)  # whoever takes without end must not keep the loop for itself
         loop = asyncio.get_running_loop()
         deadline = loop.time() + block.total_seconds()
-        wanted = {batch_id: limit for batch_id, limit in wanted.items() if limit > 0}
+        wanted = {line: limit for line, limit in wanted.items() if limit > 0}
         while True:
             taken = [one for item in wanted.items() for one in self._take(consumer, *item)]
             left = deadline - loop.time()
@@ -95,26 +96,26 @@ class MemoryTaskQueue:
                 return taken
             await self._change(min(left, max(self._until_due(wanted), SHORTEST_WAIT)))
 
-    def _take(self, consumer: str, batch_id: str, limit: int) -> Iterator[Delivery]:
-        batch = self._promoted(batch_id)
-        for _ in range(min(limit, len(batch.ready))):
-            yield self._hand_out(batch_id, batch.ready.popleft(), consumer)
+    def _take(self, consumer: str, line: str, limit: int) -> Iterator[Delivery]:
+        waiting = self._promoted(line)
+        for _ in range(min(limit, len(waiting.ready))):
+            yield self._hand_out(line, waiting.ready.popleft(), consumer)
 
-    def _hand_out(self, batch_id: str, message: _Message, consumer: str) -> Delivery:
+    def _hand_out(self, line: str, message: _Message, consumer: str) -> Delivery:
         message.consumer, message.taken_at = consumer, self._clock()
         message.deliveries += 1
-        self._batches[batch_id].held[str(message.id)] = message
-        return Delivery(batch_id, str(message.id), message.task, message.deliveries)
+        self._lines[line].held[str(message.id)] = message
+        return Delivery(line, str(message.id), message.task, message.deliveries)
 
-    def _promoted(self, batch_id: str) -> _Batch:
-        """Look a batch up, with all in it ready that is due."""
-        batch = self._batches.get(batch_id) or _Batch()
-        while batch.delayed and batch.delayed[0][0] <= self._clock():
-            batch.ready.append(_Message(next(self._ids), heapq.heappop(batch.delayed)[2]))
-        return batch
+    def _promoted(self, line: str) -> _Line:
+        """Look a line up, with all in it ready that is due."""
+        waiting = self._lines.get(line) or _Line()
+        while waiting.delayed and waiting.delayed[0][0] <= self._clock():
+            waiting.ready.append(_Message(next(self._ids), heapq.heappop(waiting.delayed)[2]))
+        return waiting
 
-    def _until_due(self, batch_ids: Iterable[str]) -> float:
-        heaps = [self._batches[batch_id].delayed for batch_id in batch_ids if batch_id in self._batches]
+    def _until_due(self, lines: Iterable[str]) -> float:
+        heaps = [self._lines[line].delayed for line in lines if line in self._lines]
         return min((heap[0][0] for heap in heaps if heap), default=float("inf")) - self._clock()
 
     async def _change(self, seconds: float) -> None:
@@ -125,39 +126,39 @@ class MemoryTaskQueue:
             return
 
     async def take_over(
-        self, consumer: str, batch_ids: Sequence[str], *, idle: timedelta, limit: int
+        self, consumer: str, lines: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
         """Take tasks whose consumer has neither finished nor extended them for so long."""
-        left = self._left_since(batch_ids, self._clock() - idle.total_seconds())
+        left = self._left_since(lines, self._clock() - idle.total_seconds())
         return [self._hand_out(*each, consumer) for each in list(islice(left, limit))]
 
-    def _left_since(self, batch_ids: Sequence[str], moment: float) -> Iterator[tuple[str, _Message]]:
-        for batch_id in batch_ids:
-            held = self._promoted(batch_id).held.values()
+    def _left_since(self, lines: Sequence[str], moment: float) -> Iterator[tuple[str, _Message]]:
+        for line in lines:
+            held = self._promoted(line).held.values()
             for message in sorted(held, key=lambda each: each.id):
                 if message.taken_at <= moment:
-                    yield batch_id, message
+                    yield line, message
 
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
         """Let finished tasks go; returns how many of them this consumer still held."""
         return sum(self._let_go(consumer, each) for each in deliveries)
 
     def _held(self, consumer: str, delivery: Delivery) -> _Message | None:
-        batch = self._batches.get(delivery.batch_id)
-        message = batch and batch.held.get(delivery.id)
+        waiting = self._lines.get(delivery.line)
+        message = waiting and waiting.held.get(delivery.id)
         return message if message and message.consumer == consumer else None
 
     def _let_go(self, consumer: str, delivery: Delivery) -> bool:
         held = self._held(consumer, delivery) is not None
         if held:
-            del self._batches[delivery.batch_id].held[delivery.id]
+            del self._lines[delivery.line].held[delivery.id]
         return held
 
     async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
         """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
         held = self._let_go(consumer, delivery)
         if held:
-            self._add(delivery.batch_id, delivery.task, delay)
+            self._add(delivery.line, delivery.task, delay)
         return held
 
     async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
@@ -177,19 +178,20 @@ class MemoryTaskQueue:
             message.taken_at = self._clock()
         return [delivery for delivery, _ in held]
 
-    async def counts(self, batch_ids: Sequence[str]) -> list[Counts]:
-        """Say how much of each batch is ready, delayed, and in somebody's hands."""
-        batches = [self._promoted(batch_id) for batch_id in batch_ids]
-        return [Counts(len(each.ready), len(each.delayed), len(each.held)) for each in batches]
+    async def counts(self, lines: Sequence[str]) -> list[Counts]:
+        """Say how much of each line is ready, delayed, and in somebody's hands."""
+        found = [self._promoted(line) for line in lines]
+        return [Counts(len(each.ready), len(each.delayed), len(each.held)) for each in found]
 
     async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
         """List what was given up, newest first."""
         dead = self._dead.get(batch_id)
         return list(islice(dead.letters, limit)) if dead and self._clock() < dead.until else []
 
-    async def forget(self, batch_id: str) -> None:
-        """Remove all that the queue holds of a batch; its dead letters stay for a day."""
-        self._batches.pop(batch_id, None)
+    async def forget(self, batch_id: str, channels: Sequence[str] = (OWN,)) -> None:
+        """Remove all that these lines of a batch hold; its dead letters stay for a day."""
+        for channel in channels:
+            self._lines.pop(line_of(batch_id, channel), None)
         if batch_id in self._dead:
             self._dead[batch_id].until = self._clock() + DEAD_LETTERS_STAY.total_seconds()
 
@@ -204,6 +206,7 @@ class MemoryBoard:
         """Forget, as a Redis does that was flushed."""
         self._up: dict[str, tuple[Listing, bytes]] = {}
         self._contexts: dict[str, dict[str, bytes]] = {}
+        self._lanes: dict[str, dict[str, tuple[str, ...]]] = {}
 
     async def announce(self, listing: Listing, spec: bytes) -> None:
         """Put a batch up, or change its listing."""
@@ -221,6 +224,7 @@ class MemoryBoard:
         """Remove a batch and all that was put up for it."""
         self._up.pop(batch_id, None)
         self._contexts.pop(batch_id, None)
+        self._lanes.pop(batch_id, None)
 
     async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
         """Leave for some evaluations what earlier ones of their group have come to."""
@@ -230,6 +234,16 @@ class MemoryBoard:
         """Return what was left for some evaluations."""
         left = self._contexts.get(batch_id, {})
         return [left.get(evaluation_id) for evaluation_id in evaluation_ids]
+
+    async def note_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
+        """Say which lanes each line of a batch has to ask."""
+        if lanes:
+            said = {channel: tuple(names) for channel, names in lanes.items()}
+            self._lanes[batch_id] = self._lanes.get(batch_id, {}) | said
+
+    async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
+        """Return which lanes each line of a batch has to ask, as far as an executor has said so."""
+        return self._lanes.get(batch_id, {})
 
 
 class MemoryAttendance:

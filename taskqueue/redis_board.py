@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
 from redis.asyncio import Redis
 
 from taskqueue import keys
@@ -13,6 +14,7 @@ from taskqueue.refusals import answers, translated
 
 logger = logging.getLogger(__name__)
 
+_KEYS = (keys.spec_key, keys.contexts_key, keys.lanes_key)
 _LISTING: TypeAdapter[Listing] = TypeAdapter(Listing)
 
 
@@ -48,7 +50,7 @@ class RedisBoard:
         with translated():
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.hdel(keys.BOARD, batch_id)
-                pipe.unlink(keys.spec_key(batch_id), keys.contexts_key(batch_id))
+                pipe.unlink(*(key(batch_id) for key in _KEYS))
                 await answers(pipe)
 
     async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
@@ -64,6 +66,19 @@ class RedisBoard:
         with translated():
             found: list[Any] = await self._redis.hmget(keys.contexts_key(batch_id), list(evaluation_ids))
         return found
+
+    async def note_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
+        """Say which lanes each line of a batch has to ask."""
+        if lanes:
+            said = {channel: to_json(list(names)) for channel, names in lanes.items()}
+            with translated():
+                await self._redis.hset(keys.lanes_key(batch_id), items=_flat(said))
+
+    async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
+        """Return which lanes each line of a batch has to ask, as far as an executor has said so."""
+        with translated():
+            found: Any = await self._redis.hgetall(keys.lanes_key(batch_id))
+        return {channel.decode(): tuple(from_json(names)) for channel, names in found.items()}
 
 
 def _flat(contexts: Mapping[str, bytes]) -> list[Any]:

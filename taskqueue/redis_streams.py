@@ -1,4 +1,4 @@
-"""The task queue on Redis Streams: one stream a batch, one group, a sorted set for what is delayed.
+"""The task queue on Redis Streams: one stream a line, one group, a sorted set for what is delayed.
 
 A message is held by the consumer in whose pending list it is, and every script that acts for a holder
 looks there first. Finished messages are deleted, so a stream's length is what is ready and what is held.
@@ -21,6 +21,7 @@ from redis.asyncio import Redis
 from eventlog.scripts import Call, Script
 from taskqueue import keys
 from taskqueue.entries import as_dead_letter, as_task
+from taskqueue.lines import OWN, line_of, split
 from taskqueue.refusals import answers, means_gone, translated
 from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
 
@@ -53,27 +54,27 @@ class RedisTaskQueue:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    async def enqueue(self, batch_id: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
+    async def enqueue(self, line: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
         """Add a task, to be handed out now or after a while; returns the id of its message."""
-        return (await self._enqueue(batch_id, [task], delay))[0]
+        return (await self._enqueue(line, [task], delay))[0]
 
-    async def enqueue_batch(self, batch_id: str, tasks: Sequence[Task]) -> list[str]:
+    async def enqueue_batch(self, line: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
-        return await self._enqueue(batch_id, tasks, timedelta(0))
+        return await self._enqueue(line, tasks, timedelta(0))
 
-    async def _enqueue(self, batch_id: str, tasks: Sequence[Task], delay: timedelta) -> list[str]:
+    async def _enqueue(self, line: str, tasks: Sequence[Task], delay: timedelta) -> list[str]:
         calls: list[Call] = []
         for chunk in _chunks(tasks):
             fields = [field for task in chunk for field in task]
-            calls.append((_pair(batch_id), [_milliseconds(delay), uuid4().hex, *fields]))
+            calls.append((_pair(line), [_milliseconds(delay), uuid4().hex, *fields]))
         replies = await self._run(_ENQUEUE, calls)
         return [message.decode() for reply in replies for message in reply]
 
     async def consume(
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
-        """Take up to so many tasks of each batch; waits at most `block` for the first of them."""
-        wanted = {batch_id: limit for batch_id, limit in wanted.items() if limit > 0}
+        """Take up to so many tasks of each line; waits at most `block` for the first of them."""
+        wanted = {line: limit for line, limit in wanted.items() if limit > 0}
         loop = asyncio.get_running_loop()
         deadline = loop.time() + block.total_seconds()
         while wanted:
@@ -89,8 +90,7 @@ class RedisTaskQueue:
         """Take what is ready; says, too, in how many seconds the next delayed task is due."""
         stays = int(EMPTY_STAYS.total_seconds())
         calls: list[Call] = [
-            (_pair(batch_id), [keys.GROUP, consumer, limit, CHUNK, stays])
-            for batch_id, limit in wanted.items()
+            (_pair(line), [keys.GROUP, consumer, limit, CHUNK, stays]) for line, limit in wanted.items()
         ]
         replies = await self._run(_TAKE, calls)
         due = min((wait / 1000 for _, wait in replies if wait >= 0), default=float("inf"))
@@ -98,10 +98,10 @@ class RedisTaskQueue:
         return await self._read(consumer, found), due
 
     async def _wait(self, consumer: str, wanted: Mapping[str, int], seconds: float) -> list[Delivery]:
-        """Take what comes first, of whichever batch."""
-        batch_ids = {keys.tasks_key(batch_id).encode(): batch_id for batch_id in wanted}
+        """Take what comes first, in whichever line."""
+        lines = {keys.tasks_key(line).encode(): line for line in wanted}
         options = ("COUNT", min(wanted.values()), "BLOCK", max(1, int(seconds * 1000)))
-        everything_new = (">",) * len(batch_ids)
+        everything_new = (">",) * len(lines)
         with translated():
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.response_callbacks = {}  # raw: the scripts' replies are, too
@@ -112,7 +112,7 @@ class RedisTaskQueue:
                     consumer,
                     *options,
                     "STREAMS",
-                    *batch_ids,
+                    *lines,
                     *everything_new,
                 )
                 reply = (await pipe.execute(raise_on_error=False))[0]
@@ -121,34 +121,34 @@ class RedisTaskQueue:
             if isinstance(reply, Exception):
                 raise reply
         found = dict(reply or {})
-        return await self._read(consumer, ((batch_ids[name], found[name]) for name in found))
+        return await self._read(consumer, ((lines[name], found[name]) for name in found))
 
     async def _read(self, consumer: str, found: Iterable[tuple[str, list[Any]]]) -> list[Delivery]:
         """Read entries; what is no task is let go, since it would come back for ever."""
         deliveries = []
-        for batch_id, entries in found:
+        for line, entries in found:
             for message, fields, *handed_out in entries:
                 task = as_task(fields)
                 if task:
-                    deliveries.append(Delivery(batch_id, message.decode(), task, *handed_out))
+                    deliveries.append(Delivery(line, message.decode(), task, *handed_out))
                 else:
-                    await self._drop(consumer, batch_id, message.decode())
+                    await self._drop(consumer, line, message.decode())
         return deliveries
 
-    async def _drop(self, consumer: str, batch_id: str, message: str) -> None:
-        logger.error("no task, dropped", extra={"batch_id": batch_id, "message_id": message})
-        await self._run(_ACK, [([keys.tasks_key(batch_id)], [keys.GROUP, consumer, message])])
+    async def _drop(self, consumer: str, line: str, message: str) -> None:
+        logger.error("no task, dropped", extra={"batch_id": split(line)[0], "message_id": message})
+        await self._run(_ACK, [([keys.tasks_key(line)], [keys.GROUP, consumer, message])])
 
     async def take_over(
-        self, consumer: str, batch_ids: Sequence[str], *, idle: timedelta, limit: int
+        self, consumer: str, lines: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
         """Take tasks whose consumer has neither finished nor extended them for so long."""
         taken: list[Delivery] = []
-        for batch_id in batch_ids:
+        for line in lines:
             if len(taken) < limit:
                 arguments = [keys.GROUP, consumer, _milliseconds(idle), limit - len(taken)]
-                replies = await self._run(_TAKE_OVER, [([keys.tasks_key(batch_id)], arguments)])
-                taken += await self._read(consumer, [(batch_id, replies[0])])
+                replies = await self._run(_TAKE_OVER, [([keys.tasks_key(line)], arguments)])
+                taken += await self._read(consumer, [(line, replies[0])])
         return taken
 
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
@@ -158,11 +158,11 @@ class RedisTaskQueue:
     async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
         """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
         arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, _milliseconds(delay)]
-        return bool((await self._run(_REQUEUE, [(_pair(delivery.batch_id), arguments)]))[0])
+        return bool((await self._run(_REQUEUE, [(_pair(delivery.line), arguments)]))[0])
 
     async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
         """Let a task go, and remember that it was given up; False if it was no longer held."""
-        names = [keys.tasks_key(delivery.batch_id), keys.dead_letters_key(delivery.batch_id)]
+        names = [keys.tasks_key(delivery.line), keys.dead_letters_key(delivery.batch_id)]
         arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, reason, DEAD_LETTERS_KEPT]
         return bool((await self._run(_DEAD_LETTER, [(names, arguments)]))[0])
 
@@ -175,11 +175,11 @@ class RedisTaskQueue:
             for (names, _), reply in zip(calls, replies, strict=True)
             for message in reply
         }
-        return [each for each in deliveries if (keys.tasks_key(each.batch_id), each.id) in held]
+        return [each for each in deliveries if (keys.tasks_key(each.line), each.id) in held]
 
-    async def counts(self, batch_ids: Sequence[str]) -> list[Counts]:
-        """Say how much of each batch is ready, delayed, and in somebody's hands."""
-        replies = await self._run(_COUNTS, [(_pair(batch_id), [keys.GROUP]) for batch_id in batch_ids])
+    async def counts(self, lines: Sequence[str]) -> list[Counts]:
+        """Say how much of each line is ready, delayed, and in somebody's hands."""
+        replies = await self._run(_COUNTS, [(_pair(line), [keys.GROUP]) for line in lines])
         return [Counts(*reply) for reply in replies]
 
     async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
@@ -188,11 +188,11 @@ class RedisTaskQueue:
             entries: Any = await self._redis.xrevrange(keys.dead_letters_key(batch_id), count=limit)
         return [as_dead_letter(*entry) for entry in entries]
 
-    async def forget(self, batch_id: str) -> None:
-        """Remove all that the queue holds of a batch; its dead letters stay for a day."""
+    async def forget(self, batch_id: str, channels: Sequence[str] = (OWN,)) -> None:
+        """Remove all that these lines of a batch hold; its dead letters stay for a day."""
         with translated():
             async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.unlink(*_pair(batch_id))
+                pipe.unlink(*(key for channel in channels for key in _pair(line_of(batch_id, channel))))
                 pipe.expire(keys.dead_letters_key(batch_id), DEAD_LETTERS_STAY)
                 await answers(pipe)
 
@@ -201,18 +201,18 @@ class RedisTaskQueue:
             return await script.run(self._redis, list(calls))
 
 
-def _pair(batch_id: str) -> list[str]:
-    return [keys.tasks_key(batch_id), keys.delayed_key(batch_id)]
+def _pair(line: str) -> list[str]:
+    return [keys.tasks_key(line), keys.delayed_key(line)]
 
 
 def _holders_calls(consumer: str, deliveries: Sequence[Delivery]) -> Iterator[Call]:
-    """Ask something about the messages of each batch, for their holder."""
+    """Ask something about the messages of each line, for their holder."""
     messages: dict[str, list[str]] = defaultdict(list)
     for delivery in deliveries:
-        messages[delivery.batch_id].append(delivery.id)
-    for batch_id, ids in messages.items():
+        messages[delivery.line].append(delivery.id)
+    for line, ids in messages.items():
         for chunk in _chunks(ids):
-            yield [keys.tasks_key(batch_id)], [keys.GROUP, consumer, *chunk]
+            yield [keys.tasks_key(line)], [keys.GROUP, consumer, *chunk]
 
 
 def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

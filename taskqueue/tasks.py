@@ -1,7 +1,8 @@
 """The contract of a task queue; `tests/conformance` holds every form to it.
 
 A task is an evaluation's id and an attempt, nothing else: whoever takes it must still claim the attempt
-in the log, so a task that comes twice is harmless. What holds of a task that was taken:
+in the log, so a task that comes twice is harmless. Tasks wait in lines (`taskqueue.lines`), most batches
+have but one. What holds of a task that was taken:
 
 - it stays with its consumer until it is acked or nacked, or until it was left idle for too long and
   somebody took it over; `extend` says that it is still being worked on;
@@ -12,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
+
+from taskqueue.lines import OWN, split
 
 DEAD_LETTERS_STAY = timedelta(days=1)
 """How long the dead letters of a batch outlive it."""
@@ -30,16 +33,21 @@ class Task(NamedTuple):
 class Delivery:
     """A task in the hands of a consumer."""
 
-    batch_id: str
+    line: str
     id: str
     task: Task
     deliveries: int = 1
     """How often this message has been handed out; a task that was given back is a new message."""
 
+    @property
+    def batch_id(self) -> str:
+        """The batch it is of."""
+        return split(self.line)[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much of a batch is where."""
+    """How much of a line is where."""
 
     ready: int = 0
     delayed: int = 0
@@ -65,27 +73,27 @@ class QueueUnavailable(Exception):  # noqa: N818 - what callers catch to wait an
 
 
 class TaskQueue(Protocol):
-    """Where tasks wait, batch by batch."""
+    """Where tasks wait, line by line."""
 
-    async def enqueue(self, batch_id: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
+    async def enqueue(self, line: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
         """Add a task, to be handed out now or after a while; returns the id of its message."""
         ...
 
-    async def enqueue_batch(self, batch_id: str, tasks: Sequence[Task]) -> list[str]:
+    async def enqueue_batch(self, line: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
         ...
 
     async def consume(
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
-        """Take up to so many tasks of each batch; waits at most `block` for the first of them.
+        """Take up to so many tasks of each line; waits at most `block` for the first of them.
 
         Where nothing is wanted there is nothing to wait for.
         """
         ...
 
     async def take_over(
-        self, consumer: str, batch_ids: Sequence[str], *, idle: timedelta, limit: int
+        self, consumer: str, lines: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
         """Take tasks whose consumer has neither finished nor extended them for so long.
 
@@ -110,14 +118,14 @@ class TaskQueue(Protocol):
         """Say that tasks are still being worked on; returns those that this consumer still holds."""
         ...
 
-    async def counts(self, batch_ids: Sequence[str]) -> list[Counts]:
-        """Say how much of each batch is ready, delayed, and in somebody's hands."""
+    async def counts(self, lines: Sequence[str]) -> list[Counts]:
+        """Say how much of each line is ready, delayed, and in somebody's hands."""
         ...
 
     async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
         """List what was given up, newest first."""
         ...
 
-    async def forget(self, batch_id: str) -> None:
-        """Remove all that the queue holds of a batch; its dead letters stay for a day."""
+    async def forget(self, batch_id: str, channels: Sequence[str] = (OWN,)) -> None:
+        """Remove all that these lines of a batch hold; its dead letters stay for a day."""
         ...

@@ -36,8 +36,10 @@ class Outcome(StrEnum):
     """The other side could not be reached, broke off, or answered 5xx."""
     REFUSED = "refused"
     """It answered, and the call was wrong: 400, 401, 404. The lane is well."""
+    ABANDONED = "abandoned"
+    """It was called, and nobody waited for what came of it: the call counts, and tells nothing."""
     UNUSED = "unused"
-    """Nobody was called, or it is not known what came of the call."""
+    """Nobody was called."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from eventlog.clock import utc_now
 from executor.blotting import blot_out
-from executor.contract import Permanent, Question, Reply, Surroundings, Transient
+from executor.contract import Permanent, Question, Reply, Surroundings, Transient, Unreachable
 from executor.options import OptionModel, read_options
 from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
@@ -88,7 +88,7 @@ class HttpTarget:
         try:
             status, headers, body = await self._exchange(request)
         except httpx2.TransportError as error:
-            raise Transient("connection", self._blotted(f"{type(error).__name__}: {error}")) from None
+            raise Unreachable("connection", self._blotted(f"{type(error).__name__}: {error}")) from None
         except httpx2.DecodingError as error:
             raise Transient("garbage", self._blotted(f"the reply can't be decoded: {error}")) from None
         latency_ms = (perf_counter() - started) * 1e3
@@ -153,6 +153,15 @@ class HttpType:
         """Make one."""
         read = read_options(HttpOptions, options, of="the http target")
         return HttpTarget(read, _client(read, surroundings.slots), surroundings.environ)
+
+    def lane(self, options: Options, surroundings: Surroundings) -> str | None:  # noqa: ARG002 - a host needs no key
+        """Name the server: what it counts by is not known."""
+        url = httpx2.URL(read_options(HttpOptions, options, of="the http target").url)
+        return f"http:{url.netloc.decode()}"
+
+    def tokens(self, options: Options) -> float:  # noqa: ARG002 - whatever they are
+        """Guess nothing: a server need not count tokens."""
+        return 0.0
 
 
 HTTP = HttpType()

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from executor.contract import Fault, Permanent, RateLimited, Reply, Transient
+from executor.contract import Fault, Permanent, RateLimited, Reply, Transient, Unreachable
 from executor.targets.answers import reply
 from taskqueue.template import UnknownField, look_up
 
@@ -35,7 +35,9 @@ def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetim
     told = f"the server answered {status}: {body[:QUOTE]}"
     if status == 429:
         return RateLimited(told, retry_after=retry_after(headers.get("retry-after", ""), now=now))
-    if status in _TRY_AGAIN or status >= 500:
+    if status >= 500:
+        return Unreachable(f"http_{status}", told)
+    if status in _TRY_AGAIN:
         return Transient(f"http_{status}", told)
     return Permanent(f"http_{status}", told)
 

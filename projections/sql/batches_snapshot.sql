@@ -6,7 +6,8 @@ SELECT b.batch_id, b.kind, b.name, b.project, b.dataset, b.state, b.reason, b.sp
             ELSE b.finished_at END,
        now(), coalesce(b.total, s.total, 0), coalesce(s.completed, 0), coalesce(s.passed, 0),
        coalesce(s.failed, 0), coalesce(s.timed_out, 0), coalesce(s.cancelled, 0), coalesce(s.retried, 0),
-       coalesce(s.bridged, 0), s.score, coalesce(s.tokens, 0), coalesce(s.cost_usd, 0)
+       coalesce(s.bridged, 0), s.score, coalesce(s.tokens, 0), coalesce(s.cost_usd, 0),
+       b.max_cost_usd, b.max_tokens
 FROM batches b
 LEFT JOIN batch_status s USING (batch_id)
 WHERE b.batch_id = %s;

@@ -5,6 +5,7 @@ SELECT v.evaluation_id, v.batch_id, v.month, v.attempt, v.sequence, v.state, v.o
 FROM evaluations v
 WHERE v.batch_id = %(batch_id)s AND v.ended_at IS NULL
   AND v.evaluation_id > %(after)s AND v.evaluation_id <= %(published_to)s
+  AND v.asked_in IS NULL
   AND v.updated_at < now() - %(unchanged_for)s::interval
   AND (%(queued)s OR v.state <> 'queued')
   AND v.state <> 'retrying'

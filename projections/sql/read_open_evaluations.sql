@@ -6,6 +6,7 @@ CROSS JOIN LATERAL (
     SELECT v.evaluation_id
     FROM evaluations v
     WHERE v.batch_id = b.batch_id AND v.ended_at IS NULL AND v.evaluation_id > %(after)b
+      AND v.asked_in IS NULL
       AND (b.kind = 'external' OR v.evaluation_id <= b.published_to)
       AND v.updated_at < now() - make_interval(secs => %(unchanged_for)b)
     ORDER BY v.evaluation_id

@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from eventlog.redis_streams import connect
+from scoreline.batches.lanes import LaneWait, read_lanes
 from scoreline.preflight import Unavailable, check_redis
 from taskqueue.presence import Attendance, Presence
 from taskqueue.redis_presence import RedisAttendance
@@ -34,6 +36,7 @@ class CrewReader:
 
     redis_url: str
     attendance: Attendance
+    redis: Redis
 
     async def read(self) -> Crew:
         """Say who is there."""
@@ -41,6 +44,10 @@ class CrewReader:
             return Crew(tuple(await self.attendance.present()))
         except (QueueUnavailable, RedisError):
             return Crew(away=await self._why())
+
+    async def lanes(self, batch_id: str) -> tuple[LaneWait, ...]:
+        """Say what the lanes of a batch wait for."""
+        return await read_lanes(self.redis, batch_id)
 
     async def _why(self) -> str:
         # Not the driver's words: they may quote pieces of the URL.
@@ -60,4 +67,4 @@ async def crew_reader(redis_url: str) -> AsyncIterator[CrewReader]:
         await check_redis(redis_url)  # says how a URL is written
         raise
     async with redis:
-        yield CrewReader(redis_url, RedisAttendance(redis))
+        yield CrewReader(redis_url, RedisAttendance(redis), redis)

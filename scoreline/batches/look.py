@@ -14,6 +14,8 @@ from projections.batches import (
 from projections.pages import Connection
 from scoreline.batches.crew import NOT_ASKED, Crew, CrewReader
 from scoreline.batches.labels import VariantLabel, variant_labels
+from scoreline.batches.lanes import LaneWait
+from scoreline.batches.provider_batches import NOTHING, AtProviders, look_at_providers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,14 @@ class Look:
     variants: tuple[VariantResult, ...] = ()
     labels: tuple[VariantLabel, ...] = ()
     crew: Crew = NOT_ASKED
+    at_providers: AtProviders = NOTHING
+    lanes: tuple[LaneWait, ...] = ()
 
     @property
     def unpublished(self) -> int:
-        """Evaluations that executors have not been told of."""
-        return max(0, self.snapshot.pending - sum(each.count for each in self.waiting))
+        """Evaluations that executors have not been told of, and that wait for no provider either."""
+        elsewhere = self.at_providers.unanswered.waiting
+        return max(0, self.snapshot.pending - elsewhere - sum(each.count for each in self.waiting))
 
 
 async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closely: bool) -> Look:
@@ -42,4 +47,6 @@ async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closel
         waits = await waiting(conn, batch_id) if snapshot.pending else []
         serial = await serial_waiting(conn, batch_id) if closely and snapshot.pending else 0
         results = await variant_results(conn, batch_id) if closely and len(labels) > 1 else []
-    return Look(snapshot, tuple(waits), serial, tuple(results), labels, await crew.read())
+        asked = await look_at_providers(conn, batch_id, snapshot.spec)
+    lanes = await crew.lanes(batch_id) if snapshot.pending else ()
+    return Look(snapshot, tuple(waits), serial, tuple(results), labels, await crew.read(), asked, lanes)

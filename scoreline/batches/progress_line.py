@@ -16,11 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from projections.batches import Snapshot
+from scoreline.batches.budgets import spending
 from scoreline.batches.crew import NOT_ASKED, Crew
 from scoreline.batches.pace import Pace
 from scoreline.batches.standing import is_over, pass_rate, status_word
 from scoreline.printable import printable
-from scoreline.replay.wording import counted, money, span
+from scoreline.replay.wording import counted, span
 
 PLAIN_EVERY = timedelta(seconds=10)
 """How often a line is printed where nobody sees it change."""
@@ -108,8 +109,7 @@ def facts_of(
         yield counted(snapshot.retried, "retry", "retries")
     if snapshot.dead_letters:
         yield counted(snapshot.dead_letters, "dead letter")
-    if snapshot.cost_usd:
-        yield money(float(snapshot.cost_usd))
+    yield from spending(snapshot)
     if goes_on and crew is not NOT_ASKED:
         yield crew_words(crew, snapshot.project)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from coordinator.operations import Budget
 from scoreline.batches.control import operator
 from scoreline.batches.drive import Drive, drive
 from scoreline.batches.standing import command
@@ -24,6 +25,7 @@ from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
 from scoreline.spec.plan import Plan
+from scoreline.spec.values import batch_api as read_batch_api
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4
@@ -61,7 +63,9 @@ class Where:
 def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *, as_json: bool) -> int:
     """Submit a batch and drive it to its end; returns the exit code."""
     settings = where.settings()
-    plan = make_plan(spec_file or _spec_here(flags), _with_settings(flags, settings), folder=Path.cwd())
+    spec_file = spec_file or _spec_here(flags)
+    flags = _with_settings(flags, settings)
+    plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers:
         batch_id, total = _handed_in(plan, servers, settings, console)
@@ -80,12 +84,22 @@ def _handed_in(plan: Plan, servers: Servers, settings: Settings, console: Consol
         raise
 
 
-def resume_batch(batch_id: str, where: Where, *, as_json: bool, min_pass_rate: float | None = None) -> int:
-    """Go on with a batch; returns the exit code."""
+def resume_batch(  # noqa: PLR0913 - what a resume may change
+    batch_id: str,
+    where: Where,
+    *,
+    as_json: bool,
+    min_pass_rate: float | None = None,
+    budget: Budget | None = None,
+    batch_api: bool | str | None = None,
+) -> int:
+    """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers:
-        asyncio.run(_ask_to_resume(batch_id, servers, settings))
+        if batch_api is not None:
+            asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
+        asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings))
         wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
 
@@ -166,9 +180,16 @@ def _spec_here(flags: Mapping[str, Any]) -> Path | None:
     return here if not says_what and here.exists() else None
 
 
-async def _ask_to_resume(batch_id: str, servers: Servers, settings: Settings) -> None:
+async def _ask_to_resume(batch_id: str, budget: Budget, servers: Servers, settings: Settings) -> None:
     async with operator(servers, settings) as asking:
-        await asking.resume(batch_id)
+        await asking.resume(batch_id, budget=budget)
+
+
+async def _ask_in_batches(
+    batch_id: str, servers: Servers, settings: Settings, *, wanted: bool | str
+) -> None:
+    async with operator(servers, settings) as asking:
+        await asking.ask_in_batches(batch_id, read_batch_api(wanted))
 
 
 async def _ask_to_retry(batch_id: str, only: Sequence[str], servers: Servers, settings: Settings) -> int:

@@ -11,9 +11,11 @@ from rich.text import Text
 
 from scoreline.audit.batches import connected
 from scoreline.batches.crew import CrewReader, crew_reader
+from scoreline.batches.lanes import lanes_document
 from scoreline.batches.look import Look, take_look
 from scoreline.batches.pace import average, remaining
 from scoreline.batches.progress_line import ProgressDisplay, bar, facts_of
+from scoreline.batches.provider_batches import provider_document
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command, document, exit_code, is_over, pass_rate, status_word
 from scoreline.batches.watch import Watcher
@@ -75,6 +77,8 @@ def look_document(look: Look) -> dict[str, Any]:
         "why": reasons(look),
         "waiting": {each.state: each.count for each in look.waiting} | {"unpublished": look.unpublished},
         "variants": [result._asdict() | _named(labels.get(result.variant)) for result in look.variants],
+        "lanes": lanes_document(look.lanes),
+        "provider_batches": provider_document(look.at_providers),
         "executors": None
         if look.crew.away
         else [

@@ -58,6 +58,8 @@ def _new_batch(plan: Plan) -> NewBatch:
         plan.priority,
         plan.max_duration,
         whoever(),
+        plan.max_cost_usd,
+        plan.max_tokens,
     )
 
 

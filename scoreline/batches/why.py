@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from projections.batches import Waiting
+from scoreline.batches.budgets import flags_to_go_on
+from scoreline.batches.lanes import lane_lines
 from scoreline.batches.look import Look
+from scoreline.batches.provider_batches import provider_lines
 from scoreline.batches.standing import command, is_over, status_word
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import clock, span
@@ -32,8 +35,9 @@ def reasons(look: Look) -> list[str]:
 
 def paused(look: Look) -> str:
     """Say why a batch is paused, and how it goes on."""
-    reason = excerpt(look.snapshot.reason, 200) or "somebody asked for it"
-    return f"Paused: {reason}. To go on: {command('resume', printable(look.snapshot.batch_id))}"
+    reason = excerpt(look.snapshot.reason, 300) or "somebody asked for it"
+    again = command("resume", printable(look.snapshot.batch_id), *flags_to_go_on(look.snapshot))
+    return f"Paused: {reason.removesuffix('.')}. To go on: {again}"
 
 
 def _nobody_there(look: Look) -> Iterator[str]:
@@ -56,8 +60,10 @@ def _waits(look: Look) -> Iterator[str]:
         if each.state == "retrying" and each.next_retry is not None:
             due = _due(each.next_retry, look.snapshot.now)
             yield f"{each.count:,} wait to be tried again; the first {due}."
+    yield from lane_lines(look.lanes, look.snapshot.now)
     if look.serial:
         yield f"{look.serial:,} wait for an earlier evaluation of their serial group."
+    yield from provider_lines(look.at_providers, look.snapshot.now)
     if look.unpublished and look.waiting:
         yield f"{look.unpublished:,} wait in Postgres until those before them have ended."
 

@@ -12,7 +12,9 @@ RUN_EPILOG = (
     "scoreline batch run --dataset qa.jsonl --target python:app:answer --evaluator exact   ·   "
     "scoreline batch run --mode simulated --workers 4 --limit 10000"
 )
-RESUME_EPILOG = "Example: scoreline batch resume gsm8k-4fk2zq"
+RESUME_EPILOG = (
+    "Examples: scoreline batch resume gsm8k-4fk2zq   ·   scoreline batch resume gsm8k-4fk2zq --max-cost 10"
+)
 Batch = Annotated[str, typer.Argument(metavar="BATCH", help="Its id.", show_default=False)]
 Distributed = Annotated[
     bool, typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine.")
@@ -26,8 +28,23 @@ Concurrency = Annotated[
 ]
 Queue = Annotated[str | None, typer.Option(help="URL of the Redis to use [EVAL_REDIS_URL].")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; it goes on in the background.")]
+BatchApi = Annotated[
+    bool | None,
+    typer.Option("--batch-api/--no-batch-api", help="Answers come from the provider's batches, cheaper."),
+]
+BatchFallback = Annotated[
+    str | None,
+    typer.Option(metavar="resubmit|sync", help="What becomes of requests that a provider batch loses."),
+]
 MinPassRate = Annotated[
     float | None, typer.Option(min=0, max=1, help="End with 100 if fewer than this share pass.")
+]
+MaxCost = Annotated[
+    str | None, typer.Option(metavar="USD", help="Raise its budget, or take that limit away: none.")
+]
+MaxTokens = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Raise its tokens, or take that limit away: none."),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Standard output carries one JSON object, and nothing else.")
@@ -60,7 +77,24 @@ def run(  # noqa: PLR0913 - a command has its flags
     cache: Annotated[
         bool | None, typer.Option("--cache/--no-cache", help="Take answers from earlier batches.")
     ] = None,
+    batch_api: BatchApi = None,
+    batch_fallback: BatchFallback = None,
     min_pass_rate: MinPassRate = None,
+    rpm_limit: Annotated[float | None, typer.Option(help="Requests a minute, of the whole fleet.")] = None,
+    tpm_limit: Annotated[float | None, typer.Option(help="Tokens a minute, of the whole fleet.")] = None,
+    max_concurrency: Annotated[
+        int | None, typer.Option(min=1, help="Calls at a time, of the whole fleet.")
+    ] = None,
+    delay: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Between two calls, at least.")
+    ] = None,
+    max_cost: Annotated[
+        str | None, typer.Option(metavar="USD", help="Pause once so much is spent.")
+    ] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, help="Pause once so many are spent.")] = None,
+    fail_fast_after: Annotated[
+        int | None, typer.Option(min=0, help="Pause after so many failures in a row; 0: never.")
+    ] = None,
     distributed: Annotated[
         bool,
         typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine."),
@@ -100,7 +134,12 @@ def run(  # noqa: PLR0913 - a command has its flags
         "max_duration": max_duration,
         "priority": priority,
         "cache": cache,
+        "batch_api": _batch_api(batch_api, batch_fallback),
         "min_pass_rate": min_pass_rate,
+        "limits": _given(rpm=rpm_limit, tpm=tpm_limit, max_concurrency=max_concurrency, delay=delay),
+        "max_cost": max_cost,
+        "max_tokens": max_tokens,
+        "fail_fast_after": fail_fast_after,
     }
     where = Where(
         distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
@@ -127,12 +166,40 @@ def resume(  # noqa: PLR0913 - as above
     queue: Queue = None,
     detach: Detach = False,
     min_pass_rate: MinPassRate = None,
+    max_cost: MaxCost = None,
+    max_tokens: MaxTokens = None,
+    batch_api: BatchApi = None,
+    batch_fallback: BatchFallback = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with a batch that was paused, or whose command is gone."""
+    from scoreline.batches.budgets import read_budget
     from scoreline.batches.run import Where, resume_batch
 
+    budget = read_budget(max_cost=max_cost, max_tokens=max_tokens)
     where = Where(
         distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
     )
-    raise typer.Exit(resume_batch(batch, where, as_json=as_json, min_pass_rate=min_pass_rate))
+    code = resume_batch(
+        batch,
+        where,
+        as_json=as_json,
+        min_pass_rate=min_pass_rate,
+        budget=budget,
+        batch_api=_batch_api(batch_api, batch_fallback),
+    )
+    raise typer.Exit(code)
+
+
+def _batch_api(wanted: bool | None, fallback: str | None) -> bool | str | None:  # noqa: FBT001 - a flag as it was typed
+    """Put two flags together that are one key."""
+    if fallback is None:
+        return wanted
+    if wanted is False or fallback not in ("resubmit", "sync"):
+        raise typer.BadParameter("--batch-fallback is resubmit or sync, and goes with --batch-api")
+    return fallback
+
+
+def _given(**flags: object) -> dict[str, object] | None:
+    """Keep what was typed of flags that are one key together."""
+    return {name: value for name, value in flags.items() if value is not None} or None

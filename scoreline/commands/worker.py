@@ -47,7 +47,7 @@ def start(
     from executor.settings import Connection, ExecutorSettings, Rhythm
     from scoreline.logs import configure
     from scoreline.processes import end_with_parent
-    from scoreline.settings import load_settings
+    from scoreline.settings import RateLimitMode, load_settings
 
     if follow_stdin:
         end_with_parent()
@@ -61,9 +61,14 @@ def start(
         once=once,
         drain=timedelta(seconds=settings.worker_drain),
         rhythm=Rhythm(beat=timedelta(seconds=settings.worker_heartbeat_interval)),
+        keeps_lanes_alone=settings.rate_limit_mode is RateLimitMode.PER_WORKER,
     )
     surroundings = Surroundings(
-        slots=slots, allow_unsandboxed=settings.worker_allow_unsandboxed, environ=dict(os.environ)
+        slots=slots,
+        allow_unsandboxed=settings.worker_allow_unsandboxed,
+        breaker_failures=settings.rate_limit_breaker_failures,
+        breaker_seconds=settings.rate_limit_breaker_seconds,
+        environ=dict(os.environ),
     )
     with _redis(settings) as redis_url:
         collect_garbage_rarely()

@@ -27,9 +27,14 @@ KEYS: Mapping[str, v.Check] = {
     "tag": v.many(v.name),
     "limit": v.whole(1, 10**9),
     "cache": v.switch,
+    "batch_api": v.batch_api,
     "max_duration": v.duration(52 * WEEK),
     "mode": v.one_of("simulated"),
     "min_pass_rate": v.share,
+    "limits": v.mapping,
+    "max_cost": v.dollars,
+    "max_tokens": v.whole(1, 10**15),
+    "fail_fast_after": v.whole(0, 1_000_000),
 }
 SINGULAR = {"prompt": "prompts", "target": "targets", "evaluator": "evaluators"}
 """Another name for the same key, where there is but one."""
@@ -37,6 +42,12 @@ SINGULAR = {"prompt": "prompts", "target": "targets", "evaluator": "evaluators"}
 DATASET_KEYS: Mapping[str, v.Check] = dict.fromkeys(
     ("path", "name", "records", "id", "input", "expected"), v.text
 )
+LIMIT_KEYS: Mapping[str, v.Check] = {
+    "rpm": v.number(1e9),
+    "tpm": v.number(1e12),
+    "max_concurrency": v.whole(1, 1_000_000),
+    "delay": v.duration(86_400.0, may_be_nothing=True),
+}
 _FLAGS_ALONE = ("workers", "distributed", "local", "detach", "json")
 
 
@@ -52,6 +63,8 @@ def read_keys(said: Mapping[str, Any], place: Place) -> dict[str, Any]:
         found[meant] = _checked(KEYS[meant], value, key, place(key))
     if "dataset" in found:
         found["dataset"] = _dataset(found["dataset"], place)
+    if "limits" in found:
+        found["limits"] = _within(found["limits"], "limits", LIMIT_KEYS, place)
     return found
 
 
@@ -65,13 +78,7 @@ def unknown(key: str, known: Iterable[str]) -> str:
 
 
 def _dataset(said: Mapping[str, Any], place: Place) -> dict[str, str]:
-    for key in said:
-        if key not in DATASET_KEYS:
-            raise SpecError(place("dataset", key), unknown(key, DATASET_KEYS))
-    found = {
-        key: _checked(DATASET_KEYS[key], value, f"dataset.{key}", place("dataset", key))
-        for key, value in said.items()
-    }
+    found = _within(said, "dataset", DATASET_KEYS, place)
     if ("path" in found) == ("name" in found):
         raise SpecError(
             place("dataset"), "a `dataset` has either a `path` or the `name` of an imported one"
@@ -82,6 +89,19 @@ def _dataset(said: Mapping[str, Any], place: Place) -> dict[str, str]:
             place("dataset", other), f"`{other}` is for files: an imported dataset has its columns"
         )
     return found
+
+
+def _within(
+    said: Mapping[str, Any], around: str, known: Mapping[str, v.Check], place: Place
+) -> dict[str, Any]:
+    """Check the keys within a key."""
+    for key in said:
+        if key not in known:
+            raise SpecError(place(around, key), unknown(key, known))
+    return {
+        key: _checked(known[key], value, f"{around}.{key}", place(around, key))
+        for key, value in said.items()
+    }
 
 
 def _checked(check: v.Check, value: Any, key: str, place: str) -> Any:  # noqa: ANN401 - what the key means

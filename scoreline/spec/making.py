@@ -5,30 +5,36 @@ So each of the two is read whole before they are put together.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from coordinator.provider_batches.requests import unfit
 from scoreline.datasets.columns import Columns
 from scoreline.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
 from scoreline.spec.described import Evaluators, Targets, read_evaluators, read_targets
 from scoreline.spec.document import read_document
 from scoreline.spec.errors import SpecError
 from scoreline.spec.keys import SINGULAR, Place, read_keys
+from scoreline.spec.metering import metered
 from scoreline.spec.plan import Plan
-from taskqueue.spec import BatchSpec
+from taskqueue.spec import BatchSpec, Limits
 
 DEFAULT_SYNTHETIC = 1_000
 """Cases of a simulated batch for which nobody gave a dataset."""
 
 RUN_FROM_A_FOLDER = frozenset({"python", "command"})
 _COLUMN_FLAGS = ("records", "id", "input", "expected")
+_AS_THEY_ARE = ("prompts", "repetitions", "retries", "timeout", "fail_fast_after", "batch_api")
 _COMMAND_LINE = "the command line"
 _FLAGS = {meant: flag for flag, meant in SINGULAR.items()}
 """What people type for keys that are written in the plural."""
+TO_BE_LEARNT = Limits()
+_LIMIT_FLAGS = {"rpm": "rpm-limit", "tpm": "tpm-limit"}
+"""What people type for keys within `limits`, where it is not the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +46,20 @@ class _Said:
     evaluators: Evaluators | None
 
 
-def make_plan(spec_file: Path | None, flags: Mapping[str, Any], *, folder: Path) -> Plan:
+def make_plan(
+    spec_file: Path | None, flags: Mapping[str, Any], *, folder: Path, limits: Limits = TO_BE_LEARNT
+) -> Plan:
     """Read a spec file, if there is one, and flags by the names of its keys; raises `SpecError`.
 
     A flag that is None, or an empty list, was not given. Besides the keys, the columns of a dataset are
-    flags of their own: `records`, `id`, `input` and `expected`.
+    flags of their own: `records`, `id`, `input` and `expected`. Each of the limits stands where neither
+    says it.
     """
     written = _said_in(spec_file) if spec_file else _Said({}, None, None)
     typed = _said_by(flags, folder)
     keys = {**written.keys, **typed.keys}
+    said_limits = (written.keys.get("limits", {}), typed.keys.get("limits", {}))
+    keys["limits"] = {**asdict(limits), **said_limits[0], **said_limits[1]}
     keys = _with_columns(keys, {name: flags.get(name) for name in _COLUMN_FLAGS})
     targets = typed.targets or written.targets
     evaluators = typed.evaluators if typed.evaluators is not None else written.evaluators
@@ -74,7 +85,9 @@ def _said_by(flags: Mapping[str, Any], folder: Path) -> _Said:
     return _said(given, _flag, folder)
 
 
-def _flag(key: str, *_: str | int) -> str:
+def _flag(key: str, *within: str | int) -> str:
+    if key == "limits" and within:
+        key = _LIMIT_FLAGS.get(str(within[0]), str(within[0]))
     return f"--{_FLAGS.get(key, key).replace('_', '-')}"
 
 
@@ -130,6 +143,8 @@ def _planned(
         cache=keys.get("cache", False),
         max_duration=timedelta(seconds=keys["max_duration"]) if "max_duration" in keys else None,
         min_pass_rate=keys.get("min_pass_rate"),
+        max_cost_usd=keys.get("max_cost"),
+        max_tokens=keys.get("max_tokens"),
     )
 
 
@@ -145,16 +160,20 @@ def _source(keys: Mapping[str, Any]) -> Source:
 
 
 def _batch(keys: Mapping[str, Any], targets: Targets, evaluators: Evaluators, *, name: str) -> BatchSpec:
-    given = {key: keys[key] for key in ("prompts", "repetitions", "retries", "timeout") if key in keys}
+    given = {key: keys[key] for key in _AS_THEY_ARE if key in keys}
     try:
-        return BatchSpec(
+        spec = BatchSpec(
             name=keys.get("name", name[:200]),
             targets=targets.specs,
             evaluators=evaluators,
             workdir=str(targets.base),
+            limits=Limits(**keys["limits"]),
             **given,
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise SpecError(_COMMAND_LINE, f"`{where}`: {first['msg']}") from None
+    if spec.batch_api and (why := unfit(spec)):
+        raise SpecError("batch_api", why)
+    return metered(spec)

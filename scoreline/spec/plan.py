@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 
 from scoreline.datasets.columns import Columns
@@ -42,3 +43,5 @@ class Plan:
     cache: bool = False
     max_duration: timedelta | None = None
     min_pass_rate: float | None = None
+    max_cost_usd: Decimal | None = None
+    max_tokens: int | None = None

@@ -5,13 +5,18 @@ What makes no sense is a `ValueError` with a sentence that goes on from the key'
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any
 
 from scoreline.datasets.opening import looks_like_file
 from scoreline.datasets.record import kind_of
+from taskqueue.spec import BatchFallback
 
 Check = Callable[[Any], Any]
+
+MOST_DOLLARS = 10**9
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
@@ -61,6 +66,31 @@ def whole(low: int, high: int) -> Check:
     return check
 
 
+def number(high: float) -> Check:
+    """Take a number that is more than nothing."""
+
+    def check(value: object) -> float:
+        with suppress(ValueError):
+            # A text, too: YAML takes 1e6 for one.
+            found = float(value) if isinstance(value, str | int | float) else 0.0
+            if not isinstance(value, bool) and 0 < found <= high:
+                return found
+        raise ValueError(f"must be a number, more than nothing and at most {high:g}; {value!r} is not")
+
+    return check
+
+
+def dollars(value: object) -> Decimal:
+    """Take an amount of money: 5, 0.5, "$5"."""
+    plain = value.strip().removeprefix("$") if isinstance(value, str) else value
+    if isinstance(plain, str | int | float) and not isinstance(plain, bool):
+        with suppress(InvalidOperation):
+            amount = Decimal(str(plain))
+            if amount.is_finite() and 0 < amount <= MOST_DOLLARS:
+                return amount
+    raise ValueError(f"must be an amount in dollars, such as 5 or 0.50; {value!r} is not")
+
+
 def share(value: object) -> float:
     """Take a number from 0 to 1."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
@@ -75,6 +105,17 @@ def switch(value: object) -> bool:
     raise ValueError(f"must be true or false, this is {kind_of(value)}")
 
 
+def batch_api(value: object) -> BatchFallback | None:
+    """Take true or false, or what becomes of requests that get no answer: resubmit, or sync."""
+    match value:
+        case bool():
+            return BatchFallback.RESUBMIT if value else None
+        case str() if value in set(BatchFallback):
+            return BatchFallback(value)
+        case _:
+            raise ValueError(f"must be true or false, or one of resubmit and sync, not {value!r}")
+
+
 def one_of(*words: str) -> Check:
     """Take one of a few words."""
 
@@ -86,14 +127,14 @@ def one_of(*words: str) -> Check:
     return check
 
 
-def duration(longest: float) -> Check:
+def duration(longest: float, *, may_be_nothing: bool = False) -> Check:
     """Take seconds, or a text such as 90s, 30m, 1h30m."""
 
     def check(value: object) -> float:
         seconds = _seconds(value)
         if seconds is None:
             raise ValueError(f"must be seconds, or a time such as 90s, 30m or 1h30m; {value!r} is neither")
-        if not 0 < seconds <= longest:
+        if not 0 <= seconds <= longest or not (seconds or may_be_nothing):
             raise ValueError(f"must be more than nothing and at most {longest / 86_400:g} days")
         return seconds
 
@@ -121,6 +162,13 @@ def described(value: object) -> str | dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     raise ValueError(f"must be a text or a mapping with a `type`, this is {kind_of(value)}")
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Take a mapping of keys, each of which is looked at by itself."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise ValueError(f"must be a mapping of keys, this is {kind_of(value)}")
 
 
 def dataset(value: object) -> dict[str, Any]:

@@ -42,6 +42,11 @@ async def prepared(plan: Plan, *, postgres_url: str | None = None) -> "AsyncIter
             most = max(each.most for each in answers.values())
             plan = replace(plan, batch=replace(plan.batch, repetitions=most))
         ties = await _ties(plan, postgres_url)
+        if ties is not None and plan.batch.batch_api:
+            raise Problem(
+                "Cases of this dataset wait for each other, and a provider batch asks all at once: "
+                "leave --batch-api out, or the serial groups."
+            )
         yield Submission(plan, answers, ties, postgres_url)
 
 

@@ -23,6 +23,7 @@ from executor.options import OptionModel
 from executor.registry import EVALUATORS, TARGETS, Kind
 from executor.sandbox.job import Limits
 from projections.batches import Snapshot
+from providers.table import PROVIDERS
 from scoreline.batches.drive import BELOW_THE_GATE, INTERRUPTED
 from scoreline.batches.export_writers import COLUMNS
 from scoreline.batches.look import Look
@@ -101,6 +102,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 HEADINGS = {("evaluator", "python"): "python evaluator"}
+HEADINGS |= {("target", name): "Models of providers" for name in PROVIDERS}
 TYPES = [
     pytest.param(kind, name, model, id=f"{kind.noun}-{name}")
     for kind in (TARGETS, EVALUATORS)

@@ -92,7 +92,13 @@ class MemoryQueueForm:
             each.lose_everything()
 
     async def left_behind(self) -> set[str]:
-        return {*self.tasks._batches, *self.tasks._dead, *self.board._up, *self.board._contexts}
+        return {
+            *self.tasks._lines,
+            *self.tasks._dead,
+            *self.board._up,
+            *self.board._contexts,
+            *self.board._lanes,
+        }
 
     async def aclose(self) -> None: ...
 

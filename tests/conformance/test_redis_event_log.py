@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from redis.exceptions import ResponseError
+from redis.exceptions import DataError, ResponseError
 
 import eventlog
 from eventlog import keys
-from eventlog.log import LogUnavailable, Mark, Mode
+from eventlog.log import Append, LogUnavailable, Mark, Mode
 from eventlog.redis_streams import RedisEventLog
-from tests.builders import EVALUATION, event, history, raw_entry
+from tests.builders import EVALUATION, event, history, raw_entry, records
 from tests.conformance.asking import (
     CLOSED,
     CONFLICT,
@@ -129,6 +129,32 @@ async def test_a_key_that_names_no_evaluation_leaves_nothing_behind(redis_form):
     with pytest.raises(ResponseError, match="append: the first key"):
         await redis_form.redis.eval(APPEND, 4, "stream", FENCE, WAKE, EPOCH_KEY, "", "normal", *GOOD)
     assert await redis_form.redis.dbsize() == 0
+
+
+async def test_a_key_that_is_no_stream_keeps_nobody_else_out(redis_form):
+    """What Redis refuses of one evaluation is told, and its neighbours in the call are written."""
+    same_shard = [each for each in map(str, range(99)) if keys.shard_of(each, redis_form.log.shards) == 0]
+    bad, *good = same_shard[:3]
+    await redis_form.redis.set(redis_form.keys_of(bad)[0], "no stream")
+    calls = [Append(each, records([event("queued", evaluation_id=each)]), "") for each in (bad, *good)]
+    with pytest.raises(LogUnavailable, match="WRONGTYPE"):
+        await redis_form.log.append(calls)
+    assert [len(raw) for raw in await redis_form.log.read(good, limit=10)] == [1, 1]
+
+
+async def test_events_of_more_evaluations_than_keys_are_refused(redis_form):
+    """An empty argument goes on to the next evaluation: one that is not named makes the call a mistake."""
+    with pytest.raises(ResponseError, match="append: each event"):
+        await redis_form.redis.eval(
+            APPEND, 4, STREAM, FENCE, WAKE, EPOCH_KEY, "", "normal", *GOOD, "", *GOOD
+        )
+    assert await redis_form.redis.dbsize() == 0
+
+
+async def test_what_no_command_may_carry_is_refused_before_it_is_sent(redis_form):
+    """Packed by hiredis or not: a thing that is neither text, bytes nor number is an error."""
+    with pytest.raises(DataError):
+        await redis_form.redis.set("key", None)
 
 
 async def test_a_forgotten_script_is_loaded_again(redis_form):

@@ -15,7 +15,7 @@ BOB = Presence("bob-1", "bob")
 
 async def test_an_announced_batch_is_listed_with_its_spec(queues):
     """All that was said of it comes back as it was."""
-    listing = Listing(BATCH, BatchState.PAUSED, priority=7, project="p")
+    listing = Listing(BATCH, BatchState.PAUSED, priority=7, project="p", channels=("scoring", "target-0"))
     await queues.board.announce(listing, b'{"spec": 1}')
     await queues.board.announce(Listing(OTHER), b"{}")
     assert sorted(await queues.board.listings(), key=lambda each: each.batch_id) == [
@@ -43,6 +43,18 @@ async def test_a_batch_that_is_taken_down_leaves_nothing_behind(queues):
         assert await queues.board.spec(BATCH) is None
         assert await queues.board.contexts(BATCH, ["e1"]) == [None]
         assert await queues.left_behind() == set()
+
+
+async def test_lanes_are_found_by_line(queues):
+    """What an executor says last of a line counts, and all of it goes with the batch."""
+    assert await queues.board.lanes(BATCH) == {}
+    await queues.board.note_lanes(BATCH, {"scoring": ["openai:a:judge"], "target-0": ["one", "two"]})
+    await queues.board.note_lanes(OTHER, {})
+    assert await queues.board.lanes(BATCH) == {"scoring": ("openai:a:judge",), "target-0": ("one", "two")}
+    assert await queues.board.lanes(OTHER) == {}
+    await queues.board.take_down(BATCH)
+    assert await queues.board.lanes(BATCH) == {}
+    assert await queues.left_behind() == set()
 
 
 async def test_contexts_are_found_by_evaluation(queues):

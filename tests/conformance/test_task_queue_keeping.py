@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from taskqueue.lines import line_of
 from taskqueue.tasks import DEAD_LETTERS_STAY, Counts, Task
 from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
 from tests.waiting import until
@@ -179,3 +180,21 @@ async def test_any_name_will_do(queues, name):
     (held,) = await queues.tasks.consume(name, {name: 1}, block=NOW)
     assert held.task == odd
     assert await queues.tasks.ack(name, [held]) == 1
+
+
+async def test_lines_of_one_batch_are_apart_but_for_its_dead_letters(queues):
+    """What waits in one line is not found in another; forgetting a batch forgets all that is named."""
+    scoring = line_of(BATCH, "scoring")
+    await queues.tasks.enqueue(scoring, task(1))
+    await queues.tasks.enqueue(scoring, task(2), delay=LATER)
+    await queues.tasks.enqueue(BATCH, task(3))
+    assert await queues.tasks.counts([BATCH, scoring]) == [Counts(ready=1), Counts(ready=1, delayed=1)]
+    taken = await queues.tasks.consume("a", {scoring: 9, BATCH: 9}, block=NOW)
+    assert {each.line: each.task for each in taken} == {scoring: task(1), BATCH: task(3)}
+    assert {each.batch_id for each in taken} == {BATCH}
+    assert await queues.tasks.extend("a", taken) == taken
+    for each in taken:
+        assert await queues.tasks.dead_letter("a", each, reason="no")
+    assert {each.task for each in await queues.tasks.dead_letters(BATCH, limit=9)} == {task(1), task(3)}
+    await queues.tasks.forget(BATCH, ["", "scoring"])
+    assert await queues.tasks.counts([BATCH, scoring]) == [Counts(), Counts()]

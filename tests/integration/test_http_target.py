@@ -13,7 +13,7 @@ import pytest
 
 from eventlog import payloads as p
 from eventlog.clock import utc_now
-from executor.contract import Fault, Permanent, Question, RateLimited, Surroundings, Transient
+from executor.contract import Fault, Permanent, Question, RateLimited, Surroundings, Transient, Unreachable
 from executor.targets.addresses import Policy, resolve
 from executor.targets.http import HTTP, HttpTarget
 
@@ -136,8 +136,8 @@ async def test_the_body_is_a_template_and_paths_say_where_things_are(server):
 @pytest.mark.parametrize(
     ("status", "made", "kind"),
     [
-        (500, Transient, "http_500"),
-        (503, Transient, "http_503"),
+        (500, Unreachable, "http_500"),
+        (503, Unreachable, "http_503"),
         (408, Transient, "http_408"),
         (425, Transient, "http_425"),
         (404, Permanent, "http_404"),
@@ -197,7 +197,7 @@ async def test_a_connection_that_fails_is_worth_another_try(server):
     for url in (server.url(), f"http://127.0.0.1:{port}/", "http://no-such-host.invalid/"):
         for options in ({}, {"allow": ["127.0.0.1", "no-such-host.invalid"]}):
             got = await fault(url, **options)
-            assert (type(got), got.kind) == (Transient, "connection")
+            assert (type(got), got.kind) == (Unreachable, "connection")
 
 
 async def test_a_reply_without_end_is_not_read_to_its_end(server):

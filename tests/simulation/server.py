@@ -140,7 +140,7 @@ class SimulatedRedis:
 
     def _others(self) -> list[dict[str, Any]]:
         queue, board = self.queue, self.board
-        return [queue._batches, queue._dead, board._up, board._contexts, self.attendance._beats]
+        return [queue._lines, queue._dead, board._up, board._contexts, self.attendance._beats]
 
     def lose(self, kept: Memory | None = None) -> None:
         """Forget everything, or all that was heard after something was written down."""

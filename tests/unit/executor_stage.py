@@ -17,11 +17,14 @@ from eventlog.memory import MemoryEventLog
 from executor.admission import Admission
 from executor.contract import Evaluator, Judged, Question, Reply, Surroundings, Target
 from executor.kits import Makers
+from executor.lanes.contract import Lanes
+from executor.lanes.permits import LaneUse
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings
 from taskqueue.board import BatchState, Listing
+from taskqueue.lines import Lines
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, event, records
 from tests.simulation.virtual_loop import VirtualLoop, run_virtually
@@ -119,6 +122,9 @@ class Stage:
         self.target = FakeTarget()
         self.evaluators: dict[str, FakeEvaluator] = {}
         self.lives = 0
+        self.lanes: Lanes | None = None
+        self.uses: dict[str, LaneUse] = {}
+        """By the label of a target, or the name of an evaluator."""
 
     def clock(self) -> float:
         return BEGINNING + self.loop.time()
@@ -136,10 +142,16 @@ class Stage:
             raise ValueError(f"there is no evaluator {spec.type!r}")
         return self.evaluators.setdefault(spec.name, FakeEvaluator())
 
+    def lane_use(
+        self, spec: TargetSpec | EvaluatorSpec, _limits: Limits, _surroundings: Surroundings
+    ) -> LaneUse | None:
+        return self.uses.get(spec.label if isinstance(spec, TargetSpec) else spec.name)
+
     async def announce(
         self, batch_id: str = BATCH, *, state: BatchState = BatchState.RUNNING, **listing: Any
     ) -> None:
-        await self.board.announce(Listing(batch_id, state, **listing), pack(self.spec))
+        channels = Lines(batch_id, self.spec).channels
+        await self.board.announce(Listing(batch_id, state, channels=channels, **listing), pack(self.spec))
 
     async def write(
         self, payload: p.AnyPayload, evaluation_id: str, *, attempt: int, sequence: int
@@ -158,7 +170,8 @@ class Stage:
         """Be the coordinator: open an attempt, and put its task into the queue."""
         opening = opening or p.Queued(case=CASE)
         await self.write(opening, evaluation_id, attempt=attempt, sequence=0)
-        await self.tasks.enqueue(batch_id, Task(evaluation_id, attempt))
+        line = Lines(batch_id, self.spec).line_for(opening)
+        await self.tasks.enqueue(line, Task(evaluation_id, attempt))
 
     async def fence(self, evaluation_id: str, *, attempt: int = 2) -> None:
         """Be the coordinator: end the evaluation by opening an attempt that ends it."""
@@ -192,9 +205,10 @@ class Stage:
             executor = Executor(
                 ports,
                 self.settings,
-                Makers(self.make_target, self.make_evaluator),
+                Makers(self.make_target, self.make_evaluator, self.lane_use),
                 incarnation=incarnation,
                 admission=admission,
+                lanes=self.lanes,
                 now=self.now,
                 luck=lambda: 0.5,
             )

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from executor.admission import Admitted
+from executor.lanes.permits import NO_PERMITS, Permits
 from taskqueue.tasks import Counts
 from tests.unit.executor_stage import Stage, virtually
 from tests.waiting import until
@@ -15,12 +17,16 @@ class Budget:
     def __init__(self, **left: int) -> None:
         self.left = Counter(left)
 
-    async def admit(self, wanted: Mapping[str, int]) -> Mapping[str, int]:
-        granted = {batch: min(number, self.left[batch]) for batch, number in wanted.items()}
-        self.left -= Counter(granted)
-        return {batch: number for batch, number in granted.items() if number}
+    async def admit(self, turns: Sequence[str]) -> Admitted:
+        wanted = Counter(turns)
+        granted = wanted & self.left
+        self.left -= granted
+        return Admitted(granted, {line: 0.05 for line in wanted if granted[line] < wanted[line]})
 
-    async def give_back(self, unused: Mapping[str, int]) -> None:
+    def lend(self, line: str) -> Permits:
+        return NO_PERMITS
+
+    def give_back(self, unused: Mapping[str, int]) -> None:
         self.left += Counter(unused)
 
 

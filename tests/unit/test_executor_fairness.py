@@ -27,7 +27,8 @@ class Race:
         assert sum(plan.wanted.values()) <= free
         assert set(plan.wanted) <= set(self.priorities)
         got = Counter({batch: min(asked, self.backlog[batch]) for batch, asked in plan.wanted.items()})
-        self.fairness.took(plan, got, now=self.now)
+        dry = {batch for batch, asked in plan.wanted.items() if got[batch] < asked}
+        self.fairness.took(plan, got, dry=dry, now=self.now)
         for batch, number in got.items():
             self.backlog[batch] -= number
         self.taken += got
@@ -77,7 +78,7 @@ def test_where_nobody_has_tasks_everybody_is_asked_in_turn(priorities, free):
     for _ in range(2 * len(priorities)):
         plan = race.fairness.plan(priorities, free, now=race.now)
         asked |= set(plan.wanted)
-        race.fairness.took(plan, {}, now=race.now)
+        race.fairness.took(plan, {}, dry=plan.wanted, now=race.now)
         race.now += 0.01
     assert asked == set(priorities)
     assert race.fairness.plan(priorities, free, now=race.now).may_wait
@@ -118,3 +119,19 @@ def test_a_dry_batch_is_asked_again_after_a_rest():
 def test_nothing_is_wanted_where_there_is_nothing():
     """No batches, no wishes."""
     assert Fairness().plan({}, 5, now=0.0).wanted == {}
+
+
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 3))
+def test_those_who_share_a_limit_share_it_by_priority_however_fast_others_run(one, other, permits):
+    """Two batches get a few permits a round between them, while a third takes all it wants."""
+    fairness, taken = Fairness(), Counter[str]()
+    priorities = {"a": one, "b": other, "fast": 1}
+    for _ in range(400):
+        fast = fairness.plan(priorities, 20, now=0.0, shut={"a", "b"})
+        fairness.took(fast, fast.wanted, dry=(), now=0.0)
+        plan = fairness.plan(priorities, 20, now=0.0)
+        got = Counter([batch for batch in plan.turns if batch != "fast"][:permits])
+        taken += got
+        fairness.took(plan, got, dry=(), now=0.0)
+    assert taken.total() == 400 * permits
+    assert abs(taken["a"] / taken.total() - one / (one + other)) < 0.02

@@ -12,7 +12,7 @@ from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
 from eventlog.events import type_of
 from eventlog.lifecycle import TRANSITIONS, Phase
-from executor.contract import Fault, Permanent, RateLimited, Transient
+from executor.contract import Fault, Permanent, RateLimited, Transient, Unreachable
 from executor.faults import (
     LONGEST_BACKOFF,
     MAX_MESSAGE,
@@ -33,6 +33,7 @@ LIMITED = RateLimited("slow down", retry_after=timedelta(seconds=9))
 ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
     "rate limit": (LIMITED, ("retrying", "rate_limited"), ("retrying", "rate_limited")),
     "transient": (Transient("network", "reset"), ("retrying", "network"), ("failed", "network")),
+    "nobody there": (Unreachable("network", "no"), ("retrying", "network"), ("failed", "network")),
     "target time-out": (TargetTimedOut(30.0), ("retrying", "timeout"), ("timed_out", "timeout")),
     "permanent": (Permanent("refused", "no"), ("failed", "refused"), ("failed", "refused")),
     "plain fault": (Fault("odd"), ("failed", "odd"), ("failed", "odd")),

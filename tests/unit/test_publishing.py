@@ -8,11 +8,14 @@ from eventlog.codec import encode
 from eventlog.events import Event
 from eventlog.log import Append, Record
 from eventlog.memory import MemoryEventLog
+from taskqueue.lines import Lines
 from taskqueue.memory import MemoryTaskQueue
+from taskqueue.spec import BatchSpec, TargetSpec
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, history
 
 NOW = timedelta(0)
+SPEC = BatchSpec("nightly", (TargetSpec("simulated", "simulated"),))
 
 
 class Stage:
@@ -26,7 +29,7 @@ class Stage:
     async def publish(self, *openings: Sequence[Event], epoch: str | None = None) -> int:
         """Publish openings, in the epoch of now if no other is given."""
         return await self.publisher.publish(
-            BATCH,
+            Lines(BATCH, SPEC),
             [
                 (
                     [(event, encode(event)) for event in events],

@@ -1,0 +1,48 @@
+"""Who notices that a batch should not go on by itself."""
+
+from collections.abc import Container
+
+from coordinator.budget import LOOKED_AT, Streak, hopeless, overspent
+from coordinator.opening import spec_of
+from projections.ledger import Batch, Ledger
+
+
+class Brakes:
+    """Watches the counters of running batches; asks for more only where failures alone have grown.
+
+    How many failed in a row is known to nobody else: another coordinator, like a batch that was resumed,
+    begins to count anew.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._streaks: dict[str, Streak] = {}
+
+    async def reason_to_pause(self, batch: Batch) -> str | None:
+        """Say why a running batch must not go on, if that is so; one that has ended just ends."""
+        if batch.ended >= batch.total:
+            return None
+        return overspent(batch.purse) or await self._hopeless(batch)
+
+    async def _hopeless(self, batch: Batch) -> str | None:
+        before = self._streaks.get(batch.batch_id) or Streak.begin(batch)
+        streak = before.go_on(batch)
+        reason = await self._reason_in(batch, streak) if streak.failed > before.failed else None
+        if reason is None:  # else it is found again, until the batch is paused
+            self._streaks[batch.batch_id] = streak
+        return reason
+
+    async def _reason_in(self, batch: Batch, streak: Streak) -> str | None:
+        after = spec_of(batch).fail_fast_after
+        if not after or streak.length < after:
+            return None
+        limit = min(streak.length, LOOKED_AT * after)
+        return hopeless(await self._ledger.failures(batch.batch_id, limit=limit), after=after)
+
+    def release(self, batch_id: str) -> None:
+        """Count anew in a batch that was paused, however soon it goes on."""
+        self._streaks.pop(batch_id, None)
+
+    def forget_all_but(self, batch_ids: Container[str]) -> None:
+        """Forget batches that do not run."""
+        self._streaks = {key: streak for key, streak in self._streaks.items() if key in batch_ids}

@@ -1,0 +1,100 @@
+"""When a batch should not go on by itself: its budget is spent, or nothing of it can go well. Pure."""
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
+from typing import NamedTuple, Self
+
+from projections.ledger import Batch, Failure, Purse
+
+LONGEST_REASON = 300
+LOOKED_AT = 10
+"""Failures looked at for each that is wanted: some were never tried, and say nothing."""
+
+
+def overspent(purse: Purse) -> str | None:
+    """Say that a budget is spent, if it is."""
+    if purse.max_cost_usd is not None and purse.spent_usd >= purse.max_cost_usd:
+        return f"its budget of {dollars(purse.max_cost_usd)} is spent ({dollars(purse.spent_usd)})"
+    if purse.max_tokens is not None and purse.spent_tokens >= purse.max_tokens:
+        return f"its budget of {purse.max_tokens:,} tokens is spent ({purse.spent_tokens:,})"
+    return None
+
+
+def more(purse: Purse) -> tuple[str, ...]:
+    """Write the flags that would let an overspent batch go on, with twice of what it had."""
+    flags: list[str] = []
+    if purse.max_cost_usd is not None and purse.spent_usd >= purse.max_cost_usd:
+        flags += ["--max-cost", _plain(_twice(purse.max_cost_usd, purse.spent_usd))]
+    if purse.max_tokens is not None and purse.spent_tokens >= purse.max_tokens:
+        flags += ["--max-tokens", str(2 * max(purse.max_tokens, purse.spent_tokens // 2 + 1))]
+    return tuple(flags)
+
+
+def budget_words(purse: Purse) -> str:
+    """Say what a batch may cost."""
+    cost = "any cost" if purse.max_cost_usd is None else f"at most {dollars(purse.max_cost_usd)}"
+    tokens = "any tokens" if purse.max_tokens is None else f"at most {purse.max_tokens:,} tokens"
+    return f"{cost}, {tokens}"
+
+
+def dollars(amount: Decimal) -> str:
+    """Write an amount as people do: $5.00, and $0.0125 where cents would hide it."""
+    if amount >= 1 or not amount:
+        return f"${amount:,.2f}"
+    digits = f"{amount:.6f}".rstrip("0")
+    return f"${digits.ljust(len('0.00'), '0')}"
+
+
+def _twice(limit: Decimal, spent: Decimal) -> Decimal:
+    doubled = 2 * limit
+    return doubled if doubled > spent else (2 * spent).to_integral_value(ROUND_CEILING)
+
+
+def _plain(amount: Decimal) -> str:
+    written = f"{amount:f}"
+    return written.rstrip("0").rstrip(".") if "." in written else written
+
+
+class Streak(NamedTuple):
+    """How many evaluations in a row have failed, as far as counters tell.
+
+    What ended otherwise since the last look may have come before or after: the row then begins anew.
+    """
+
+    otherwise: int
+    """Evaluations that have ended, but did not fail."""
+    before: int
+    """Those that had failed when the row began."""
+    failed: int
+
+    @classmethod
+    def begin(cls, batch: Batch) -> Self:
+        """Begin with what a batch has come to."""
+        return cls(batch.ended - batch.failed, batch.failed, batch.failed)
+
+    def go_on(self, batch: Batch) -> "Streak":
+        """Take in what a batch has come to since."""
+        if batch.ended - batch.failed != self.otherwise or batch.failed < self.failed:
+            return Streak.begin(batch)
+        return self._replace(failed=batch.failed)
+
+    @property
+    def length(self) -> int:
+        """Failures in a row."""
+        return self.failed - self.before
+
+
+def hopeless(failures: Sequence[Failure], *, after: int) -> str | None:
+    """Say that the newest failures leave no hope for the rest: so many, each for good at the first try."""
+    tried = [each for each in failures if each.was_tried][:after]
+    if len(tried) < after or not all(each.is_at_once for each in tried):
+        return None
+    many = f"{after:,} evaluations in a row" if after > 1 else "an evaluation"
+    said = f"{many} failed: {_error(tried[0])}"
+    return said if len(said) <= LONGEST_REASON else f"{said[: LONGEST_REASON - 1]}…"
+
+
+def _error(failure: Failure) -> str:
+    """Say what went wrong in one line; where in the code it did is for whoever looks at one of them."""
+    first = next(iter(failure.message.strip().splitlines()), "")
+    return f"{failure.kind}: {first}" if first else failure.kind

@@ -1,0 +1,176 @@
+"""Anthropic's Message Batches, through its own SDK, whose retries are off: nobody may submit twice.
+
+The body of a submission goes to the SDK's transport as it is written, so that a large batch is never held
+whole. Results are read line by line.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from coordinator.provider_batches.provider import (
+    BatchProvider,
+    Errored,
+    NoReply,
+    Result,
+    Seen,
+    Succeeded,
+    TurnedAway,
+    Unanswered,
+)
+from eventlog.clock import utc_now
+from projections.provider_batches import Counts
+from providers.access import Access, access_to
+from providers.clients import MissingSdk, anthropic_client, errors_of, patience
+from providers.dialects import retry_after
+from providers.failures import Class, failure_of, refusal_of
+from providers.table import PROVIDERS
+from taskqueue.spec import TargetSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from anthropic import AsyncAnthropic
+
+PATH = "/v1/messages/batches"
+CALL = 60.0
+"""Seconds for one call, but for those that send or read a whole batch."""
+PAGE = 100
+ONE_CALL_EACH = {"Connection": "close"}
+"""Calls are far between: no connection is kept for the next, so there is none to be closed in the end."""
+_PASSING = frozenset({408, 409, 425, 429, 529})
+
+
+class AnthropicBatches:
+    """`BatchProvider` on the Message Batches API."""
+
+    def __init__(self, access: Access, client: "AsyncAnthropic") -> None:
+        self._access = access
+        self._client = client
+        self._batches = client.messages.batches
+        self._errors = errors_of(access.provider)
+
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> Seen:
+        """Submit a batch, whose JSON comes in pieces; raises `TurnedAway` or `NoReply`."""
+        from anthropic.types.messages import MessageBatch  # noqa: PLC0415 - it takes a second
+
+        headers = {"Content-Type": "application/json", "Content-Length": str(length)}
+        with self._told():
+            created = await self._client.post(
+                PATH, cast_to=MessageBatch, content=body, options={"headers": headers}
+            )
+            return _seen(created)
+
+    async def retrieve(self, provider_id: str) -> Seen:
+        """Look at a batch."""
+        with self._told():
+            return _seen(await self._batches.retrieve(provider_id, timeout=patience(CALL)))
+
+    async def list(self, *, since: datetime) -> AsyncGenerator[Seen, None]:
+        """List the batches that were created since a moment, the newest first."""
+        with self._told():
+            async for batch in self._batches.list(limit=PAGE, timeout=patience(CALL)):
+                seen = _seen(batch)
+                if seen.created_at < since:
+                    return
+                yield seen
+
+    async def results(self, provider_id: str) -> AsyncGenerator[Result, None]:
+        """Read the results of a batch that has ended, in any order."""
+        with self._told():
+            lines = await self._batches.results(provider_id)
+            try:
+                async for line in lines:
+                    yield _result(line.model_dump(mode="json", warnings=False))
+            finally:
+                await lines.close()
+
+    async def cancel(self, provider_id: str) -> None:
+        """Ask for an end; asking again changes nothing."""
+        with self._told():
+            await self._batches.cancel(provider_id, timeout=patience(CALL))
+
+    @contextmanager
+    def _told(self) -> "Iterator[None]":
+        """Say in our words what went wrong."""
+        try:
+            yield
+        except self._errors as error:
+            raise _trouble(error, self._access) from None
+
+
+def _trouble(error: Exception, access: Access) -> NoReply | TurnedAway:
+    response: httpx2.Response | None = getattr(error, "response", None)
+    title = access.provider.title
+    if response is None or response.status_code < 400:
+        return NoReply(f"{title} can't be reached at {access.base_url}: {type(error).__name__}")
+    status, headers = response.status_code, response.headers
+    refusal = refusal_of(status, getattr(error, "body", None))
+    failure = failure_of(refusal, access, retry_after=retry_after(headers, now=utc_now()))
+    if status >= 500 and status not in _PASSING:
+        return NoReply(failure.message, retry_after=failure.retry_after)
+    is_passing = status in _PASSING and failure.of is not Class.PERMANENT
+    return TurnedAway(failure.message, retry_after=failure.retry_after, is_passing=is_passing)
+
+
+def _seen(batch: Any) -> Seen:  # noqa: ANN401 - the SDK does not check what it was sent
+    try:
+        counts = Counts(**batch.request_counts.model_dump(include=set(Counts.__slots__)))
+        return Seen(batch.id, batch.created_at, counts, batch.processing_status == "ended")
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"the reply is no batch: {error}") from None
+
+
+def _result(line: Mapping[str, Any]) -> Result:
+    name, result = str(line.get("custom_id")), line.get("result") or {}
+    match result.get("type"):
+        case "succeeded":
+            return Result(name, Succeeded(result.get("message") or {}))
+        case "errored":
+            error = result.get("error") or {}
+            inner = error.get("error") or error
+            return Result(
+                name, Errored(str(inner.get("type") or "api_error"), str(inner.get("message") or ""))
+            )
+        case other:
+            return Result(name, Unanswered(str(other or "unknown")))
+
+
+class AnthropicAccounts:
+    """Makes a client for each account, once."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        transport: Callable[[], httpx2.AsyncBaseTransport] | None = None,
+    ) -> None:
+        self._environ = environ
+        self._transport = transport
+        self._made: dict[tuple[str, str, str], AnthropicBatches] = {}
+
+    def __call__(self, target: TargetSpec) -> BatchProvider:
+        """Return who answers batches for a target; raises `TurnedAway` if a key or the SDK is missing."""
+        provider = PROVIDERS[target.type]
+        variable = str(target.options.get("key_variable") or provider.key_variable)
+        if not self._environ.get(variable, "").strip():
+            raise TurnedAway(
+                f"{provider.title} needs a key: {variable} is not set where the coordinator runs"
+            )
+        try:
+            access = access_to(target.type, target.options, self._environ)
+            return self._client(access, target)
+        except (MissingSdk, ValueError) as error:
+            raise TurnedAway(str(error)) from None
+
+    def _client(self, access: Access, target: TargetSpec) -> AnthropicBatches:
+        headers: Any = target.options.get("headers") or {}
+        key = (access.base_url, access.key, repr(sorted(headers.items())))
+        if key not in self._made:
+            transport = self._transport() if self._transport else None
+            client = anthropic_client(access, headers={**headers, **ONE_CALL_EACH}, transport=transport)
+            self._made[key] = AnthropicBatches(access, client)
+        return self._made[key]

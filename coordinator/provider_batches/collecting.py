@@ -1,0 +1,92 @@
+"""Collecting results: each is recorded once, in whichever order they come, and however often they are read.
+
+They are read as a stream and recorded in groups, one transaction each. Nothing is remembered of how far it
+came: what is on record has moved on, and is passed over. So reading may stop where executors have enough to
+do, or where somebody dies, and begin again from the start.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from itertools import islice
+
+from coordinator.opening import spec_of
+from coordinator.provider_batches.desk import Desk, is_called_off
+from coordinator.provider_batches.outcomes import Outcome, Round, record
+from coordinator.provider_batches.provider import BatchProvider, Result
+from coordinator.provider_batches.reading import no_result, price_in_batches, read
+from coordinator.provider_batches.requests import members_of, number_in
+from coordinator.submission import evaluation_id
+from projections.ledger import Batch
+from projections.provider_batches import Chunk
+
+
+class Collecting:
+    """Records the results of provider batches."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def has_room(self, batch: Batch) -> bool:
+        """Whether executors can do with more; nobody asks that of a batch that was called off."""
+        room = self._desk.window - batch.in_flight
+        return is_called_off(batch) or room >= self._desk.least_room or batch.in_flight == 0
+
+    async def collect(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> bool:
+        """Record results while there is room; True once all of them are on record."""
+        this = Round(chunk, spec_of(batch), dict(members_of(chunk)))
+        room = self._desk.window - batch.in_flight
+        async with aclosing(self._groups(this, provider)) as groups:
+            async for group in groups:
+                outcomes = await self._to_be_recorded(group, chunk, batch)
+                if not is_called_off(batch):
+                    fitting = dict(islice(outcomes.items(), max(0, room)))
+                    room -= len(fitting)
+                    await self._record(fitting, this, batch)
+                    if len(fitting) < len(outcomes):
+                        return False
+                else:
+                    await self._record(outcomes, this, batch)
+        await self._make_up_for_the_missing(this, batch)
+        return True
+
+    async def _groups(
+        self, this: Round, provider: BatchProvider
+    ) -> AsyncGenerator[dict[str, Outcome], None]:
+        chunk, target = this.chunk, this.spec.targets[this.chunk.target]
+        price = price_in_batches(target, self._desk.ports.environ)
+        group: dict[str, Outcome] = {}
+        async with aclosing(provider.results(chunk.provider_id or "")) as results:
+            async for result in results:
+                key = _evaluation(chunk, result)
+                if key in this.attempts:
+                    group[key] = read(result, target, price)
+                if len(group) >= self._desk.settings.page:
+                    yield group
+                    group = {}
+        if group:
+            yield group
+
+    async def _to_be_recorded(
+        self, group: Mapping[str, Outcome], chunk: Chunk, batch: Batch
+    ) -> dict[str, Outcome]:
+        if is_called_off(batch):
+            return dict(group)
+        waiting = await self._desk.books.still_waiting(chunk, list(group))
+        return {key: outcome for key, outcome in group.items() if key in waiting}
+
+    async def _record(self, outcomes: Mapping[str, Outcome], this: Round, batch: Batch) -> None:
+        if outcomes:
+            await self._desk.epochs.look()
+            decide = record(self._desk.openings.opener, outcomes, this)
+            await self._desk.openings.open(batch, sorted(outcomes), decide)
+
+    async def _make_up_for_the_missing(self, this: Round, batch: Batch) -> None:
+        """Treat those of which the provider said nothing as those that it did not answer."""
+        page, missing = self._desk.settings.page, no_result(this.chunk.provider_id or this.chunk.id)
+        while left := await self._desk.books.members(this.chunk, after="", limit=page):
+            await self._record({one.evaluation_id: missing for one in left}, this, batch)
+
+
+def _evaluation(chunk: Chunk, result: Result) -> str:
+    number = number_in(chunk, result.custom_id)
+    return "" if number is None else evaluation_id(chunk.batch_id, number)

@@ -1,0 +1,48 @@
+"""What everybody who works on provider batches has at hand."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from coordinator.epochs import Epochs
+from coordinator.opening import Openings
+from coordinator.provider_batches.provider import ProviderOf
+from coordinator.provider_batches.settings import ProviderBatchSettings
+from projections.ledger import Batch, Ledger
+from projections.provider_batches import ProviderBooks
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPorts:
+    """The world outside: books, providers, and the environment that prices are named in."""
+
+    books: ProviderBooks
+    provider_of: ProviderOf
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Ports, and those who open attempts."""
+
+    ledger: Ledger
+    ports: ProviderPorts
+    openings: Openings
+    epochs: Epochs
+    settings: ProviderBatchSettings
+    window: int
+    """Unfinished evaluations of one batch that executors have been told of."""
+    least_room: int
+    """How much of it must be free before it is worth while to read results."""
+    now: Callable[[], datetime]
+    new_id: Callable[[], str]
+
+    @property
+    def books(self) -> ProviderBooks:
+        """What the ledger knows of provider batches."""
+        return self.ports.books
+
+
+def is_called_off(batch: Batch | None) -> bool:
+    """Whether nobody wants the answers any more."""
+    return batch is None or batch.state in {"cancelled", "expired"}

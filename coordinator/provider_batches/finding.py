@@ -1,0 +1,84 @@
+"""Finding a provider batch of which nobody knows whether it was created.
+
+Whoever submitted it died, or heard no reply. The provider's list tells: a batch that is as large as ours,
+that was created since, and that nobody knows, may be it. Once it has ended its results say so, by their
+names. Only if there is none, and it is too late for one to appear, may it be submitted again.
+"""
+
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from coordinator.provider_batches.desk import Desk
+from coordinator.provider_batches.provider import BatchProvider, Seen
+from coordinator.provider_batches.requests import number_in
+from projections.provider_batches import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """It was created, and this is its name."""
+
+    provider_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """It may have been created; `why` tells people what is waited for."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """It was not created."""
+
+
+class Finding:
+    """Looks for chunks among a provider's batches."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._ruled_out: set[tuple[str, str]] = set()
+        """Batches that were looked into, and are of others; to be found out again costs a call each."""
+
+    async def find(self, chunk: Chunk, provider: BatchProvider) -> Found | Unclear | Missing:
+        """Look for a chunk."""
+        under_way = 0
+        for seen in await self._candidates(chunk, provider):
+            is_ours = await self._is_ours(chunk, seen, provider) if seen.ended else None
+            if is_ours:
+                return Found(seen.provider_id)
+            if is_ours is None:
+                under_way += 1
+            else:
+                self._ruled_out.add((chunk.id, seen.provider_id))
+        if under_way:
+            return Unclear(_may_be(under_way))
+        settings = self._desk.settings
+        too_late = chunk.claimed_at + settings.submit_timeout + settings.margin
+        if self._desk.now() < too_late:
+            return Unclear(
+                "nobody knows whether it was submitted: waiting for it to appear at the provider"
+            )
+        return Missing()
+
+    async def _candidates(self, chunk: Chunk, provider: BatchProvider) -> list[Seen]:
+        since = chunk.intended_at - self._desk.settings.skew
+        async with aclosing(provider.list(since=since)) as listed:
+            alike = [seen async for seen in listed if seen.counts.total == chunk.size]
+        known = await self._desk.books.known([seen.provider_id for seen in alike])
+        known |= {provider_id for chunk_id, provider_id in self._ruled_out if chunk_id == chunk.id}
+        return [seen for seen in alike if seen.provider_id not in known]
+
+    @staticmethod
+    async def _is_ours(chunk: Chunk, seen: Seen, provider: BatchProvider) -> bool | None:
+        """Say whose a batch is, by its first result; None if it tells nothing."""
+        async with aclosing(provider.results(seen.provider_id)) as results:
+            async for result in results:
+                return number_in(chunk, result.custom_id) is not None
+        return None
+
+
+def _may_be(count: int) -> str:
+    they = "a provider batch of its size is" if count == 1 else f"{count} provider batches of its size are"
+    return f"nobody knows whether it was submitted: {they} under way, and may be it"

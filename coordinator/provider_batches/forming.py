@@ -1,0 +1,167 @@
+"""Forming provider batches: gathered page by page, written down, and only then submitted.
+
+Requests are made twice, once to count and digest them, once to send them: so they are never held whole,
+however many there are. What they are made of can't change while they wait: an opening is for good.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from coordinator import decisions
+from coordinator.opening import spec_of
+from coordinator.provider_batches.desk import Desk
+from coordinator.provider_batches.provider import BatchProvider, NoReply
+from coordinator.provider_batches.requests import Unaskable, has_batches, number_of, request
+from eventlog import payloads as p
+from projections.ledger import Batch
+from projections.provider_batches import Asked, Chunk
+from taskqueue.spec import BatchSpec
+
+OPENING, CLOSING = b'{"requests":[', b"]}"
+PIECE = 64 * 1024
+
+
+class Changed(Exception):  # noqa: N818 - what has happened
+    """Requests are no longer what was written down; nothing was submitted."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """A provider batch in the making."""
+
+    chunk_id: str
+    ids: list[str] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    hopeless: dict[str, p.Fault] = field(default_factory=dict)
+    length: int = len(OPENING) + len(CLOSING)
+    is_full: bool = False
+    digest: Any = field(default_factory=sha256)
+
+    def add(self, asked: Asked, body: bytes) -> None:
+        """Take one more request."""
+        self.length += len(body) + bool(self.ids)
+        self.digest.update(body)
+        self.ids.append(asked.evaluation_id)
+        self.attempts.append(asked.opening.attempt)
+
+
+class Forming:
+    """Forms provider batches, and submits them."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._settings = desk.settings
+
+    async def form(self, batch: Batch) -> tuple[Chunk, BatchProvider] | None:
+        """Write down the next provider batch that is to be submitted, if there is enough for one."""
+        spec = spec_of(batch)
+        for target, each in enumerate(spec.targets):
+            if has_batches(each):
+                draft = await self._gather(batch, spec, target)
+                await self._give_up(batch, draft)
+                if draft.ids and (draft.is_full or not await self._has_more_to_come(batch)):
+                    provider = self._desk.ports.provider_of(each)
+                    chunk = await self._intend(batch, target, draft)
+                    return (chunk, provider) if chunk else None
+        return None
+
+    async def _gather(self, batch: Batch, spec: BatchSpec, target: int) -> Draft:
+        draft, after, page = Draft(self._desk.new_id()), "", self._settings.page
+        which = {"target": target, "targets": len(spec.targets), "limit": page}
+        while found := await self._desk.books.waiting(batch, after=after, **which):
+            after = found[-1].evaluation_id
+            for asked in found:
+                self._take(draft, asked, spec)
+                if draft.is_full:
+                    return draft
+        return draft
+
+    def _take(self, draft: Draft, asked: Asked, spec: BatchSpec) -> None:
+        try:
+            body = request(draft.chunk_id, asked, spec)
+        except Unaskable as error:
+            draft.hopeless[asked.evaluation_id] = error.fault
+            return
+        if draft.ids and draft.length + len(body) + 1 > self._settings.max_bytes:
+            draft.is_full = True
+            return
+        draft.add(asked, body)
+        draft.is_full = len(draft.ids) >= self._settings.max_requests
+
+    async def _give_up(self, batch: Batch, draft: Draft) -> None:
+        if draft.hopeless:
+            await self._desk.epochs.look()
+            give_up = decisions.give_up(self._desk.openings.opener, draft.hopeless)
+            await self._desk.openings.open(batch, sorted(draft.hopeless), give_up)
+
+    async def _has_more_to_come(self, batch: Batch) -> bool:
+        """Whether there are evaluations of which nobody has decided yet whether they are to be asked."""
+        fresh = await self._desk.ledger.batch(batch.batch_id) or batch
+        ahead, _ = await self._desk.ledger.next_window(fresh, limit=1)
+        return bool(ahead)
+
+    async def _intend(self, batch: Batch, target: int, draft: Draft) -> Chunk | None:
+        now = self._desk.now()
+        chunk = Chunk(
+            draft.chunk_id,
+            batch.batch_id,
+            target,
+            tuple(map(number_of, draft.ids)),
+            tuple(draft.attempts),
+            draft.length,
+            draft.digest.hexdigest(),
+            intended_at=now,
+            claimed_at=now,
+        )
+        return chunk if await self._desk.books.intend(chunk, draft.ids) else None
+
+    async def submit(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> str:
+        """Submit what is written down, and write down what the provider calls it.
+
+        Raises `TurnedAway` or `Changed` if nothing was created, `NoReply` if nobody knows.
+        """
+        body = _Body(self._desk, chunk, spec_of(batch))
+        try:
+            async with asyncio.timeout(self._settings.submit_timeout.total_seconds()):
+                seen = await provider.create(body.pieces(), length=chunk.bytes)
+        except TimeoutError:
+            raise NoReply("the provider did not say in time whether it has the batch") from None
+        except NoReply:
+            if body.is_changed:  # it was never sent whole
+                raise Changed(chunk.id) from None
+            raise
+        await self._desk.books.submitted(chunk, seen.provider_id, now=self._desk.now())
+        return seen.provider_id
+
+
+class _Body:
+    """The JSON of a submission, piece by piece."""
+
+    def __init__(self, desk: Desk, chunk: Chunk, spec: BatchSpec) -> None:
+        self._desk, self._chunk, self._spec = desk, chunk, spec
+        self.is_changed = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Write it; breaks off before its end if it is not what was written down."""
+        digest, piece, comma = sha256(), bytearray(OPENING), b""
+        async for body in self._requests():
+            digest.update(body)
+            piece += comma + body
+            comma = b","
+            if len(piece) >= PIECE:
+                yield bytes(piece)
+                piece.clear()
+        if digest.hexdigest() != self._chunk.digest:
+            self.is_changed = True
+            raise Changed(self._chunk.id)
+        yield bytes(piece + CLOSING)
+
+    async def _requests(self) -> AsyncIterator[bytes]:
+        after, page = "", self._desk.settings.page
+        while found := await self._desk.books.members(self._chunk, after=after, limit=page):
+            after = found[-1].evaluation_id
+            for asked in found:
+                yield request(self._chunk.id, asked, self._spec)

@@ -1,0 +1,113 @@
+"""A provider in memory, with its faults: the same contract, for unit tests and simulation."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from coordinator.provider_batches.provider import (
+    NoReply,
+    ProviderTrouble,
+    Result,
+    Seen,
+    Succeeded,
+    TurnedAway,
+    Unanswered,
+)
+from projections.provider_batches import Counts
+
+Outcome = Callable[[dict[str, Any]], Any]
+"""What becomes of a request."""
+
+
+@dataclass(slots=True)
+class Held:
+    """One batch at the provider."""
+
+    provider_id: str
+    created_at: datetime
+    requests: list[dict[str, Any]]
+    results: list[Result] | None = None
+    is_canceling: bool = False
+
+
+def echo(request: dict[str, Any]) -> Succeeded:
+    """Answer with the last word of what was asked."""
+    said = request["params"]["messages"][-1]["content"]
+    usage = {"input_tokens": 10, "output_tokens": 2}
+    content = [{"type": "text", "text": said}]
+    return Succeeded({"content": content, "usage": usage, "stop_reason": "end_turn"})
+
+
+@dataclass(slots=True)
+class MemoryProvider:
+    """`BatchProvider` without a network: batches end when they are told to."""
+
+    now: Callable[[], datetime]
+    outcome: Outcome = echo
+    batches: dict[str, Held] = field(default_factory=dict)
+    deaf: list[ProviderTrouble] = field(default_factory=list)
+    """Raised by the next calls of `create`, before anything is done."""
+    mute: int = 0
+    """How many of the next calls of `create` are done, and get no reply."""
+
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> Seen:
+        """Take a batch, if it is whole."""
+        if self.deaf:
+            raise self.deaf.pop(0)
+        whole = b"".join([piece async for piece in body])
+        if len(whole) != length:
+            raise TurnedAway(f"{len(whole)} bytes came, {length} were announced")
+        held = Held(f"msgbatch_{len(self.batches) + 1:04}", self.now(), json.loads(whole)["requests"])
+        self.batches[held.provider_id] = held
+        if self.mute:
+            self.mute -= 1
+            raise NoReply("the line went dead")
+        return self._seen(held)
+
+    async def retrieve(self, provider_id: str) -> Seen:
+        """Look at a batch."""
+        return self._seen(self.batches[provider_id])
+
+    async def list(self, *, since: datetime) -> AsyncGenerator[Seen, None]:
+        """List batches, the newest first."""
+        for held in sorted(self.batches.values(), key=lambda held: held.created_at, reverse=True):
+            if held.created_at >= since:
+                yield self._seen(held)
+
+    async def results(self, provider_id: str) -> AsyncGenerator[Result, None]:
+        """Read the results, the last first."""
+        held = self.batches[provider_id]
+        if held.results is None:
+            raise TurnedAway("it has not ended", is_passing=True)
+        for result in reversed(held.results):
+            yield result
+
+    async def cancel(self, provider_id: str) -> None:
+        """Stop a batch that has not ended."""
+        held = self.batches[provider_id]
+        if held.results is not None:
+            raise TurnedAway("it has ended")
+        held.is_canceling = True
+
+    def finish(self) -> int:
+        """End all batches that have not ended; returns how many."""
+        ending = [held for held in self.batches.values() if held.results is None]
+        for held in ending:
+            held.results = [Result(each["custom_id"], self._outcome(held, each)) for each in held.requests]
+        return len(ending)
+
+    def _outcome(self, held: Held, request: dict[str, Any]) -> Any:  # noqa: ANN401 - one of three
+        return Unanswered("canceled") if held.is_canceling else self.outcome(request)
+
+    @staticmethod
+    def _seen(held: Held) -> Seen:
+        if held.results is None:
+            counts = Counts(processing=len(held.requests))
+        else:
+            succeeded = sum(isinstance(each.outcome, Succeeded) for each in held.results)
+            unanswered = sum(isinstance(each.outcome, Unanswered) for each in held.results)
+            errored = len(held.results) - succeeded - unanswered
+            counts = Counts(succeeded=succeeded, expired=unanswered, errored=errored)
+        return Seen(held.provider_id, held.created_at, counts, held.results is not None)

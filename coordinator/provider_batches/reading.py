@@ -1,0 +1,71 @@
+"""What a provider's results say: pure, but for prices that are read from a file once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from coordinator.provider_batches.outcomes import Hopeless, Outcome, Passing
+from coordinator.provider_batches.provider import Errored, Result, Succeeded, Unanswered
+from eventlog import payloads as p
+from providers.failures import QUOTE, Refusal
+from providers.prices import Price, cost_of, price_of
+from providers.requests import InvalidReply, answer_of
+from providers.table import PROVIDERS
+from taskqueue.spec import TargetSpec
+
+_PASSING = frozenset({408, 409, 429})
+_NOT_ASKED = {
+    "expired": "its provider batch expired before it was asked",
+    "canceled": "its provider batch was cancelled before it was asked",
+}
+
+
+def price_in_batches(target: TargetSpec, environ: Mapping[str, str]) -> Price | None:
+    """Find the price of a target's model: its own, or the one in a list."""
+    if isinstance(own := target.options.get("prices"), dict):
+        return Price(float(str(own["input"])), float(str(own["output"])))
+    return price_of(target.type, str(target.options.get("model")), environ)
+
+
+def read(result: Result, target: TargetSpec, price: Price | None) -> Outcome:
+    """Say what a result means for its evaluation."""
+    title = PROVIDERS[target.type].title
+    match result.outcome:
+        case Succeeded(message=message):
+            return _answer(message, title, price)
+        case Errored() as error:
+            return _fault(error, title)
+        case Unanswered(why=why):
+            return Passing(p.Fault(kind=why, message=_NOT_ASKED.get(why, why)))
+
+
+def no_result(provider_id: str) -> Passing:
+    """Say that a batch came to its end without a word on an evaluation."""
+    return Passing(p.Fault(kind="no_result", message=f"{provider_id} ended without a result for it"))
+
+
+def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outcome:
+    try:
+        said = answer_of(message)
+        if said.is_filtered:
+            fault = p.Fault(
+                kind="content_filter", message=f"{title} stopped the answer ({said.stop_reason})"
+            )
+            return Hopeless(fault)
+        if len(said.output) > p.MAX_TEXT:
+            long = f"the answer has {len(said.output):,} characters, and {p.MAX_TEXT:,} are allowed"
+            return Hopeless(p.Fault(kind="too_large", message=long))
+        # JSON can say halves of surrogate pairs, and UTF-8 can't hold them.
+        output = said.output.encode("utf-8", "replace").decode()
+        return p.Answer(output, said.usage, cost_of(said.usage, price, batch=True))
+    except (InvalidReply, ValidationError) as error:
+        why = f"{title} sent a reply that is none: {error}"[:QUOTE]
+        return Passing(p.Fault(kind="invalid_response", message=why))
+
+
+def _fault(error: Errored, title: str) -> Outcome:
+    status = Refusal(0, type=error.type).means
+    kind = error.type.removesuffix("_error") or "provider"
+    fault = p.Fault(kind=kind[:200], message=f"{title}: {error.message[:QUOTE] or error.type}")
+    return Hopeless(fault) if 400 <= status < 500 and status not in _PASSING else Passing(fault)

@@ -1,0 +1,97 @@
+"""Who is asked through provider batches, and the requests: pure.
+
+A request is named after its chunk and its evaluation. So a result tells where it belongs, whoever reads it,
+and a batch that nobody remembers having created tells whose it is.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from pydantic_core import to_json
+
+from coordinator.submission import evaluation_id
+from eventlog import payloads as p
+from projections.provider_batches import Asked, Chunk
+from providers.requests import request_of
+from providers.table import PROVIDERS, Sdk
+from taskqueue.spec import BatchSpec, TargetSpec
+from taskqueue.template import UnknownField, case_fields, render
+
+NEVER_ASKED = "recorded"
+"""The type of targets whose answers are known: they need no provider."""
+_CUSTOM_ID = re.compile(r"([0-9a-f]{16})-(\d{8,})")
+
+
+class Unaskable(Exception):  # noqa: N818 - what the evaluation is
+    """An evaluation for which no request can be made."""
+
+    def __init__(self, fault: p.Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def has_batches(target: TargetSpec) -> bool:
+    """Say whether a target's provider answers batches of requests."""
+    provider = PROVIDERS.get(target.type)
+    return provider is not None and provider.sdk is Sdk.ANTHROPIC
+
+
+def unfit(spec: BatchSpec) -> str | None:
+    """Say why a batch can't be asked through provider batches; None if it can."""
+    for target in spec.targets:
+        if not has_batches(target) and target.type != NEVER_ASKED:
+            return (
+                f"the provider of {target.label} takes no batches of requests: "
+                "--batch-api is for anthropic/MODEL, and for recorded answers beside it"
+            )
+    return None
+
+
+def is_asked_in(spec: BatchSpec) -> Callable[[p.AnyPayload], bool]:
+    """Make a test of openings: whether their answers are to come from provider batches."""
+    if spec.batch_api is None:
+        return lambda _opening: False
+    asked = {variant.number for variant in spec.variants if has_batches(variant.target)}
+    return lambda opening: (
+        isinstance(opening, p.Queued)
+        and opening.answer is None
+        and opening.variant in asked
+        and not opening.in_group
+    )
+
+
+def custom_id(chunk_id: str, number: int) -> str:
+    """Name a request."""
+    return f"{chunk_id}-{number:08}"
+
+
+def number_in(chunk: Chunk, name: str) -> int | None:
+    """Say which evaluation a request is for; None if it is of another chunk."""
+    match = _CUSTOM_ID.fullmatch(name)
+    return int(match[2]) if match and match[1] == chunk.id else None
+
+
+def number_of(key: str) -> int:
+    """Read an evaluation's number out of its id."""
+    return int(key.rpartition(".")[2])
+
+
+def members_of(chunk: Chunk) -> Iterator[tuple[str, int]]:
+    """Name a chunk's evaluations, and the attempts in which they were asked."""
+    for number, attempt in zip(chunk.members, chunk.attempts, strict=True):
+        yield evaluation_id(chunk.batch_id, number), attempt
+
+
+def request(chunk_id: str, asked: Asked, spec: BatchSpec) -> bytes:
+    """Write one request as JSON; raises `Unaskable`."""
+    opening = asked.opening.data
+    if not isinstance(opening, p.Queued) or opening.variant >= len(spec.variants):
+        raise Unaskable(p.Fault(kind="invalid", message="its opening can't be read"))
+    variant = spec.variants[opening.variant]
+    try:
+        prompt = render(variant.prompt, case_fields(opening.case))
+        params = request_of(variant.target.type, variant.target.options, prompt)
+    except (UnknownField, ValueError, KeyError) as error:
+        fault = p.Fault(kind="invalid", message=f"the request can't be made: {error}")
+        raise Unaskable(fault) from None
+    return to_json({"custom_id": custom_id(chunk_id, number_of(asked.evaluation_id)), "params": params})

@@ -1,0 +1,120 @@
+"""Sending what waits: the next provider batch of each batch, and what to do if a provider won't have it."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+from coordinator.opening import lines_of, spec_of
+from coordinator.provider_batches.desk import Desk
+from coordinator.provider_batches.forming import Changed, Forming
+from coordinator.provider_batches.pacing import Patience
+from coordinator.provider_batches.provider import BatchProvider, ProviderTrouble, TurnedAway
+from coordinator.publishing import Publisher
+from eventlog.log import LogUnavailable
+from projections.ledger import Batch
+from projections.provider_batches import Chunk, ChunkState
+from projections.tables import TablesUnavailable
+from taskqueue.tasks import QueueUnavailable
+
+logger = logging.getLogger(__name__)
+
+AWAY = (LogUnavailable, TablesUnavailable, QueueUnavailable)
+LONGEST_LULL = timedelta(seconds=5)
+"""Between two looks at whether a batch has something to submit."""
+
+
+class Sending:
+    """Submits what waits to be asked."""
+
+    def __init__(
+        self, desk: Desk, publisher: Publisher, *, clock: Callable[[], float], luck: Callable[[], float]
+    ) -> None:
+        self._desk = desk
+        self._publisher = publisher
+        self._clock = clock
+        self._forming = Forming(desk)
+        lull = min(LONGEST_LULL, desk.settings.longest_poll)
+        self._lull = Patience(replace(desk.settings, longest_poll=lull), luck)
+        self._released: dict[str, bytes] = {}
+        """Batches of which nothing waits for a provider, and the specs that say so."""
+
+    def expect(self, batch_id: str) -> None:
+        """Look at a batch in the next round: there may be something to submit."""
+        self._lull.reset(batch_id)
+
+    async def go_round(self) -> None:
+        """Submit what waits in batches that go on."""
+        batches = await self._desk.ledger.unfinished()
+        for batch in batches:
+            if batch.state == "running" and self._lull.is_due(batch.batch_id, self._clock()):
+                await self._guarded(batch)
+        open_ids = {batch.batch_id for batch in batches}
+        self._lull.forget_all_but(open_ids)
+        self._released = {key: spec for key, spec in self._released.items() if key in open_ids}
+
+    async def _guarded(self, batch: Batch) -> None:
+        try:
+            sent = await self._send(batch)
+        except ProviderTrouble as trouble:
+            self._lull.wait(batch.batch_id, self._clock(), at_least=trouble.retry_after)
+            if isinstance(trouble, TurnedAway) and not trouble.is_passing:
+                await self._pause(batch, str(trouble))
+        except AWAY:
+            raise
+        except Exception:  # one bad batch stops only itself
+            self._lull.wait(batch.batch_id, self._clock())
+            logger.exception("could not form a provider batch", extra={"batch_id": batch.batch_id})
+        else:
+            if sent:
+                self._lull.reset(batch.batch_id)
+            else:
+                self._lull.wait(batch.batch_id, self._clock())
+
+    async def _send(self, batch: Batch) -> bool:
+        """Form a provider batch and submit it; False if there is nothing to be asked."""
+        if spec_of(batch).batch_api is None:
+            await self._release(batch)
+            return False
+        if (formed := await self._forming.form(batch)) is None:
+            return False
+        chunk, provider = formed
+        await self.submit(chunk, batch, provider)
+        return True
+
+    async def submit(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
+        """Submit what is written down; what was certainly not created is asked in another."""
+        try:
+            provider_id = await self._forming.submit(chunk, batch, provider)
+        except (TurnedAway, Changed) as refusal:
+            await self.abandon(chunk)
+            if isinstance(refusal, TurnedAway):
+                raise
+        else:
+            told = {"batch_id": batch.batch_id, "provider_id": provider_id, "requests": chunk.size}
+            logger.info("a provider batch is submitted", extra=told)
+
+    async def abandon(self, chunk: Chunk) -> None:
+        """Let the evaluations of a chunk that was not created be asked in another."""
+        await self._desk.books.close(chunk, ChunkState.ABANDONED, now=self._desk.now())
+        self.expect(chunk.batch_id)
+
+    async def _pause(self, batch: Batch, why: str) -> None:
+        logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "why": why})
+        await self._desk.ledger.ask(batch.batch_id, "paused", by="coordinator", reason=why)
+
+    async def _release(self, batch: Batch) -> None:
+        """Tell executors of what waits for a provider though nobody wants to ask one any more."""
+        if self._released.get(batch.batch_id) == batch.spec:
+            return
+        room = self._desk.window - batch.in_flight
+        while room > 0:
+            epochs = await self._desk.epochs.look()
+            limit = min(room, self._desk.settings.page)
+            released = await self._desk.books.release(batch, epochs=epochs, limit=limit)
+            told = ((one.events, self._desk.epochs.of(one.evaluation_id)) for one in released)
+            await self._publisher.publish(lines_of(batch), told)
+            room -= len(released)
+            if len(released) < limit:
+                self._released[batch.batch_id] = batch.spec
+                return

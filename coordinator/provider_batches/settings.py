@@ -1,0 +1,29 @@
+"""How provider batches are formed and looked after."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+MOST_REQUESTS = 100_000
+MOST_BYTES = 256 * 1024 * 1024
+"""What Anthropic takes at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBatchSettings:
+    """Sizes and patience; the defaults keep the coordinator small."""
+
+    max_requests: int = 10_000
+    max_bytes: int = 32 * 1024 * 1024
+    page: int = 500
+    """Evaluations read, and results recorded, at a time."""
+    first_poll: timedelta = timedelta(seconds=1)
+    poll_factor: float = 1.5
+    longest_poll: timedelta = timedelta(seconds=60)
+    submit_timeout: timedelta = timedelta(minutes=5)
+    """How long a submission may take; after that nobody knows whether it was heard."""
+    margin: timedelta = timedelta(minutes=1)
+    """How much longer to look for a submission without a reply before it is made again."""
+    skew: timedelta = timedelta(minutes=5)
+    """How far the provider's clock may be behind ours."""
+    interval: timedelta = timedelta(milliseconds=500)
+    """Between two rounds."""

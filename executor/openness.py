@@ -1,0 +1,92 @@
+"""Which lines of each batch to ask next: not one that was just empty, not one that a lane holds back. Pure.
+
+Lines are served in the order in which the batch has them, so what is only to be judged comes before new
+work. A line that had tasks takes all turns of its batch; one of which nobody knows is asked for one task
+beside, so that looking into it costs the others no turn. An empty line rests for a moment, a shut one until
+its lane may have something.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from executor.fairness import REST
+
+LONG_AGO = float("-inf")
+SHORTEST = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Where a batch's turns go."""
+
+    line: str
+    beside: tuple[str, ...] = ()
+    """Lines to look into, once."""
+
+
+class Openness:
+    """Remembers which lines had tasks, which were empty, and which are shut until when."""
+
+    def __init__(self) -> None:
+        self._empty_since: dict[str, float] = {}
+        self._shut_until: dict[str, float] = {}
+        self._had_enough: set[str] = set()
+
+    def choose(self, lines: Mapping[str, Sequence[str]], now: float) -> dict[str, Choice]:
+        """Choose for each batch; nothing for one whose lines are shut or, some of them, just empty."""
+        self._forget_all_but({line for each in lines.values() for line in each})
+        chosen = {batch: self._choose(each, now) for batch, each in lines.items()}
+        return {batch: choice for batch, choice in chosen.items() if choice is not None}
+
+    def _choose(self, lines: Sequence[str], now: float) -> Choice | None:
+        unshut = [line for line in lines if self._shut_until.get(line, now) <= now]
+        awake = [line for line in unshut if not self._rests(line, now)]
+        if awake:
+            main = next((line for line in awake if line in self._had_enough), awake[-1])
+            return Choice(main, tuple(awake[: awake.index(main)]))
+        if len(unshut) < len(lines):
+            return None
+        return Choice(min(unshut, key=lambda line: self._empty_since[line]))
+
+    def _rests(self, line: str, now: float) -> bool:
+        return now - self._empty_since.get(line, LONG_AGO) < REST
+
+    def learn(
+        self, asked: Mapping[str, int], taken: Mapping[str, int], *, shut: Mapping[str, float], now: float
+    ) -> None:
+        """Remember which lines had less than they were asked for, and which are shut for how long."""
+        for line, number in asked.items():
+            if taken.get(line, 0) < number:
+                self._empty_since[line] = now
+                self._had_enough.discard(line)
+            elif number:
+                self._empty_since.pop(line, None)
+                self._had_enough.add(line)
+        for line, seconds in shut.items():
+            self._shut_until[line] = now + seconds
+
+    def are_empty(self, lines: Sequence[str], now: float) -> bool:
+        """Whether all of these lines were just found empty; one that is shut may well have tasks."""
+        return all(self._rests(line, now) and self._shut_until.get(line, now) <= now for line in lines)
+
+    def opens_in(self, now: float) -> float:
+        """Say in how many seconds the first of the shut lines opens; not in less than can be waited for."""
+        waits = (until - now for until in self._shut_until.values() if until > now)
+        return max(SHORTEST, min(waits, default=float("inf")))
+
+    def _forget_all_but(self, lines: Collection[str]) -> None:
+        self._had_enough &= set(lines)
+        for memory in (self._empty_since, self._shut_until):
+            for gone in memory.keys() - lines:
+                del memory[gone]
+
+
+def in_lines(turns: Sequence[str], choices: Mapping[str, Choice]) -> Iterator[str]:
+    """Turn batches' turns into those of their lines."""
+    seen: set[str] = set()
+    for batch in turns:
+        choice = choices[batch]
+        if batch not in seen:
+            seen.add(batch)
+            yield from choice.beside
+        yield choice.line

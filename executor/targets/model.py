@@ -1,0 +1,159 @@
+"""Models of providers as targets: `anthropic/claude-…`, `openai/gpt-…`, `groq/llama-…`.
+
+Each provider of the table is a type of its own, and all are made here. Earlier turns of a conversation
+become messages; what the model says is the answer, with the tokens it took and what they cost.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import httpx2
+from pydantic import Field, JsonValue, field_validator
+
+from executor.blotting import blot_out
+from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.options import OptionModel, read_options
+from executor.targets.answers import reply
+from executor.targets.headers import check_headers
+from executor.targets.model_calls import Caller, make_caller
+from executor.targets.model_faults import garbled
+from executor.targets.model_options import (
+    Account,
+    BaseUrl,
+    KeyVariable,
+    ModelName,
+    Parameters,
+    Prices,
+    check_callable,
+    refuse_keys,
+)
+from providers.access import Access, access_to
+from providers.prices import cost_of
+from providers.requests import (
+    Answered,
+    InvalidReply,
+    answer_of,
+    must_stream,
+    request_of,
+    tokens_guessed,
+)
+from providers.table import PROVIDERS, Provider
+from taskqueue.spec import Options
+
+Message = dict[Literal["role", "content"], str]
+
+
+class ModelOptions(OptionModel):
+    """Which model, what it is told besides the prompt, and where it is if not where one would think."""
+
+    model: ModelName
+    system: str | None = Field(default=None, max_length=500_000)
+    messages: list[Message] = Field(default_factory=list, max_length=1_000)
+    """Said before the prompt, as examples are."""
+    parameters: Parameters = Field(default_factory=dict)
+    """What the provider's API takes: temperature, max_tokens and so on."""
+    stream: bool = False
+    account: Account | None = None
+    """A name for the account, so that several keys share its rate limits, or one key is known by it."""
+    key_variable: KeyVariable | None = None
+    base_url: BaseUrl | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    prices: Prices | None = None
+
+    @field_validator("messages")
+    @classmethod
+    def _have_roles(cls, messages: list[Message]) -> list[Message]:
+        for each in messages:
+            if each.keys() != {"role", "content"} or each["role"] not in ("user", "assistant"):
+                raise ValueError(
+                    "each message is {role: user, content: …} or {role: assistant, content: …}"
+                )
+        return messages
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, str]) -> dict[str, str]:
+        check_headers(headers)
+        return headers
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTarget:
+    """A model that answers."""
+
+    caller: Caller
+    options: Mapping[str, JsonValue]
+
+    async def ask(self, question: Question) -> Reply:
+        """Call the model once."""
+        access = self.caller.access
+        params = request_of(access.provider.name, self.options, question.prompt, question.history)
+        stream = bool(self.options.get("stream")) or must_stream(params)
+        called = await self.caller.call(params, timeout=question.timeout, stream=stream)
+        answered = read_answer(called.message, access)
+        answer = reply(
+            blot_out(answered.output, {access.key}),
+            cost_usd=cost_of(answered.usage, self.caller.price),
+            latency_ms=called.latency_ms,
+        ).answer
+        return Reply(replace(answer, usage=answered.usage), limits=called.limits)
+
+    async def warm_up(self) -> None:
+        """Be ready to call at once."""
+        await self.caller.open()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self.caller.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelType:
+    """How models of one provider become targets."""
+
+    provider: Provider
+    transport: httpx2.AsyncBaseTransport | None = None
+    """Instead of the network."""
+
+    def check(self, options: Options) -> None:
+        """Refuse options that make no sense, and what can't be called from here."""
+        self._read(options)
+        check_callable(self.provider)
+
+    def make(self, options: Options, surroundings: Surroundings) -> ModelTarget:
+        """Make one."""
+        self.check(options)
+        read = self._read(options)
+        return ModelTarget(
+            make_caller(self.provider.name, read, surroundings, transport=self.transport), read
+        )
+
+    def lane(self, options: Options, surroundings: Surroundings) -> str | None:
+        """Name the rate limit that calls fall under."""
+        return access_to(self.provider.name, options, surroundings.environ).lane
+
+    def tokens(self, options: Options) -> float:
+        """Guess what a call takes."""
+        return tokens_guessed(options)
+
+    def _read(self, options: Options) -> Options:
+        refuse_keys(options, self.provider.name)
+        read = read_options(ModelOptions, options, of=f"the {self.provider.name} target")
+        return read.model_dump(mode="json", exclude_none=True)
+
+
+def read_answer(message: object, access: Access) -> Answered:
+    """Read what a model said; raises a `Fault` where it said nothing that is its own."""
+    try:
+        answered = answer_of(message)
+    except InvalidReply as error:
+        raise garbled(access, str(error)) from None
+    if answered.is_filtered:
+        raise Permanent(
+            "content_filter", f"{access.provider.title} stopped the answer ({answered.stop_reason})"
+        )
+    return answered
+
+
+MODELS: Mapping[str, ModelType] = {name: ModelType(provider) for name, provider in PROVIDERS.items()}

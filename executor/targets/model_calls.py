@@ -1,0 +1,152 @@
+"""Calling a model: one client a model and process, through the provider's official SDK.
+
+The SDK's retries are off, since lanes and attempts decide when to try again. Replies are read as plain
+JSON and checked by `providers.requests`, so that garbage is told from an answer in one place, and a stream
+comes to the very answer that the same reply in one piece would have been.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import httpx2
+from pydantic import BaseModel
+
+from eventlog.clock import utc_now
+from executor.contract import Surroundings
+from executor.targets.headers import fill_in
+from executor.targets.model_faults import broken_off, fault_of
+from executor.targets.model_options import Prices
+from providers.access import Access, access_to
+from providers.clients import anthropic_client, errors_of, openai_client, patience
+from providers.dialects import limits_of
+from providers.limits import RateLimits
+from providers.prices import Price, price_of
+from providers.requests import InvalidReply
+from providers.streams import Gathering, gathering
+from providers.table import Sdk
+from taskqueue.spec import Options
+
+_NAMED = frozenset({"model", "messages", "max_tokens", "system", "stream_options"})
+"""What the SDKs' methods are given by name; all else goes into the body, for the provider to judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A reply, not yet read."""
+
+    message: object
+    limits: RateLimits | None = None
+    latency_ms: float = 0.0
+
+
+class Caller:
+    """A model that can be called."""
+
+    def __init__(self, access: Access, open_client: Callable[[], Any], price: Price | None = None) -> None:
+        self.access = access
+        self.price = price
+        self._open_client = open_client
+        self._client: Any = None
+        self._endpoint: Any = None
+        self._opening = asyncio.Lock()
+
+    async def call(self, params: Mapping[str, Any], *, timeout: float, stream: bool = False) -> Called:  # noqa: ASYNC109 - the SDK's
+        """Make one call; raises a `Fault`."""
+        await self.open()
+        arguments = {**_arguments(params), "timeout": patience(timeout)}
+        gathered = gathering(self._sdk) if stream else None
+        started = perf_counter()
+        try:
+            called = await (
+                self._in_pieces(arguments, gathered) if gathered else self._in_one_piece(arguments)
+            )
+        except errors_of(self.access.provider) as error:
+            came = gathered.text if gathered else ""
+            raise fault_of(error, self.access, now=utc_now(), came=came) from None
+        return replace(called, latency_ms=(perf_counter() - started) * 1e3)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def open(self) -> None:
+        """Make the client, once, in a thread: seconds of importing would stop the heartbeat."""
+        async with self._opening:
+            if self._client is None:
+                await asyncio.to_thread(self._open_now)
+
+    def _open_now(self) -> None:
+        client = self._open_client()
+        self._endpoint = client.messages if self._sdk is Sdk.ANTHROPIC else client.chat.completions
+        self._client = client
+
+    async def _in_one_piece(self, arguments: Mapping[str, Any]) -> Called:
+        raw = await self._endpoint.with_raw_response.create(**arguments)
+        response: httpx2.Response = raw.http_response
+        await response.aread()
+        return Called(response.json(), self._limits(response.headers))
+
+    async def _in_pieces(self, arguments: Mapping[str, Any], gathered: Gathering) -> Called:
+        stream = await self._endpoint.create(**arguments, **self._stream_options, stream=True)
+        async with stream:
+            async for piece in stream:
+                gathered.add(_plain(piece))
+        if not gathered.is_whole:
+            raise broken_off(self.access, gathered.text, "it ended before its end")
+        return Called(gathered.whole(), self._limits(stream.response.headers))
+
+    @property
+    def _sdk(self) -> Sdk:
+        return self.access.provider.sdk or Sdk.OPENAI
+
+    @property
+    def _stream_options(self) -> dict[str, Any]:
+        asked = self._sdk is Sdk.OPENAI and self.access.provider.stream_usage
+        return {"stream_options": {"include_usage": True}} if asked else {}
+
+    def _limits(self, headers: Mapping[str, str]) -> RateLimits | None:
+        return limits_of(self.access.provider.dialect, headers, now=utc_now())
+
+
+def make_caller(
+    provider: str,
+    options: Options,
+    surroundings: Surroundings,
+    *,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> Caller:
+    """Make what calls a model; raises `ValueError` with a sentence, such as for a missing key."""
+    access = access_to(provider, options, surroundings.environ)
+    headers: Any = options.get("headers") or {}
+    open_client = anthropic_client if access.provider.sdk is Sdk.ANTHROPIC else openai_client
+    open_late = partial(
+        open_client,
+        access,
+        slots=surroundings.slots,
+        headers=fill_in(headers, surroundings.environ),
+        transport=transport,
+    )
+    return Caller(access, open_late, _price(access, options, surroundings))
+
+
+def _price(access: Access, options: Options, surroundings: Surroundings) -> Price | None:
+    if said := options.get("prices"):
+        own = Prices.model_validate(said)
+        return Price(own.input, own.output)
+    return price_of(access.provider.name, access.model, surroundings.environ)
+
+
+def _arguments(params: Mapping[str, Any]) -> dict[str, Any]:
+    named = {name: value for name, value in params.items() if name in _NAMED}
+    return {**named, "extra_body": {name: value for name, value in params.items() if name not in _NAMED}}
+
+
+def _plain(piece: object) -> Mapping[str, Any]:
+    if not isinstance(piece, BaseModel):
+        raise InvalidReply("a piece of the stream is no object")
+    return piece.model_dump(warnings=False)

@@ -1,0 +1,74 @@
+"""From what an SDK raises to the fault that it is.
+
+Both SDKs raise errors of the same shape: with a `response` where there was one, with a `body` where it
+said something, and with the connection's own error as their cause where there was neither.
+"""
+
+from datetime import datetime
+
+import httpx2
+
+from executor.blotting import blot_out
+from executor.contract import Fault, Permanent, RateLimited, Transient, Unreachable
+from providers.access import Access
+from providers.dialects import limits_of, retry_after, wait_for
+from providers.failures import QUOTE, Class, Failure, failure_of, refusal_of
+from providers.limits import RateLimits
+
+
+def fault_of(error: Exception, access: Access, *, now: datetime, came: str = "") -> Fault:
+    """Say what an error means; `came` is what a stream had brought by then."""
+    cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
+    if isinstance(cause, httpx2.ReadTimeout | httpx2.WriteTimeout):
+        return Transient("timeout", f"{access.provider.title} took too long{_lost(came)}")
+    if isinstance(cause, httpx2.TransportError | OSError):
+        return _disconnected(cause, access, came)
+    response: httpx2.Response | None = getattr(error, "response", None)
+    body: object = getattr(error, "body", None)
+    if body is None and (response is None or response.status_code < 400):
+        return garbled(access, f"{type(error).__name__}: {error}{_lost(came)}")
+    status, headers = (response.status_code, response.headers) if response else (200, httpx2.Headers())
+    limits = limits_of(access.provider.dialect, headers, now=now)
+    wait = retry_after(headers, now=now) or wait_for(limits)
+    return _fault(failure_of(refusal_of(status, body), access, retry_after=wait), limits, _lost(came))
+
+
+def broken_off(access: Access, came: str, why: str) -> Unreachable:
+    """Say that a stream is not whole: what had come is no answer."""
+    return Unreachable(
+        "broken_stream", f"the stream of {access.provider.title} broke off: {why}{_lost(came)}"
+    )
+
+
+def garbled(access: Access, why: str) -> Transient:
+    """Say that a reply is none."""
+    quoted = blot_out(why, {access.key})[:QUOTE]
+    return Transient("invalid_response", f"{access.provider.title} sent a reply that is none: {quoted}")
+
+
+def _disconnected(cause: Exception, access: Access, came: str) -> Unreachable:
+    why = blot_out(f"{type(cause).__name__}: {cause}", {access.key})[:QUOTE]
+    if came:
+        return broken_off(access, came, why)
+    return Unreachable("connection", f"{access.provider.title} can't be reached at {access.place}: {why}")
+
+
+def _fault(failure: Failure, limits: RateLimits | None, lost: str) -> Fault:
+    message = failure.message + lost
+    match failure.of:
+        case Class.RATE_LIMITED if failure.retry_after is not None:
+            return RateLimited(message, retry_after=failure.retry_after, limits=limits)
+        case Class.RATE_LIMITED:
+            return RateLimited(message, limits=limits)
+        case Class.UNREACHABLE:
+            return Unreachable(failure.kind, message, limits=limits)
+        case Class.TRANSIENT:
+            return Transient(failure.kind, message, limits=limits)
+        case Class.PERMANENT:
+            return Permanent(failure.kind, message, limits=limits)
+
+
+def _lost(came: str) -> str:
+    if not came:
+        return ""
+    return f"; {len(came):,} characters had come, which are no answer, and what they cost is not counted"

@@ -1,0 +1,1 @@
+UPDATE provider_batches SET called_off = true WHERE id = %s;

@@ -1,0 +1,1 @@
+SELECT EXISTS (SELECT FROM serial_links WHERE batch_id = %s);

@@ -1,0 +1,1 @@
+SELECT provider_id FROM provider_batches WHERE provider_id = ANY(%s);

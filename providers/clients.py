@@ -1,0 +1,104 @@
+"""The SDKs' own clients, made for us: no retries of theirs, room for every slot, no variable of another.
+
+They take a second to import, so that is done only when a client is made, and they are an extra: who only
+scores recorded answers does without.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from providers.access import Access
+from providers.table import Provider, Sdk
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+    from openai import AsyncOpenAI
+
+INSTALL = "pip install 'scoreline[providers]'"
+CONNECT_PATIENCE = 10.0
+LONGEST_CALL = 600.0
+NO_KEY = "none"
+"""What is sent where no key is asked for; the SDK insists on one."""
+
+
+class MissingSdk(ValueError):  # noqa: N818 - what is wrong, to whoever installed it
+    """A provider's SDK is not installed here."""
+
+    def __init__(self, provider: Provider) -> None:
+        super().__init__(f"calling {provider.title} needs the package {provider.sdk}: {INSTALL}")
+        self.provider = provider.name
+
+
+def check_sdk(provider: Provider) -> None:
+    """See whether a provider can be called from here, without importing anything; raises `MissingSdk`."""
+    if provider.sdk and find_spec(provider.sdk) is None:
+        raise MissingSdk(provider)
+
+
+def patience(seconds: float = LONGEST_CALL) -> httpx2.Timeout:
+    """Say how long to wait for an answer, and how much less for a connection."""
+    return httpx2.Timeout(seconds, connect=min(CONNECT_PATIENCE, seconds))
+
+
+def anthropic_client(
+    access: Access,
+    *,
+    slots: int = 1,
+    headers: Mapping[str, str] | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> "AsyncAnthropic":
+    """Make a client of Anthropic's SDK; raises `MissingSdk`."""
+    sdk = _imported(access.provider)
+    return sdk.AsyncAnthropic(  # type: ignore[no-any-return]  # imported late
+        api_key=access.key or NO_KEY,
+        base_url=access.base_url,
+        max_retries=0,
+        timeout=patience(),
+        default_headers=headers,
+        open_telemetry=False,
+        http_client=sdk.DefaultAsyncHttpxClient(**_pool(slots, transport)),
+    )
+
+
+def openai_client(
+    access: Access,
+    *,
+    slots: int = 1,
+    headers: Mapping[str, str] | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> "AsyncOpenAI":
+    """Make a client of OpenAI's SDK; raises `MissingSdk`."""
+    sdk = _imported(access.provider)
+    # The SDK takes these from the environment, and they are nobody's business but OpenAI's.
+    private = (
+        {}
+        if access.provider.name == "openai"
+        else {"OpenAI-Organization": sdk.omit, "OpenAI-Project": sdk.omit}
+    )
+    return sdk.AsyncOpenAI(  # type: ignore[no-any-return]  # imported late
+        api_key=access.key or NO_KEY,
+        base_url=access.base_url,
+        max_retries=0,
+        timeout=patience(),
+        default_headers={**private, **(headers or {})},
+        http_client=sdk.DefaultAsyncHttpxClient(**_pool(slots, transport)),
+    )
+
+
+def errors_of(provider: Provider) -> tuple[type[Exception], ...]:
+    """Name what a call may raise: the SDK's own, those of the connection, and those of a garbled reply."""
+    return (_imported(provider).APIError, httpx2.HTTPError, ValueError)
+
+
+def _imported(provider: Provider) -> Any:  # noqa: ANN401 - a module that may not be there
+    check_sdk(provider)
+    return import_module(provider.sdk or Sdk.OPENAI)
+
+
+def _pool(slots: int, transport: httpx2.AsyncBaseTransport | None) -> dict[str, Any]:
+    limits = httpx2.Limits(max_connections=max(1, slots), max_keepalive_connections=max(1, slots))
+    return {"limits": limits, **({"transport": transport} if transport else {})}

@@ -1,0 +1,92 @@
+"""What a call costs: tokens times a price, from a list that is data.
+
+The first pattern that fits `PROVIDER/MODEL` counts. A user's own list, in a file of the same form, comes
+before ours; a price on the target before both. What has no price costs nothing, and says so once.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from eventlog.payloads import Usage
+
+logger = logging.getLogger(__name__)
+
+VARIABLE = "EVAL_PRICES"
+"""Names a file with prices of one's own."""
+BATCH_DISCOUNT = 0.5
+"""What is left to pay for a request that comes in a provider batch."""
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The price of the models that a pattern fits."""
+
+    models: str
+    input: float
+    output: float
+
+
+_LINES: TypeAdapter[tuple[Line, ...]] = TypeAdapter(tuple[Line, ...])
+
+
+def cost_of(usage: Usage, price: Price | None, *, batch: bool = False) -> float:
+    """Say what tokens cost; nothing where no price is known."""
+    if price is None:
+        return 0.0
+    whole = (usage.input_tokens * price.input + usage.output_tokens * price.output) / _MILLION
+    return whole * BATCH_DISCOUNT if batch else whole
+
+
+def find_price(lines: tuple[Line, ...], provider: str, model: str) -> Price | None:
+    """Find the price of a model."""
+    name = f"{provider}/{model}"
+    found = next((line for line in lines if fnmatchcase(name, line.models)), None)
+    return Price(found.input, found.output) if found else None
+
+
+def price_of(provider: str, model: str, environ: Mapping[str, str]) -> Price | None:
+    """Find the price of a model, in the user's list or in ours; raises `ValueError` for a bad list."""
+    own = read_prices(Path(environ[VARIABLE])) if environ.get(VARIABLE) else ()
+    price = find_price(own + read_prices(_OURS), provider, model)
+    if price is None:
+        _say_once(provider, model)
+    return price
+
+
+@cache
+def read_prices(path: Path) -> tuple[Line, ...]:
+    """Read a list of prices; raises `ValueError` with a sentence."""
+    try:
+        return _LINES.validate_python(json.loads(path.read_text(encoding="utf-8"))["prices"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        why = (
+            f"{error.error_count()} of its lines are wrong" if isinstance(error, ValidationError) else error
+        )
+        raise ValueError(
+            f"{path} is no list of prices: {why}. It should be like "
+            '{"prices": [{"models": "openai/*", "input": 1, "output": 2}]}'
+        ) from None
+
+
+@cache
+def _say_once(provider: str, model: str) -> None:
+    logger.warning("no price is known: calls are counted as free", extra={"model": f"{provider}/{model}"})
+
+
+_OURS = Path(__file__).with_name("prices.json")

@@ -1,0 +1,120 @@
+"""The providers: one row each, nothing but data.
+
+A row says where a provider is, which variable holds its key, what its rate limits are counted by, in
+which dialect its headers speak of them, and which SDK can call it. One that none can call yet says what to
+do instead. `NAME/MODEL` names a model of any of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from providers.dialects import ANTHROPIC, CEREBRAS, GROQ, OPENAI, SILENT, Dialect
+
+
+class Counted(StrEnum):
+    """What the limits of a provider are counted by."""
+
+    ACCOUNT = "account"
+    MODEL = "model"
+    GROUP = "model group"
+    DEPLOYMENT = "deployment"
+    REGION = "region"
+
+
+class Sdk(StrEnum):
+    """Whose client a provider is called with."""
+
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One row."""
+
+    name: str
+    title: str
+    base_url: str
+    """Where it is; empty where everybody has an address of their own."""
+    key_variable: str
+    """The environment variable with the key; empty where there is none."""
+    scope: frozenset[Counted]
+    sdk: Sdk | None = Sdk.OPENAI
+    dialect: Dialect = SILENT
+    base_url_variable: str = ""
+    instead: str = ""
+    """Where no SDK can call it by name: what to do."""
+    groups: tuple[str, ...] = ()
+    """Patterns of models that share one limit; the first that fits counts."""
+    stream_usage: bool = True
+    """Whether a stream must be asked for its token counts."""
+    takes_schema: bool = True
+    """Whether the form of a reply can be prescribed, and not only that it be JSON."""
+
+
+_ACCOUNT = frozenset({Counted.ACCOUNT})
+_MODEL = frozenset({Counted.ACCOUNT, Counted.MODEL})
+_CLAUDE = (
+    "claude-opus-4*", "claude-sonnet-4*", "claude-haiku-4*",
+    "claude-opus-5*", "claude-sonnet-5*", "claude-haiku-5*", "claude-haiku-*", "claude-fable-*",
+    "claude-mythos-*", "claude-3-opus*", "claude-3-7-sonnet*", "claude-3-5-sonnet*", "claude-3-5-haiku*",
+    "claude-3-haiku*",
+)  # fmt: skip
+_AZURE = (
+    "every Azure deployment has an address of its own: write {type: openai, model: DEPLOYMENT, "
+    "base_url: https://RESOURCE.openai.azure.com/openai/v1, key_variable: AZURE_OPENAI_API_KEY}"
+)
+_BEDROCK = (
+    "AWS Bedrock takes signed requests, which are not made here yet: put a gateway that speaks OpenAI's "
+    "API before it, and write {type: openai, model: MODEL, base_url: GATEWAY}"
+)
+_REPLICATE = (
+    "Replicate has an API of its own, which is not spoken here yet: write {type: http, url: "
+    "https://api.replicate.com/v1/models/MODEL/predictions, …} or a python function"
+)
+_LEPTON = (
+    "every Lepton endpoint has an address of its own: write {type: openai, model: MODEL, "
+    "base_url: https://ENDPOINT/api/v1, key_variable: LEPTON_API_TOKEN}"
+)
+
+ROWS: tuple[Provider, ...] = (
+    Provider("anthropic", "Anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY",
+             frozenset({Counted.ACCOUNT, Counted.GROUP}), Sdk.ANTHROPIC, ANTHROPIC, "ANTHROPIC_BASE_URL",
+             groups=_CLAUDE),
+    Provider("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", _MODEL, Sdk.OPENAI, OPENAI,
+             "OPENAI_BASE_URL"),
+    Provider("azure", "Azure OpenAI", "", "AZURE_OPENAI_API_KEY", frozenset({Counted.DEPLOYMENT}), None,
+             OPENAI, instead=_AZURE),
+    Provider("bedrock", "AWS Bedrock", "", "AWS_BEARER_TOKEN_BEDROCK",
+             frozenset({Counted.ACCOUNT, Counted.MODEL, Counted.REGION}), None, instead=_BEDROCK),
+    Provider("gemini", "Google Gemini", "https://generativelanguage.googleapis.com/v1beta/openai",
+             "GEMINI_API_KEY", _MODEL),
+    Provider("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY", _MODEL, dialect=OPENAI),
+    Provider("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", _MODEL, dialect=GROQ),
+    Provider("deepseek", "DeepSeek", "https://api.deepseek.com", "DEEPSEEK_API_KEY", _ACCOUNT,
+             takes_schema=False),
+    Provider("qwen", "Qwen", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE_API_KEY",
+             _ACCOUNT, takes_schema=False),
+    Provider("ollama", "Ollama", "http://127.0.0.1:11434/v1", "", frozenset(),
+             base_url_variable="OLLAMA_BASE_URL"),
+    Provider("fireworks", "Fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY",
+             _ACCOUNT, dialect=OPENAI),
+    Provider("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", _ACCOUNT,
+             stream_usage=False),
+    Provider("together", "Together AI", "https://api.together.xyz/v1", "TOGETHER_API_KEY", _ACCOUNT),
+    Provider("lepton", "Lepton", "", "LEPTON_API_TOKEN", _ACCOUNT, None, instead=_LEPTON),
+    Provider("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", _MODEL,
+             dialect=CEREBRAS),
+    Provider("replicate", "Replicate", "https://api.replicate.com/v1", "REPLICATE_API_TOKEN", _ACCOUNT,
+             None, instead=_REPLICATE),
+    Provider("baseten", "Baseten", "https://inference.baseten.co/v1", "BASETEN_API_KEY", _ACCOUNT),
+)  # fmt: skip
+
+PROVIDERS: Mapping[str, Provider] = {row.name: row for row in ROWS}
+
+
+def split_model(text: str) -> tuple[str, str] | None:
+    """Take `PROVIDER/MODEL` apart; None where no provider is named. Models may have slashes themselves."""
+    name, slash, model = text.partition("/")
+    return (name, model) if slash and model and name in PROVIDERS else None

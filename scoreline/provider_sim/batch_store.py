@@ -1,0 +1,114 @@
+"""A message batch and its course: a function of the time, so that nothing has to tick.
+
+A batch is due after its time, unless it expires or is canceled before. Each request has a place in it,
+at which it is done; what is not done when the batch ends early was canceled, or has expired. The requests
+lie in a file, and results are made as they are read: a hundred thousand take a few megabytes.
+"""
+
+import json
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+from scoreline.provider_sim.settings import Batches
+
+_IN_MEMORY = 1 << 18
+_LONGEST_CANCELING = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """When a batch ends, and how."""
+
+    created: datetime
+    due: datetime
+    expires: datetime
+    fates: Batches
+    canceled: datetime | None = None
+
+    @property
+    def stopped(self) -> datetime:
+        """When work on it ends: all is done, its time is up, or it was canceled."""
+        return min(self.due, self.expires, self.canceled or self.due)
+
+    @property
+    def ended(self) -> datetime:
+        """When it has ended; a cancellation takes a little."""
+        grace = min(_LONGEST_CANCELING, (self.due - self.created) / 4)
+        return self.stopped + grace if self.stopped == self.canceled else self.stopped
+
+    def status(self, now: datetime) -> str:
+        """Say how far it is."""
+        if now >= self.ended:
+            return "ended"
+        return "in_progress" if self.canceled is None else "canceling"
+
+    def outcome(self, place: float, fortune: float) -> str:
+        """Say what becomes of a request that is done at this place, from 0 to 1."""
+        if self.created + (self.due - self.created) * place > self.stopped:
+            return "canceled" if self.stopped == self.canceled else "expired"
+        below = 0.0
+        for name in ("errored", "expired", "canceled"):
+            below += getattr(self.fates, f"batch_{name}")
+            if fortune < below:
+                return name
+        return "succeeded"
+
+
+def course_of(fates: Batches, now: datetime) -> Course:
+    """Set the course of a new batch."""
+    due, expires = (timedelta(seconds=each) for each in (fates.batch_seconds, fates.batch_expiry))
+    return Course(now, now + due, now + expires, fates)
+
+
+@dataclass(slots=True)
+class Batch:
+    """A batch and its requests."""
+
+    id: str
+    course: Course
+    luck: Random
+    _lines: IO[bytes] = field(default_factory=lambda: SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115 - closed by close
+    _offsets: "array[int]" = field(default_factory=lambda: array("Q"))
+    _sound: bytearray = field(default_factory=bytearray)
+    _places: "array[float]" = field(default_factory=lambda: array("d"))
+    _fortunes: "array[float]" = field(default_factory=lambda: array("d"))
+    _counts: Counter[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def add(self, line: bytes, *, sound: bool) -> None:
+        """Keep a request; an unsound one will be refused when its turn comes."""
+        self._offsets.append(self._lines.tell())
+        self._lines.write(line + b"\n")
+        self._sound.append(sound)
+        self._places.append(self.luck.random())
+        self._fortunes.append(self.luck.random())
+
+    def counts(self, now: datetime) -> Counter[str]:
+        """Count the requests; all are in processing until the batch has ended."""
+        if self.course.status(now) != "ended":
+            return Counter(processing=len(self))
+        if self._counts is None:
+            self._counts = Counter(self._outcome(at) for at in range(len(self)))
+        return self._counts
+
+    def results(self) -> Iterator[tuple[dict[str, Any], str]]:
+        """Tell each request with its outcome, in the order in which they were done."""
+        for at in sorted(range(len(self)), key=self._places.__getitem__):
+            self._lines.seek(self._offsets[at])
+            yield json.loads(self._lines.readline()), self._outcome(at)
+
+    def close(self) -> None:
+        """Let go of the requests."""
+        self._lines.close()
+
+    def _outcome(self, at: int) -> str:
+        outcome = self.course.outcome(self._places[at], self._fortunes[at])
+        return outcome if self._sound[at] or outcome != "succeeded" else "errored"

@@ -1,0 +1,39 @@
+"""Seeded dice: what goes wrong with a call, and how long it takes.
+
+A draw depends on the seed, on the request and on how often that request has been seen, never on who came
+first: the same work meets the same misfortune in every run, and another attempt has another chance.
+"""
+
+import math
+from hashlib import blake2b
+from statistics import NormalDist
+
+from scoreline.provider_sim.settings import Faults, Latency
+
+_P95 = NormalDist().inv_cdf(0.95)
+_WHOLE = ("overloaded", "server_error", "reset_before", "reset_midway", "html", "truncated")
+_STREAMED = ("overloaded", "server_error", "reset_before", "reset_midway", "stream_error", "stream_broken")
+
+
+def luck(*parts: object) -> float:
+    """Draw from 0 up to 1: the same parts, the same luck."""
+    digest = blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def draw_fault(faults: Faults, *, streamed: bool, fortune: float) -> str | None:
+    """Say what goes wrong, if anything does; shares that add up to more than all leave nothing well."""
+    below = 0.0
+    for name in _STREAMED if streamed else _WHOLE:
+        below += getattr(faults, name)
+        if fortune < below:
+            return name
+    return None
+
+
+def draw_latency(latency: Latency, fortune: float) -> float:
+    """Say how many seconds an answer takes."""
+    if latency.latency <= 0 or latency.latency_p95 <= latency.latency:
+        return latency.latency
+    spread = math.log(latency.latency_p95 / latency.latency) / _P95
+    return latency.latency * math.exp(spread * NormalDist().inv_cdf(min(max(fortune, 1e-9), 1 - 1e-9)))

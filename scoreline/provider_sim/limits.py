@@ -1,0 +1,135 @@
+"""Token buckets that fill all the time: the limits of a key, in requests and tokens a minute.
+
+A bucket holds what comes in within `burst` seconds. A call that costs more than a bucket holds is taken
+when the bucket is full and leaves a debt, so that it is served in the end and the rate holds all the same.
+No clock is read here.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scoreline.provider_sim.settings import Limits
+
+MINUTE = 60.0
+_GRAIN = 1e-9
+"""Less than this is rounding, not waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What headers say about a bucket: seconds until it is full again."""
+
+    limit: int
+    remaining: int
+    reset: float
+
+
+class Bucket:
+    """Fills at a rate a second up to its capacity."""
+
+    __slots__ = ("_at", "_level", "capacity", "rate")
+
+    def __init__(self, rate: float, capacity: float, *, now: float) -> None:
+        self.rate = rate
+        self.capacity = capacity
+        self._level = capacity
+        self._at = now
+
+    def level(self, now: float) -> float:
+        """Say what is in it; a debt is below zero."""
+        return min(self.capacity, self._level + max(0.0, now - self._at) * self.rate)
+
+    def wait(self, cost: float, *, now: float) -> float:
+        """Say in how many seconds a call of this cost would be taken."""
+        missing = (min(cost, self.capacity) - self.level(now)) / self.rate
+        return missing if missing > _GRAIN else 0.0
+
+    def take(self, cost: float, *, now: float) -> None:
+        """Charge a call."""
+        self._level = self.level(now) - cost
+        self._at = max(now, self._at)
+
+    def standing(self, now: float) -> Standing:
+        """Say how it stands."""
+        level = self.level(now)
+        limit = round(self.rate * MINUTE)
+        return Standing(limit, max(0, math.floor(level)), (self.capacity - level) / self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call weighs."""
+
+    input_tokens: int
+    output_tokens: int
+
+    def of(self, kind: str) -> int:
+        """Say what it takes from a bucket."""
+        match kind:
+            case "requests":
+                return 1
+            case "tokens":
+                return self.input_tokens + self.output_tokens
+            case "input-tokens":
+                return self.input_tokens
+            case "output-tokens":
+                return self.output_tokens
+            case _:
+                raise ValueError(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Why a call was not taken on, and when it would be."""
+
+    kind: str
+    retry_after: float
+
+
+class Lane:
+    """All the limits of one key, or of one model of one key."""
+
+    def __init__(self, limits: Limits, *, now: float) -> None:
+        rates = {
+            "requests": limits.rpm,
+            "tokens": limits.tpm,
+            "input-tokens": limits.input_tpm,
+            "output-tokens": limits.output_tpm,
+        }
+        self._buckets = {
+            kind: Bucket(a_minute / MINUTE, max(1.0, a_minute / MINUTE * limits.burst_seconds), now=now)
+            for kind, a_minute in rates.items()
+            if a_minute > 0
+        }
+
+    def admit(self, cost: Cost, *, now: float) -> Shortage | None:
+        """Take a call on and charge it to every bucket, or to none and say what is short for longest."""
+        waits = {kind: bucket.wait(cost.of(kind), now=now) for kind, bucket in self._buckets.items()}
+        longest = max(waits, key=waits.__getitem__, default=None)
+        if longest is not None and waits[longest] > 0:
+            return Shortage(longest, waits[longest])
+        for kind, bucket in self._buckets.items():
+            bucket.take(cost.of(kind), now=now)
+        return None
+
+    def standings(self, now: float) -> Mapping[str, Standing]:
+        """Say how each bucket stands."""
+        return {kind: bucket.standing(now) for kind, bucket in self._buckets.items()}
+
+
+class Lanes:
+    """The lanes of all keys; changed limits begin with full buckets."""
+
+    def __init__(self) -> None:
+        self._limits = Limits()
+        self._lanes: dict[tuple[str, str], Lane] = {}
+
+    def lane(self, limits: Limits, *, key: str, model: str, now: float) -> Lane:
+        """Find the lane a call is charged to."""
+        if limits != self._limits:
+            self._limits, self._lanes = limits, {}
+        name = (key, model if limits.per_model else "")
+        if name not in self._lanes:
+            self._lanes[name] = Lane(limits, now=now)
+        return self._lanes[name]

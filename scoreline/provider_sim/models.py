@@ -1,0 +1,32 @@
+"""The list of models, in the words of whoever asks."""
+
+from typing import Any
+
+from scoreline.provider_sim.calls import Calls
+from scoreline.provider_sim.wire import Reply, Request, in_json
+
+_SOME = ("simulated-large", "simulated-small")
+_RELEASED = "2026-01-01T00:00:00Z"
+_RELEASED_AT = 1_767_225_600
+
+
+async def list_models(request: Request, calls: Calls) -> Reply:
+    """List the models there are."""
+    calls.check_key(request.key)
+    names = calls.settings.access.models or _SOME
+    if "anthropic-version" not in request.headers:
+        models = [{"id": n, "object": "model", "created": _RELEASED_AT, "owned_by": "sim"} for n in names]
+        return in_json(200, {"object": "list", "data": models})
+    data = [_anthropic(name, calls.settings.access.context_tokens) for name in names]
+    return in_json(200, {"data": data, "has_more": False, "first_id": names[0], "last_id": names[-1]})
+
+
+def _anthropic(name: str, context_tokens: int) -> dict[str, Any]:
+    return {
+        "id": name,
+        "type": "model",
+        "display_name": name,
+        "created_at": _RELEASED,
+        "lifecycle": "active",
+        "max_input_tokens": context_tokens,
+    }

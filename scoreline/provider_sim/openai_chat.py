@@ -1,0 +1,140 @@
+"""OpenAI's chat completions: what they must look like, and what the answers do."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from scoreline.provider_sim.answers import Ask, Said
+from scoreline.provider_sim.anthropic_messages import pieces
+from scoreline.provider_sim.limits import Standing
+from scoreline.provider_sim.openai_requests import read_chat
+from scoreline.provider_sim.wire import Json, Refused, compact
+
+
+class OpenAIChat:
+    """How chat completions are spoken."""
+
+    endpoint = "/v1/chat/completions"
+    request_id_header = "x-request-id"
+    overloaded = Refused(503, "server_error", "The engine is currently overloaded, please try again later")
+    broken = Refused(500, "server_error", "The server had an error while processing your request")
+
+    def check_headers(self, headers: Mapping[str, str]) -> None:
+        """Ask for nothing."""
+
+    def read(self, params: Json) -> Ask:
+        """Understand a request, or refuse it in the words of the API."""
+        return read_chat(params)
+
+    def whole(self, ask: Ask, said: Said, *, name: str, created: int) -> dict[str, Any]:
+        """Answer at once."""
+        message: dict[str, Any] = {"role": "assistant", "content": said.text, "refusal": None}
+        if said.tool is not None:
+            message |= {"content": None, "tool_calls": [_call(said, name, json.dumps(said.tool_input))]}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(said)}
+        head = _head(ask, name, created, kind="chat.completion")
+        return head | {"choices": [choice], "usage": _usage(ask, said)}
+
+    def stream(self, ask: Ask, said: Said, *, name: str, created: int) -> Iterator[bytes]:
+        """Answer in chunks."""
+        head = _head(ask, name, created, kind="chat.completion.chunk")
+        if ask.usage_wanted:
+            head["usage"] = None
+        for delta in _deltas(said, name):
+            yield _chunk(head | {"choices": [_choice(delta)]})
+        yield _chunk(head | {"choices": [_choice({}, finish=_finish(said))]})
+        if ask.usage_wanted:
+            yield _chunk(head | {"choices": [], "usage": _usage(ask, said)})
+        yield b"data: [DONE]\n\n"
+
+    def stream_error(self) -> bytes:
+        """Say in the middle of a stream that it won't go on."""
+        return _chunk(self.error(self.broken, ""))
+
+    def error(self, refused: Refused, request_id: str) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
+        """Refuse."""
+        kind, code = refused.kind, refused.code
+        match refused.status:
+            case 429:
+                kind, code = ("requests" if code == "requests" else "tokens"), "rate_limit_exceeded"
+            case 400 | 401 | 404 | 413:
+                kind = "invalid_request_error"
+            case _:
+                pass
+        error = {"message": refused.message, "type": kind, "param": refused.param, "code": code}
+        return {"error": error}
+
+    def limit_headers(self, standings: Mapping[str, Standing], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one shape for all dialects
+        """Say how the limits stand."""
+        return {
+            f"x-ratelimit-{name}-{kind}": value
+            for kind, standing in standings.items()
+            if kind in ("requests", "tokens")
+            for name, value in (
+                ("limit", str(standing.limit)),
+                ("remaining", str(standing.remaining)),
+                ("reset", duration(standing.reset)),
+            )
+        }
+
+
+def duration(seconds: float) -> str:
+    """Write a duration as the API does: `20ms`, `1.5s`, `6m0s`, `1h0m0s`."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    minutes, rest = divmod(round(seconds, 3), 60)
+    hours, minutes = divmod(int(minutes), 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest:.0f}s"
+    return f"{minutes}m{rest:.3g}s" if minutes else f"{rest:.4g}s"
+
+
+def _head(ask: Ask, name: str, created: int, *, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{name}",
+        "object": kind,
+        "created": created,
+        "model": ask.model,
+        "service_tier": "default",
+        "system_fingerprint": "fp_simulated",
+    }
+
+
+def _usage(ask: Ask, said: Said) -> dict[str, Any]:
+    return {
+        "prompt_tokens": ask.input_tokens,
+        "completion_tokens": said.output_tokens,
+        "total_tokens": ask.input_tokens + said.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": 0},
+    }
+
+
+def _call(said: Said, name: str, arguments: str) -> dict[str, Any]:
+    function = {"name": said.tool, "arguments": arguments}
+    return {"id": f"call_{name}", "type": "function", "function": function}
+
+
+def _deltas(said: Said, name: str) -> Iterator[dict[str, Any]]:
+    if said.tool is None:
+        yield {"role": "assistant", "content": "", "refusal": None}
+        yield from ({"content": piece} for piece in pieces(said.text))
+        return
+    yield {"role": "assistant", "content": None, "tool_calls": [{"index": 0, **_call(said, name, "")}]}
+    for piece in pieces(json.dumps(said.tool_input)):
+        yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}
+
+
+def _choice(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _finish(said: Said) -> str:
+    if said.tool is not None:
+        return "tool_calls"
+    return "length" if said.is_cut else "stop"
+
+
+def _chunk(value: object) -> bytes:
+    return b"data: %b\n\n" % compact(value)

@@ -1,0 +1,139 @@
+"""How the simulator behaves: grouped for those who read it, flat for those who set it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+Mode = Literal["plausible", "echo", "text", "map"]
+
+
+class BadSettings(ValueError):  # noqa: N818 - the text is for the user
+    """A setting that does not exist, or a value it can't have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may ask, for what; nothing listed means anybody and anything."""
+
+    keys: frozenset[str] = field(default=frozenset(), repr=False)
+    models: tuple[str, ...] = ()
+    forbidden_models: tuple[str, ...] = ()
+    """They exist, and may not be used."""
+    context_tokens: Annotated[int, Field(ge=1)] = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What is said."""
+
+    seed: int = 0
+    mode: Mode = "plausible"
+    text: str = "This is a simulated answer."
+    answers: dict[str, Any] = field(default_factory=dict)
+    output_tokens: Annotated[int, Field(ge=1)] = 60
+    pass_rate: Share = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is taken on; 0 is no limit."""
+
+    rpm: Amount = 0
+    tpm: Amount = 0
+    input_tpm: Amount = 0
+    output_tpm: Amount = 0
+    per_model: bool = False
+    burst_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
+    concurrency: Count = 0
+    limit_headers: bool = True
+    fractional_retry_after: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What goes wrong, as shares of the calls that were taken on."""
+
+    overloaded: Share = 0
+    server_error: Share = 0
+    reset_before: Share = 0
+    reset_midway: Share = 0
+    html: Share = 0
+    truncated: Share = 0
+    stream_error: Share = 0
+    stream_broken: Share = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long an answer takes: lognormal by median and p95, or always the same where p95 is 0."""
+
+    latency: Amount = 0
+    latency_p95: Amount = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """How message batches fare."""
+
+    batch_seconds: Amount = 2.0
+    batch_expiry: Amount = 86_400
+    batch_errored: Share = 0
+    batch_expired: Share = 0
+    batch_canceled: Share = 0
+    batch_unheard: Share = 0
+    """Batches that are made, though the connection breaks before their maker hears of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of it."""
+
+    access: Access = Access()
+    answers: Answers = field(default_factory=Answers)
+    limits: Limits = Limits()
+    faults: Faults = Faults()
+    latency: Latency = Latency()
+    batches: Batches = Batches()
+
+
+Group = Any
+"""One of the groups above."""
+_GROUPS: dict[str, type[Any]] = {
+    "access": Access,
+    "answers": Answers,
+    "limits": Limits,
+    "faults": Faults,
+    "latency": Latency,
+    "batches": Batches,
+}
+_HOME = {each.name: group for group, kind in _GROUPS.items() for each in fields(kind)}
+_CHECKS = {group: TypeAdapter(kind) for group, kind in _GROUPS.items()}
+
+
+def changed(settings: Settings, changes: Mapping[str, object]) -> Settings:
+    """Change settings by their names, all or none."""
+    if unknown := sorted(set(changes) - set(_HOME)):
+        raise BadSettings(f"no such setting: {', '.join(unknown)}; there are {', '.join(_HOME)}")
+    for group in {_HOME[name] for name in changes}:
+        mine = {name: value for name, value in changes.items() if _HOME[name] == group}
+        settings = replace(settings, **{group: _checked(group, asdict(getattr(settings, group)) | mine)})
+    return settings
+
+
+def flat(settings: Settings) -> dict[str, object]:
+    """List settings by their names; of the accepted keys only how many there are."""
+    listed = {name: value for group in _GROUPS for name, value in asdict(getattr(settings, group)).items()}
+    return listed | {"keys": len(settings.access.keys)}
+
+
+def _checked(group: str, values: Mapping[str, object]) -> Group:
+    try:
+        return _CHECKS[group].validate_python(values)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise BadSettings(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -1,0 +1,27 @@
+"""Which targets and evaluators of a batch have a lane: their calls are counted, and wait in a line."""
+
+from dataclasses import replace
+
+from executor.contract import Metered
+from executor.registry import evaluator_type, target_type
+from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
+
+
+def metered(batch: BatchSpec) -> BatchSpec:
+    """Mark what is counted: types that somebody else counts and, where limits were given, every target."""
+    is_limited = batch.limits != Limits()
+    return replace(
+        batch,
+        targets=tuple(_target(each, is_limited=is_limited) for each in batch.targets),
+        evaluators=tuple(map(_evaluator, batch.evaluators)),
+    )
+
+
+def _target(spec: TargetSpec, *, is_limited: bool) -> TargetSpec:
+    # Recorded answers are asked of nobody.
+    is_limited = is_limited and spec.type != "recorded"
+    return replace(spec, is_metered=is_limited or isinstance(target_type(spec.type), Metered))
+
+
+def _evaluator(spec: EvaluatorSpec) -> EvaluatorSpec:
+    return replace(spec, is_metered=isinstance(evaluator_type(spec.type), Metered))

@@ -1,0 +1,62 @@
+"""Many evaluations in one call: each is judged and answered as if it were alone."""
+
+from eventlog.events import Event
+from eventlog.log import Append, Mode
+from tests.builders import event, history, records
+from tests.conformance.asking import CONFLICT, DUPLICATE, EPOCH, FENCED, OK, events_of
+
+MANY = [f"evaluation-{number}" for number in range(90)]
+"""More than one call of a script takes, on every shard."""
+
+
+def opening_of(evaluation_id: str) -> Append:
+    return Append(evaluation_id, records([event("queued", evaluation_id=evaluation_id)]), "", Mode.OPENING)
+
+
+def call(*events: Event, epoch: str = "", mode: Mode = Mode.NORMAL) -> Append:
+    return Append(events[0].evaluation_id, records(events), epoch, mode)
+
+
+async def test_every_evaluation_has_its_own_stream_and_its_own_answer(form):
+    """Answers come in the order of the calls, and nothing lands in a neighbour's stream."""
+    lives = [history("queued provisioning running", evaluation_id=each) for each in MANY]
+    await form.log.append([opening_of(each) for each in MANY[::2]])
+    replies = await form.log.append([call(*life) for life in lives])
+    assert [reply.answers for reply in replies] == [(DUPLICATE, OK, OK), (OK, OK, OK)] * 45
+    assert [events_of(raw) for raw in await form.log.read(MANY, limit=10)] == lives
+
+
+async def test_claims_together_bring_each_its_own_stream(form):
+    """A refused claim among them brings none."""
+    await form.log.append([opening_of(each) for each in MANY[:-1]])
+    claims = [event("provisioning", evaluation_id=each, sequence=1) for each in MANY]
+    replies = await form.log.append([call(claim, mode=Mode.CLAIM) for claim in claims])
+    assert [reply.answers for reply in replies] == [(OK,)] * 89 + [(FENCED,)]
+    streams = [[event("queued", evaluation_id=claim.evaluation_id), claim] for claim in claims[:-1]]
+    assert [events_of(reply.stream) for reply in replies] == [*streams, []]
+
+
+async def test_calls_of_several_kinds_share_a_round_trip(form):
+    """Mode and epoch are those of each call, whoever its neighbours are."""
+    first, second, third = MANY[:3]
+    await form.log.append([opening_of(first)])
+    replies = await form.log.append(
+        [
+            call(event("running", evaluation_id=second, sequence=2)),
+            call(event("provisioning", evaluation_id=first, sequence=1), mode=Mode.CLAIM),
+            call(event("queued", evaluation_id=third), epoch="of-another-life"),
+        ]
+    )
+    assert [reply.answers for reply in replies] == [(FENCED,), (OK,), (EPOCH,)]
+    assert [len(reply.stream) for reply in replies] == [0, 2, 0]
+
+
+async def test_calls_of_one_evaluation_keep_their_order(form):
+    """Whatever they are, the one that was named first is written first."""
+    queued, claim, running = history("queued provisioning running", evaluation_id=MANY[0])
+    other = event("running", evaluation_id=MANY[0], sequence=2, source="rival")
+    replies = await form.log.append(
+        [call(running, mode=Mode.TAIL), call(queued), call(claim, mode=Mode.CLAIM), call(other)]
+    )
+    assert [reply.answers for reply in replies] == [(OK,), (OK,), (OK,), (CONFLICT,)]
+    assert events_of((await form.log.read(MANY[:1], limit=10))[0]) == [running, queued, claim, other]

@@ -1,0 +1,140 @@
+"""Whatever is asked of it, the script on Redis does to a lane what the arithmetic in Python does.
+
+They agree to the bit. Traces are drawn from a seed, for they are long.
+"""
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+from redis import Redis
+
+import executor.lanes.redis_lanes as form
+from executor.lanes.arithmetic import settle, take
+from executor.lanes.contract import Ask, Grant, Outcome, Policy, Settlement
+from executor.lanes.state import LaneState, read_state
+from providers.limits import Headroom, RateLimits
+
+NAMES = (f"traced-{number}" for number in count())
+SCRIPT = (Path(form.__file__).parent / "lane.lua").read_text(encoding="utf-8")
+START = 1_700_000_000.123456
+
+Trace = list[tuple[float, Ask | None]]
+"""Moments, and what is asked then; None: the lane is lost."""
+
+
+MOODS = (
+    (*Outcome, Outcome.OK, Outcome.OK, Outcome.OK, Outcome.FAILED),
+    (Outcome.OK, Outcome.UNUSED, Outcome.UNUSED),
+    (*[Outcome.OK] * 12, Outcome.RATE_LIMITED),
+    (*[Outcome.RATE_LIMITED] * 6, Outcome.OK),
+    (Outcome.FAILED, Outcome.FAILED, Outcome.OK, Outcome.UNUSED, Outcome.ABANDONED),
+)
+"""What may come of calls."""
+
+
+class Dice(Random):
+    """Draws asks that are likely to matter."""
+
+    mood: tuple[Outcome, ...] = MOODS[0]
+    is_told: bool = True
+    """Whether anybody says limits."""
+
+    def seconds(self, most: float) -> float:
+        return self.choice([0.0, self.uniform(0.0, most), self.uniform(0.0, 0.2), self.uniform(0.0, 1.0)])
+
+    def maybe(self, *values: float) -> float | None:
+        return self.choice([None, self.uniform(0.0, 1e5), *values])
+
+    def headroom(self) -> Headroom:
+        return Headroom(self.maybe(0.0, -1.0, 60.0, 3000.0, 1e13), self.maybe(0.0, 1.0, 30.0))
+
+    def settlement(self) -> Settlement:
+        return Settlement(
+            self.choice(self.mood),
+            self.choice([0.0, 100.0, 333.3]),
+            self.maybe(0.0, 50.0, 150.7, 1e13),
+            self.choice([self.seconds(70.0), self.seconds(2.0), -1.0]),
+            self.choice([None, None, None, self.seconds(40.0), 1e5]) if self.is_told else None,
+            RateLimits(self.headroom(), self.headroom()) if self.is_told and self.random() < 0.3 else None,
+        )
+
+    def policy(self) -> Policy:
+        return Policy(
+            rpm=self.maybe(0.0, 60.0, 600.0, 3000.0, 1e13) if self.is_told else None,
+            tpm=self.choice([None, self.maybe(0.0, 300_000.0)]),
+            max_concurrency=self.choice([None, None, 0, 1, 50]),
+            gap=self.choice([0.0, 0.0, 0.0, 0.4, 5.0]),
+            breaker_failures=self.randint(1, 4),
+            breaker_seconds=self.choice([0.5, 3.0, 30.0]),
+        )
+
+    def ask(self, lane: str, policy: Policy) -> Ask:
+        settlements = tuple(self.settlement() for _ in range(self.choice([0, 1, 1, 2, 6])))
+        estimate, who = self.choice([0.0, self.uniform(0, 2e3)]), self.choice(["a", "b", "held:c d"])
+        held, wanted = self.choice([0, self.randint(0, 30)]), self.choice([0, 1, self.randint(0, 40)])
+        return Ask(lane, who, held, wanted, estimate, policy, settlements)
+
+    def trace(self, lane: str, length: int) -> Trace:
+        self.mood, self.is_told = self.choice(MOODS), self.choice([True, False])
+        policies, now, steps = [self.policy() for _ in range(self.choice([1, 1, 2]))], START, Trace()
+        longest = self.choice([1.0, 6.0, 90.0])
+        for _ in range(length):
+            now += self.choice([self.seconds(1.0), self.seconds(longest)])
+            is_lost = self.random() < 0.03
+            steps.append((now, None if is_lost else self.ask(lane, self.choice(policies))))
+        return steps
+
+
+def in_python(trace: Trace) -> Iterator[tuple[LaneState, Grant]]:
+    state = LaneState()
+    for now, ask in trace:
+        if ask is None:
+            state = LaneState()
+            continue
+        for settlement in ask.settlements:
+            state = settle(state, now, ask.policy, settlement)
+        state, grant = take(state, now, ask)
+        yield state, grant
+
+
+def in_lua(redis: Redis, lane: str, trace: Trace) -> Iterator[tuple[LaneState, Grant]]:
+    digest: Any = redis.script_load(SCRIPT)
+    key = form.lane_key(lane)
+    with redis.pipeline(transaction=False) as pipe:
+        for now, ask in trace:
+            if ask is None:
+                pipe.delete(key)
+            else:
+                names, arguments = form.call_for(ask, now=now)
+                pipe.evalsha(digest, 1, *names, *arguments)
+                pipe.hgetall(key)
+        replies = iter(pipe.execute())
+    for _, ask in trace:
+        reply = next(replies)
+        if ask is not None:
+            yield read_state(next(replies)), form._grant(*reply)
+
+
+@pytest.fixture(scope="module")
+def redis(servers):
+    with closing(Redis.from_url(servers.redis_url)) as client:
+        yield client
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1 << 32), length=st.integers(1, 120))
+def test_python_and_lua_agree_on_every_grant_and_every_number(redis, seed, length):
+    """Several executors ask and settle anything at any time, and state is lost in between."""
+    lane = next(NAMES)
+    trace = Dice(seed).trace(lane, length)
+    said = zip(in_python(trace), in_lua(redis, lane, trace), strict=True)
+    for number, ((expected, wanted), (state, grant)) in enumerate(said):
+        assert grant == wanted, number
+        assert state == expected, number

@@ -1,0 +1,91 @@
+"""The contract of the ledger, about what a batch costs and how it fails."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+from eventlog import payloads as p
+from projections.ledger import BatchHead, Failure, Purse
+from tests.conformance.ledger_forms import (
+    NOW,
+    B,
+    accept,
+    accepted,
+    batch_of,
+    one_by_one,
+    open_next,
+    store,
+)
+
+CLAIM = p.Provisioning(executor="executor-1", nonce="1")
+RUNNING = p.Running(target="simulated")
+ANSWER = p.Responded(output="4", usage=p.Usage(input_tokens=6, output_tokens=1), cost_usd=0.1)
+TIMED_OUT = p.TimedOut(limit="task", seconds=1.0)
+RETRYING = p.Retrying(error=p.Fault(kind="transient"), retry_at=NOW)
+
+
+def failed(message: str) -> p.Failed:
+    return p.Failed(error=p.Fault(kind="permanent", message=message))
+
+
+async def test_a_budget_is_accepted_with_the_batch(books):
+    """To the last digit; one that nobody gave is none."""
+    head = BatchHead(B, b"{}", max_cost_usd=Decimal("0.10"), max_tokens=10**12)
+    await books.ledger.accept(head, one_by_one([accepted(1)]), now=NOW)
+    assert (await batch_of(books)).purse == Purse(Decimal("0.10"), 10**12, Decimal(0), 0)
+    await accept(books, batch_id="other")
+    assert (await batch_of(books, "other")).purse == Purse()
+
+
+async def test_all_that_was_paid_is_spent(books):
+    """Answers of attempts that came to nothing, too, whatever follows them; a digit is never lost."""
+    await accept(books, accepted(1), accepted(2), accepted(3))
+    await store(books, 1, CLAIM, RUNNING, ANSWER, RETRYING)
+    await store(books, 2, CLAIM, RUNNING, ANSWER, failed("no"))
+    await open_next(books, 1, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
+    judged = p.Scored(evaluator="judge", score=1.0, usage=p.Usage(output_tokens=3), cost_usd=0.01)
+    await store(books, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
+    batch = await batch_of(books)
+    assert (batch.spent_usd, batch.spent_tokens) == (Decimal("0.31"), 24)
+    assert (batch.ended, batch.failed) == (2, 1)
+
+
+async def test_another_budget_may_be_given_at_any_time(books):
+    """Each word has its author; what is spent is nobody's to change."""
+    await accept(books, accepted(1))
+    await store(books, 1, CLAIM, RUNNING, ANSWER)
+    await books.ledger.allow(B, Purse(Decimal(5), None, Decimal(99), 99), by="ann", reason="at most $5.00")
+    assert (await batch_of(books)).purse == Purse(Decimal(5), None, Decimal("0.1"), 7)
+    await books.ledger.allow(B, Purse(None, 9), by="bob", reason="9 tokens")
+    assert (await batch_of(books)).purse == Purse(None, 9, Decimal("0.1"), 7)
+    assert (await books.asked(B))[1:] == [("budget", "ann", "at most $5.00"), ("budget", "bob", "9 tokens")]
+    await books.ledger.allow("unheard-of", Purse(), by="ann")
+    assert await books.asked("unheard-of") == []
+
+
+async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
+    """At the first try, after a retry, after executors were lost, or without any try at all."""
+    await accept(books, *map(accepted, range(1, 8)))
+    case = p.Case(id="c")
+    for number in range(1, 5):
+        at = NOW + timedelta(minutes=number)
+        await store(books, number, CLAIM, failed(f"first {number}"), occurred_at=at)
+    await store(books, 5, CLAIM, RETRYING)
+    await open_next(books, 5, p.Queued(case=case, reason=p.OpeningReason.RETRY))
+    await store(books, 5, CLAIM, failed("again"), occurred_at=NOW + timedelta(minutes=5))
+    await open_next(books, 4, p.Queued(case=case, reason=p.OpeningReason.OPERATOR))
+    await store(books, 4, CLAIM, failed("operator"), occurred_at=NOW + timedelta(minutes=6))
+    await store(books, 6, CLAIM, TIMED_OUT, occurred_at=NOW + timedelta(hours=1))
+    await open_next(books, 7, p.Queued(case=case, reason=p.OpeningReason.LOST), failed("lost"))
+    await open_next(books, 1, p.Queued(case=case, reason=p.OpeningReason.OPERATOR), failed("given up"))
+    found = await books.ledger.failures(B, limit=10)
+    assert [(each.message, each.was_tried, each.is_at_once) for each in found] == [
+        ("operator", True, True),
+        ("again", True, False),
+        ("first 3", True, True),
+        ("first 2", True, True),
+        ("given up", False, True),
+        ("lost", True, False),
+    ]
+    assert found[0] == Failure("permanent", "operator", was_tried=True, is_at_once=True)
+    assert await books.ledger.failures(B, limit=2) == found[:2]
+    assert await books.ledger.failures("unheard-of", limit=2) == []

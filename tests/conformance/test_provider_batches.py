@@ -1,0 +1,248 @@
+"""The contract of the books on provider batches; the memory form and Postgres keep it alike."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from eventlog import payloads as p
+from eventlog.codec import make_event
+from eventlog.events import Event
+from projections.ledger import Opening
+from projections.ledger_memory import MemoryLedger
+from projections.ledger_postgres import PostgresLedger
+from projections.provider_batches import Chunk, ChunkState, Counts, ProviderBooks
+from projections.provider_batches_memory import MemoryProviderBooks
+from projections.provider_batches_postgres import PostgresProviderBooks
+from tests.builders import CASE
+from tests.conformance.ledger_forms import (
+    EPOCHS,
+    LATER,
+    NOW,
+    B,
+    LedgerForm,
+    accept,
+    accepted,
+    batch_of,
+    key,
+    open_next,
+    standing,
+)
+
+CHUNK = Chunk("0123456789abcdef", B, 0, (1, 2), (1, 1), 99, "digest", NOW, NOW)
+SCORING = p.Queued(case=CASE, reason=p.OpeningReason.SCORING)
+CANCELLED = p.Cancelled(by="operator")
+PAID = p.Responded(output="4", cost_usd=0.5)
+MINUTE = timedelta(minutes=1)
+
+
+def provider_books(form: LedgerForm) -> ProviderBooks:
+    """Open the books beside a ledger."""
+    match form.ledger:
+        case MemoryLedger() as ledger:
+            return MemoryProviderBooks(ledger)
+        case PostgresLedger() as ledger:
+            return PostgresProviderBooks(ledger._pool)
+        case other:
+            raise TypeError(other)
+
+
+def fact(payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
+    """Make one event of the first evaluation."""
+    return make_event(
+        payload,
+        evaluation_id=key(1),
+        batch_id=B,
+        attempt=attempt,
+        sequence=sequence,
+        occurred_at=NOW,
+        source="coordinator",
+    )
+
+
+async def three_waiting(form: LedgerForm) -> ProviderBooks:
+    """Accept four, of which the first three wait for a provider, and the last is published."""
+    await accept(form, *map(accepted, (1, 2, 3, 4)))
+    batch = await batch_of(form)
+    asked = [key(1), key(2), key(3)]
+    assert await form.ledger.open_window(batch, last_id=key(4), size=1, epochs=EPOCHS, asked=asked)
+    return provider_books(form)
+
+
+async def waiting(
+    form: LedgerForm, books: ProviderBooks, *, targets: int = 1, target: int = 0
+) -> list[int]:
+    """Name those that are to be asked."""
+    wanted = {"targets": targets, "target": target, "limit": 9}
+    found = await books.waiting(await batch_of(form), after="", **wanted)
+    return [int(one.evaluation_id[-1]) for one in found]
+
+
+async def intended(form: LedgerForm, chunk: Chunk = CHUNK) -> ProviderBooks:
+    """Write a chunk down."""
+    books = await three_waiting(form)
+    assert await books.intend(chunk, [key(number) for number in chunk.members])
+    return books
+
+
+async def test_nobody_is_told_of_those_that_wait_for_a_provider(books):
+    """They fill no window, and nobody wonders that they do not move."""
+    provider = await three_waiting(books)
+    assert await waiting(books, provider) == [1, 2, 3]
+    assert [(await standing(books, n)).epoch != "" for n in (1, 2, 3, 4)] == [False, False, False, True]
+    assert (await batch_of(books)).in_flight == 1
+    await books.wait(100)
+    found = await books.ledger.unmoved(
+        await batch_of(books),
+        after="",
+        unchanged_for=timedelta(seconds=1),
+        hung_after=MINUTE,
+        live=[],
+        queued=True,
+        limit=9,
+    )
+    assert [one.row.evaluation_id for one in found] == [key(4)]
+
+
+async def test_those_that_wait_are_listed_by_their_target(books):
+    """A variant's place says which of the targets it asks."""
+    provider = await three_waiting(books)
+    assert await waiting(books, provider, targets=2, target=0) == [1, 2, 3]
+    assert await waiting(books, provider, targets=2, target=1) == []
+
+
+async def test_a_chunk_is_written_down_with_its_members(books):
+    """They are in no other, and are listed as its own."""
+    provider = await intended(books)
+    assert await waiting(books, provider) == [3]
+    assert await provider.open_chunks() == [CHUNK]
+    members = await provider.members(CHUNK, after="", limit=9)
+    assert [one.evaluation_id for one in members] == [key(1), key(2)]
+    assert members[0].opening.attempt == 1
+    assert [one.evaluation_id for one in await provider.members(CHUNK, after=key(1), limit=9)] == [key(2)]
+    assert await provider.still_waiting(CHUNK, [key(2), key(3)]) == {key(2)}
+
+
+async def test_nobody_is_in_two_chunks(books):
+    """Whoever comes second changes nothing."""
+    provider = await intended(books)
+    again = replace(CHUNK, id="fedcba9876543210", members=(2, 3))
+    assert not await provider.intend(again, [key(2), key(3)])
+    assert await waiting(books, provider) == [3]
+    assert len(await provider.open_chunks()) == 1
+
+
+async def test_nothing_is_intended_in_a_batch_that_does_not_go_on(books):
+    """A pause means that nothing more is submitted."""
+    provider = await three_waiting(books)
+    assert await books.ledger.ask(B, "paused", by="ada")
+    assert not await provider.intend(CHUNK, [key(1), key(2)])
+    assert await provider.open_chunks() == []
+
+
+async def test_only_one_may_submit_again(books):
+    """The right is compared and set."""
+    provider = await intended(books)
+    claimed = await provider.claim(CHUNK, now=NOW + MINUTE)
+    assert claimed == replace(CHUNK, claimed_at=NOW + MINUTE)
+    assert await provider.claim(CHUNK, now=NOW + MINUTE) is None
+    assert await provider.open_chunks() == [claimed]
+
+
+async def test_a_submission_is_recorded_once(books):
+    """What the provider calls it stays, and is known."""
+    provider = await intended(books)
+    assert await provider.submitted(CHUNK, "msgbatch_1", now=NOW)
+    assert not await provider.submitted(CHUNK, "msgbatch_2", now=NOW)
+    [chunk] = await provider.open_chunks()
+    assert (chunk.state, chunk.provider_id, chunk.submitted_at) == ("submitted", "msgbatch_1", NOW)
+    assert await provider.known(["msgbatch_1", "msgbatch_2"]) == {"msgbatch_1"}
+    assert await provider.claim(chunk, now=NOW) is None
+
+
+async def test_a_chunk_comes_to_its_end(books):
+    """Looked at, noted, called off, ended, closed."""
+    provider = await intended(books)
+    await provider.submitted(CHUNK, "msgbatch_1", now=NOW)
+    await provider.noted(CHUNK, "it has to wait")
+    await provider.called_off(CHUNK)
+    [chunk] = await provider.open_chunks()
+    assert (chunk.note, chunk.called_off) == ("it has to wait", True)
+    await provider.seen(CHUNK, Counts(processing=2), now=NOW, ended=False)
+    await provider.seen(CHUNK, Counts(succeeded=1, expired=1), now=NOW, ended=True)
+    [chunk] = await provider.open_chunks()
+    assert (chunk.state, chunk.note) == ("ended", "")
+    await provider.close(CHUNK, ChunkState.COLLECTED, now=NOW)
+    assert await provider.open_chunks() == []
+
+
+async def test_those_of_an_abandoned_chunk_wait_for_another(books):
+    """It was never created."""
+    provider = await intended(books)
+    await provider.close(CHUNK, ChunkState.ABANDONED, now=NOW)
+    assert await waiting(books, provider) == [1, 2, 3]
+
+
+async def test_an_answer_takes_an_evaluation_out_of_its_chunk(books):
+    """Its next attempt is published, and counts as under way."""
+    provider = await intended(books)
+    await open_next(books, 1, SCORING)
+    assert await provider.still_waiting(CHUNK, [key(1), key(2)]) == {key(2)}
+    assert (await batch_of(books)).in_flight == 2
+    assert (await standing(books, 1)).epoch == "01-1"
+
+
+async def test_one_that_asks_again_waits_for_another_chunk(books):
+    """Nobody is told of its next attempt."""
+    provider = await intended(books)
+
+    again = Opening([fact(SCORING, 2, 0)], "", asks=True)
+    [opened] = await books.ledger.open_attempts([key(1)], lambda *_: again)
+    assert opened.epoch == ""
+    assert await waiting(books, provider) == [1, 3]
+    assert (await batch_of(books)).in_flight == 1
+
+
+async def test_an_attempt_that_nobody_was_told_of_is_closed_with_the_next(books):
+    """All of it is on record; only the newest attempt is handed on to be published."""
+    await intended(books)
+    claim = p.Provisioning(executor="coordinator", nonce="1")
+    carried_on: list[p.AnyPayload] = [claim, p.Running(target="claude"), PAID]
+    events = [*(fact(each, 1, place) for place, each in enumerate(carried_on, 1)), fact(SCORING, 2, 0)]
+    [opened] = await books.ledger.open_attempts([key(1)], lambda *_: Opening(events, "01-1"))
+    assert [event.key for event, _ in opened.events] == [(2, 0)]
+    [one] = await books.ledger.standings([key(1)])
+    logged = await books.ledger.stored([one.row])
+    assert sorted(logged[key(1)]) == [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0)]
+    assert float((await batch_of(books)).spent_usd) == 0.5
+    assert (await books.total()).retried == 0
+
+
+async def test_what_was_paid_for_in_vain_is_kept_and_moves_nothing(books):
+    """An answer that came after the end is counted once, however often it is brought."""
+    await intended(books)
+    await open_next(books, 1, CANCELLED)
+    late = Opening([fact(PAID, 1, 1)], "01-1")
+    for _ in range(2):
+        assert await books.ledger.open_attempts([key(1)], lambda *_: late) == []
+    assert (await standing(books, 1)).row.cursor[:2] == (2, 0)
+    assert float((await batch_of(books)).spent_usd) == 0.5
+
+
+async def test_those_that_wait_can_be_told_of_after_all(books):
+    """As published now, and counted as under way; those in a chunk stay."""
+    provider = await intended(books)
+    released = await provider.release(await batch_of(books), epochs=LATER, limit=9)
+    assert [one.evaluation_id for one in released] == [key(3)]
+    assert released[0].events[0][0].attempt == 1
+    assert (await standing(books, 3)).epoch in LATER
+    assert (await batch_of(books)).in_flight == 2
+    assert await provider.release(await batch_of(books), epochs=LATER, limit=9) == []
+
+
+async def test_what_a_batch_is_about_can_be_changed_while_it_goes_on(books):
+    """Who asked for it is on record."""
+    provider = await three_waiting(books)
+    assert not await provider.has_groups(B)
+    assert await provider.change_spec(B, b'{"name":"other"}', by="ada", reason="provider batches")
+    assert (await batch_of(books)).spec == b'{"name":"other"}'
+    assert ("changed", "ada", "provider batches") in await books.asked(B)
+    assert not await provider.change_spec("nobody", b"{}", by="ada", reason="")

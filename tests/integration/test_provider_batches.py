@@ -1,0 +1,196 @@
+"""Answers from Anthropic's Message Batches, over HTTP, with real servers on our side."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from coordinator.coordinator import Coordinator
+from coordinator.provider_batches.settings import ProviderBatchSettings
+from coordinator.submission import NewEvaluation
+from eventlog import payloads as p
+from eventlog.clock import utc_now
+from projections.provider_batches_shown import shown_chunks, unanswered
+from scoreline.batches.provider_batches import AtProviders, provider_document, provider_lines
+from scoreline.provider_sim.simulator import Simulator
+from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
+from tests.integration.coordinating import House, house
+from tests.provider import provider
+from tests.waiting import until
+
+pytest.importorskip("anthropic")
+
+B = "nightly"
+KEY = "sk-ant-a-key-that-nobody-may-see"
+NO_TIME = timedelta(0)
+SETTINGS = ProviderBatchSettings(
+    page=3, first_poll=NO_TIME, longest_poll=NO_TIME, margin=NO_TIME, submit_timeout=timedelta(seconds=20)
+)
+PRICES: dict[str, Any] = {"input": 10.0, "output": 100.0}
+
+
+@pytest.fixture
+async def sim(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Simulator]:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    async with provider(mode="echo", batch_seconds=1_000) as lent:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", lent.base_url)
+        yield lent
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
+    async with house(redis_url, postgres_url, provider=SETTINGS) as lent:
+        yield lent
+
+
+def spec(fallback: BatchFallback = BatchFallback.RESUBMIT) -> BatchSpec:
+    claude = TargetSpec("anthropic", "anthropic/claude", {"model": "claude-sonnet-4-5", "prices": PRICES})
+    return BatchSpec("a batch", (claude,), retries=2, batch_api=fallback)
+
+
+async def go_round(here: House, coordinator: Coordinator | None = None, *, times: int = 1) -> None:
+    """Let a coordinator go round, and its provider batches."""
+    coordinator = coordinator or here.coordinator
+    for _ in range(times):
+        await coordinator.go_round()
+        assert coordinator.provider_batches
+        await coordinator.provider_batches.go_round()
+
+
+async def until_standing(here: House, *wanted: str) -> None:
+    """Go round until evaluations stand so."""
+
+    async def stand() -> bool:
+        await go_round(here)
+        return await here.standing(B) == list(wanted)
+
+    await until(stand)
+
+
+async def looked_at(here: House) -> AtProviders:
+    """Look as people do."""
+    return AtProviders(tuple(await shown_chunks(here.conn, B)), await unanswered(here.conn, B))
+
+
+async def test_answers_are_collected_scored_and_paid_at_half_the_price(here: House, sim: Simulator) -> None:
+    """From the first request to the last scorecard; the tables equal the log at the end."""
+    await here.submit(B, 8, spec=spec())
+    await go_round(here, times=2)
+    assert sim.stats.batches_created == 1
+    assert await here.takes(B) == []
+    assert (await looked_at(here)).unanswered == (8, 0)
+    sim.finish_batches()
+    await until_standing(here, *["2 queued"] * 8)
+    opening = await here.opening(B, 3, 2)
+    assert opening.answer
+    assert (opening.reason, opening.answer.output) == ("scoring", "3")
+    usage = opening.answer.usage
+    whole = (usage.input_tokens * 10 + usage.output_tokens * 100) / 1e6
+    assert opening.answer.cost_usd == pytest.approx(whole / 2)
+    assert await here.work(B) == list(range(1, 9))
+    await go_round(here, times=2)
+    assert await here.batch(B) == ("completed", True)
+    assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 8)
+
+
+async def test_a_submission_that_nobody_heard_of_is_found_by_listing(here: House, sim: Simulator) -> None:
+    """By another coordinator, too: it waits, looks into the results, and adopts it."""
+    sim.change(batch_unheard=1.0)
+    await here.submit(B, 4, spec=spec())
+    await go_round(here, times=2)
+    sim.change(batch_unheard=0.0)
+    assert sim.stats.batches_created == 1
+    other = here.another(provider=SETTINGS)
+    await go_round(here, other, times=3)
+    [line] = provider_lines(await looked_at(here), utc_now())
+    assert "may be it" in line
+    sim.finish_batches()
+    await until_standing(here, *["2 queued"] * 4)
+    assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 4)
+    assert await here.work(B) == [1, 2, 3, 4]
+
+
+async def test_requests_that_got_no_answer_may_go_to_executors(here: House, sim: Simulator) -> None:
+    """With --batch-fallback sync; those that were answered are scored."""
+    sim.change(batch_expired=1.0)
+    await here.submit(B, 3, spec=spec(BatchFallback.SYNC))
+    await go_round(here, times=2)
+    sim.finish_batches()
+    await until_standing(here, *["2 queued"] * 3)
+    assert (await here.opening(B, 1, 2)).answer is None
+    assert await here.work(B) == [1, 2, 3]
+    await go_round(here, times=2)
+    assert await here.batch(B) == ("completed", True)
+
+
+async def test_requests_that_fail_are_charged_and_end_as_dead_letters(here: House, sim: Simulator) -> None:
+    """After as many provider batches as there are retries, and one."""
+    sim.change(batch_errored=1.0, batch_seconds=0)
+    await here.submit(B, 2, spec=spec())
+    await until_standing(here, "3 failed", "3 failed")
+    assert sim.stats.batches_created == 3
+    assert (await here.error(B, 1))["kind"] == "api"
+
+
+async def test_cancel_is_passed_on_to_the_provider(here: House, sim: Simulator) -> None:
+    """What it had answered is on record as late, and paid for."""
+    await here.submit(B, 3, spec=spec())
+    await go_round(here, times=2)
+    sim.finish_batches()
+    await here.operator.cancel(B)
+    assert await here.standing(B) == ["2 cancelled"] * 3
+    await go_round(here, times=3)
+    found = await here.ask("SELECT verdict, count(*) FROM events WHERE type = 'responded' GROUP BY 1")
+    assert found == [("late", 3)]
+    [(spent,)] = await here.ask("SELECT sum(cost_usd) FROM batch_progress")
+    assert spent > 0
+    [chunk] = (await looked_at(here)).chunks
+    assert chunk.state == "cancelled"
+
+
+async def test_a_key_that_is_missing_or_refused_pauses_the_batch_and_is_not_told(
+    here: House, sim: Simulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reason is in the batch's status; no chunk is left behind, and the key is nowhere."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    await here.submit(B, 2, spec=spec())
+    await go_round(here, times=2)
+    batch = await here.ledger.batch(B)
+    assert batch
+    assert (batch.state, "ANTHROPIC_API_KEY is not set" in batch.reason) == ("paused", True)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    sim.change(keys=["another"])
+    await here.operator.resume(B)
+    await go_round(here, times=2)
+    batch = await here.ledger.batch(B)
+    assert batch
+    assert (batch.state, "refused" in batch.reason) == ("paused", True)
+    assert KEY not in batch.reason + caplog.text
+    assert not (await looked_at(here)).at_work
+    sim.change(keys=[])
+    await here.operator.resume(B)
+    await go_round(here, times=2)
+    sim.finish_batches()
+    await until_standing(here, "2 queued", "2 queued")
+    assert sim.stats.batches_created == 1
+
+
+async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, sim: Simulator) -> None:
+    """Several chunks, each within its size, whatever the prompts hold."""
+    small = replace(SETTINGS, max_requests=7, max_bytes=20_000, page=5)
+    coordinator = here.another(provider=small)
+    made = [p.Case(id=f"case-{n}", input=f'№{n} "\\\n' + "x" * 2_000) for n in range(20)]
+    await here.submit_these(B, [NewEvaluation(case) for case in made], spec=spec())
+    await go_round(here, coordinator, times=6)
+    chunks = (await looked_at(here)).chunks
+    assert sum(chunk.size for chunk in chunks) == 20
+    assert sim.stats.batches_created == len(chunks) >= 3
+    sim.finish_batches()
+    await until_standing(here, *["2 queued"] * 20)
+    answer = (await here.opening(B, 1, 2)).answer
+    assert answer
+    assert answer.output == made[0].input
+    document = provider_document(await looked_at(here))
+    assert sum(each["succeeded"] for each in document["batches"]) == 20

@@ -1,0 +1,222 @@
+"""The simulator's connections, its faults seen from the socket, and its back door."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+
+from scoreline.provider_sim.message_batches import PATH as BATCHES
+from scoreline.provider_sim.simulator import Simulator
+from tests.provider import provider
+from tests.waiting import until
+
+HEADERS = {"x-api-key": "sim", "anthropic-version": "2023-06-01"}
+ASK: dict[str, Any] = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}]}
+
+
+@asynccontextmanager
+async def asking(**settings: object) -> AsyncIterator[tuple[Simulator, httpx2.AsyncClient]]:
+    async with (
+        provider(**settings) as sim,
+        httpx2.AsyncClient(base_url=sim.base_url, headers=HEADERS, timeout=30) as client,
+    ):
+        yield sim, client
+
+
+def raw(body: object) -> bytes:
+    data = json.dumps(body).encode()
+    head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    return (
+        f"POST /v1/messages HTTP/1.1\r\nhost: x\r\n{head}content-length: {len(data)}\r\n\r\n".encode()
+        + data
+    )
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[bytes, Any]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+    return head.split(b"\r\n")[0], json.loads(await reader.readexactly(length))
+
+
+async def connected(sim: Simulator) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = sim.base_url.removeprefix("http://").split(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def test_a_connection_serves_many_requests_even_sent_at_once():
+    """In their order."""
+    async with provider(mode="echo") as sim:
+        reader, writer = await connected(sim)
+        asked = [{**ASK, "messages": [{"role": "user", "content": str(i)}]} for i in range(5)]
+        writer.write(b"".join(map(raw, asked)))
+        said = [(await answer(reader))[1]["content"][0]["text"] for _ in asked]
+        assert sim.connections == 1
+        writer.close()
+    assert said == ["0", "1", "2", "3", "4"]
+
+
+async def test_half_a_character_is_answered_with_a_sign():
+    """JSON can hold what UTF-8 can't."""
+    async with asking(mode="echo") as (_, client):
+        asked = json.dumps({**ASK, "messages": [{"role": "user", "content": "a\ud800"}]})
+        reply = await client.post("/v1/messages", content=asked)
+    assert reply.json()["content"][0]["text"] == "a?"
+
+
+async def test_nonsense_ends_the_connection_and_nothing_else():
+    """Whoever speaks no HTTP is not answered; others are."""
+    async with asking() as (sim, client):
+        reader, writer = await connected(sim)
+        writer.write(b"\x16\x03\x01 hello\r\n\r\n")
+        assert await reader.read() == b""
+        writer.close()
+        assert (await client.post("/v1/messages", json=ASK)).status_code == 200
+
+
+async def test_many_connections_are_held_at_once():
+    """Three hundred calls under way together, each on a connection of its own."""
+    async with provider(latency=1_000) as sim:
+        pairs = await asyncio.gather(*(connected(sim) for _ in range(300)))
+        for i, (_, writer) in enumerate(pairs):
+            writer.write(raw({**ASK, "messages": [{"role": "user", "content": str(i)}]}))
+        await until(lambda: sim.stats.in_flight == 300)
+        for _, writer in pairs:
+            writer.close()
+    assert sim.stats.max_in_flight == 300
+
+
+@pytest.mark.parametrize("fault", ["reset_before", "reset_midway"])
+async def test_a_reset_is_a_reset(fault):
+    """Not an end: the other side is told that the connection is gone."""
+    async with provider(**{fault: 1}) as sim:
+        reader, writer = await connected(sim)
+        writer.write(raw(ASK))
+        with pytest.raises(ConnectionResetError):
+            await reader.read()
+        writer.close()
+        assert sim.stats.faults == {fault: 1}
+        await until(lambda: sim.stats.in_flight == 0)
+
+
+async def test_half_of_the_reply_comes_before_the_reset():
+    """A status of 200, and a body that does not hold what it promised."""
+    async with provider(reset_midway=1) as sim:
+        reader, writer = await connected(sim)
+        writer.write(raw(ASK))
+        head = await reader.readuntil(b"\r\n\r\n")
+        part = await reader.read(10)
+        writer.close()
+    assert b" 200 " in head
+    assert part == b'{"id":"msg'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/messages", 404),
+        ("POST", "/nowhere", 404),
+        ("GET", f"{BATCHES}/none", 404),
+        ("PUT", BATCHES, 404),
+    ],
+)
+async def test_what_is_not_there_is_not_found(method, path, status):
+    """In the words of the API."""
+    async with asking() as (_, client):
+        reply = await client.request(method, path)
+    assert (reply.status_code, reply.json()["error"]["type"]) == (status, "not_found_error")
+
+
+async def test_a_body_too_large_is_refused_after_it_was_read():
+    """So that whoever sends it hears why; bodies that are no JSON are refused, too."""
+    async with asking() as (_, client):
+        large = await client.post("/v1/messages", content=b" " * (33 * 1024 * 1024))
+        wrong = await client.post("/v1/messages", content=b"{")
+        deep = await client.post("/v1/messages", content=b"[" * 200_000)
+        batch = await client.post(BATCHES, content=b'{"requests": [')
+    assert (large.status_code, large.json()["error"]["type"]) == (413, "request_too_large")
+    assert (wrong.status_code, wrong.json()["error"]["type"]) == (400, "invalid_request_error")
+    assert deep.status_code == 400
+    assert (batch.status_code, batch.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
+async def test_settings_and_counts_are_there_while_it_runs():
+    """Seen, changed and forgotten by HTTP; a wrong name changes nothing."""
+    async with asking(keys=["sim"]) as (sim, client):
+        assert (await client.post("/_sim/settings", json={"mode": "text", "text": "New."})).json()[
+            "text"
+        ] == "New."
+        assert (await client.post("/v1/messages", json=ASK)).json()["content"][0]["text"] == "New."
+        assert (await client.post("/_sim/settings", json={"mood": "good"})).status_code == 400
+        assert (await client.get("/_sim/settings")).json()["keys"] == 1
+        stats = (await client.get("/_sim/stats")).json()
+        assert (stats["calls"], stats["admitted"]) == ({"/v1/messages": {"200": 1}}, 1)
+        await client.post("/_sim/reset")
+        assert (await client.get("/_sim/stats")).json()["calls"] == {}
+        assert sim.settings.answers.text == "New."
+
+
+async def test_an_outage_breaks_what_is_under_way_and_what_comes():
+    """Until it is over; the back door stays open."""
+    async with asking(latency=1_000) as (sim, client):
+        under_way = asyncio.create_task(client.post("/v1/messages", json=ASK))
+        await until(lambda: sim.stats.in_flight == 1)
+        assert (await client.post("/_sim/outage", json={"seconds": 1_000})).status_code == 200
+        with pytest.raises(httpx2.TransportError):
+            await under_way
+        with pytest.raises(httpx2.TransportError):
+            await client.post("/v1/messages", json=ASK)
+        await client.post("/_sim/settings", json={"latency": 0})
+        await client.post("/_sim/outage", json={"seconds": 0})
+        assert (await client.post("/v1/messages", json=ASK)).status_code == 200
+        assert (sim.stats.in_flight, sim.stats.of("any", "outage")) == (0, 1)
+
+
+async def test_a_large_batch_goes_through_a_file():
+    """Five thousand requests of a kilobyte each, and as many results."""
+    body = {**ASK, "messages": [{"role": "user", "content": "x" * 1_000}]}
+    requests = [{"custom_id": f"c{i}", "params": body} for i in range(5_000)]
+    async with asking(batch_seconds=0, mode="text") as (_, client):
+        batch = (await client.post(BATCHES, json={"requests": requests})).json()
+        assert batch["request_counts"]["succeeded"] == 5_000
+        lines = (await client.get(f"{BATCHES}/{batch['id']}/results")).text.splitlines()
+    assert {json.loads(line)["custom_id"] for line in lines} == {f"c{i}" for i in range(5_000)}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_the_command_says_where_it_is_and_stops_when_told(number):
+    """With exit code 0, even while somebody is being served."""
+    argv = [sys.executable, "-m", "scoreline", "provider-sim", "--port", "0", "--json", "--latency", "1000"]
+    process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    url = json.loads(await process.stdout.readline())["url"]
+    async with httpx2.AsyncClient(base_url=url, headers=HEADERS) as client:
+        assert (await client.get("/v1/models")).status_code == 200
+        waiting = asyncio.create_task(client.post("/v1/messages", json=ASK))
+
+        async def is_served() -> bool:
+            return bool((await client.get("/_sim/stats")).json()["in_flight"])
+
+        await until(is_served)
+        process.send_signal(number)
+        assert await process.wait() == 0
+        with pytest.raises(httpx2.TransportError):
+            await waiting
+
+
+@pytest.mark.parametrize(
+    "flags", [["--mode", "loud"], ["--answers", "nowhere.json"], ["--host", "203.0.113.1"]]
+)
+async def test_flags_that_make_no_sense_are_explained_in_a_line(flags):
+    """With exit code 1, and no traceback."""
+    argv = [sys.executable, "-m", "scoreline", "provider-sim", *flags]
+    process = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.PIPE)
+    _, errors = await process.communicate()
+    assert process.returncode == 1
+    assert errors.startswith(b"error: ")
+    assert errors.count(b"\n") == 1

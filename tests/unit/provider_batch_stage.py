@@ -1,0 +1,260 @@
+"""A coordinator and a provider without servers, which may die at any call, and begin again.
+
+stage = await a_stage(cases=5)
+await stage.go_round()              # the coordinator and its provider batches, once; time goes on
+stage.provider.finish()             # the provider is done with all it has
+await stage.until_answered()
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from inspect import isasyncgenfunction, iscoroutinefunction
+from typing import Any
+
+from coordinator.accepting import accept
+from coordinator.coordinator import Coordinator
+from coordinator.operations import Operator
+from coordinator.provider_batches.desk import ProviderPorts
+from coordinator.provider_batches.memory import MemoryProvider
+from coordinator.provider_batches.settings import ProviderBatchSettings
+from coordinator.settings import CoordinatorSettings
+from coordinator.submission import NewBatch, NewEvaluation, evaluation_id
+from eventlog import payloads as p
+from eventlog.events import EventKey
+from eventlog.keys import DEFAULT_SHARDS
+from eventlog.memory import MemoryEventLog
+from projections.change import Row
+from projections.ledger_memory import MemoryLedger
+from projections.memory import MemoryTables
+from projections.progress import Progress
+from projections.provider_batches_memory import MemoryProviderBooks
+from taskqueue.lines import Lines
+from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
+from taskqueue.tasks import Task
+from tests.builders import START
+
+B = "nightly"
+CLAUDE = TargetSpec(
+    "anthropic",
+    "anthropic/claude",
+    {"model": "claude", "prices": {"input": 10.0, "output": 100.0}},
+    is_metered=True,
+)
+SPEC = BatchSpec("a batch", (CLAUDE,), retries=2, batch_api=BatchFallback.RESUBMIT)
+NO_TIME = timedelta(0)
+A_ROUND = timedelta(seconds=20)
+COST = 0.5 * (10 * 10 + 2 * 100) / 1e6
+"""What one answer costs: half of what it would have."""
+
+
+class Crash(BaseException):
+    """The process is no more."""
+
+
+@dataclass(slots=True)
+class Fate:
+    """Decides at which of all moments the process dies: before a call, or after it."""
+
+    at: int | None = None
+    moments: int = 0
+
+    def moment(self) -> None:
+        """Let a moment pass."""
+        self.moments += 1
+        if self.moments - 1 == self.at:
+            raise Crash
+
+
+class Mortal:
+    """Any port: there is a moment before each call of it, and one after."""
+
+    def __init__(self, port: Any, fate: Fate) -> None:
+        self._port, self._fate = port, fate
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        if isasyncgenfunction(found):
+            return self._stream(found)
+        return self._call(found) if iscoroutinefunction(found) else found
+
+    def _call(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*args: Any, **named: Any) -> Any:
+            self._fate.moment()
+            result = await method(*args, **named)
+            self._fate.moment()
+            return result
+
+        return call
+
+    def _stream(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        async def stream(*args: Any, **named: Any) -> AsyncIterator[Any]:
+            async for one in method(*args, **named):
+                self._fate.moment()
+                yield one
+
+        return stream
+
+
+@dataclass(slots=True)
+class Stage:
+    """The world, and whoever coordinates it at the moment."""
+
+    settings: CoordinatorSettings
+    now: datetime = START
+    fate: Fate = field(default_factory=Fate)
+
+    def __post_init__(self) -> None:
+        self.tables = MemoryTables(self.clock)
+        self.ledger = MemoryLedger(self.tables, shards=DEFAULT_SHARDS, now=lambda: self.now)
+        self.books = MemoryProviderBooks(self.ledger)
+        self.log = MemoryEventLog(lambda: int(self.clock() * 1000))
+        self.queue = MemoryTaskQueue(self.clock)
+        self.board = MemoryBoard()
+        self.attendance = MemoryAttendance(self.clock)
+        self.provider = MemoryProvider(lambda: self.now)
+        self.coordinator = self.another()
+
+    # Made after the fields.
+    tables: MemoryTables = field(init=False)
+    ledger: MemoryLedger = field(init=False)
+    books: MemoryProviderBooks = field(init=False)
+    log: MemoryEventLog = field(init=False)
+    queue: MemoryTaskQueue = field(init=False)
+    board: MemoryBoard = field(init=False)
+    attendance: MemoryAttendance = field(init=False)
+    provider: MemoryProvider = field(init=False)
+    coordinator: Coordinator = field(init=False)
+
+    def clock(self) -> float:
+        """Seconds since the beginning, and some."""
+        return 1_000.0 + (self.now - START).total_seconds()
+
+    def another(self) -> Coordinator:
+        """Be a process that has just begun, and knows nothing."""
+
+        def mortal(port: Any) -> Any:
+            return Mortal(port, self.fate)
+
+        provider: Any = mortal(self.provider)
+        return Coordinator(
+            *(mortal(self.log), mortal(self.ledger), mortal(self.queue), self.board, self.attendance),
+            settings=self.settings,
+            now=lambda: self.now,
+            clock=self.clock,
+            provider=ProviderPorts(mortal(self.books), lambda _target: provider),
+        )
+
+    @property
+    def operator(self) -> Operator:
+        """Be somebody at a keyboard."""
+        return Operator(self.ledger, self.another(), "ada")
+
+    async def submit(self, evaluations: Sequence[NewEvaluation], spec: BatchSpec = SPEC) -> None:
+        """Have a batch accepted."""
+
+        async def each() -> AsyncIterator[NewEvaluation]:
+            for one in evaluations:
+                yield one
+
+        await accept(self.ledger, NewBatch(B, spec), each(), now=self.now, shards=DEFAULT_SHARDS)
+
+    async def go_round(self, times: int = 1) -> None:
+        """Let the coordinator and its provider batches go round; then some time passes."""
+        for _ in range(times):
+            await self.coordinator.go_round()
+            assert self.coordinator.provider_batches
+            await self.coordinator.provider_batches.go_round()
+            self.now += A_ROUND
+
+    async def live(self, times: int) -> None:
+        """Go round; whoever dies is followed by another who knows nothing."""
+        for _ in range(times):
+            try:
+                await self.go_round()
+            except Crash:
+                self.coordinator = self.another()
+
+    def row(self, number: int) -> Row:
+        """Say where an evaluation stands."""
+        return self.tables.evaluations[evaluation_id(B, number)].row
+
+    def standing(self) -> list[str]:
+        """Say of each evaluation in which attempt it is, and how it stands."""
+        rows = (held.row for _, held in sorted(self.tables.evaluations.items()))
+        return [f"{row.cursor.attempt} {row.cursor.phase}" for row in rows]
+
+    def story(self, number: int) -> list[str]:
+        """Tell the events of an evaluation."""
+        stored: Any = self.tables.stored_of(evaluation_id(B, number))
+        keys: list[EventKey] = sorted(stored)
+        return [f"{key[0]} {stored[key].type}{_verdict(stored[key].verdict)}" for key in keys]
+
+    async def opening(self, number: int) -> p.Queued:
+        """Return what the newest attempt was opened with."""
+        [one] = await self.ledger.openings([evaluation_id(B, number)])
+        data = one.events[0][0].data
+        assert isinstance(data, p.Queued)
+        return data
+
+    async def tasks(self, spec: BatchSpec = SPEC) -> list[Task]:
+        """Take all tasks there are, in whichever line they wait."""
+        lines = dict.fromkeys(Lines(B, spec).names, 10_000)
+        taken = await self.queue.consume("executor", lines, block=NO_TIME)
+        await self.queue.ack("executor", taken)
+        return sorted({each.task for each in taken})
+
+    def total(self) -> Progress:
+        """Add all counters up."""
+        total = Progress()
+        for each in self.tables.progress.values():
+            total += each
+        return total
+
+    def asked(self) -> Counter[int]:
+        """Count how often each evaluation was asked of the provider."""
+        requests = (each for held in self.provider.batches.values() for each in held.requests)
+        return Counter(int(each["custom_id"].rpartition("-")[2]) for each in requests)
+
+    def note(self) -> str:
+        """Say what keeps the only chunk there is."""
+        [chunk] = self.books.chunks.values()
+        return chunk.note
+
+
+def _verdict(verdict: str) -> str:
+    return "" if verdict == "applied" else f" ({verdict})"
+
+
+def cases(many: int, **known: p.Answer) -> list[NewEvaluation]:
+    """Make evaluations; of some the answer is known, by `_` and their number."""
+    return [
+        NewEvaluation(p.Case(id=f"case-{n}", input=f"question {n}"), answer=known.get(f"_{n}"))
+        for n in range(1, many + 1)
+    ]
+
+
+async def a_stage(
+    many: int = 5,
+    *,
+    spec: BatchSpec = SPEC,
+    evaluations: Sequence[NewEvaluation] | None = None,
+    window: int = 20_000,
+    chunk: int = 2_000,
+    **provider: Any,
+) -> Stage:
+    """Make a stage with one batch on it."""
+    a_minute = timedelta(minutes=1)
+    usual = {"page": 2, "max_requests": 3, "submit_timeout": a_minute, "margin": a_minute}
+    settings = ProviderBatchSettings(**{**usual, **provider})
+    timing = CoordinatorSettings(reconcile_interval=NO_TIME, unchanged_for=NO_TIME, grace=NO_TIME)
+    stage = Stage(replace(timing, window=window, chunk=chunk, provider=settings))
+    await stage.submit(cases(many) if evaluations is None else evaluations, spec)
+    return stage
+
+
+def with_fallback(fallback: BatchFallback, *, retries: int = 2) -> BatchSpec:
+    """Say what becomes of requests that a provider batch did not answer."""
+    return replace(SPEC, batch_api=fallback, retries=retries)

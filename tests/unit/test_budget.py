@@ -1,0 +1,147 @@
+"""When a batch should not go on by itself: pure decisions."""
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from coordinator.budget import Streak, budget_words, dollars, hopeless, more, overspent
+from projections.ledger import Batch, Failure, Purse
+
+BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "running", "", 100, 0, 0, "", None, False)
+REFUSED = Failure("authentication", "the key was refused", was_tried=True, is_at_once=True)
+SPENT_RETRIES = REFUSED._replace(kind="transient", is_at_once=False)
+NEVER_TRIED = REFUSED._replace(kind="missing", was_tried=False)
+
+
+def purse(limit: str, spent: str) -> Purse:
+    return Purse(Decimal(limit), None, Decimal(spent))
+
+
+# What is spent.
+
+
+@pytest.mark.parametrize(
+    ("held", "said", "flags"),
+    [
+        (Purse(), None, ()),
+        (Purse(spent_usd=Decimal(1_000), spent_tokens=10**9), None, ()),
+        (purse("5", "4.99"), None, ()),
+        (purse("5", "5"), "its budget of $5.00 is spent ($5.00)", ("--max-cost", "10")),
+        (purse("5", "5.02"), "its budget of $5.00 is spent ($5.02)", ("--max-cost", "10")),
+        (purse("5.50", "20.3"), "its budget of $5.50 is spent ($20.30)", ("--max-cost", "41")),
+        (purse("0.005", "0.0051"), "its budget of $0.005 is spent ($0.0051)", ("--max-cost", "0.01")),
+        (Purse(None, 1_000, Decimal(9), 999), None, ()),
+        (
+            Purse(None, 1_000, Decimal(9), 1_000),
+            "its budget of 1,000 tokens is spent (1,000)",
+            ("--max-tokens", "2000"),
+        ),
+        (
+            Purse(None, 10, Decimal(0), 25),
+            "its budget of 10 tokens is spent (25)",
+            ("--max-tokens", "26"),
+        ),
+        (
+            Purse(Decimal(1), 10, Decimal(1), 10),
+            "its budget of $1.00 is spent ($1.00)",
+            ("--max-cost", "2", "--max-tokens", "20"),
+        ),
+    ],
+)
+def test_a_budget_is_spent_once_nothing_of_it_is_left(held, said, flags):
+    """The sentence has both figures; the flags that follow would let it go on."""
+    assert overspent(held) == said
+    assert more(held) == flags
+
+
+@pytest.mark.parametrize(
+    ("amount", "written"),
+    [("0", "$0.00"), ("0.5", "$0.50"), ("0.0125", "$0.0125"), ("1234.5", "$1,234.50"), ("0.1", "$0.10")],
+)
+def test_amounts_are_written_as_people_do(amount, written):
+    """Cents where they say it, more digits where cents would hide it."""
+    assert dollars(Decimal(amount)) == written
+
+
+def test_a_budget_in_words():
+    """What an operator has allowed is kept in words."""
+    assert budget_words(Purse(Decimal(10))) == "at most $10.00, any tokens"
+    assert budget_words(Purse(max_tokens=5_000)) == "any cost, at most 5,000 tokens"
+
+
+# Failures in a row.
+
+
+def counted(ended: int, failed: int) -> Batch:
+    return replace(BATCH, ended=ended, failed=failed)
+
+
+def length(*looks: tuple[int, int]) -> int:
+    streak = Streak.begin(counted(*looks[0]))
+    for look in looks[1:]:
+        streak = streak.go_on(counted(*look))
+    return streak.length
+
+
+@pytest.mark.parametrize(
+    ("looks", "expected"),
+    [
+        ([(0, 0)], 0),
+        ([(9, 9)], 0),
+        ([(0, 0), (3, 3), (7, 7)], 7),
+        ([(5, 0), (8, 3), (9, 4)], 4),
+        ([(0, 0), (5, 4), (6, 5)], 1),
+        ([(0, 0), (4, 4), (5, 4), (7, 6)], 2),
+        ([(0, 0), (9, 9), (4, 4), (6, 6)], 2),
+    ],
+    ids=[
+        "nothing has ended",
+        "what was there before does not count",
+        "all that failed since",
+        "what ended well before does not end the row",
+        "what ended otherwise meanwhile does",
+        "and so it does alone",
+        "reopened ones begin it anew",
+    ],
+)
+def test_failures_are_in_a_row_while_nothing_ends_otherwise(looks, expected):
+    """Counters tell, from one look to the next."""
+    assert length(*looks) == expected
+
+
+def test_so_many_hopeless_failures_are_a_reason():
+    """It names the error, of the newest."""
+    assert hopeless([REFUSED] * 3, after=3) == (
+        "3 evaluations in a row failed: authentication: the key was refused"
+    )
+    assert hopeless([REFUSED] * 2, after=3) is None
+
+
+def test_a_fault_that_was_tried_again_gives_hope():
+    """Only among the newest, though."""
+    assert hopeless([REFUSED, SPENT_RETRIES, REFUSED], after=3) is None
+    assert hopeless([REFUSED, REFUSED, SPENT_RETRIES], after=2)
+
+
+def test_what_was_never_tried_says_nothing():
+    """A group whose first turn failed is one failure, however long it is."""
+    assert hopeless([NEVER_TRIED] * 10, after=3) is None
+    assert hopeless([NEVER_TRIED, REFUSED, NEVER_TRIED, REFUSED], after=2)
+
+
+def test_a_long_error_is_cut_and_its_first_line_is_told():
+    """It is shown in one line of a screen, and kept in a column."""
+    long = REFUSED._replace(kind="http", message="a" + "b" * 5_000 + "\nin line 3")
+    said = hopeless([long], after=1)
+    assert said
+    assert said.startswith("an evaluation failed: http: abbb")
+    assert (len(said), said[-1]) == (300, "…")
+    assert hopeless([REFUSED._replace(message="\n")], after=2) is None
+    assert hopeless([REFUSED._replace(message="no\nin line 3")] * 2, after=2) == (
+        "2 evaluations in a row failed: authentication: no"
+    )
+    assert hopeless([REFUSED._replace(message="\n")] * 2, after=2) == (
+        "2 evaluations in a row failed: authentication"
+    )

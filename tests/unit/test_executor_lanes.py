@@ -1,0 +1,225 @@
+"""Executors and lanes: asked before a task is taken, told afterwards, and nobody else waits meanwhile."""
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import Question, RateLimited, Reply, Unreachable
+from executor.lanes.contract import Ask, Grant, Lanes, LanesUnavailable, Outcome, Policy, Settlement, Why
+from executor.lanes.memory import MemoryLanes
+from executor.lanes.permits import LaneUse
+from executor.settings import ExecutorSettings
+from providers.limits import Headroom, RateLimits
+from taskqueue.lines import SCORING, line_of
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
+from tests.builders import BATCH, CASE
+from tests.unit.executor_stage import ANSWER, SETTINGS, Stage, hang, judged_by, raising, virtually
+from tests.waiting import until
+
+MODEL = TargetSpec("fake", "model", is_metered=True)
+PLAIN = TargetSpec("fake", "plain")
+JUDGE = EvaluatorSpec("fake", "judge", is_metered=True)
+SLOW = LaneUse("slow", Policy(rpm=60))
+
+
+class Witness(MemoryLanes):
+    """Lanes that remember all that they were told."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.clock)
+        self.told: list[Settlement] = []
+        self.is_away = False
+
+    async def ask(self, asks: list[Ask]) -> list[Grant]:  # type: ignore[override]  # as it is called here
+        if self.is_away:
+            raise LanesUnavailable("away")
+        self.told += [settlement for each in asks for settlement in each.settlements]
+        return await super().ask(asks)
+
+    def outcomes(self) -> Counter[Outcome]:
+        return Counter(each.outcome for each in self.told)
+
+
+def staged(
+    *targets: TargetSpec,
+    evaluators: tuple[EvaluatorSpec, ...] = (),
+    settings: ExecutorSettings = SETTINGS,
+    **uses: LaneUse,
+) -> tuple[Stage, Witness]:
+    stage = Stage(BatchSpec("batch", targets, evaluators=evaluators), settings)
+    lanes = Witness(stage)
+    stage.lanes = cast("Lanes", lanes)
+    stage.uses = uses
+    return stage, lanes
+
+
+async def filled(stage: Stage, batch: str, number: int, *, variant: int = 0, **listing: Any) -> None:
+    await stage.announce(batch, **listing)
+    for each in range(number):
+        opening = p.Queued(case=CASE, variant=variant)
+        await stage.queue(f"{batch}-{variant}-{each}", batch_id=batch, opening=opening)
+
+
+@virtually
+async def test_calls_keep_to_the_rate_and_the_rest_stays_in_the_queue():
+    """At one call a second, ten seconds see about ten; no more are taken than may be called."""
+    stage, lanes = staged(MODEL, model=SLOW)
+    await filled(stage, BATCH, 30)
+    async with stage.executor() as executor:
+        await asyncio.sleep(10)
+        assert len(stage.target.asked) in (9, 10, 11)
+        assert len(executor.hands) <= 1
+        [counts] = await stage.tasks.counts([line_of(BATCH, "target-0")])
+        assert counts.ready >= 19
+    assert lanes.outcomes()[Outcome.OK] == len(stage.target.asked)
+    assert (await stage.board.lanes(BATCH)) == {"target-0": ("slow",)}
+
+
+@virtually
+async def test_a_target_without_capacity_holds_up_no_other():
+    """Neither the other target of the same batch nor another batch waits for it."""
+    stage, _ = staged(MODEL, PLAIN, model=LaneUse("shut", Policy(rpm=0.01)))
+    await filled(stage, BATCH, 50, variant=0)
+    await filled(stage, BATCH, 50, variant=1)
+    await filled(stage, "other", 50, variant=1)
+    async with stage.executor():
+        await until(lambda: stage.is_drained(BATCH))
+        await until(lambda: stage.is_drained("other"))
+        assert stage.loop.time() < 5
+        assert len(stage.target.asked) == 100
+
+
+@virtually
+async def test_two_batches_share_a_lane_by_priority():
+    """Within five per cent of three to one, over a few hundred calls, while a third batch runs freely."""
+    stage, _ = staged(MODEL, PLAIN, model=LaneUse("shared", Policy(rpm=600)))
+    await filled(stage, "a", 600, priority=3)
+    await filled(stage, "b", 600, priority=1)
+    await filled(stage, "free", 600, variant=1)
+    async with stage.executor():
+        await asyncio.sleep(40)
+    asked = Counter(question.evaluation_id.split("-")[0] for question in stage.target.asked)
+    assert 390 <= asked["a"] + asked["b"] <= 405
+    assert asked["a"] / (asked["a"] + asked["b"]) == pytest.approx(0.75, abs=0.05)
+    assert asked["free"] == 600
+
+
+@virtually
+async def test_what_is_only_to_be_judged_comes_before_new_work():
+    """Its answer was paid for already."""
+    stage, _ = staged(MODEL, evaluators=judged_by("j"), settings=replace(SETTINGS, slots=1), model=SLOW)
+    await filled(stage, BATCH, 3)
+    for number in range(3):
+        answered = p.Queued(case=CASE, answer=ANSWER)
+        await stage.queue(f"answered-{number}", opening=answered)
+    [counts] = await stage.tasks.counts([line_of(BATCH, SCORING)])
+    assert counts.ready == 3
+    async with stage.executor():
+        await until(lambda: "j" in stage.evaluators and len(stage.evaluators["j"].judged) >= 3)
+        assert len(stage.target.asked) <= 1
+
+
+@virtually
+async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
+    """The attempt ends at no charge; what comes back is judged without asking the target again."""
+    stage, _ = staged(PLAIN, evaluators=(JUDGE,), judge=LaneUse("judge", Policy(rpm=6)))
+    await filled(stage, BATCH, 1)
+    async with stage.executor() as executor:
+        await until(lambda: len(stage.target.asked) == 1)
+        await asyncio.sleep(1)
+        assert len(executor.hands) == 0
+        late = f"{BATCH}-0-0"
+        assert (await stage.story(late)).split()[-2:] == ["responded", "retrying"]
+        closing = await stage.last(late)
+        assert closing.error.kind == "rate_limited"
+        assert "judge" in closing.error.message
+        answered = p.Queued(case=CASE, answer=ANSWER, reason=p.OpeningReason.SCORING)
+        await stage.queue(late, attempt=2, opening=answered)
+        await until(lambda: stage.is_drained(line_of(BATCH, SCORING)))
+        assert (await stage.story(late)).endswith("completed")
+    assert len(stage.target.asked) == 1
+
+
+@virtually
+async def test_what_came_of_a_call_is_told():
+    """A refusal for too many calls closes the lane for as long as was asked for; headers are passed on."""
+    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    said = RateLimits(requests=Headroom(limit=50))
+    stage.target.how = raising(RateLimited("slow down", retry_after=timedelta(seconds=30), limits=said))
+    await filled(stage, BATCH, 100)
+    async with stage.executor():
+        await asyncio.sleep(20)
+        [view] = await lanes.views(["model"])
+        assert view.why is Why.RETRY_AFTER
+        assert view.rpm == 50
+        assert len(stage.target.asked) <= SETTINGS.slots
+    assert lanes.outcomes()[Outcome.RATE_LIMITED] == len(stage.target.asked)
+
+
+@virtually
+async def test_a_dead_provider_is_left_alone_but_for_a_probe():
+    """After a few failures nobody is called until one call may try; when it goes well all go on."""
+    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage.target.how = raising(Unreachable("network", "nobody there"))
+    await filled(stage, BATCH, 500)
+    async with stage.executor():
+        await asyncio.sleep(25)
+        before = len(stage.target.asked)
+        assert before <= 5 + SETTINGS.slots
+        assert (await lanes.views(["model"]))[0].why is Why.BREAKER
+        await asyncio.sleep(30)
+        assert len(stage.target.asked) == before + 1
+
+        async def answer(_question: Question) -> Reply:
+            return Reply(ANSWER)
+
+        stage.target.how = answer
+        await until(lambda: len(stage.target.asked) > before + 10)
+        assert (await lanes.views(["model"]))[0].breaker == "closed"
+
+
+@virtually
+async def test_permits_of_what_was_interrupted_are_let_go():
+    """A call that was broken off counts as made, and is not held for ever."""
+    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage.settings = replace(SETTINGS, drain=timedelta(seconds=1))
+    stage.target.how = hang
+    await filled(stage, BATCH, 4)
+    async with stage.executor():
+        await until(lambda: len(stage.target.asked) == 4)
+    assert lanes.outcomes()[Outcome.UNUSED] == 0
+    assert stage.target.cancelled == 4
+
+
+@virtually
+async def test_lanes_that_are_away_are_waited_for():
+    """Nothing is called unasked, and what was to be said is said later."""
+    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    await filled(stage, BATCH, 40)
+    lanes.is_away = True
+    async with stage.executor():
+        await asyncio.sleep(5)
+        assert stage.target.asked == []
+        lanes.is_away = False
+        await until(lambda: stage.is_drained(line_of(BATCH, "target-0")))
+    assert lanes.outcomes()[Outcome.OK] == 40
+
+
+@virtually
+async def test_an_executor_alone_keeps_to_its_share():
+    """With two about, each may call half as often."""
+    stage, _ = staged(MODEL, model=LaneUse("model", Policy(rpm=120)))
+    stage.settings = replace(SETTINGS, keeps_lanes_alone=True)
+    await filled(stage, BATCH, 200)
+    async with stage.executor(), stage.executor():
+        stage.target.asked.clear()
+        await asyncio.sleep(5)
+        before = len(stage.target.asked)
+        await asyncio.sleep(20)
+        # Both share one memory here, as two processes would not: together they keep to one's share.
+        assert len(stage.target.asked) - before == pytest.approx(20, abs=2)

@@ -1,0 +1,347 @@
+"""A lane's rules, one by one."""
+
+from dataclasses import replace
+
+import pytest
+
+from executor.lanes.arithmetic import settle, take
+from executor.lanes.contract import Ask, Grant, Outcome, Policy, Settlement, Why
+from executor.lanes.state import LaneState
+from executor.lanes.views import view
+from providers.limits import Headroom, RateLimits
+from tests.unit.lanes_stage import START
+
+FREE = Policy()
+
+
+class Lane:
+    """One lane, told as a story."""
+
+    def __init__(self, policy: Policy = FREE) -> None:
+        self.policy, self.now, self.state = policy, START, LaneState()
+
+    def later(self, seconds: float) -> "Lane":
+        self.now += seconds
+        return self
+
+    def asks(self, wanted: int, *, held: int = 0, who: str = "a", estimate: float = 100.0) -> Grant:
+        ask = Ask("lane", who, held, wanted, estimate, self.policy)
+        self.state, grant = take(self.state, self.now, ask)
+        return grant
+
+    def settles(self, outcome: Outcome, times: int = 1, **fields) -> "Lane":
+        for _ in range(times):
+            self.state = settle(self.state, self.now, self.policy, Settlement(outcome, **fields))
+        return self
+
+    @property
+    def view(self):
+        return view("lane", self.state, self.now)
+
+
+def limits(limit: float | None = None, remaining: float | None = None) -> RateLimits:
+    return RateLimits(requests=Headroom(limit, remaining))
+
+
+# Rate.
+
+
+def test_a_new_lane_is_empty_not_full():
+    """The first call waits its share of a minute, and no credit has been saved up before it."""
+    lane = Lane(Policy(rpm=600))
+    grant = lane.asks(5)
+    assert (grant.granted, grant.why) == (0, Why.RATE)
+    assert grant.ready_in == pytest.approx(0.1)
+    assert lane.later(0.1).asks(5).granted == 1
+
+
+def test_credit_is_a_quarter_of_a_second_at_most():
+    """An hour of silence is worth no more."""
+    lane = Lane(Policy(rpm=600))
+    lane.asks(1)
+    assert lane.later(3_600).asks(100).granted == 3
+
+
+def test_many_calls_a_second_are_granted_a_few_at_a_time():
+    """Whoever asks is told to come back when several permits have gathered, long before credit is lost."""
+    lane = Lane(Policy(rpm=3_000))
+    lane.asks(1)
+    assert lane.later(1).asks(1_000) == Grant(13, 0.0, Why.RATE, 0.1)
+    slow = Lane(Policy(rpm=6))
+    slow.asks(1)
+    slow.later(10).asks(1)
+    assert slow.asks(1).ready_in == pytest.approx(9.75)
+
+
+def test_what_headers_say_counts_if_it_is_less():
+    """The lower of two limits holds, whoever named it."""
+    lane = Lane(Policy(rpm=600))
+    lane.asks(1)
+    assert lane.settles(Outcome.OK, limits=limits(60)).state.told_rpm == 60
+    lane.asks(1)
+    assert lane.view.rpm == 60
+    lane.settles(Outcome.OK, limits=limits(6_000)).asks(1)
+    assert lane.view.rpm == 600
+
+
+def test_less_left_than_is_on_its_way_holds_the_lane_back():
+    """The other side has room for two more, and eight are under way to it."""
+    lane = Lane()
+    assert lane.asks(8).granted == 8
+    lane.settles(Outcome.OK, limits=limits(60, 2)).asks(1, held=7)
+    assert lane.state.next_request_at == pytest.approx(START + 6)
+
+
+def test_headers_never_move_a_clock_back():
+    """Plenty left is no reason to hurry."""
+    lane = Lane(Policy(rpm=60))
+    lane.asks(1)
+    due = lane.state.next_request_at
+    assert lane.settles(Outcome.OK, limits=limits(60, 60)).state.next_request_at == due
+
+
+def test_a_gap_lets_one_call_through_at_a_time():
+    """However many are wanted."""
+    lane = Lane(Policy(gap=5.0))
+    lane.asks(1)
+    assert lane.later(5).asks(3) == Grant(1, 0.0, Why.GAP, 5.0)
+    assert lane.later(4.9).asks(3).granted == 0
+    assert lane.later(0.2).asks(1).granted == 1
+
+
+# Tokens.
+
+
+def test_a_reservation_is_settled_to_what_was_used():
+    """Tokens that were not used come back, and those used beyond it are owed."""
+    lane = Lane(Policy(tpm=6_000))
+    lane.asks(1, estimate=100)
+    grant = lane.later(1).asks(1, estimate=100)
+    assert grant == Grant(1, 100.0)
+    due = lane.state.next_token_at
+    lane.settles(Outcome.OK, reserved=100.0, tokens=300)
+    assert lane.state.next_token_at == pytest.approx(due + 2.0)
+    lane.settles(Outcome.UNUSED, reserved=100.0)
+    assert lane.state.next_token_at == pytest.approx(due + 1.0)
+    lane.settles(Outcome.FAILED, reserved=100.0)
+    assert lane.state.next_token_at == pytest.approx(due + 1.0)
+
+
+def test_what_calls_take_is_learnt():
+    """After the first the estimate of whoever asks counts no more."""
+    lane = Lane(Policy(tpm=600_000)).settles(Outcome.OK, reserved=10.0, tokens=200)
+    assert lane.asks(1, estimate=10).reserved == 200
+    lane.settles(Outcome.OK, reserved=200.0, tokens=300)
+    assert lane.view.tokens_per_call == pytest.approx(210)
+
+
+def test_until_it_is_known_what_calls_take_only_a_few_go_out():
+    """An estimate may be wrong by anything."""
+    lane = Lane(Policy(tpm=6_000_000))
+    lane.asks(1, estimate=1)
+    assert lane.later(1).asks(100, estimate=1).granted == 4
+    assert lane.asks(100, held=4, estimate=1).why is Why.CONCURRENCY
+    assert lane.settles(Outcome.OK, reserved=1.0).asks(100, held=3, estimate=1).granted > 4
+
+
+# Concurrency.
+
+
+def test_a_lane_of_unknown_limits_starts_with_few_calls_and_adds_one_for_each_that_went_well():
+    """Twice as many after each round, until the first is refused."""
+    lane = Lane()
+    assert lane.asks(100) == Grant(8, 0.0, Why.CONCURRENCY, 0.05)
+    lane.settles(Outcome.OK, 8)
+    assert lane.asks(100).granted == 16
+
+
+def test_what_is_not_used_does_not_grow():
+    """One call at a time says nothing about many."""
+    lane = Lane()
+    for _ in range(50):
+        lane.asks(1)
+        lane.settles(Outcome.OK)
+    assert lane.state.concurrency == 8
+
+
+def test_a_refusal_halves_once_for_all_calls_under_way():
+    """Eight refusals of one round are one piece of news; one of a later call is another."""
+    lane = Lane()
+    lane.asks(8)
+    lane.later(1).settles(Outcome.RATE_LIMITED, 8, age=1.0)
+    assert (lane.state.concurrency, lane.view.rate_limited) == (4, 8)
+    lane.later(5).settles(Outcome.RATE_LIMITED, age=1.0)
+    assert lane.state.concurrency == 2
+
+
+def test_after_a_cut_it_grows_by_one_a_round():
+    """Four good answers at a limit of four make it five, or nearly so."""
+    lane = Lane()
+    lane.asks(8)
+    lane.settles(Outcome.RATE_LIMITED, retry_after=1.0)
+    assert lane.later(1).settles(Outcome.OK, 4).state.concurrency == pytest.approx(5, abs=0.1)
+
+
+def test_what_is_configured_for_the_fleet_holds_whatever_was_learnt():
+    """Three for all, and two are with another."""
+    lane = Lane(Policy(max_concurrency=3))
+    assert lane.asks(2, who="b").granted == 2
+    assert lane.asks(2).granted == 1
+
+
+def test_an_executor_that_has_gone_silent_is_forgotten():
+    """Its permits are free after a minute; one that asks again keeps what it says it holds."""
+    lane = Lane()
+    lane.asks(8, who="gone")
+    assert lane.later(59).asks(1).granted == 0
+    assert lane.later(2).asks(8).granted == 8
+    assert lane.later(50).asks(0, held=8).granted == 0
+    assert lane.later(50).view.in_flight == 8
+
+
+# Retry-After.
+
+
+def test_retry_after_delays_the_lane_and_saves_up_nothing():
+    """When it is over calls begin one by one, at the lane's pace."""
+    lane = Lane(Policy(rpm=600))
+    lane.asks(1)
+    lane.later(1).asks(1)
+    lane.settles(Outcome.RATE_LIMITED, retry_after=20.0)
+    assert lane.asks(1) == Grant(0, 0.0, Why.RETRY_AFTER, 1.0)
+    assert (lane.view.why, lane.view.until) == (Why.RETRY_AFTER, START + 21)
+    assert lane.later(20).asks(10).granted == 1
+    assert lane.view.why is Why.RATE
+
+
+def test_the_longest_retry_after_counts():
+    """A later and shorter one does not open the lane."""
+    lane = Lane().settles(Outcome.RATE_LIMITED, retry_after=20.0).settles(Outcome.OK, retry_after=1.0)
+    assert lane.state.blocked_until == START + 20
+
+
+@pytest.mark.parametrize("retry_after", [None, 0.0])
+def test_refusals_without_a_word_pause_for_longer_each_time(retry_after):
+    """One second, two, four; a call granted since and answered well begins anew."""
+    lane, pauses = Lane(), []
+    for _ in range(7):
+        lane.settles(Outcome.RATE_LIMITED, retry_after=retry_after)
+        pauses.append(lane.state.blocked_until - lane.now)
+        lane.later(60)
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+    assert lane.settles(Outcome.OK).settles(Outcome.RATE_LIMITED).state.blocked_until == lane.now + 1
+
+
+def test_a_rate_is_learnt_where_nobody_says_one():
+    """Ten a second went through when the first was refused; it stays a little below, and grows slowly."""
+    lane = Lane()
+    for _ in range(50):
+        lane.later(0.1).settles(Outcome.OK)
+    lane.settles(Outcome.RATE_LIMITED, retry_after=1.0)
+    learnt = lane.state.learnt_rpm
+    assert 0.85 * 600 < learnt < 600
+    lane.later(2).asks(50)
+    assert lane.later(3).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.03 * learnt)
+    assert lane.settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.03 * learnt)
+
+
+def test_no_rate_is_learnt_where_somebody_says_one():
+    """A refusal at a known rate is of somebody else's doing."""
+    lane = Lane(Policy(rpm=600)).settles(Outcome.OK, 20).settles(Outcome.RATE_LIMITED)
+    assert lane.state.learnt_rpm == 0
+
+
+# The breaker.
+
+
+def broken(policy: Policy = FREE) -> Lane:
+    lane = Lane(policy)
+    lane.asks(8)
+    return lane.later(1).settles(Outcome.FAILED, 5, age=1.0)
+
+
+def test_failures_in_a_row_open_the_breaker_and_answers_between_them_do_not():
+    """Any answer shows that the other side is there."""
+    lane = Lane()
+    for outcome in (Outcome.OK, Outcome.REFUSED, Outcome.RATE_LIMITED):
+        lane.settles(Outcome.FAILED, 4).settles(outcome)
+    assert lane.view.breaker == "closed"
+    assert broken().view.breaker == "open"
+    assert broken().asks(1) == Grant(0, 0.0, Why.BREAKER, 1.0)
+
+
+def test_one_probe_in_the_whole_fleet():
+    """When its time is over one call goes out; who else asks is told to look again."""
+    lane = broken().later(30)
+    assert lane.view.breaker == "half_open"
+    assert lane.asks(5) == Grant(1, 0.0, Why.BREAKER, 1.0)
+    assert lane.asks(5, who="b").granted == 0
+    assert lane.view.message == "5 calls in a row failed; a probe is under way"
+
+
+def test_a_probe_that_fails_opens_it_again():
+    """For the whole of its time; it has been broken since it first opened."""
+    lane = broken().later(30)
+    lane.asks(1)
+    lane.later(1).settles(Outcome.FAILED, age=1.0)
+    assert (lane.view.breaker, lane.view.since, lane.view.until) == ("open", START + 1, START + 62)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.REFUSED])
+def test_a_probe_that_is_answered_closes_it_without_a_herd(outcome):
+    """Calls in flight are few again, and no credit is left of the time it was open."""
+    lane = Lane(Policy(rpm=600))
+    lane.state = replace(lane.state, concurrency=500.0)
+    lane.settles(Outcome.FAILED, 5).later(30)
+    lane.asks(1)
+    lane.later(31).settles(outcome)
+    assert (lane.view.breaker, lane.view.failures, lane.state.concurrency) == ("closed", 0, 32)
+    assert lane.asks(100).granted == 1
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNUSED, Outcome.ABANDONED])
+def test_a_probe_of_which_nothing_was_heard_lets_another_probe(outcome):
+    """One given back at once; one whose executor died after a while."""
+    lane = broken().later(30)
+    lane.asks(1)
+    lane.later(1).settles(outcome, age=1.0)
+    assert lane.asks(1, who="b").granted == 1
+    assert lane.later(59).asks(1, who="c").granted == 0
+    assert lane.later(1).asks(1, who="c").granted == 1
+
+
+def test_a_failure_from_before_it_opened_does_not_keep_it_open():
+    """Calls that hung all the while prove nothing new, then or after it has closed."""
+    lane = broken().later(20).settles(Outcome.FAILED, age=20.5)
+    assert lane.view.until == START + 31
+    lane.settles(Outcome.OK).settles(Outcome.FAILED, 9, age=20.5)
+    assert (lane.view.breaker, lane.view.failures) == ("closed", 0)
+
+
+def test_an_answer_from_before_it_opened_closes_it():
+    """It proves that the other side is there, whenever it was asked."""
+    assert broken().later(1).settles(Outcome.OK, age=2.0).view.breaker == "closed"
+
+
+# For people.
+
+
+def test_since_is_when_it_began_to_hold_back_without_a_break():
+    """The same reason goes on; a full grant ends it, and so does silence."""
+    lane = Lane(Policy(rpm=60))
+    lane.asks(1)
+    lane.later(0.5).asks(5)
+    assert (lane.view.why, lane.view.since, lane.view.until) == (Why.RATE, START, START + 1)
+    lane.later(0.6).asks(1)
+    assert lane.view.why is None
+    lane.asks(1)
+    assert lane.view.since == pytest.approx(START + 1.1)
+    assert lane.later(60).view.why is None
+
+
+def test_a_block_and_an_open_breaker_are_told_whoever_asks_or_not():
+    """And not any more when they have passed."""
+    lane = Lane().settles(Outcome.FAILED, retry_after=10.0)
+    assert lane.view.message == "asked to be left alone for 10 s more"
+    assert lane.later(10).view.why is None
+    assert broken().view.why is Why.BREAKER

@@ -1,0 +1,100 @@
+"""A fleet of four against a provider of 3,000 calls a minute, in virtual time: what goes through.
+
+The provider is a bucket that holds one second of its rate; calls take 0.3 to 0.8 s.
+"""
+
+from bisect import bisect_right
+from random import Random
+
+import pytest
+
+from executor.lanes.contract import Policy
+from executor.lanes.pace import BURST
+from tests.unit.lanes_stage import START, Fleet, Provider
+
+RPM, TPM = 3_000.0, 300_000.0
+
+
+def most_in_a_second(starts: list[float]) -> int:
+    return max(bisect_right(starts, start + 1.0) - at for at, start in enumerate(starts))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_known_limit_is_used_up_from_a_cold_start_and_never_overstepped(seed):
+    """Of what the provider allows in a minute 98 % is used, and nothing is refused."""
+    fleet = Fleet(Provider(Random(seed), rpm=RPM), Policy(rpm=RPM))
+    fleet.run(60)
+    assert fleet.provider.served_between(0, 60) >= 0.98 * RPM
+    assert fleet.provider.refused == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_limit_that_only_headers_tell_is_used_up_as_well(seed):
+    """The first answers say how much may be asked."""
+    fleet = Fleet(Provider(Random(seed), rpm=RPM, says_limits=True), Policy())
+    fleet.run(60)
+    assert fleet.provider.served_between(0, 60) >= 0.97 * RPM
+    assert len(fleet.provider.refused) <= 0.01 * len(fleet.provider.starts)
+
+
+@pytest.mark.parametrize("estimate", [40.0, 1_000.0])
+def test_tokens_are_used_up_though_they_were_estimated_five_times_wrong(estimate):
+    """What calls take is learnt from the first of them, before many are let through."""
+    fleet = Fleet(Provider(Random(3), tpm=TPM), Policy(tpm=TPM), estimate=estimate)
+    fleet.run(60)
+    assert fleet.provider.tokens_between(0, 60) >= 0.98 * TPM
+    assert fleet.provider.refused == []
+
+
+def test_tokens_that_only_headers_limit_are_used_up_as_well():
+    """Without a word from the user, too."""
+    fleet = Fleet(Provider(Random(4), tpm=TPM, says_limits=True), Policy(), estimate=40.0)
+    fleet.run(60)
+    assert fleet.provider.tokens_between(0, 60) >= 0.97 * TPM
+    assert len(fleet.provider.refused) <= 0.01 * len(fleet.provider.starts)
+
+
+@pytest.mark.parametrize("retry_after", [None, 5.0])
+def test_a_limit_that_nobody_tells_is_found(retry_after):
+    """By what goes through when the first is refused, and by trying a little more while all goes well."""
+    fleet = Fleet(Provider(Random(5), rpm=RPM, retry_after=retry_after), Policy())
+    fleet.run(80)
+    assert fleet.provider.served_between(20, 80) >= 0.8 * RPM
+    assert len(fleet.provider.refused) <= 0.05 * len(fleet.provider.starts)
+
+
+def test_after_an_outage_one_probe_at_a_time_then_the_rate_and_no_herd():
+    """Thirty seconds of failures cost a probe each breaker's time, and the first answer opens the lane."""
+    provider = Provider(Random(6), rpm=RPM, down=(START + 10, START + 40))
+    fleet = Fleet(provider, Policy(rpm=RPM, breaker_seconds=5.0))
+    fleet.run(100)
+    during = [start - START for start in provider.starts if 12.5 < start - START < 40]
+    first = min(at - START for at, _ in provider.served if at - START >= 40)
+    after = [start for start in provider.starts if start - START >= first]
+    assert 4 <= len(during) <= 6
+    assert first <= 40 + 5.0 + 0.2
+    assert most_in_a_second(after) <= RPM / 60 * (1 + BURST) + 1
+    assert provider.refused == []
+    assert provider.served_between(50, 100) >= 0.98 * RPM * 50 / 60
+
+
+def test_slow_calls_do_not_keep_a_lane_from_its_rate():
+    """Ten seconds a call want five hundred in flight, far more than the provider has left at any moment."""
+    provider = Provider(Random(7), rpm=RPM, says_limits=True, latency=(8.0, 12.0))
+    fleet = Fleet(provider, Policy())
+    fleet.run(100)
+    assert provider.served_between(70, 100) >= 0.95 * RPM / 2
+    assert provider.refused == []
+
+
+def test_a_rate_that_falls_is_followed_down():
+    """A provider that halves its rate is asked half as much, and soon refuses little again."""
+    provider = Provider(Random(8), rpm=RPM)
+    fleet = Fleet(provider, Policy())
+    fleet.run(30)
+    assert provider.requests is not None
+    provider.requests.per_second /= 2
+    fleet.run(60)
+    late = [at for at in provider.refused if at - START > 60]
+    assert len(late) <= 0.05 * provider.served_between(60, 90)
+    assert provider.served_between(60, 90) >= 0.7 * RPM / 4

@@ -1,0 +1,302 @@
+"""Answers from provider batches: who is asked, what becomes of each result, and what people can ask for."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from coordinator.operations import Refused
+from coordinator.provider_batches.memory import echo
+from coordinator.provider_batches.provider import Errored, NoReply, TurnedAway, Unanswered
+from coordinator.provider_batches.requests import custom_id, is_asked_in, number_in, unfit
+from eventlog import payloads as p
+from projections.provider_batches import Chunk
+from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
+from tests.builders import START
+from tests.unit.provider_batch_stage import COST, SPEC, B, Stage, a_stage, cases, with_fallback
+
+KNOWN = p.Answer(output="4")
+RECORDED = TargetSpec("recorded", "recorded:answers.jsonl", {"path": "answers.jsonl"})
+
+
+async def answered(stage: Stage, rounds: int = 12) -> Stage:
+    """Go round until the provider has answered all it was asked."""
+    for _ in range(rounds):
+        await stage.go_round(2)
+        stage.provider.finish()
+    return stage
+
+
+def failing(numbers: set[int], fault: Any) -> Any:
+    """Be a provider that fails some evaluations."""
+
+    def outcome(request: dict[str, Any]) -> Any:
+        number = int(request["custom_id"].rpartition("-")[2])
+        return fault if number in numbers else echo(request)
+
+    return outcome
+
+
+async def test_only_what_has_no_answer_is_asked() -> None:
+    """What is known already goes to executors at once."""
+    stage = await a_stage(evaluations=cases(4, _2=KNOWN))
+    await stage.go_round(3)
+    assert [task.evaluation_id for task in await stage.tasks()] == [f"{B}.00000002"]
+    assert stage.asked() == {1: 1, 3: 1, 4: 1}
+    assert stage.standing() == ["1 queued"] * 4
+
+
+async def test_an_answer_is_put_on_record_and_opens_an_attempt_for_its_scoring() -> None:
+    """The history is one that an executor might have written, and the price is half."""
+    stage = await answered(await a_stage(1))
+    assert stage.story(1) == ["1 queued", "1 provisioning", "1 running", "1 responded", "2 queued"]
+    opening = await stage.opening(1)
+    assert opening.answer
+    assert opening.answer.cost_usd == pytest.approx(COST)
+    assert opening.retries == SPEC.retries
+    assert stage.total().retried == 0
+    assert float(stage.total().cost_usd) == pytest.approx(COST)
+
+
+async def test_a_request_that_makes_no_sense_fails_at_once() -> None:
+    """With what the provider said about it."""
+    stage = await a_stage(3)
+    stage.provider.outcome = failing({2}, Errored("invalid_request_error", "max_tokens: too much"))
+    await answered(stage)
+    assert stage.standing() == ["2 queued", "1 failed", "2 queued"]
+    [card] = stage.tables.scorecards.values()
+    assert b"max_tokens: too much" in (card.error or b"")
+    assert stage.asked() == {1: 1, 2: 1, 3: 1}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Errored("overloaded_error", "busy"),
+        Errored("api_error", "oh"),
+        *map(Unanswered, ("expired", "canceled")),
+    ],
+)
+async def test_what_got_no_answer_is_asked_again_and_charged(fault: Any) -> None:
+    """Each time in another provider batch, until its retries are spent."""
+    stage = await a_stage(3, spec=with_fallback(BatchFallback.RESUBMIT, retries=2))
+    stage.provider.outcome = failing({2}, fault)
+    await answered(stage)
+    assert stage.standing() == ["2 queued", "3 failed", "2 queued"]
+    assert stage.asked() == {1: 1, 2: 3, 3: 1}
+    once = ["provisioning", "running", "retrying"]
+    assert stage.story(2) == [
+        *("1 queued", *(f"1 {word}" for word in once)),
+        *("2 queued", *(f"2 {word}" for word in once)),
+        *("3 queued", "3 provisioning", "3 running", "3 failed"),
+    ]
+    assert stage.total().retried == 2
+
+
+async def test_what_got_no_answer_may_be_left_to_executors() -> None:
+    """With `--batch-fallback sync` it becomes a task like any other."""
+    spec = with_fallback(BatchFallback.SYNC)
+    stage = await a_stage(2, spec=spec)
+    stage.provider.outcome = failing({2}, Unanswered("expired"))
+    await answered(stage)
+    assert stage.standing() == ["2 queued", "2 queued"]
+    assert stage.asked() == {1: 1, 2: 1}
+    opening = await stage.opening(2)
+    assert (opening.answer, opening.retries, opening.epoch != "") == (None, 1, True)
+    assert {task.evaluation_id[-1] for task in await stage.tasks(spec)} == {"1", "2"}
+
+
+async def test_a_result_that_never_came_counts_as_none() -> None:
+    """A provider batch that ends without a word on an evaluation did not answer it."""
+    stage = await a_stage(2)
+    await stage.go_round(2)
+    stage.provider.finish()
+    [held] = stage.provider.batches.values()
+    assert held.results
+    del held.results[0]
+    await answered(stage)
+    assert stage.standing() == ["3 queued", "2 queued"]
+    assert stage.asked() == {1: 2, 2: 1}
+
+
+async def test_a_prompt_that_can_not_be_filled_in_fails_and_stops_nobody() -> None:
+    """It is never sent."""
+    stage = await a_stage(2, spec=replace(SPEC, prompts=("{id}", "{nothing}")), evaluations=[
+        *cases(1), replace(cases(1)[0], variant=1),
+    ])  # fmt: skip
+    await answered(stage)
+    assert stage.standing() == ["2 queued", "1 failed"]
+    assert stage.asked() == {1: 1}
+
+
+async def test_chunks_are_small_enough_in_requests_and_bytes() -> None:
+    """Each target's evaluations are asked in chunks of their own."""
+    stage = await a_stage(7, max_requests=3)
+    await stage.go_round(6)
+    assert [chunk.size for chunk in stage.books.chunks.values()] == [3, 3, 1]
+    largest = next(iter(stage.books.chunks.values())).bytes
+    stage = await a_stage(7, max_requests=100, max_bytes=largest)
+    await stage.go_round(6)
+    assert [chunk.size for chunk in stage.books.chunks.values()] == [3, 3, 1]
+    assert len({chunk.id for chunk in stage.books.chunks.values()}) == 3
+
+
+async def test_results_wait_while_executors_have_enough_to_do() -> None:
+    """No more than a window is with executors, however many answers there are."""
+    stage = await a_stage(9, window=4, chunk=2, max_requests=9)
+    await answered(stage)
+    assert stage.standing().count("2 queued") == 4
+    assert len(await stage.tasks()) == 4
+    [chunk] = stage.books.chunks.values()
+    assert chunk.state == "ended"
+
+
+async def test_a_paused_batch_submits_nothing_and_collects_what_it_has() -> None:
+    """What was submitted is paid for."""
+    stage = await a_stage(5)
+    await stage.go_round()
+    await stage.operator.pause(B)
+    await answered(stage)
+    assert stage.standing() == [*["2 queued"] * 3, *["1 queued"] * 2]
+    assert len(stage.provider.batches) == 1
+    await stage.operator.resume(B)
+    await answered(stage)
+    assert stage.standing() == ["2 queued"] * 5
+
+
+async def test_cancel_is_passed_on_and_answers_that_came_are_counted() -> None:
+    """The provider stops; what it had answered by then is kept as late, with its price."""
+    stage = await a_stage(3)
+    await stage.go_round(2)
+    stage.provider.finish()
+    await stage.operator.cancel(B)
+    assert stage.standing() == ["2 cancelled"] * 3
+    await stage.go_round(4)
+    assert stage.story(1) == ["1 queued", "1 responded (late)", "2 cancelled"]
+    assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
+    await stage.go_round(4)
+    assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
+    assert [chunk.state for chunk in stage.books.chunks.values()] == ["cancelled"]
+
+
+async def test_cancel_stops_what_is_under_way() -> None:
+    """At once, by whoever asks, not only by the next round."""
+    stage = await a_stage(3)
+    await stage.go_round(2)
+    await stage.operator.cancel(B)
+    [held] = stage.provider.batches.values()
+    assert held.is_canceling
+    stage.provider.finish()
+    await stage.go_round(4)
+    assert [chunk.state for chunk in stage.books.chunks.values()] == ["cancelled"]
+    assert stage.standing() == ["2 cancelled"] * 3
+
+
+async def test_a_provider_that_refuses_pauses_the_batch_with_its_words() -> None:
+    """Nothing is lost: those it was to answer wait for the next try."""
+    stage = await a_stage(3)
+    stage.provider.deaf = [TurnedAway("Anthropic needs a key: ANTHROPIC_API_KEY is not set")]
+    await stage.go_round(2)
+    batch = await stage.operator.batch(B)
+    assert (batch.state, "ANTHROPIC_API_KEY" in batch.reason) == ("paused", True)
+    await stage.operator.resume(B)
+    await answered(stage)
+    assert stage.standing() == ["2 queued"] * 3
+
+
+async def test_a_provider_that_is_busy_is_asked_later() -> None:
+    """No sooner than it wants to be asked, and the batch goes on."""
+    stage = await a_stage(3)
+    busy = TurnedAway("busy", retry_after=timedelta(minutes=2), is_passing=True)
+    stage.provider.deaf = [busy]
+    await stage.go_round(4)
+    assert stage.provider.batches == {}
+    assert (await stage.operator.batch(B)).state == "running"
+    await answered(stage)
+    assert stage.standing() == ["2 queued"] * 3
+
+
+async def test_somebody_elses_batch_of_the_same_size_is_told_from_ours() -> None:
+    """It is waited for, and ruled out by its names once it has ended."""
+    stage = await a_stage(3)
+    stage.provider.deaf = [NoReply("nobody is there")]
+    await stage.go_round(1)
+    body = b'{"requests":[{"custom_id":"a"},{"custom_id":"b"},{"custom_id":"c"}]}'
+
+    async def others() -> Any:
+        yield body
+
+    await stage.provider.create(others(), length=len(body))
+    await stage.go_round(12)
+    assert "may be it" in stage.note()
+    assert len(stage.provider.batches) == 1
+    stage.provider.outcome = lambda request: echo(request) if "params" in request else Unanswered("expired")
+    await answered(stage)
+    assert stage.standing() == ["2 queued"] * 3
+
+
+async def test_what_is_left_of_a_batch_can_be_asked_in_provider_batches() -> None:
+    """Resumed with --batch-api: what executors have not been told of."""
+    stage = await a_stage(6, spec=replace(SPEC, batch_api=None), window=2, chunk=2)
+    await stage.go_round(2)
+    await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
+    assert len(await stage.tasks()) == 2
+    stage.coordinator.settings = replace(stage.settings, window=100)
+    await stage.go_round(6)
+    assert sorted(stage.asked()) == [3, 4, 5, 6]
+
+
+async def test_what_waits_can_be_given_back_to_executors() -> None:
+    """Resumed with --no-batch-api: all that no provider batch has."""
+    stage = await a_stage(5)
+    stage.provider.deaf = [TurnedAway("no")]
+    await stage.go_round(1)
+    await stage.operator.ask_in_batches(B, None)
+    await stage.operator.resume(B)
+    await stage.go_round(3)
+    assert len(await stage.tasks()) == 5
+    assert stage.provider.batches == {}
+
+
+async def test_a_dead_letter_is_asked_in_a_provider_batch_again() -> None:
+    """An operator's retry goes the way of its batch."""
+    stage = await a_stage(2)
+    stage.provider.outcome = failing({2}, Errored("invalid_request_error", "no"))
+    await answered(stage)
+    stage.provider.outcome = echo
+    assert await stage.operator.retry(B) == 1
+    await answered(stage)
+    assert stage.standing() == ["2 queued", "3 queued"]
+    assert stage.asked() == {1: 1, 2: 2}
+
+
+async def test_other_providers_and_targets_are_refused() -> None:
+    """With a sentence that names the target; recorded answers may stand beside."""
+    http = TargetSpec("http", "https://example.org", {})
+    assert unfit(replace(SPEC, targets=(*SPEC.targets, RECORDED))) is None
+    assert "https://example.org" in (unfit(replace(SPEC, targets=(http,))) or "")
+    stage = await a_stage(1, spec=BatchSpec("a batch", (http,)))
+    with pytest.raises(Refused, match=r"https://example\.org"):
+        await stage.operator.ask_in_batches(B, BatchFallback.SYNC)
+
+
+def test_requests_are_named_after_their_chunk() -> None:
+    """So that a result tells whose it is; the provider takes no other characters."""
+    chunk = Chunk("0123456789abcdef", B, 0, (7,), (1,), 1, "", START, START)
+    assert custom_id(chunk.id, 7) == "0123456789abcdef-00000007"
+    assert number_in(chunk, custom_id(chunk.id, 123_456_789)) == 123_456_789
+    for other in ("fedcba9876543210-00000007", "7", "0123456789abcdef-7", ""):
+        assert number_in(chunk, other) is None
+
+
+def test_only_openings_without_an_answer_are_asked() -> None:
+    """Of a batch that wants it, and of targets whose provider has batches."""
+    opening = p.Queued(case=p.Case(id="a"))
+    spec = replace(SPEC, targets=(*SPEC.targets, RECORDED))
+    is_asked = is_asked_in(spec)
+    assert is_asked(opening)
+    assert not is_asked(replace(opening, answer=KNOWN))
+    assert not is_asked(replace(opening, variant=1))
+    assert not is_asked(replace(opening, in_group=True))
+    assert not is_asked_in(replace(spec, batch_api=None))(opening)

@@ -1,0 +1,283 @@
+"""The table of providers: who they are, which rate limit a call falls under, and what it costs."""
+
+import json
+import logging
+
+import pytest
+from pydantic import JsonValue
+
+from eventlog.payloads import Usage
+from executor.contract import Metered, Surroundings
+from executor.registry import parse_target, target_type
+from executor.targets.http import HTTP
+from providers import prices
+from providers.access import access_to, find_key, scope_of
+from providers.prices import Line, Price, cost_of, find_price, price_of, read_prices
+from providers.table import PROVIDERS, Counted, Sdk, split_model
+
+KEY = "sk-canary-0123456789abcdef"
+CALLABLE = [name for name, row in PROVIDERS.items() if row.sdk]
+NOT_YET = [name for name, row in PROVIDERS.items() if not row.sdk]
+
+
+def environ(name: str) -> dict[str, str]:
+    variable = PROVIDERS[name].key_variable
+    return {variable: KEY} if variable else {}
+
+
+def test_all_seventeen_providers_are_there():
+    """Every provider of the reference has a row, called by the name that people type."""
+    assert set(PROVIDERS) == {
+        "openai", "azure", "bedrock", "gemini", "anthropic", "xai", "groq", "deepseek", "qwen", "ollama",
+        "fireworks", "mistral", "together", "lepton", "cerebras", "replicate", "baseten",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_every_row_says_how_it_is_called_or_what_to_do_instead(name):
+    """A provider has an SDK and an address, or a sentence that leads on."""
+    row = PROVIDERS[name]
+    assert (row.sdk and row.base_url.startswith("http")) or (row.instead and "{type:" in row.instead)
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_a_model_is_named_by_its_provider_wherever_models_have_slashes(name):
+    """`PROVIDER/MODEL` is a target of that provider, and its label is what was typed."""
+    spec = parse_target(f"{name}/org/model-1:free")
+    assert (spec.type, spec.options, spec.label) == (
+        name,
+        {"model": "org/model-1:free"},
+        f"{name}/org/model-1:free",
+    )
+    assert isinstance(target_type(name), Metered)
+    assert parse_target({"type": name, "model": "m"}).label == f"{name}/m"
+
+
+def test_what_names_no_provider_is_none():
+    """Paths and addresses are not taken for models."""
+    assert [split_model(text) for text in ("openai", "openai/", "nobody/model", "/x")] == [None] * 4
+
+
+@pytest.mark.parametrize("name", NOT_YET)
+def test_a_provider_that_can_not_be_called_says_what_to_do(name):
+    """The refusal comes where the batch is submitted, with a way that works."""
+    with pytest.raises(ValueError, match=r"can't be called by its name.*type: (openai|http)"):
+        target_type(name).check({"model": "m"})
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("openai", Counted.MODEL),
+        ("azure", Counted.DEPLOYMENT),
+        ("bedrock", Counted.REGION),
+        ("gemini", Counted.MODEL),
+        ("anthropic", Counted.GROUP),
+        ("xai", Counted.MODEL),
+        ("groq", Counted.MODEL),
+        ("cerebras", Counted.MODEL),
+    ],
+)
+def test_limits_that_are_not_only_by_account_are_in_the_table(name, counted):
+    """What a provider counts by is data."""
+    assert counted in PROVIDERS[name].scope
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "scope"),
+    [
+        ("anthropic", "claude-opus-4-8", "claude-opus-4*"),
+        ("anthropic", "claude-opus-4-5-20251101", "claude-opus-4*"),
+        ("anthropic", "claude-sonnet-4-6", "claude-sonnet-4*"),
+        ("anthropic", "claude-haiku-4-5", "claude-haiku-4*"),
+        ("anthropic", "claude-next", "claude-next"),
+        ("openai", "gpt-5", "gpt-5"),
+        ("mistral", "mistral-large-latest", "all"),
+        ("together", "meta/llama", "all"),
+    ],
+)
+def test_what_shares_a_limit_has_one_name(name, model, scope):
+    """Anthropic counts groups of models, OpenAI each model, others the account alone."""
+    assert scope_of(PROVIDERS[name], model) == scope
+
+
+@pytest.mark.parametrize("name", CALLABLE)
+def test_a_lane_names_provider_account_and_scope_and_no_key(name):
+    """Two keys have two lanes, a named account has one, and nobody can read a key from either."""
+    type_ = target_type(name)
+    assert isinstance(type_, Metered)
+    lane = type_.lane({"model": "m"}, Surroundings(environ=environ(name)))
+    assert lane is not None
+    provider, account, scope = lane.split(":")
+    assert (provider, scope) == (name, "m" if PROVIDERS[name].scope - {Counted.ACCOUNT} else "all")
+    assert KEY[:8] not in lane
+    assert len(account) == 8 or account == "local"
+    named = type_.lane({"model": "m", "account": "team"}, Surroundings(environ=environ(name)))
+    assert named == f"{name}:team:{scope}"
+    assert type_.tokens({"model": "m"}) > 0
+
+
+def test_another_host_is_another_lane():
+    """Whoever puts a server of their own behind a provider's name shares no limit with the provider."""
+    said = {"model": "m", "base_url": "http://127.0.0.1:8080/v1", "account": "a"}
+    assert access_to("openai", said, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
+    by_variable = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://h:1"}
+    access = access_to("anthropic", {"model": "claude-opus-4-8", "account": "a"}, by_variable)
+    assert (access.base_url, access.lane) == ("http://h:1", "anthropic:a:claude-opus-4*@h:1")
+
+
+@pytest.mark.parametrize("name", [name for name in CALLABLE if PROVIDERS[name].key_variable])
+def test_a_missing_key_is_named_by_its_variable(name):
+    """Whoever starts an executor without the key is told which variable to set."""
+    with pytest.raises(ValueError, match=PROVIDERS[name].key_variable):
+        access_to(name, {"model": "m"}, {"OTHER_KEY": KEY})
+
+
+def test_a_key_may_have_a_variable_of_its_own_but_none_of_ours():
+    """Several accounts of one provider have a variable each; what is Scoreline's own is out of reach."""
+    said = {"model": "m", "key_variable": "TEAM_API_KEY"}
+    assert access_to("openai", said, {"TEAM_API_KEY": KEY}).key == KEY
+    for variable in ("EVAL_REDIS_KEY", "HOME", "lower_key"):
+        with pytest.raises(ValueError, match="key_variable"):
+            target_type("openai").check({"model": "m", "key_variable": variable})
+
+
+def test_a_key_is_in_no_representation():
+    """What is logged of an access tells nothing."""
+    access = access_to("openai", {"model": "m"}, {"OPENAI_API_KEY": KEY})
+    assert KEY not in repr(access) + str(access)
+
+
+def test_a_key_that_can_not_be_sent_is_named_by_its_variable_and_not_shown():
+    """A line break in the middle of a key would be quoted by whoever stumbles over it."""
+    for bad in (f"{KEY}\n{KEY}", f"{KEY}é"):
+        with pytest.raises(ValueError, match="the key in OPENAI_API_KEY has a character") as caught:
+            access_to("openai", {"model": "m"}, {"OPENAI_API_KEY": bad})
+        assert KEY not in str(caught.value)
+
+
+def test_a_password_in_an_address_is_shown_nowhere():
+    """Addresses from the environment may hold one; lanes and messages have the host alone."""
+    environ = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://me:hunter2@proxy.test/v1?key=hunter2"}
+    access = access_to("openai", {"model": "m", "account": "a"}, environ)
+    assert access.place == "https://proxy.test/v1"
+    assert access.lane == "openai:a:m@proxy.test"
+    assert "hunter2" not in repr(access)
+
+
+def test_words_that_begin_like_keys_are_let_through():
+    """A prompt may speak of libraries and constraints."""
+    said: JsonValue = {
+        "system": "Use sk-learn-based-classification and pk_constraint_violation_handling.",
+        "max_tokens": 1,
+    }
+    assert find_key(said) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({"model": "m", "api_key": "x"}, "api_key"),
+        ({"model": "m", "parameters": {"token": "x"}}, "parameters.token"),
+        ({"model": "m", "system": f"use {KEY}"}, "system"),
+        ({"model": "m", "messages": [{"role": "user", "content": KEY}]}, "messages.0.content"),
+    ],
+)
+def test_a_key_among_the_options_is_refused_and_not_repeated(options, where):
+    """Specs are stored: the option is named, the variable is, the key is not."""
+    assert find_key(options) == where
+    with pytest.raises(ValueError, match=r"environment, as OPENAI_API_KEY") as caught:
+        target_type("openai").check(options)
+    assert where in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "match"),
+    [
+        ("temperature", 0, "no option 'temperature'"),
+        ("parameters", {"stream": True}, "stream is not for the parameters"),
+        ("parameters", {"n": 2}, "an answer is one text"),
+        ("messages", [{"role": "system", "content": "x"}], "role: user"),
+        ("messages", [{"role": "user"}], "role: user"),
+        ("base_url", "ftp://x", "http://"),
+        ("base_url", "https://me:you@x", "password"),
+        ("headers", {"X-Api-Key": "abc"}, "abc|looks like a key"),
+        ("prices", {"input": -1, "output": 0}, "prices.input"),
+        ("account", "a b", "account"),
+        ("model", "a model}", "model"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_with_a_sentence(option, value, match):
+    """The sentence names the option."""
+    with pytest.raises(ValueError, match=match):
+        target_type("openai").check({"model": "m", option: value})
+
+
+def test_a_missing_sdk_says_what_to_install(monkeypatch):
+    """Whoever installed without the extra is told so when submitting, and executors say the same."""
+    monkeypatch.setattr("providers.clients.find_spec", lambda name: None)
+    here = Surroundings(environ={"ANTHROPIC_API_KEY": KEY})
+    for ask in (lambda: target_type("anthropic").check({"model": "m"}),
+                lambda: target_type("anthropic").make({"model": "m"}, here)):  # fmt: skip
+        with pytest.raises(ValueError, match=r"pip install 'scoreline\[providers\]'"):
+            ask()
+
+
+def test_an_http_target_has_the_lane_of_its_host():
+    """Servers that are not in the table are known by their host and port."""
+    assert HTTP.lane({"url": "https://example.org:8443/x"}, Surroundings()) == "http:example.org:8443"
+    assert HTTP.tokens({}) == 0
+
+
+def test_tokens_cost_what_the_price_says_and_half_of_it_in_a_batch():
+    """A million tokens of each at 3 and 15 dollars are 18 dollars, or 9."""
+    usage = Usage(1_000_000, 1_000_000)
+    assert cost_of(usage, Price(3, 15)) == 18
+    assert cost_of(usage, Price(3, 15), batch=True) == 9
+    assert cost_of(usage, None) == 0
+
+
+def test_the_first_pattern_that_fits_is_the_price():
+    """Narrow patterns come before wide ones."""
+    lines = (Line("openai/gpt-x-mini*", 1, 2), Line("openai/gpt-x*", 3, 4))
+    assert find_price(lines, "openai", "gpt-x-mini-2026") == Price(1, 2)
+    assert find_price(lines, "openai", "gpt-x") == Price(3, 4)
+    assert find_price(lines, "openai", "other") is None
+
+
+def test_our_own_list_is_dated_and_names_only_providers_of_the_table():
+    """The list says that prices change, and each of its lines can be found."""
+    assert price_of("anthropic", "claude-haiku-4-5", {}) == Price(1.0, 5.0)
+    assert price_of("ollama", "llama3", {}) == Price(0.0, 0.0)
+    document = json.loads(prices._OURS.read_text())
+    assert "Prices change" in document["about"]
+    assert document["as_of"]
+    assert {line["models"].partition("/")[0] for line in document["prices"]} <= set(PROVIDERS)
+
+
+def test_an_unknown_model_costs_nothing_and_says_so_once(caplog):
+    """A missing price is no fault, and no flood of warnings either."""
+    with caplog.at_level(logging.WARNING, logger="providers.prices"):
+        assert price_of("openai", "never-heard-of", {}) is None
+        assert price_of("openai", "never-heard-of", {}) is None
+    assert [record.getMessage() for record in caplog.records] == [
+        "no price is known: calls are counted as free"
+    ]
+
+
+def test_prices_of_ones_own_come_first(tmp_path):
+    """A file named in EVAL_PRICES overrides the list; one that is none is refused with a sentence."""
+    file = tmp_path / "prices.json"
+    file.write_text('{"prices": [{"models": "anthropic/*", "input": 7, "output": 8}]}')
+    assert price_of("anthropic", "claude-haiku-4-5", {"EVAL_PRICES": str(file)}) == Price(7, 8)
+    for content in ("{", "[]", '{"prices": [{"models": 1}]}'):
+        (tmp_path / "bad.json").write_text(content)
+        read_prices.cache_clear()
+        with pytest.raises(ValueError, match="no list of prices"):
+            price_of("openai", "m", {"EVAL_PRICES": str(tmp_path / "bad.json")})
+
+
+def test_only_two_sdks_are_needed():
+    """All that can be called is called by one of the official clients."""
+    assert {PROVIDERS[name].sdk for name in CALLABLE} == set(Sdk)

@@ -1,0 +1,441 @@
+"""Models as targets, on the official SDKs, with a transport that says what a provider might."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import Fault, Permanent, Question, RateLimited, Surroundings, Transient, Unreachable
+from executor.targets import model_calls
+from executor.targets.model import ModelTarget, ModelType
+from providers.access import Access
+from providers.clients import anthropic_client
+from providers.limits import Headroom
+from providers.table import PROVIDERS
+
+KEY = "sk-canary-0123456789abcdef"
+MODELS = {"anthropic": "claude-haiku-4-5", "openai": "gpt-4o-mini", "groq": "llama-3.1-8b-instant"}
+BOTH = ["anthropic", "openai"]
+
+MESSAGE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-haiku-4-5",
+    "content": [{"type": "text", "text": "Paris"}], "stop_reason": "end_turn", "stop_sequence": None,
+    "usage": {"input_tokens": 1_000, "output_tokens": 100},
+}  # fmt: skip
+COMPLETION = {
+    "id": "c1", "object": "chat.completion", "created": 1, "model": "gpt-4o-mini",
+    "choices": [{"index": 0, "finish_reason": "stop", "message": {"content": "Paris"}}],
+    "usage": {"prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100},
+}  # fmt: skip
+REPLY = {"anthropic": MESSAGE, "openai": COMPLETION, "groq": COMPLETION}
+
+EVENTS = [
+    {"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Par"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "is"}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 100}},
+    {"type": "message_stop"},
+]
+
+
+def _chunk(delta: dict[str, str], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+CHUNKS: list[Any] = [
+    _chunk({"role": "assistant", "content": ""}),
+    _chunk({"content": "Par"}),
+    _chunk({"content": "is"}),
+    _chunk({}, "stop"),
+    {**_chunk({}), "choices": [], "usage": COMPLETION["usage"]},
+]
+
+
+def sse(name: str, pieces: list[Any]) -> list[bytes]:
+    if name == "anthropic":
+        return [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in pieces]
+    return [f"data: {json.dumps(each)}\n\n".encode() for each in pieces] + [b"data: [DONE]\n\n"]
+
+
+STREAM = {"anthropic": sse("anthropic", EVENTS), "openai": sse("openai", CHUNKS)}
+
+
+class Pieces(httpx2.AsyncByteStream):
+    """A body that comes in pieces, and perhaps breaks off."""
+
+    def __init__(self, pieces: list[bytes], error: Exception | None = None) -> None:
+        self.pieces, self.error, self.is_closed = pieces, error, False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
+        if self.error:
+            raise self.error
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+Handler = Callable[[httpx2.Request], httpx2.Response]
+
+
+def streaming(pieces: list[bytes], error: Exception | None = None) -> Handler:
+    headers = {"content-type": "text/event-stream", "retry-after": "3"}
+    return lambda request: httpx2.Response(200, headers=headers, stream=Pieces(pieces, error))
+
+
+def saying(status: int, body: object, **headers: str) -> Handler:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    said = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda request: httpx2.Response(
+        status, content=raw, headers={"content-type": "application/json", **said}
+    )
+
+
+def target(name: str, handler: Handler, **options: Any) -> ModelTarget:
+    made = ModelType(PROVIDERS[name], transport=httpx2.MockTransport(handler))
+    here = Surroundings(slots=4, environ={PROVIDERS[name].key_variable: KEY})
+    return made.make({"model": MODELS[name], **options}, here)
+
+
+def question(**more: Any) -> Question:
+    return Question("b.1", "Capital of France?", p.Case(id="c"), {}, timeout=5, **more)
+
+
+async def fault(name: str, handler: Handler, **options: Any) -> Fault:
+    asked = target(name, handler, **options)
+    try:
+        with pytest.raises(Fault) as caught:
+            await asked.ask(question())
+    finally:
+        await asked.aclose()
+    shown = f"{caught.value} {caught.value!r} {caught.value.message} {asked!r} {asked.caller!r}"
+    assert KEY not in shown
+    return caught.value
+
+
+@pytest.mark.parametrize("name", MODELS)
+async def test_a_model_answers_with_what_it_said_and_what_it_cost(name):
+    """Text, tokens, dollars and the time it took are on record."""
+    asked = target(name, saying(200, REPLY[name]), prices={"input": 10, "output": 100})
+    answer = (await asked.ask(question())).answer
+    assert (answer.output, answer.usage) == ("Paris", p.Usage(1_000, 100))
+    assert answer.cost_usd == pytest.approx(0.02)
+    assert answer.latency_ms > 0
+    await asked.aclose()
+
+
+@pytest.mark.parametrize("name", BOTH)
+async def test_prices_are_known_without_being_told(name):
+    """The list has the well-known models."""
+    asked = target(name, saying(200, REPLY[name]))
+    assert (await asked.ask(question())).answer.cost_usd > 0
+    await asked.aclose()
+
+
+@pytest.mark.parametrize("name", MODELS)
+async def test_the_key_the_conversation_and_every_parameter_reach_the_provider(name):
+    """One request, no retries of the SDK's own, unknown parameters for the provider to judge."""
+    seen: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return saying(200, REPLY[name])(request)
+
+    asked = target(
+        name, handler, system="Be brief.", parameters={"top_k": 3, "max_tokens": 7}, headers={"X-Team": "a"}
+    )
+    await asked.ask(question(history=(("Hi", "Hello"),)))
+    await asked.aclose()
+    [request] = seen
+    body = json.loads(request.content)
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["x-team"] == "a"
+    assert "openai-organization" not in request.headers
+    assert str(request.url).startswith(PROVIDERS[name].base_url)
+    assert (body["top_k"], body["max_tokens"]) == (3, 7)
+    turns = [(each["role"], each["content"]) for each in body["messages"]]
+    system = [] if name == "anthropic" else [("system", "Be brief.")]
+    assert turns == [*system, ("user", "Hi"), ("assistant", "Hello"), ("user", "Capital of France?")]
+
+
+async def test_what_is_said_to_openai_is_not_said_to_others(monkeypatch):
+    """The organization that OpenAI's SDK finds in the environment is not sent to other providers."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    seen: list[httpx2.Request] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return saying(200, COMPLETION)(request)
+
+    for name in ("groq", "openai"):
+        asked = target(name, handler)
+        await asked.ask(question())
+        await asked.aclose()
+    assert [request.headers.get("openai-organization") for request in seen] == [None, "org-1"]
+
+
+@pytest.mark.parametrize("name", BOTH)
+async def test_a_stream_comes_to_the_same_answer(name):
+    """Streamed or not, the record is the same."""
+    whole, streamed = (
+        target(name, saying(200, REPLY[name])),
+        target(name, streaming(STREAM[name]), stream=True),
+    )
+    one, other = (await whole.ask(question())).answer, (await streamed.ask(question())).answer
+    assert (one.output, one.usage, one.cost_usd) == (other.output, other.usage, other.cost_usd)
+    await whole.aclose()
+    await streamed.aclose()
+
+
+async def test_a_long_answer_is_streamed_without_being_told():
+    """Above the limit for replies in one piece the request itself asks for a stream."""
+    bodies: list[Any] = []
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        bodies.append(json.loads(request.content))
+        return streaming(STREAM["anthropic"])(request)
+
+    asked = target("anthropic", handler, parameters={"max_tokens": 30_000})
+    assert (await asked.ask(question())).answer.output == "Paris"
+    assert bodies[0]["stream"] is True
+    await asked.aclose()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_headers_say_of_limits_comes_with_the_reply(stream):
+    """Lanes learn from every answer, streamed or not."""
+    headers = {
+        "content-type": "text/event-stream" if stream else "application/json",
+        "anthropic-ratelimit-requests-limit": "50",
+        "anthropic-ratelimit-requests-remaining": "49",
+    }
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        if stream:
+            return httpx2.Response(200, headers=headers, stream=Pieces(STREAM["anthropic"]))
+        return httpx2.Response(200, headers=headers, json=MESSAGE)
+
+    asked = target("anthropic", handler, stream=stream)
+    limits = (await asked.ask(question())).limits
+    assert limits is not None
+    assert limits.requests == Headroom(50, 49)
+    await asked.aclose()
+
+
+def error(type_: str, message: str = "") -> dict[str, Any]:
+    return {"type": "error", "error": {"type": type_, "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "body", "kind", "told"),
+    [
+        (
+            "anthropic",
+            401,
+            error("authentication_error", f"bad {KEY}"),
+            "authentication",
+            "ANTHROPIC_API_KEY",
+        ),
+        ("openai", 401, error("x", f"Incorrect API key {KEY}"), "authentication", "OPENAI_API_KEY"),
+        ("anthropic", 404, error("not_found_error"), "model_not_found", "no model 'claude-haiku-4-5'"),
+        ("openai", 404, error("x"), "model_not_found", "no model 'gpt-4o-mini'"),
+        ("anthropic", 400, error("x", "prompt is too long: 9 > 8"), "prompt_too_long", "shorten it"),
+        ("openai", 400, {"error": {"code": "context_length_exceeded"}}, "prompt_too_long", "shorten it"),
+        ("openai", 422, error("x", "temperature"), "invalid_request", "temperature"),
+        ("anthropic", 413, b"", "prompt_too_long", "shorten it"),
+    ],
+)
+async def test_what_will_not_get_better_says_what_to_do(name, status, body, kind, told):
+    """A wrong key, a wrong name and a long prompt fail at once, with advice."""
+    for stream in (False, True):
+        got = await fault(name, saying(status, body), stream=stream)
+        assert (type(got), got.kind) == (Permanent, kind)
+        assert told in got.message
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", BOTH)
+async def test_a_rate_limit_says_how_long_and_how_much(name, stream):
+    """Retry-After and the headers of the limits travel with the fault, and no call is made again here."""
+    calls = 0
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        nonlocal calls
+        calls += 1
+        headers = {"retry-after": "7", "x-ratelimit-limit-requests": "60"}
+        headers |= {"anthropic-ratelimit-requests-limit": "60"}
+        return httpx2.Response(429, headers=headers, json=error("rate_limit_error"))
+
+    got = await fault(name, handler, stream=stream)
+    assert isinstance(got, RateLimited)
+    assert got.retry_after == timedelta(seconds=7)
+    assert got.limits is not None
+    assert got.limits.requests.limit == 60
+    assert calls == 1
+
+
+async def test_an_exhausted_limit_is_waited_for_where_nothing_else_is_said():
+    """Without Retry-After, the reset of what is used up is how long to wait."""
+    headers = {"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "6m0s"}
+    got = await fault("openai", saying(429, error("tokens"), **headers))
+    assert isinstance(got, RateLimited)
+    assert got.retry_after == timedelta(minutes=6)
+
+
+@pytest.mark.parametrize(
+    ("status", "class_"), [(529, RateLimited), (500, Unreachable), (503, Unreachable), (408, Unreachable)]
+)
+@pytest.mark.parametrize("name", BOTH)
+async def test_overload_is_a_rate_limit_and_breakage_counts_against_the_lane(name, status, class_):
+    """529 asks for patience; 5xx may close the lane."""
+    assert type(await fault(name, saying(status, error("x")))) is class_
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "raised", [httpx2.ConnectError("no"), httpx2.ReadError("reset"), httpx2.ConnectTimeout("t")]
+)
+@pytest.mark.parametrize("name", BOTH)
+async def test_nobody_there_is_unreachable(name, raised, stream):
+    """Refused, reset or silent: the lane may have to be closed."""
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        raised.request = request
+        raise raised
+
+    got = await fault(name, handler, stream=stream)
+    assert (type(got), got.kind) == (Unreachable, "connection")
+    assert type(raised).__name__ in got.message
+
+
+@pytest.mark.parametrize("name", BOTH)
+async def test_a_slow_answer_is_no_broken_lane(name):
+    """Running out of time while reading is transient, and no more."""
+
+    def handler(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ReadTimeout("slow", request=request)
+
+    got = await fault(name, handler)
+    assert (type(got), got.kind) == (Transient, "timeout")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>gateway</html>", b"[]", b"{}", b'"Paris"', b"\xff\xfe", b'{"content": "Paris"}', b"{"],
+)
+@pytest.mark.parametrize("name", BOTH)
+async def test_garbage_is_never_an_answer(name, body):
+    """A reply that is none may be one next time."""
+    got = await fault(name, saying(200, body))
+    assert (type(got), got.kind) == (Transient, "invalid_response")
+
+
+@pytest.mark.parametrize("name", BOTH)
+async def test_garbage_in_the_place_of_a_stream_is_none_either(name):
+    """A page of a gateway has no end that a stream would have."""
+    got = await fault(name, saying(200, b"<html>gateway</html>", content_type="text/html"), stream=True)
+    assert isinstance(got, Transient)
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("error_", [None, httpx2.RemoteProtocolError("peer closed connection")])
+async def test_a_stream_that_breaks_off_is_no_answer(name, error_):
+    """However the connection ends, half an answer is thrown away, and the fault says how much of it."""
+    got = await fault(name, streaming(STREAM[name][: 3 if name == "anthropic" else 2], error_), stream=True)
+    assert (type(got), got.kind) == (Unreachable, "broken_stream")
+    assert "3 characters had come, which are no answer, and what they cost is not counted" in got.message
+    assert "Par" not in got.message.replace("characters", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "piece", "class_"),
+    [
+        ("anthropic", b'event: error\ndata: {"error":{"type":"overloaded_error"}}\n\n', RateLimited),
+        ("anthropic", b'event: error\ndata: {"error":{"type":"api_error"}}\n\n', Unreachable),
+        ("openai", b'data: {"error":{"type":"server_error","message":"x"}}\n\n', Unreachable),
+        ("openai", b'data: {"error":{"code":"rate_limit_exceeded","message":"x"}}\n\n', RateLimited),
+        ("anthropic", b"event: message_delta\ndata: {nonsense\n\n", Transient),
+        ("openai", b"data: {nonsense\n\n", Transient),
+        ("openai", b"data: [1]\n\n", Transient),
+    ],
+)  # fmt: skip
+async def test_an_error_in_the_middle_of_a_stream_is_what_it_would_have_been_at_its_beginning(
+    name, piece, class_
+):
+    """Its type stands for the status that it no longer has."""
+    got = await fault(name, streaming([*STREAM[name][:3], piece]), stream=True)
+    assert type(got) is class_
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("anthropic", {**MESSAGE, "content": [{"type": "text", "text": "I…"}], "stop_reason": "refusal"}),
+        ("openai", {"choices": [{"finish_reason": "content_filter", "message": {"content": "I…"}}]}),
+    ],
+)
+async def test_what_a_filter_cut_off_is_no_answer(name, body):
+    """The provider stopped the model: that will not get better, and half an answer is not scored."""
+    got = await fault(name, saying(200, body))
+    assert (type(got), got.kind) == (Permanent, "content_filter")
+
+
+async def test_cancelling_closes_the_stream():
+    """Whoever stops waiting leaves no connection behind."""
+
+    class Endless(Pieces):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for piece in self.pieces:
+                yield piece
+            begun.set()
+            await asyncio.Event().wait()
+
+    begun = asyncio.Event()
+    body = Endless(STREAM["anthropic"][:3])
+    headers = {"content-type": "text/event-stream"}
+    asked = target("anthropic", lambda _: httpx2.Response(200, headers=headers, stream=body), stream=True)
+    task = asyncio.create_task(asked.ask(question()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert body.is_closed
+    await asked.aclose()
+
+
+async def test_many_calls_at_once_share_one_client(monkeypatch):
+    """It is made at the first call, not with the target, and only once."""
+    made: list[object] = []
+
+    def counted(access: Access, **more: Any) -> object:
+        made.append(access)
+        return anthropic_client(access, **more)
+
+    monkeypatch.setattr(model_calls, "anthropic_client", counted)
+    asked = target("anthropic", saying(200, MESSAGE))
+    assert made == []
+    await asyncio.gather(*(asked.ask(question()) for _ in range(5)))
+    assert len(made) == 1
+    await asked.aclose()
+
+
+async def test_a_target_that_was_never_asked_closes_quietly():
+    """There is nothing to close then."""
+    await target("openai", saying(200, COMPLETION)).aclose()
+
+
+async def test_a_key_that_is_repeated_is_blotted_out():
+    """Even an answer may not carry the key into the log."""
+    said = {**MESSAGE, "content": [{"type": "text", "text": f"my key is {KEY}"}]}
+    asked = target("anthropic", saying(200, said))
+    assert (await asked.ask(question())).answer.output == "my key is ***"
+    await asked.aclose()

@@ -1,0 +1,355 @@
+"""What goes to providers and what comes back, as plain data: requests, replies, headers, refusals."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import JsonValue
+
+from eventlog.payloads import Usage
+from providers.access import access_to
+from providers.dialects import ANTHROPIC, GROQ, OPENAI, SILENT, duration, limits_of, retry_after, wait_for
+from providers.failures import Class, failure_of, refusal_of
+from providers.limits import Headroom, RateLimits
+from providers.requests import InvalidReply, answer_of, must_stream, request_of
+from providers.streams import gathering
+from providers.table import Sdk
+
+KEY = "sk-canary-0123456789abcdef"
+NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
+ANTHROPIC_ACCESS = access_to("anthropic", {"model": "claude-x"}, {"ANTHROPIC_API_KEY": KEY})
+OPENAI_ACCESS = access_to("openai", {"model": "gpt-x"}, {"OPENAI_API_KEY": KEY})
+
+MESSAGE = {
+    "content": [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "Pa"},
+        {"type": "text", "text": "ris"},
+    ],
+    "stop_reason": "end_turn",
+    "usage": {
+        "input_tokens": 10,
+        "output_tokens": 2,
+        "cache_read_input_tokens": 5,
+        "cache_creation_input_tokens": None,
+    },
+}
+COMPLETION = {
+    "choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": "Paris"}}],
+    "usage": {"prompt_tokens": 10, "completion_tokens": 2},
+}
+
+
+def test_a_message_request_has_all_that_was_said_in_order():
+    """Examples come first, then the conversation so far, then the prompt; max_tokens has a default."""
+    options: dict[str, JsonValue] = {
+        "model": "claude-x",
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+        "parameters": {"temperature": 0},
+    }
+    assert request_of("anthropic", options, "now?", [("c", "d")]) == {
+        "model": "claude-x",
+        "max_tokens": 1_024,
+        "temperature": 0,
+        "system": "Be brief.",
+        "messages": [
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": "b"},
+            {"role": "user", "content": "c"},
+            {"role": "assistant", "content": "d"},
+            {"role": "user", "content": "now?"},
+        ],
+    }
+
+
+def test_a_chat_request_begins_with_the_system_prompt():
+    """In Chat Completions the system prompt is a message."""
+    assert request_of("groq", {"model": "m", "system": "s", "parameters": {"max_tokens": 9}}, "p") == {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "p"}],
+    }
+
+
+def test_models_that_reason_are_told_their_limit_by_its_other_name():
+    """OpenAI's newer models refuse `max_tokens`; whoever writes a spec need not know."""
+    params = request_of("openai", {"model": "gpt-5-mini", "parameters": {"max_tokens": 9}}, "p")
+    assert params["max_completion_tokens"] == 9
+    assert "max_tokens" not in params
+
+
+@pytest.mark.parametrize(("limit", "streamed"), [(1_024, False), (21_333, False), (21_334, True)])
+def test_an_answer_that_may_take_minutes_is_streamed(limit, streamed):
+    """Above the SDK's limit for a reply in one piece nobody has to think of streaming."""
+    params = request_of("anthropic", {"model": "m", "parameters": {"max_tokens": limit}}, "p")
+    assert must_stream(params) is streamed
+
+
+def test_a_message_is_its_texts_its_tokens_and_why_it_ended():
+    """Thoughts are no answer; tokens read from the cache are input, too."""
+    assert answer_of(MESSAGE) == ("Paris", Usage(15, 2), "end_turn")
+
+
+def test_a_completion_is_read_alike():
+    """The same answer in the other dialect."""
+    assert answer_of(COMPLETION) == ("Paris", Usage(10, 2), "stop")
+
+
+def test_a_model_may_say_nothing_and_may_refuse():
+    """An empty answer is one; so is a refusal in the model's own words; a filter's is not."""
+    assert answer_of({**MESSAGE, "content": []}).output == ""
+    refusal = {"content": None, "refusal": "I won't."}
+    assert answer_of({"choices": [{"finish_reason": "stop", "message": refusal}]}).output == "I won't."
+    assert answer_of({"choices": [{"finish_reason": "length", "message": {"content": None}}]}).output == ""
+    assert answer_of({**MESSAGE, "stop_reason": "refusal"}).is_filtered
+    assert not answer_of(MESSAGE).is_filtered
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        None,
+        "text",
+        [],
+        {},
+        {"content": "Paris"},
+        {**MESSAGE, "content": None},
+        {**MESSAGE, "stop_reason": None},
+        {**MESSAGE, "usage": None},
+        {**MESSAGE, "usage": {"input_tokens": "many", "output_tokens": 1}},
+        {**MESSAGE, "content": ["Paris"]},
+        {**MESSAGE, "content": [{"type": "text"}]},
+        {"choices": []},
+        {"choices": None},
+        {"choices": [{"finish_reason": "stop", "message": {}}]},
+        {"choices": [{"message": {"content": "x"}}]},
+        {"choices": [{"finish_reason": "stop", "message": {"content": 7}}]},
+        {**COMPLETION, "usage": {"prompt_tokens": -1}},
+    ],
+)
+def test_a_reply_that_is_none_is_told_from_an_answer(garbage):
+    """Nothing that lacks a part of a reply is scored as if it were one."""
+    with pytest.raises(InvalidReply):
+        answer_of(garbage)
+
+
+MESSAGE_EVENTS = [
+    {
+        "type": "message_start",
+        "message": {
+            "content": [],
+            "stop_reason": None,
+            "usage": {"input_tokens": 10, "output_tokens": 1, "cache_read_input_tokens": 5},
+        },
+    },
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}},
+    {"type": "ping"},
+    {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Pa"}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "ris"}},
+    {"type": "content_block_stop", "index": 1},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn"},
+        "usage": {"output_tokens": 2, "input_tokens": None},
+    },
+    {"type": "message_stop"},
+]
+CHUNKS = [
+    {"choices": [{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}], "usage": None},
+    {"choices": [{"delta": {"content": "Pa"}, "finish_reason": None}]},
+    {"choices": [{"delta": {"content": "ris"}, "finish_reason": None}]},
+    {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    {"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
+]
+
+
+@pytest.mark.parametrize(
+    ("sdk", "pieces", "whole"),
+    [(Sdk.ANTHROPIC, MESSAGE_EVENTS, MESSAGE), (Sdk.OPENAI, CHUNKS, COMPLETION)],
+)
+def test_a_stream_comes_to_what_the_reply_in_one_piece_would_have_been(sdk, pieces, whole):
+    """Text, tokens and the reason of the end are the same, whichever way they came."""
+    gathered = gathering(sdk)
+    for piece in pieces:
+        gathered.add(piece)
+    assert gathered.is_whole
+    assert answer_of(gathered.whole()) == answer_of(whole)
+
+
+@pytest.mark.parametrize(
+    ("sdk", "pieces"), [(Sdk.ANTHROPIC, MESSAGE_EVENTS[:-1]), (Sdk.OPENAI, CHUNKS[:3])]
+)
+def test_a_stream_without_its_end_is_not_whole(sdk, pieces):
+    """However much has come, what breaks off has not ended."""
+    gathered = gathering(sdk)
+    for piece in pieces:
+        gathered.add(piece)
+        assert not gathered.is_whole
+    assert gathered.text == "Paris"
+
+
+@pytest.mark.parametrize(
+    ("sdk", "piece"),
+    [
+        (Sdk.ANTHROPIC, {}),
+        (
+            Sdk.ANTHROPIC,
+            {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "x"}},
+        ),
+        (Sdk.OPENAI, {"choices": ["x"]}),
+    ],
+)
+def test_a_piece_that_is_none_is_told(sdk, piece):
+    """Garbage in a stream is garbage."""
+    with pytest.raises(InvalidReply):
+        gathering(sdk).add(piece)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1s", 1), ("6m0s", 360), ("20ms", 0.02), ("1h2m3s", 3_723), ("1.5s", 1.5), ("2d", 172_800), ("7", 7)],
+)
+def test_lengths_of_time_are_read_as_openai_writes_them(text, seconds):
+    """`6m0s` is six minutes, and `20ms` is not twenty minutes."""
+    assert duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "1x", "nan", "m"])
+def test_what_is_no_length_of_time_is_none(text):
+    """Nonsense in a header is no limit."""
+    assert duration(text) is None
+
+
+def test_anthropic_says_its_limits_as_moments():
+    """A reset is how long until then, on the provider's clock where it says its date."""
+    headers = {
+        "Anthropic-RateLimit-Requests-Limit": "50",
+        "anthropic-ratelimit-requests-remaining": "49",
+        "anthropic-ratelimit-requests-reset": "2026-11-16T12:00:30Z",
+        "anthropic-ratelimit-input-tokens-limit": "40000",
+        "anthropic-ratelimit-input-tokens-remaining": "0",
+        "anthropic-ratelimit-input-tokens-reset": "2026-11-16T12:01:00Z",
+    }
+    wanted = RateLimits(Headroom(50, 49, timedelta(seconds=30)), Headroom(40_000, 0, timedelta(seconds=60)))
+    assert limits_of(ANTHROPIC, headers, now=NOW) == wanted
+    skewed = {**headers, "date": "Mon, 16 Nov 2026 12:00:00 GMT"}
+    assert limits_of(ANTHROPIC, skewed, now=NOW + timedelta(hours=1)) == wanted
+    assert wait_for(wanted) == timedelta(seconds=60)
+
+
+def test_openai_says_them_as_lengths_of_time():
+    """And Groq's limit of requests is by the day, so it is not taken for one by the minute."""
+    headers = {
+        "x-ratelimit-limit-requests": "60",
+        "x-ratelimit-remaining-requests": "59",
+        "x-ratelimit-reset-requests": "1s",
+        "x-ratelimit-limit-tokens": "150000",
+        "x-ratelimit-remaining-tokens": "149984",
+        "x-ratelimit-reset-tokens": "6m0s",
+    }
+    tokens = Headroom(150_000, 149_984, timedelta(minutes=6))
+    assert limits_of(OPENAI, headers, now=NOW) == RateLimits(Headroom(60, 59, timedelta(seconds=1)), tokens)
+    assert limits_of(GROQ, headers, now=NOW) == RateLimits(tokens=tokens)
+    assert limits_of(SILENT, headers, now=NOW) is None
+    assert limits_of(OPENAI, {"x-ratelimit-limit-requests": "many"}, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after": "Mon, 16 Nov 2026 12:00:09 GMT"}, 9),
+        ({"retry-after": "Mon, 16 Nov 2026 11:00:00 GMT"}, 0),
+        ({"retry-after": "9999999"}, 86_400),
+    ],
+)
+def test_patience_is_asked_for_in_several_ways(headers, seconds):
+    """Milliseconds, seconds, or a date; a day at most."""
+    assert retry_after(headers, now=NOW) == timedelta(seconds=seconds)
+
+
+def test_nothing_said_of_patience_is_nothing():
+    """It is not for us to invent it here."""
+    assert retry_after({"retry-after": "soon"}, now=NOW) is None
+    assert retry_after({}, now=NOW) is None
+
+
+def anthropic_error(type_: str, message: str = "") -> dict[str, object]:
+    return {"type": "error", "error": {"type": type_, "message": message}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "of", "kind"),
+    [
+        (429, anthropic_error("rate_limit_error"), Class.RATE_LIMITED, "rate_limited"),
+        (529, anthropic_error("overloaded_error"), Class.RATE_LIMITED, "rate_limited"),
+        (200, anthropic_error("overloaded_error"), Class.RATE_LIMITED, "rate_limited"),
+        (500, anthropic_error("api_error"), Class.UNREACHABLE, "http_500"),
+        (200, anthropic_error("api_error"), Class.UNREACHABLE, "http_500"),
+        (503, "<html>", Class.UNREACHABLE, "http_503"),
+        (408, None, Class.UNREACHABLE, "http_408"),
+        (409, None, Class.UNREACHABLE, "http_409"),
+        (200, anthropic_error("strange_error"), Class.TRANSIENT, "invalid_response"),
+        (400, anthropic_error("invalid_request_error", "top_k: bad"), Class.PERMANENT, "invalid_request"),
+        (
+            400,
+            anthropic_error("invalid_request_error", "prompt is too long: 9 > 8"),
+            Class.PERMANENT,
+            "prompt_too_long",
+        ),
+        (
+            400,
+            {"error": {"code": "context_length_exceeded", "message": "…"}},
+            Class.PERMANENT,
+            "prompt_too_long",
+        ),
+        (413, anthropic_error("request_too_large"), Class.PERMANENT, "prompt_too_long"),
+        (400, {"error": {"code": "content_filter", "message": "…"}}, Class.PERMANENT, "content_filter"),
+        (
+            400,
+            anthropic_error("invalid_request_error", "Your credit balance is too low"),
+            Class.PERMANENT,
+            "quota",
+        ),
+        (429, {"error": {"type": "insufficient_quota", "message": "…"}}, Class.PERMANENT, "quota"),
+        (402, {"error": {"message": "Insufficient Balance"}}, Class.PERMANENT, "quota"),
+        (401, anthropic_error("authentication_error", "invalid key"), Class.PERMANENT, "authentication"),
+        (403, anthropic_error("permission_error"), Class.PERMANENT, "permission"),
+        (404, anthropic_error("not_found_error", "model: claude-x"), Class.PERMANENT, "model_not_found"),
+        (422, {"message": "bad"}, Class.PERMANENT, "invalid_request"),
+        (418, "teapot", Class.PERMANENT, "invalid_request"),
+    ],
+)
+def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
+    """What to do about a refusal is one table, the same for both SDKs and for the middle of a stream."""
+    failure = failure_of(refusal_of(status, body), ANTHROPIC_ACCESS)
+    assert (failure.of, failure.kind) == (of, kind)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "help_"),
+    [
+        (401, f"Incorrect API key provided: {KEY}", "the key in OPENAI_API_KEY was refused by OpenAI"),
+        (404, "The model does not exist", "there is no model 'gpt-x' at https://api.openai.com/v1"),
+        (400, "maximum context length is 8", "too long for gpt-x: shorten it"),
+        (403, "no", "the key in OPENAI_API_KEY may not use 'gpt-x'"),
+        (400, f"strange {KEY}", "check the parameters"),
+    ],
+)
+def test_a_message_says_what_to_do_and_never_the_key(status, said, help_):
+    """Even where the provider repeats the key, nobody reads it from us."""
+    failure = failure_of(refusal_of(status, {"error": {"message": said}}), OPENAI_ACCESS)
+    assert help_ in failure.message
+    assert KEY not in failure.message
+
+
+def test_patience_is_passed_on_and_overload_has_some_of_its_own():
+    """A provider that says how long is believed; one that is overloaded is left alone for a while."""
+    asked = failure_of(refusal_of(429, None), OPENAI_ACCESS, retry_after=timedelta(seconds=9))
+    assert asked.retry_after == timedelta(seconds=9)
+    assert failure_of(refusal_of(529, None), ANTHROPIC_ACCESS).retry_after == timedelta(seconds=5)
+    assert failure_of(refusal_of(429, None), OPENAI_ACCESS).retry_after is None
