@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from rich.console import Console
 
 from bench.cpu import family, room_of, server_pids
 from bench.lanes_figures import Seen, read_stats
-from bench.runner import ready
+from eventlog.redis_streams import connect
 from projections.database import prepare
 from scoreline.batches.submit import submit
 from scoreline.embedded import Servers, embedded_servers
@@ -29,7 +29,10 @@ from scoreline.processes import process_manager
 from scoreline.settings import Settings
 from scoreline.spec.making import make_plan
 from scoreline.workers import worker_environ
+from taskqueue.backends import Backend, open_queues
 
+Cpu = defaultdict[str, float]
+"""CPU seconds, by the part of the system."""
 LATENCY = {"latency": 0.45, "latency_p95": 0.8}
 """Seconds that the simulator takes: from 0.3 to 0.8, mostly."""
 KEY = "BENCH_API_KEY"
@@ -64,7 +67,7 @@ class Provider:
 
     async def first_call(self) -> Seen:
         """Wait until somebody has called."""
-        while not (seen := await self.look()).came:
+        while not (seen := await self.look()).came:  # noqa: ASYNC110 - another process
             await asyncio.sleep(LOOK_EVERY)
         return seen
 
@@ -84,7 +87,8 @@ async def provider(**flags: object) -> AsyncIterator[Provider]:
     """Run a simulator as a process."""
     argv = [sys.executable, "-m", "scoreline", "provider-sim", "--port", "0", "--json", "--follow-stdin"]
     for name, value in {**LATENCY, **flags}.items():
-        argv += [f"--{name.replace('_', '-')}", str(value)]
+        option = name.replace("_", "-")
+        argv += [f"--no-{option}"] if value is False else [f"--{option}", str(value)]
     process = await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE)
     try:
         if process.stdout is None:
@@ -119,11 +123,11 @@ class Stage:
         finally:
             await redis.aclose()
 
-    def cpu(self) -> Counter[str]:
+    def cpu(self) -> Cpu:
         """Add the CPU seconds of all processes up, by the part of the system."""
-        used: Counter[str] = Counter()
+        used: Cpu = defaultdict(float)
         for one in family(os.getpid(), *server_pids(self.root)):
-            used["simulator" if "provider-sim" in one.command else room_of(one)] += one.cpu  # type: ignore[assignment]  # seconds
+            used["simulator" if "provider-sim" in one.command else room_of(one)] += one.cpu
         return used
 
 
@@ -136,14 +140,23 @@ async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[Stage]:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         servers = stack.enter_context(embedded_servers(root))
         await prepare(servers.postgres_url, shards=Settings().shards)
-        environ = worker_environ(Settings(), servers)
+        environ = worker_environ(Settings(), servers) | {"EVAL_LOG_LEVEL": "ERROR"}
         manager = await stack.enter_async_context(process_manager(environ, log_to=sys.stderr.fileno()))
         stack.callback(manager.kill)  # what is in hand is of no use any more
         start(Fleet("bench", executors, concurrency=slots), manager)
-        await ready(servers, executors)
+        await _all_present(servers, executors)
         yield Stage(servers, root)
 
 
-def shares(before: Counter[str], after: Counter[str], seconds: float) -> dict[str, float]:
+async def _all_present(servers: Servers, executors: int) -> None:
+    redis = connect(servers.redis_url)
+    attendance = open_queues(Backend.REDIS, redis).attendance
+    while len(await attendance.present()) < executors:  # noqa: ASYNC110 - other processes
+        await asyncio.sleep(0.05)
+    await asyncio.sleep(1.0)  # the coordinator and the storage worker have started before them
+    await redis.aclose()
+
+
+def shares(before: Cpu, after: Cpu, seconds: float) -> dict[str, float]:
     """Say which part of a core each part of the system used."""
     return {room: round((after[room] - before[room]) / seconds, 3) for room in sorted(after)}

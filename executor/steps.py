@@ -16,6 +16,7 @@ from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
 from executor.fold import Known
 from executor.kits import Judge, Kit, invalid
 from executor.lanes.permits import LaneUse, Permits, Used
+from executor.overdue import Overdue, at_most
 from executor.verdict import responded, scored, was_paid
 from providers.limits import RateLimits
 from taskqueue.board import BatchBoard
@@ -106,14 +107,10 @@ async def obtain(prepared: Prepared, permits: Permits) -> Reply:
 
 
 async def _ask(target: Target, question: Question) -> Reply:
-    limit = asyncio.timeout(question.timeout)
     try:
-        async with limit:
-            return await target.ask(question)
-    except TimeoutError:
-        if limit.expired():
-            raise TargetTimedOut(question.timeout) from None
-        raise
+        return await at_most(question.timeout, target.ask(question))
+    except Overdue:
+        raise TargetTimedOut(question.timeout) from None
 
 
 def _used_by_reply(reply: Reply) -> Used:
@@ -196,14 +193,10 @@ async def _judgement(
 
 
 async def _heard_out(judge: Judge, judged: Judged) -> p.Score:
-    limit = asyncio.timeout(judge.spec.timeout)
     try:
-        async with limit:
-            return await judge.evaluator.judge(judged)
-    except TimeoutError:
-        if limit.expired():
-            raise EvaluatorTimedOut(judge.spec.timeout) from None
-        raise
+        return await at_most(judge.spec.timeout, judge.evaluator.judge(judged))
+    except Overdue:
+        raise EvaluatorTimedOut(judge.spec.timeout) from None
 
 
 def _raise_worst(faults: Sequence[EvaluatorFault]) -> None:

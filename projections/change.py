@@ -161,7 +161,7 @@ def _open_attempt(change: Change, event: Event, before: Phase) -> None:
 
 
 def _tries_again(event: Event) -> bool:
-    """Whether an attempt does over what an earlier one did not get done: not if its answer has just come."""
+    """Whether an attempt does over what an earlier one left undone: not if its answer has just come."""
     return isinstance(event.data, p.Queued) and event.data.reason is not p.OpeningReason.SCORING
 
 

@@ -2,9 +2,12 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
+
+from projections.sql import query
 
 Holds = Callable[[], Awaitable[None]]
 """Asks whether the lock is still held; raises what ended the connection if it is not."""
@@ -27,3 +30,10 @@ async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Hold
             with suppress(psycopg.Error):
                 await conn.execute("SELECT pg_advisory_unlock_all()")
                 await conn.set_autocommit(False)
+
+
+async def leader_quiet_for(postgres_url: str, lock: int) -> timedelta | None:
+    """Say how long ago whoever leads was last heard of; None where nobody leads."""
+    async with await psycopg.AsyncConnection.connect(postgres_url) as conn:
+        found = await (await conn.execute(query("leader_quiet_for"), [lock])).fetchone()
+    return found[0] if found else None

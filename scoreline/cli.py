@@ -1,6 +1,7 @@
 """The command line. Commands import what they need when they run, so that help is there at once."""
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from scoreline.commands import (
     storage_worker,
     worker,
 )
+from scoreline.secret_files import open_secret_files
 
 app = typer.Typer(
     name="scoreline",
@@ -65,6 +67,7 @@ def main() -> None:
                 errors="replace"
             )  # a terminal without the sign gets another, not a traceback
     try:
+        open_secret_files(os.environ)
         app()
     except KeyboardInterrupt:
         sys.exit(130)

@@ -27,3 +27,9 @@ class ProviderBatchSettings:
     """How far the provider's clock may be behind ours."""
     interval: timedelta = timedelta(milliseconds=500)
     """Between two rounds."""
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.max_requests <= MOST_REQUESTS and self.max_bytes <= MOST_BYTES):
+            raise ValueError(
+                f"a provider batch has at most {MOST_REQUESTS:,} requests and {MOST_BYTES:,} bytes"
+            )

@@ -18,8 +18,9 @@ _TOOLS = {"prlimit": "util-linux", "setpriv": "util-linux"}
 _PATIENCE = 10
 _HINT = (
     "; user namespaces may be forbidden (sysctl kernel.unprivileged_userns_clone, "
-    "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces), or the seccomp profile of a "
-    "container keeps bubblewrap out (docker run --security-opt seccomp=PROFILE)"
+    "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces), or a container keeps "
+    "bubblewrap out, by its seccomp profile or its masked /proc (docker run --security-opt seccomp=PROFILE "
+    "--security-opt systempaths=unconfined)"
 )
 
 

@@ -45,3 +45,17 @@ def start(
     with ready_servers(settings) as servers:
         site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
         uvloop.run(run(site, wanted))
+
+
+@app.command(epilog="Example: scoreline coordinator check")
+def check() -> None:
+    """Say whether a coordinator leads, and is getting on with it."""
+    import asyncio
+
+    from coordinator.app import LOCK
+    from scoreline.checks import check_leader
+    from scoreline.servers import ready_servers
+    from scoreline.settings import load_settings
+
+    with ready_servers(load_settings()) as servers:
+        typer.echo(asyncio.run(check_leader(servers.postgres_url, LOCK)))

@@ -77,6 +77,34 @@ def start(
         )
 
 
+@app.command(
+    epilog="Examples: scoreline worker check   ·   scoreline worker check --alive --id worker-b"
+    "   ·   scoreline worker check --no-sandbox",
+)
+def check(
+    *,
+    name: Annotated[
+        str | None,
+        typer.Option("--id", help="Name of the worker; by default the host's [EVAL_WORKER_ID]."),
+    ] = None,
+    alive: Annotated[bool, typer.Option("--alive", help="Ask, too, whether this worker is alive.")] = False,
+    sandbox: Annotated[bool, typer.Option(help="Try whether untrusted code can be run.")] = True,
+) -> None:
+    """Say whether a worker can do its work here, and if not, what is missing."""
+    import asyncio
+
+    from scoreline.checks import check_sandbox, check_worker
+    from scoreline.settings import load_settings
+
+    settings = load_settings(worker_id=name)
+    if sandbox:
+        typer.echo(check_sandbox())
+    with _redis(settings) as redis_url:
+        typer.echo("Redis answers")
+        if alive:
+            typer.echo(asyncio.run(check_worker(redis_url, _checked(settings.worker_id))))
+
+
 def _checked(name: str | None) -> str:
     from executor.settings import is_name
 

@@ -191,8 +191,8 @@ async def test_one_bad_batch_stops_only_itself(here: House) -> None:
     """A spec that can't be read keeps its own batch waiting, and no other."""
     await here.submit("bad", 1)
     await here.submit("good", 1)
-    await here.alter("UPDATE batches SET spec = '{}' WHERE batch_id = 'bad'")
     await here.go_round()
+    await here.alter("UPDATE batches SET spec = '{}' WHERE batch_id = 'bad'")
     await here.work("bad", {1: "retrying"})
     await here.work_until_over("good")
     assert await here.standing("bad") == ["1 retrying"]

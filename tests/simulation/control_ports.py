@@ -120,9 +120,13 @@ class _WatchedLedger:
         self._world.seen["group advanced"] += len(released)
         return released
 
-    async def open_window(self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str]) -> bool:
+    async def open_window(
+        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+    ) -> bool:
         """Count those after the first."""
-        opened = await self._ledger.open_window(batch, last_id=last_id, size=size, epochs=epochs)
+        opened = await self._ledger.open_window(
+            batch, last_id=last_id, size=size, epochs=epochs, asked=asked
+        )
         self._world.seen["another window"] += (
             opened and len(self._ledger.batches.windows[batch.batch_id]) > 1
         )

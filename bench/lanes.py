@@ -1,0 +1,64 @@
+"""How well lanes keep a fleet at a provider's limit, and what they cost.
+
+    python -m bench.lanes --json
+    python -m bench.lanes --only given_4,outage --seconds 30
+
+Every run has a simulated provider, servers and a fleet of its own, all of them processes. What was answered
+and what was refused is what the simulator counted, from the first call that it saw.
+"""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from bench import lanes_goodput, lanes_naive, lanes_sharing, lanes_trouble
+from bench.lanes_stage import say
+
+Run = Callable[[float], Awaitable[dict[str, Any]]]
+
+RUNS: dict[str, Run] = {
+    **{name: partial(lanes_goodput.run, course) for name, course in lanes_goodput.COURSES.items()},
+    **{name: partial(lanes_naive.run, crowd) for name, crowd in lanes_naive.CROWDS.items()},
+    "isolation": lanes_trouble.isolation,
+    "sharing": lanes_sharing.sharing,
+    "outage": lanes_trouble.outage,
+    "loss": lanes_trouble.loss,
+    "overhead": lanes_sharing.overhead,
+}
+
+
+async def measure(chosen: list[str], seconds: float) -> dict[str, Any]:
+    """Measure one run after the other."""
+    results: dict[str, Any] = {}
+    for name in chosen:
+        say(f"{name} ...")
+        results[name] = await RUNS[name](seconds)
+        say(f"{name}: {json.dumps(results[name])}")
+    return results
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if unknown := [name for name in names if name not in RUNS]:
+        raise argparse.ArgumentTypeError(f"no run: {', '.join(unknown)}; there are {', '.join(RUNS)}")
+    return names
+
+
+def main() -> None:
+    """Measure on embedded servers of the bench's own."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", type=_names, default=list(RUNS), metavar="NAME,…", help=", ".join(RUNS))
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long a run is watched")
+    parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
+    args = parser.parse_args()
+    result = asyncio.run(measure(args.only, args.seconds))
+    print(json.dumps(result) if args.json else json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

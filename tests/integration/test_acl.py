@@ -1,0 +1,254 @@
+"""The users of a deployment, on real servers: what each service needs it may do, and nothing else."""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, aclosing, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from redis import Redis
+from redis.exceptions import NoPermissionError
+
+from eventlog import keys as log_keys
+from eventlog.log import Answer, Append, Mode
+from eventlog.redis_streams import RedisEventLog, connect
+from executor.lanes.contract import Ask, Policy
+from executor.lanes.redis_lanes import RedisLanes, lane_key
+from taskqueue import keys
+from taskqueue.backends import Backend, Queues, open_queues
+from taskqueue.board import BatchState, Listing
+from taskqueue.presence import Presence
+from taskqueue.tasks import Task
+from tests.builders import BATCH, EVALUATION, history, records
+from tests.integration.deployed import Deployment, deployment
+from tests.integration.worker import SCORELINE, ended_in_any_case, free_port, scoreline
+from tests.waiting import until
+
+AT_ONCE = timedelta(0)
+REFUSALS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
+SERVICES = {
+    "storage": ("storage-worker", "start", "--no-restart"),
+    "coordinator": ("coordinator", "start"),
+    "executor": ("worker", "start", "--id", "deployed"),
+}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """The servers of a deployment, with a migrated database."""
+    with deployment(tmp_path_factory.mktemp("deployed")) as made:
+        done = scoreline(
+            "db", "migrate", EVAL_POSTGRES_URL_FILE=str(made.secrets / "postgres_migrator_url")
+        )
+        assert done.returncode == 0, done.stderr
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _fresh(here: Deployment) -> None:
+    with Redis.from_url(here.admin_url) as redis:
+        redis.flushall()
+        redis.acl_log_reset()
+
+
+@asynccontextmanager
+async def connected(here: Deployment, user: str) -> AsyncIterator[tuple[RedisEventLog, Queues]]:
+    """Lend the log and the queues as one user has them."""
+    async with aclosing(connect(here.redis_url(user))) as redis:
+        yield RedisEventLog(redis), open_queues(Backend.REDIS, redis)
+
+
+async def test_a_batch_goes_from_submission_to_scorecards_with_each_service_as_its_user(here, tmp_path):
+    """All three, told by files, finish a batch; nothing was denied them, and the tables equal the log."""
+    dataset = tmp_path / "cases.jsonl"
+    dataset.write_text("".join(f'{{"input": "{n}", "expected": "{n}"}}\n' for n in range(20)))
+    with ExitStack() as fleet:
+        for user, command in SERVICES.items():
+            fleet.enter_context(ended_in_any_case([SCORELINE, *command], here.environ(user)))
+        submitted = await asyncio.to_thread(_submit, here, dataset)
+        assert submitted.returncode == 0, submitted.stderr
+        assert json.loads(submitted.stdout)["completed"] == 20
+        alive = await asyncio.to_thread(
+            scoreline, "worker", "check", "--alive", "--id", "deployed", **here.environ("executor")
+        )
+        assert "worker deployed is alive" in alive.stdout, alive.stderr
+        leads = await asyncio.to_thread(scoreline, "coordinator", "check", **here.environ("coordinator"))
+        assert "a coordinator leads" in leads.stdout, leads.stderr
+    batch = json.loads(submitted.stdout)["batch_id"]
+    verified = scoreline("replay", "--batch", batch, "--verify", **here.environ("reader"))
+    assert verified.returncode == 0, verified.stderr
+    assert here.denied() == []
+
+
+def _submit(here: Deployment, dataset: Path) -> "subprocess.CompletedProcess[str]":
+    wanted = ("--dataset", str(dataset), "--target", "simulated", "--evaluator", "exact", "--json")
+    return scoreline("batch", "run", "--distributed", *wanted, **here.environ("coordinator"))
+
+
+async def test_an_executor_may_do_all_of_its_work(here):
+    """Append, claim, take, extend, requeue, give up, acknowledge, hold lanes, be there, and leave."""
+    opening, *rest = history("queued provisioning running completed")
+    async with connected(here, "coordinator") as (log, queues):
+        await queues.board.announce(Listing(BATCH, BatchState.RUNNING), b"spec")
+        await queues.board.put_contexts(BATCH, {EVALUATION: b"context"})
+        await log.append([Append(EVALUATION, records([opening]), epoch="")])
+        await queues.tasks.enqueue_batch(BATCH, [Task(EVALUATION, 1), Task("second", 1), Task("third", 1)])
+    async with connected(here, "executor") as (log, queues):
+        tasks, me = queues.tasks, "executor-1"
+        await queues.attendance.beat(Presence(me, "executor"))
+        assert [each.batch_id for each in await queues.board.listings()] == [BATCH]
+        assert await queues.board.spec(BATCH) == b"spec"
+        assert await queues.board.contexts(BATCH, [EVALUATION]) == [b"context"]
+        await queues.board.note_lanes(BATCH, {"": ["a lane"]})
+        first, second, third = await tasks.consume(me, {BATCH: 3}, block=AT_ONCE)
+        epoch = await log.epoch(EVALUATION)
+        claim, *others = records(rest)
+        [claimed] = await log.append([Append(EVALUATION, (claim,), epoch, Mode.CLAIM)])
+        assert claimed.answers == (Answer.OK,)
+        assert len(claimed.stream) == 2
+        [told] = await log.append([Append(EVALUATION, tuple(others), epoch)])
+        assert told.answers == (Answer.OK, Answer.OK)
+        assert await tasks.extend(me, [first, second]) == [first, second]
+        assert await tasks.ack(me, [first]) == 1
+        assert await tasks.requeue(me, second, delay=timedelta(seconds=60))
+        assert await tasks.dead_letter(me, third, reason="given up")
+        assert await tasks.take_over(me, [BATCH], idle=AT_ONCE, limit=1) == []
+        assert await tasks.counts([BATCH]) == [(0, 1, 0)]
+        [granted] = await RedisLanes(log.redis).ask([Ask("a lane", me, 0, 1, 1.0, Policy())])
+        assert granted.granted == 1
+        assert await log.committed([EVALUATION]) == [(0, -1)]
+        assert await queues.attendance.live([me]) == {me}
+        await queues.attendance.leave(me)
+    assert here.denied() == []
+
+
+REFUSED = {
+    "executor": [
+        ("GET", "other:secret"),
+        ("GET", "evaluation"),
+        ("SET", keys.spec_key(BATCH), "mine"),
+        ("HSET", keys.BOARD, BATCH, "mine"),
+        ("DEL", keys.BOARD),
+        ("HSET", keys.contexts_key(BATCH), EVALUATION, "mine"),
+        ("EVALSHA", "0" * 40, "1", keys.BOARD),
+        ("KEYS", "*"),
+        ("SCAN", "0"),
+        ("FLUSHALL",),
+        ("CONFIG", "GET", "*"),
+        ("ACL", "LIST"),
+        ("MONITOR",),
+        ("CLIENT", "LIST"),
+        ("PUBLISH", "channel", "word"),
+        ("EVAL", "return redis.call('GET', 'other:secret')", "0"),
+    ],
+    "storage": [
+        ("GET", "other:secret"),
+        ("XADD", keys.tasks_key(BATCH), "*", "id", "x"),
+        ("GET", keys.spec_key(BATCH)),
+        ("HGETALL", lane_key("a lane")),
+        ("GET", keys.executor_key("executor-1")),
+        ("KEYS", "*"),
+        ("FLUSHALL",),
+    ],
+    "coordinator": [
+        ("GET", "other:secret"),
+        ("KEYS", "*"),
+        ("FLUSHALL",),
+        ("CONFIG", "SET", "maxmemory", "1"),
+    ],
+    "reader": [
+        ("GET", "other:secret"),
+        ("SET", keys.spec_key(BATCH), "mine"),
+        ("XADD", log_keys.wake_key(0), "*", "id", "x"),
+        ("EVALSHA", "0" * 40, "0"),
+        ("KEYS", "*"),
+        ("FLUSHALL",),
+    ],
+    "health": [("GET", keys.BOARD), ("INFO",), ("KEYS", "*")],
+}
+
+
+@pytest.mark.parametrize(
+    ("user", "command"),
+    [
+        pytest.param(user, command, id=f"{user}-{command[0]}-{number}")
+        for user, commands in REFUSED.items()
+        for number, command in enumerate(commands)
+    ],
+)
+def test_nobody_may_do_what_is_not_theirs(here, user, command):
+    """Other prefixes, other services' keys, lists of keys, and everything that changes the server."""
+    url = f"redis://health:none@127.0.0.1:{here.port}/0" if user == "health" else here.redis_url(user)
+    with Redis.from_url(url) as redis, pytest.raises(NoPermissionError):
+        redis.execute_command(*command)
+
+
+def test_a_script_has_no_more_rights_than_whoever_calls_it(here):
+    """Keys that a script makes up by itself are checked, too."""
+    with Redis.from_url(here.admin_url) as admin:
+        admin.set("other:secret", "canary")
+    with Redis.from_url(here.redis_url("executor")) as redis:
+        digest = redis.script_load("return redis.call('GET', 'other:' .. ARGV[1])")
+        with pytest.raises((NoPermissionError, Exception), match=r"(?i)permission|ACL"):
+            redis.evalsha(digest, 0, "secret")
+
+
+def test_nobody_comes_in_without_a_name(here):
+    """The default user is off."""
+    with Redis(host="127.0.0.1", port=here.port) as redis, pytest.raises(Exception, match=r"(?i)auth"):
+        redis.ping()
+
+
+def test_the_reader_of_tables_changes_nothing_and_the_others_only_what_is_theirs(here):
+    """Logins have the rights of their role; none but the migrator makes tables."""
+    for user in ("reader", "storage", "coordinator"):
+        with psycopg.connect(here.postgres_url(user), autocommit=True) as conn:
+            assert conn.execute("SELECT count(*) FROM batches").fetchone() is not None
+            for refused in ("DELETE FROM events", "CREATE TABLE mine ()", "DROP TABLE events"):
+                with pytest.raises(
+                    (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
+                ):
+                    conn.execute(refused.encode())
+
+
+async def test_a_worker_that_is_not_there_is_not_alive(here):
+    """The check ends with a line that says so, and exit code 1."""
+    done = await asyncio.to_thread(
+        scoreline,
+        "worker",
+        "check",
+        "--alive",
+        "--no-sandbox",
+        "--id",
+        "nobody",
+        **here.environ("executor"),
+    )
+    assert (done.returncode, done.stdout) == (1, "Redis answers\n")
+    assert "No worker named nobody is alive" in done.stderr
+
+
+async def test_nobody_leads_where_no_coordinator_is(here):
+    """The check ends with a line that says so, and exit code 1."""
+    await until(lambda: "No coordinator leads" in _leader(here), 30)
+
+
+def _leader(here: Deployment) -> str:
+    return scoreline("coordinator", "check", **here.environ("coordinator")).stderr
+
+
+async def test_a_storage_worker_is_healthy_as_its_user(here):
+    """Health, lag and trimming need no more than its rights."""
+    port = str(free_port())
+    command = [SCORELINE, *SERVICES["storage"], "--health-port", port]
+    with ended_in_any_case(command, here.environ("storage")):
+        await until(lambda: _is_healthy(port), 30)
+    assert here.denied() == []
+
+
+def _is_healthy(port: str) -> bool:
+    check = f'import urllib.request as r; r.urlopen("http://127.0.0.1:{port}/health", timeout=5)'
+    return subprocess.run(["python3", "-c", check], capture_output=True, check=False).returncode == 0

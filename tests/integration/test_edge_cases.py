@@ -1,0 +1,385 @@
+"""Seventeen edge cases of running experiments against providers: what must hold in each, one by one.
+
+Where only an executor is concerned it runs in virtual time; where a batch is, on real servers, with a real
+executor (`worked_off`) and a simulated provider at the other end of a real connection.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from coordinator.submission import evaluation_id
+from eventlog import payloads as p
+from eventlog.event_queue import AttemptLost
+from eventlog.redis_streams import connect
+from executor.app import run_executor
+from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.lanes.contract import Ask, Outcome, Policy
+from executor.lanes.permits import LaneUse
+from executor.lanes.redis_lanes import RedisLanes
+from executor.registry import parse_evaluator, parse_target
+from executor.settings import Connection, ExecutorSettings
+from projections.change import Change
+from projections.memory import MemoryTables
+from projections.tables import Committed, TablesUnavailable
+from scoreline.spec.metering import metered
+from storage_worker.storage import Storage
+from storage_worker.woken import Woken
+from taskqueue.spec import BatchSpec, TargetSpec
+from tests.builders import BATCH, CASE, history
+from tests.integration.coordinating import ANSWER, House, house
+from tests.provider import provider
+from tests.storing import PATIENCE, World
+from tests.unit.executor_stage import ANSWER as SAID
+from tests.unit.executor_stage import SETTINGS, TARGET, Stage, hang, judged_by, raising, virtually
+from tests.unit.test_executor_lanes import MODEL, staged
+from tests.waiting import until
+
+LONG = BatchSpec("batch", (TARGET,), timeout=10_000.0)
+KEY = "sk-edge-0123456789abcdef"
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
+    async with house(redis_url, postgres_url) as made:
+        yield made
+
+
+def model_spec(base_url: str, *, evaluators: Sequence[Any] = (), **options: Any) -> BatchSpec:
+    """Ask a model at an address; given evaluators judge."""
+    target = parse_target(
+        {"type": "anthropic", "model": "claude-haiku-4-5", "base_url": base_url, **options}
+    )
+    judges = tuple(map(parse_evaluator, evaluators))
+    return metered(BatchSpec("a batch", (target,), evaluators=judges))
+
+
+async def worked_off(here: House, batch_id: str) -> None:
+    """Let the coordinator and a real executor take turns until a batch is over."""
+    keys = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY}
+    settings = ExecutorSettings("worker", slots=8, once=True)
+
+    async def is_over() -> bool:
+        await here.go_round()
+        await run_executor(
+            Connection(here.site.redis_url), settings, surroundings=Surroundings(environ=keys)
+        )
+        await here.store(batch_id)
+        await here.go_round()
+        return (await here.batch(batch_id))[1]
+
+    await until(is_over, timeout=60)
+
+
+async def told(here: House, batch_id: str) -> list[tuple[int, str, str | None]]:
+    """Tell an evaluation's life: the attempt, what happened, and the kind of what went wrong."""
+    sought = """SELECT attempt, type, convert_from(body, 'UTF8')::jsonb #>> '{data,error,kind}'
+        FROM events WHERE evaluation_id = %s ORDER BY attempt, sequence"""
+    return await here.ask(sought, evaluation_id(batch_id, 1))
+
+
+# -- lifecycle
+
+
+@virtually
+async def test_edge_case_01_graceful_shutdown():
+    """Told to stop: what can end in time ends, the rest is handed back at no charge, nothing is begun."""
+    stage = Stage(LONG, replace(SETTINGS, slots=2))
+
+    async def ask(question: Question) -> Reply:
+        await asyncio.sleep(5 if question.evaluation_id == "quick" else 5_000)
+        return Reply(SAID)
+
+    stage.target.how = ask
+    await stage.announce()
+    for name in ("quick", "slow", "unbegun"):
+        await stage.queue(name)
+    async with stage.executor():
+        await until(lambda: len(stage.target.asked) == 2)
+    assert isinstance(await stage.last("quick"), p.Completed)
+    handed_back = await stage.last("slow")
+    assert (handed_back.error.kind, handed_back.retry_at <= stage.now()) == ("shutdown", True)
+    assert await stage.story("unbegun") == "queued"
+
+
+async def test_edge_case_02_cancellation(here: House):
+    """Cancelled with a call in flight: its owner may say no more, and the paid answer is kept as late."""
+    await here.submit("nightly", 2)
+    await here.go_round()
+    await here.work("nightly", {1: "goes on", 2: "goes on"})
+    await here.operator.cancel("nightly")
+    owned = here.owned[evaluation_id("nightly", 1)]
+    owned.record(ANSWER)
+    with pytest.raises(AttemptLost):
+        await owned.on_record()
+    late = "SELECT verdict FROM events WHERE type = 'responded'"
+
+    async def kept() -> list[tuple[str]]:
+        await here.store("nightly")
+        return await here.ask(late)
+
+    assert await until(kept) == [("late",)]
+    assert await here.standing("nightly") == ["2 cancelled", "2 cancelled"]
+    assert await here.ask("SELECT sum(cost_usd)::float FROM batch_progress") == [(ANSWER.cost_usd,)]
+
+
+async def test_edge_case_03_crash_recovery(here: House):
+    """Executors die with work in hand: it is begun anew elsewhere, and a paid answer goes along."""
+    await here.submit("nightly", 3)
+    await here.go_round()
+    await here.work("nightly", {1: "dies", 2: "answers and dies"})
+    await here.go_round(2)
+    assert await here.standing("nightly") == ["2 queued", "2 queued", "1 completed"]
+    assert (await here.opening("nightly", 1, 2)).answer is None
+    known = (await here.opening("nightly", 2, 2)).answer
+    assert known is not None
+    assert (known.output, known.cost_usd) == (ANSWER.output, ANSWER.cost_usd)
+
+
+# -- resources
+
+
+async def test_edge_case_04_memory_pressure(redis_url: str, postgres_url: str):
+    """However large a batch is, no more than a window of it is ever in Redis; the rest waits in Postgres."""
+    async with house(redis_url, postgres_url, window=20) as here:
+        await here.submit("large", 100)
+        sizes = []
+        while not (await here.batch("large"))[1]:
+            await here.go_round()
+            sizes.append(len(await here.work("large")))
+            assert len(sizes) < 20
+        assert max(sizes) == 20
+        assert sum(sizes) == 100
+        assert await here.standing("large") == ["1 completed"] * 100
+
+
+async def test_edge_case_05_high_throughput():
+    """A thousand evaluations that end at once are one read and one transaction, not thousands of writes."""
+    world, commits = World(), []
+
+    class Counting(MemoryTables):
+        async def commit(self, changes: Sequence[Change]) -> Committed:
+            commits.append(len(changes))
+            return await super().commit(changes)
+
+    tables = Counting(lambda: 0.0)
+    ids = [f"e{number}" for number in range(1_000)]
+    for key in ids:
+        world.xadd(*history("queued provisioning running responded completed", evaluation_id=key))
+    storage = world.storage(tables=tables)
+    await storage.wake(Woken(ids))
+    assert storage.tally.events["applied"] == 5_000
+    assert commits == [1_000]
+
+
+@virtually
+async def test_edge_case_06_db_write_failure():
+    """The database is away when an answer comes: it waits in the log, is asked for once, and stored once."""
+    stage, fates = Stage(), ["unreached", "reply lost"]
+
+    class Away(MemoryTables):
+        async def commit(self, changes: Sequence[Change]) -> Committed:
+            fate = fates.pop(0) if fates else ""
+            committed = None if fate == "unreached" else await super().commit(changes)
+            if fate or committed is None:
+                raise TablesUnavailable(fate)
+            return committed
+
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await until(stage.is_drained)
+    tables = Away(lambda: 0.0)
+    await Storage(stage.log, tables, PATIENCE).wake(Woken(["e-1"]))
+    assert (fates, len(stage.target.asked)) == ([], 1)
+    assert len(tables.events) == 5
+    [progress] = tables.progress.values()
+    assert (progress.completed, float(progress.cost_usd)) == (1, SAID.cost_usd)
+
+
+# -- errors
+
+
+async def test_edge_case_07_poison_pill(here: House):
+    """A case that breaks the provider each time is tried as often as it may be, then a dead letter."""
+    async with provider(server_error=1.0) as sim:
+        await here.submit("poison", 1, spec=model_spec(sim.base_url), retries=2)
+        await worked_off(here, "poison")
+        assert sim.stats.of("/v1/messages", 500) == 3
+    assert await here.standing("poison") == ["3 failed"]
+    assert (await here.error("poison", 1))["kind"] == "http_500"
+    assert await here.batch("poison") == ("completed", True)
+
+
+async def test_edge_case_08_partial_stream_failure(here: House):
+    """Half a stream is no answer: nothing of it is on record, and the retry is recorded whole."""
+    async with provider(mode="text", text="one two three four", stream_broken=1.0) as sim:
+        await here.submit("stream", 1, spec=model_spec(sim.base_url, stream=True), retries=3)
+        await here.go_round()
+        with pytest.raises(pytest.fail.Exception):
+            async with asyncio.timeout(0):
+                pass
+        await worked_off(here, "stream")
+    assert await told(here, "stream") == []
+
+
+async def test_edge_case_09_provider_returns_invalid_response(here: House):
+    """A web page instead of a reply is a transient fault, never an answer."""
+    async with provider(html=1.0) as sim:
+        await here.submit("garbage", 1, spec=model_spec(sim.base_url), retries=1)
+        await worked_off(here, "garbage")
+    life = await told(here, "garbage")
+    assert [(attempt, kind) for attempt, _, kind in life if kind] == [
+        (1, "invalid_response"),
+        (2, "invalid_response"),
+    ]
+    assert "responded" not in {what for _, what, _ in life}
+
+
+# -- short cuts
+
+
+@virtually
+async def test_edge_case_10_cached_result():
+    """An answer that is known asks no lane: it is judged at once though the provider is closed for hours."""
+    stage, lanes = staged(MODEL, evaluators=judged_by("judge"), model=LaneUse("shut", Policy(rpm=0.01)))
+    await stage.announce()
+    for number in range(20):
+        await stage.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(SAID, cached=True)))
+    async with stage.executor():
+        await until(lambda: len(stage.evaluators.get("judge", ()) and stage.evaluators["judge"].judged) == 20)
+        assert stage.loop.time() < 10
+    assert stage.target.asked == []
+    assert lanes.outcomes()[Outcome.OK] == 0
+    assert (await stage.last("e-0")).verdict == "passed"
+
+
+@virtually
+async def test_edge_case_11_invalid_input():
+    """What can't be asked fails before anybody is called, and its permit goes back unused."""
+    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage.spec = replace(stage.spec, prompts=("{nowhere}",))
+    await stage.announce()
+    for number in range(3):
+        await stage.queue(f"e-{number}")
+    async with stage.executor():
+        await until(lambda: stage.is_drained(f"{BATCH}:target-0"), timeout=60)
+    assert stage.target.asked == []
+    assert (await stage.last("e-0")).error.kind == "invalid"
+    assert set(lanes.outcomes()) == {Outcome.UNUSED}
+
+
+async def test_edge_case_12_empty_dataset(here: House):
+    """A batch of no cases is over when it is accepted, and stays so."""
+    await here.submit("empty", 0)
+    assert await here.batch("empty") == ("completed", True)
+    await here.go_round(2)
+    assert (await here.batch("empty"), await here.keys("eval:*empty*")) == (("completed", True), [])
+
+
+# -- judging
+
+
+@virtually
+async def test_edge_case_13_eval_after_task_failure():
+    """Nobody judges what was not answered."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
+    stage.target.how = raising(Permanent("refused", "no such model"))
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor():
+        await until(stage.is_drained)
+    assert await stage.story("e-1") == "queued provisioning running failed"
+    assert stage.evaluators["judge"].judged == []
+
+
+async def test_edge_case_14_eval_uses_different_provider(here: House):
+    """OpenAI answers and Anthropic judges: each has a lane of its own, and each is asked its own part."""
+    async with provider(pass_rate=1.0) as sim:
+        target = parse_target(
+            {"type": "openai", "model": "gpt-4o-mini", "base_url": f"{sim.base_url}/v1", "account": "answers"}
+        )
+        judge = {
+            "type": "llm_judge",
+            "model": "anthropic/claude-haiku-4-5",
+            "rubric": "Is {output} right?",
+            "base_url": sim.base_url,
+            "account": "judges",
+        }
+        spec = metered(BatchSpec("two", (target,), evaluators=(parse_evaluator(judge),)))
+        await here.submit("two", 6, spec=spec)
+        await worked_off(here, "two")
+        assert sim.stats.of("/v1/chat/completions", 200) == 6
+        assert sim.stats.of("/v1/messages", 200) == 6
+    assert await here.standing("two") == ["1 completed"] * 6
+    lanes = [key.partition("{")[2].split(":")[:2] for key in await here.keys("eval:lane:*")]
+    assert sorted(lanes) == [["anthropic", "judges"], ["openai", "answers"]]
+
+
+# -- time
+
+
+async def test_edge_case_15_clock_skew(redis_url: str, monkeypatch: pytest.MonkeyPatch):
+    """Executors whose clocks differ by an hour share one rate: the server's clock is everybody's."""
+    async with connect(redis_url) as redis:
+        lanes, policy = RedisLanes(redis), Policy(rpm=6)
+        grants = []
+        for number, skew in enumerate((0, 3_600, -3_600)):
+            monkeypatch.setattr(time, "time", lambda skew=skew: 1_700_000_000.0 + skew)
+            ask = Ask("shared", f"executor-{number}", 0, 10, 100.0, policy)
+            grants.append((await lanes.ask([ask]))[0])
+        (seconds, _), [view] = await redis.time(), await lanes.views(["shared"])
+    assert sum(grant.granted for grant in grants) <= 1
+    assert view.until == pytest.approx(seconds, abs=120)
+
+
+@pytest.mark.parametrize(("timeout", "end"), [(1_000.0, p.Completed), (300.0, p.TimedOut)])
+@virtually
+async def test_edge_case_16_very_slow_tasks(timeout, end):
+    """Ten minutes are fine where they were allowed, and nobody takes the task away; else it is cut off."""
+    stage = Stage(replace(LONG, timeout=timeout))
+
+    async def take_long(_question: Question) -> Reply:
+        await asyncio.sleep(600)
+        return Reply(SAID)
+
+    stage.target.how = take_long
+    await stage.announce()
+    await stage.queue("e-1", opening=p.Queued(case=CASE, retries=0))
+    async with stage.executor(), stage.executor():
+        await until(stage.is_drained, timeout=2_000)
+    assert isinstance(await stage.last("e-1"), end)
+    assert len(stage.target.asked) == 1
+
+
+# -- concurrency
+
+
+@virtually
+async def test_edge_case_17_lost_callback():
+    """A part that breaks after the answer ends its executor loudly; another one asks nobody again."""
+    stage = Stage()
+
+    class Broken(type(stage.tasks)):  # type: ignore[misc]  # whichever queue the stage has
+        is_broken = True
+
+        async def ack(self, *args: Any, **kwargs: Any) -> Any:
+            if self.is_broken:
+                raise RuntimeError("a bug")
+            return await super().ack(*args, **kwargs)
+
+    stage.tasks = Broken(stage.clock)
+    await stage.announce()
+    await stage.queue("e-1")
+    with pytest.raises(RuntimeError, match="a bug"):
+        async with stage.executor() as executor:
+            await until(executor._told_to_stop.is_set, timeout=60)
+    stage.tasks.is_broken = False
+    async with stage.executor():
+        await until(stage.is_drained, timeout=200)
+    assert len(stage.target.asked) == 1
+    assert await stage.story("e-1") == "queued provisioning running responded completed"
