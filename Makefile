@@ -42,7 +42,7 @@ bench: $(VENV)/core ## Measure the whole system, drain, latency and replay (minu
 
 lock: ## Pin the requirements anew, from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv
-	@for extra in "core:" "dev:--extra dev"; do \
+	@for extra in "core:" "dev:--extra dev" "deploy:--extra providers --extra otel"; do \
 	  $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --extra build $${extra#*:} pyproject.toml \
 	    -o requirements/$${extra%%:*}.txt; done

@@ -10,6 +10,7 @@ and what was refused is what the simulator counted, from the first call that it 
 import argparse
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -35,7 +36,7 @@ async def measure(chosen: list[str], seconds: float) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for name in chosen:
         say(f"{name} ...")
-        results[name] = await RUNS[name](seconds)
+        results[name] = await RUNS[name](seconds) | {"machine_load": round(os.getloadavg()[0], 1)}
         say(f"{name}: {json.dumps(results[name])}")
     return results
 

@@ -17,7 +17,6 @@ BURST = 1.0
 """Seconds' worth that a provider takes at once: the simulator's default."""
 OUTAGE, BREAKER = 30.0, 30.0
 WINDOW = 10
-DEAD = 3_600.0
 THROTTLED_RPM = 120
 
 

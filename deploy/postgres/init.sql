@@ -29,7 +29,6 @@ GRANT scoreline_migrator TO migrator;
 GRANT scoreline_storage TO storage;
 GRANT scoreline_coordinator TO coordinator;
 GRANT scoreline_reader TO reader;
-ALTER ROLE reader SET default_transaction_read_only = on;
 ALTER ROLE reader SET statement_timeout = '30s';
 
 -- On a managed server the administrator is no superuser, and must be a member of whom it gives things to.

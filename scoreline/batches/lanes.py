@@ -45,8 +45,13 @@ async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
 def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
     """Say what holds tasks back, lane by lane."""
     for wait in waits:
-        if wait.view.why and (wait.behind or wait.view.why in {Why.BREAKER, Why.RETRY_AFTER}):
+        if wait.view.why and (wait.behind or _is_shut(wait.view)):
             yield f"{_reason(wait.view, wait.view.why, now)}{_since(wait.view, now)}; {_behind(wait)}."
+
+
+def _is_shut(view: LaneView) -> bool:
+    """Whether what is in hand may wait for it, though nothing stands behind it."""
+    return view.why in {Why.BREAKER, Why.RETRY_AFTER} and view.until is not None
 
 
 def _reason(view: LaneView, why: Why, now: datetime) -> str:
@@ -78,12 +83,9 @@ def _next(view: LaneView, now: datetime) -> str:
 
 
 def _probe(view: LaneView, now: datetime) -> str:
-    again = (
-        "one call is trying again"
-        if view.until is None
-        else f"one call will try again {_when(view.until, now)}"
-    )
-    return f", {again}"
+    if view.until is not None:
+        return f", one call will try again {_when(view.until, now)}"
+    return ", one call is trying again" if view.in_flight else ", the next call will try again"
 
 
 def _when(moment: float, now: datetime) -> str:

@@ -37,7 +37,8 @@ def paused(look: Look) -> str:
     """Say why a batch is paused, and how it goes on."""
     reason = excerpt(look.snapshot.reason, 300) or "somebody asked for it"
     again = command("resume", printable(look.snapshot.batch_id), *flags_to_go_on(look.snapshot))
-    return f"Paused: {reason.removesuffix('.')}. To go on: {again}"
+    sentence = reason if reason.endswith((".", "?", "!")) else f"{reason}."
+    return f"Paused: {sentence} To go on: {again}"
 
 
 def _nobody_there(look: Look) -> Iterator[str]:

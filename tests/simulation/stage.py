@@ -12,7 +12,7 @@ from eventlog import payloads as p
 from eventlog.codec import Entry, Reason, encode
 from eventlog.event_queue import AttemptLost, Claimed, EventQueue, OwnedAttempt, QueueSettings
 from eventlog.events import Event
-from eventlog.lifecycle import TRANSITIONS, phase_of
+from eventlog.lifecycle import TRANSITIONS
 from eventlog.log import Answer, Append
 from projections.progress import Progress
 from storage_worker.gaps import Patience
@@ -102,7 +102,7 @@ class Stage(RuleBasedStateMachine):
 
     def emit_one(self, owner: Owner, step: int) -> None:
         """Record one of the facts that may follow."""
-        words = sorted(TRANSITIONS[phase_of(owner.owned._state)])
+        words = sorted(TRANSITIONS[owner.owned._standing.phase])
         if not words:
             return
         owner.owned.record(payload(self.pick(words, step)))  # type: ignore[arg-type]  # all of them are facts

@@ -153,7 +153,8 @@ async def test_what_an_executor_said_before_an_end_from_outside_is_stored():
     ending = event("cancelled", attempt=2)
     await world.log.append([Append(EVALUATION, records(history("queued provisioning running")), "")])
     world.log.wake_ups = [[] for _ in world.log.wake_ups]
-    await Publisher(world.log, MemoryTaskQueue(lambda: 0.0)).publish(None, [([(ending, encode(ending))], "")])
+    publisher = Publisher(world.log, MemoryTaskQueue(lambda: 0.0))
+    await publisher.publish(None, [([(ending, encode(ending))], "")])
     assert EVALUATION in [key for shard in world.log.wake_ups for key in shard]
 
 

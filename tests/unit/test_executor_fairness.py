@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.fairness import REST, Fairness
@@ -121,6 +121,7 @@ def test_nothing_is_wanted_where_there_is_nothing():
     assert Fairness().plan({}, 5, now=0.0).wanted == {}
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 3))
 def test_those_who_share_a_limit_share_it_by_priority_however_fast_others_run(one, other, permits):
     """Two batches get a few permits a round between them, while a third takes all it wants."""

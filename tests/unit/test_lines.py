@@ -59,7 +59,7 @@ def test_a_target_is_known_by_its_line():
 
 
 def test_a_line_of_which_nobody_knows_is_looked_into_beside():
-    """One that had tasks takes all turns; an empty one rests; where all rest the longest rested is asked."""
+    """One that had tasks takes all turns; an empty one rests; if all rest the longest rested is asked."""
     openness, lines = Openness(), {"b": ["first", "second"]}
     assert openness.choose(lines, 0.0) == {"b": Choice("second", ("first",))}
     openness.learn({"first": 1, "second": 2}, {"first": 1, "second": 2}, shut={}, now=0.0)

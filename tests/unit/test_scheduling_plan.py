@@ -1,0 +1,230 @@
+"""The testing plan of provider-aware scheduling, item by item: what it asks for, said of Scoreline.
+
+The first five are about the scheduler: executors that ask lanes, in virtual time. The others are about a
+batch as a whole. Where Scoreline promises more than the plan asks for, the sentence says so.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from coordinator import decisions
+from coordinator.attempts import Opener
+from coordinator.submission import Recall, SerialPlace
+from eventlog import payloads as p
+from eventlog.lifecycle import ENDED, Phase
+from eventlog.timeline import Cursor
+from executor.contract import Question, RateLimited, Reply
+from executor.lanes.contract import Outcome, Policy, Why
+from executor.lanes.permits import LaneUse
+from projections.change import Row
+from projections.ledger import Standing
+from storage_worker.woken import Woken
+from taskqueue.board import BatchState
+from taskqueue.lines import line_of
+from taskqueue.spec import TargetSpec
+from taskqueue.tasks import Task
+from tests.builders import BATCH, EVALUATION, START, history
+from tests.storing import World
+from tests.unit.executor_stage import ANSWER, SETTINGS, Stage, hang, virtually
+from tests.unit.submitting import plan_of, submitted
+from tests.unit.test_executor_lanes import MODEL, filled, staged
+from tests.unit.test_lanes_arithmetic import Lane
+from tests.waiting import until
+
+OTHER = TargetSpec("fake", "other", is_metered=True)
+
+
+# -- the scheduler
+
+
+@virtually
+async def test_tasks_start_per_lane_without_cross_lane_blocking():
+    """Of two providers in one batch, one that takes a call an hour holds up none of the other's."""
+    stage, _ = staged(
+        *(MODEL, OTHER), model=LaneUse("shut", Policy(rpm=1 / 60)), other=LaneUse("open", Policy(rpm=6_000))
+    )
+    await filled(stage, BATCH, 30, variant=0)
+    await filled(stage, BATCH, 30, variant=1)
+    async with stage.executor():
+        await until(lambda: stage.is_drained(line_of(BATCH, "target-1")))
+        assert stage.loop.time() < 5
+    assert len(stage.target.asked) == 30
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Policy(rpm=30), Policy(tpm=240), Policy(gap=2.0)],
+    ids=["requests a minute", "tokens a minute", "least gap"],
+)
+@virtually
+async def test_a_lane_respects_rpm_and_tpm_spacing_and_its_least_gap(policy):
+    """Thirty calls a minute, thirty calls' worth of tokens, two seconds between: each starts two apart."""
+    stage, _ = staged(MODEL, model=LaneUse("model", policy, 8.0))
+    starts: list[float] = []
+
+    async def answer(_question: Question) -> Reply:
+        starts.append(stage.loop.time())
+        return Reply(ANSWER)
+
+    stage.target.how = answer
+    await filled(stage, BATCH, 40)
+    async with stage.executor():
+        await asyncio.sleep(30)
+    assert len(starts) in (14, 15, 16)
+    assert all(later - earlier > 1.9 for earlier, later in pairwise(starts))
+
+
+@virtually
+async def test_retry_after_blocks_starts_and_requeues_correctly():
+    """One refusal closes the lane for as long as it asks; what was refused comes back then, uncharged."""
+    stage, lanes = staged(
+        MODEL, settings=replace(SETTINGS, slots=1), model=LaneUse("model", Policy(rpm=6_000))
+    )
+    said: list[RateLimited] = [RateLimited("slow down", retry_after=timedelta(seconds=30))]
+
+    async def ask(_question: Question) -> Reply:
+        if said:
+            raise said.pop()
+        return Reply(ANSWER)
+
+    stage.target.how = ask
+    await filled(stage, BATCH, 10)
+    async with stage.executor():
+        await until(lambda: lanes.outcomes()[Outcome.RATE_LIMITED])
+        refused_at = stage.now()
+        await asyncio.sleep(25)
+        assert len(stage.target.asked) == 1
+        assert (await lanes.views(["model"]))[0].why is Why.RETRY_AFTER
+        await until(lambda: stage.is_drained(line_of(BATCH, "target-0")), timeout=60)
+        refused = await stage.last(stage.target.asked[0].evaluation_id)
+    assert refused.error.kind == "rate_limited"
+    assert refused.retry_at - refused_at > timedelta(seconds=29)
+    assert len(stage.target.asked) == 10
+
+
+def test_adaptive_concurrency_decreases_on_429_and_increases_on_success():
+    """Halved once a burst of refusals, down to one; then up again as calls go well."""
+    lane = Lane()
+    lane.asks(8)
+    begun = lane.view.concurrency
+    lane.later(1).settles(Outcome.RATE_LIMITED, age=1.0)
+    assert lane.view.concurrency == begun / 2
+    for _ in range(20):
+        lane.later(60).asks(1)
+        lane.later(1).settles(Outcome.RATE_LIMITED, age=1.0)
+    assert lane.view.concurrency == 1
+    for _ in range(20):
+        lane.later(60).asks(1)
+        lane.later(1).settles(Outcome.OK, age=1.0)
+    assert lane.view.concurrency > 2
+
+
+@virtually
+async def test_an_abort_stops_new_starts_and_cancels_in_flight_tasks():
+    """A stopped batch: calls are cancelled within a look at the board, and none begins."""
+    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage.target.how = hang
+    await filled(stage, BATCH, 20)
+    async with stage.executor() as executor:
+        await until(lambda: len(stage.target.asked) == SETTINGS.slots)
+        await stage.announce(state=BatchState.STOPPED)
+        await until(lambda: stage.target.cancelled == SETTINGS.slots)
+        await asyncio.sleep(30)
+        assert executor.hands.free == SETTINGS.slots
+    assert len(stage.target.asked) == SETTINGS.slots
+    assert lanes.outcomes()[Outcome.ABANDONED] == SETTINGS.slots
+
+
+# -- the flow of a batch
+
+
+async def test_serial_cases_keep_their_order_and_others_need_not_wait_for_them(tmp_path: Path):
+    """The plan runs serial cases first; here each follows the one before it, beside all that is free."""
+    rows = [{"serial": True}, {}, {"serial": True}, {}]
+    assert await places(tmp_path, rows) == [None, None, SerialPlace(1), None]
+
+
+async def test_conversations_and_stored_outputs_are_serial(tmp_path: Path):
+    """The plan forces the whole run to be serial; here only those who share something, each group apart."""
+    rows = [
+        {"conversation": "a"},
+        {"store_output_as": "city"},
+        {"conversation": "a"},
+        {"input": "What is in {city}?"},
+        {},
+    ]
+    assert await places(tmp_path, rows) == [
+        None,
+        None,
+        SerialPlace(1, (Recall(1),)),
+        SerialPlace(2, (Recall(2, "city"),)),
+        None,
+    ]
+
+
+async def places(folder: Path, rows: Sequence[Mapping[str, object]]) -> list[SerialPlace | None]:
+    """Say whom each case follows, and what it recalls."""
+    plan = plan_of(folder, [{"input": "i", **row} for row in rows])
+    return [each.serial for each in await submitted(plan)]
+
+
+@virtually
+async def test_a_resumed_batch_skips_what_has_completed():
+    """Should the task of a completed evaluation come back, nobody is asked; the others are."""
+    stage = Stage()
+    await stage.announce()
+    await stage.queue("done")
+    async with stage.executor():
+        await until(stage.is_drained)
+    await stage.tasks.enqueue(BATCH, Task("done", 1))
+    await stage.queue("open")
+    async with stage.executor():
+        await until(stage.is_drained)
+    assert [question.evaluation_id for question in stage.target.asked] == ["done", "open"]
+    assert (await stage.story("done")).count("completed") == 1
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_the_end_of_a_batchs_time_gives_the_unprocessed_timeouts_and_leaves_the_rest(phase: Phase):
+    """Every evaluation that has not ended gets a time-out of its own; what has ended stays as it is."""
+    ending = p.TimedOut(limit="batch", seconds=60.0)
+    decide = decisions.end(lambda _: Opener("coordinator", START, "epoch"), ending)
+    row = Row(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, phase))
+    logged = {event.key: event for event in history("queued provisioning running")}
+    opening = decide(Standing(row, "epoch", published=True), logged)
+    said = [each.data for each in opening.events] if opening else []
+    assert said == ([] if phase in ENDED else [ending])
+
+
+async def test_progress_and_totals_stay_consistent_whatever_the_order():
+    """Ends come in any order: at each moment the parts sum up to the total, and to all in the end."""
+    world = World()
+    ids = [f"{BATCH}.{number:08}" for number in range(1, 7)]
+    words = ["completed", "failed", "timed_out", "completed", "failed", "completed"]
+    for key in ids:
+        world.xadd(*history("queued provisioning running", evaluation_id=key))
+    storage = world.storage()
+    await storage.store(ids)
+    for number in (5, 0, 3, 1, 4, 2):
+        story = f"queued provisioning running {words[number]}"
+        world.xadd(history(story, evaluation_id=ids[number])[-1])
+        await storage.wake(Woken([ids[number]]))
+        assert totals(world)[0] == 6
+    assert totals(world) == (6, 3, 2, 1)
+
+
+def totals(world: World) -> tuple[int, int, int, int]:
+    """Sum up the counters of all shards: of all, and of those that completed, failed and timed out."""
+    parts = list(world.tables.progress.values())
+    return (
+        sum(each.total for each in parts),
+        sum(each.completed for each in parts),
+        sum(each.failed for each in parts),
+        sum(each.timed_out for each in parts),
+    )
