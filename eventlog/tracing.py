@@ -1,8 +1,8 @@
 """Spans of an evaluation's trace, which crosses processes in the `traceparent` of its events.
 
 Whether an evaluation is traced is decided once, by `begin`: its events then have a `traceparent`, or none.
-Without one nothing below costs more than a comparison. Only the API of OpenTelemetry is used here and in all
-rooms; where a process has wired no SDK, every span is a shadow.
+Without one nothing below costs more than a comparison. Only the API of OpenTelemetry is used here and in
+all rooms; where a process has wired no SDK, every span is a shadow.
 
     traceparent = tracing.begin("eval.coordinator.accept", evaluation_id=…)   # None: not traced
     tracing.finished("eval.queue.consume", traceparent, start=opened_at, end=claimed_at, worker_id=…)
@@ -81,9 +81,7 @@ def finished(
     """Record a span that is over."""
     if traceparent is None or (above := context_of(traceparent)) is None:
         return
-    span = _tracer.start_span(
-        name, above, start_time=_nanoseconds(start), attributes=_present(attributes)
-    )
+    span = _tracer.start_span(name, above, start_time=_nanoseconds(start), attributes=_present(attributes))
     span.end(_nanoseconds(max(start, end)))
 
 
@@ -114,9 +112,7 @@ def alone(name: str, /, **attributes: Attribute) -> AbstractContextManager[Span]
 def _around(
     name: str, above: Context | None, start: datetime | None, attributes: Mapping[str, Attribute]
 ) -> Iterator[Span]:
-    span = _tracer.start_span(
-        name, above, start_time=_nanoseconds(start), attributes=_present(attributes)
-    )
+    span = _tracer.start_span(name, above, start_time=_nanoseconds(start), attributes=_present(attributes))
     try:
         with trace.use_span(span, record_exception=False, set_status_on_exception=False):
             yield span
