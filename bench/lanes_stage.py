@@ -54,8 +54,12 @@ class Provider:
     async def look(self) -> Seen:
         """See what it has seen."""
         before = time.monotonic()
-        stats = await self._control("stats")
+        stats = await self.stats()
         return read_stats(stats, at=(before + time.monotonic()) / 2)
+
+    async def stats(self) -> dict[str, Any]:
+        """Return all that it has counted."""
+        return dict(await self._control("stats"))
 
     async def change(self, **settings: object) -> None:
         """Have it behave differently."""

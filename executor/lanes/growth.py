@@ -18,8 +18,12 @@ HIGHEST = 10_000.0
 SMALLEST_STEP = 0.05
 """What a good answer adds after a cut, where one more a round is less: rounds of slow calls are long."""
 FORGET_AFTER = 10.0
-FIRST_CUT, CUT, DEEPEST_CUT = 0.9, 0.95, 0.7
-GROW_EVERY, GROWTH = 3.0, 1.03
+CUT, DEEPEST_CUT = 0.97, 0.7
+GROW_EVERY, FAST, SLOW = 1.0, 1.05, 1.001
+NEAR, FAR = 0.99, 1.1
+"""Around what went through at the last refusal little more is tried at a time: a refusal costs a pause."""
+SURE_AFTER = 5.0
+"""Seconds since the cut before, without which what went through says little about what would."""
 LOWEST_RPM = 1.0
 
 
@@ -46,8 +50,13 @@ def raised(state: LaneState, now: float, policy: Policy) -> LaneState:
         limit = max(limit, min(most, limit + step))
     learnt, grown_at = state.learnt_rpm, state.grown_at
     if learnt and state.why == Why.RATE and now - grown_at >= GROW_EVERY:
-        learnt, grown_at = learnt * GROWTH, now
+        learnt, grown_at = learnt * _growth(state), now
     return replace(state, concurrency=limit, learnt_rpm=learnt, grown_at=grown_at)
+
+
+def _growth(state: LaneState) -> float:
+    ceiling = state.refused_rpm
+    return SLOW if NEAR * ceiling <= state.learnt_rpm <= FAR * ceiling else FAST
 
 
 def counted(state: LaneState, now: float) -> LaneState:
@@ -62,6 +71,7 @@ def counted(state: LaneState, now: float) -> LaneState:
 
 def cut(state: LaneState, now: float, policy: Policy) -> LaneState:
     """Halve what may be in flight, and learn a rate where nobody says one."""
+    is_sure = now - state.cut_at >= SURE_AFTER
     state = replace(
         state,
         concurrency=max(1.0, state.concurrency / 2),
@@ -72,10 +82,12 @@ def cut(state: LaneState, now: float, policy: Policy) -> LaneState:
     if least(known(policy.rpm), state.told_rpm):
         return state
     measured = state.oks / max(now - state.oks_since, 1.0) * 60
-    return _learnt(state, now, measured) if state.oks > 0 else state
+    return _learnt(state, now, measured, is_sure=is_sure) if state.oks > 0 else state
 
 
-def _learnt(state: LaneState, now: float, measured: float) -> LaneState:
+def _learnt(state: LaneState, now: float, measured: float, *, is_sure: bool) -> LaneState:
     old = state.learnt_rpm
-    rate = max(DEEPEST_CUT * old, min(CUT * old, measured)) if old else FIRST_CUT * measured
-    return replace(state, learnt_rpm=max(LOWEST_RPM, rate), grown_at=now)
+    if not old:  # what went through until the first refusal tells little: much of it was a burst
+        return replace(state, learnt_rpm=max(LOWEST_RPM, measured), grown_at=now)
+    rate = max(LOWEST_RPM, DEEPEST_CUT * old, min(CUT * old, measured))
+    return replace(state, learnt_rpm=rate, refused_rpm=rate if is_sure else 0.0, grown_at=now)

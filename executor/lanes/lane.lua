@@ -13,14 +13,14 @@
 local BURST, LONGEST_START, EPOCH, NO_END, MOST, SMOOTHING = 0.25, 2, 2, 1000000000, 1e12, 0.1
 local START_KNOWN, START_UNKNOWN, START_UNWEIGHED = 32, 8, 4
 local HIGHEST, SMALLEST_STEP = 10000, 0.05
-local FORGET_AFTER, FIRST_CUT, CUT, DEEPEST_CUT = 10, 0.9, 0.95, 0.7
-local GROW_EVERY, GROWTH, LOWEST_RPM, PROBE_LEASE = 3, 1.03, 1, 2
+local FORGET_AFTER, SURE_AFTER, CUT, DEEPEST_CUT = 10, 5, 0.97, 0.7
+local GROW_EVERY, FAST, SLOW, NEAR, FAR, LOWEST_RPM, PROBE_LEASE = 1, 1.05, 1.001, 0.99, 1.1, 1, 2
 local LEASE, LONGEST_BLOCK, FIRST_PAUSE, LONGEST_PAUSE = 60, 86400, 1, 30
 local SHORTEST_WAIT, GATHERING, LOOK_AGAIN, LONGEST_WAIT, STALE = 0.02, 0.1, 0.05, 1, 5
 
 local NUMBERS = {
   'next_request_at', 'next_token_at', 'next_gap_at', 'paced_since', 'told_rpm', 'told_tpm',
-  'learnt_rpm', 'grown_at',
+  'learnt_rpm', 'refused_rpm', 'grown_at',
   'tokens_per_call', 'answered', 'oks', 'oks_since', 'taken_at', 'taken', 'slack', 'slack_since',
   'concurrency', 'was_cut', 'cut_at', 'blocked_at', 'blocked_until', 'refusals', 'failures', 'broken_at',
   'opened_at', 'open_until', 'probe_until', 'since', 'short_until', 'granted', 'rate_limited', 'rpm', 'tpm',
@@ -202,6 +202,11 @@ local function counted()
   s.oks, s.answered = s.oks + 1, s.answered + 1
 end
 
+local function growth()
+  local ceiling = s.refused_rpm
+  return (NEAR * ceiling <= s.learnt_rpm and s.learnt_rpm <= FAR * ceiling) and SLOW or FAST
+end
+
 local function raised()
   local limit = s.concurrency
   if in_flight >= limit / 2 then
@@ -210,19 +215,25 @@ local function raised()
     s.concurrency = max(limit, min(most, limit + step))
   end
   if s.learnt_rpm > 0 and s.why == 'rate' and now - s.grown_at >= GROW_EVERY then
-    s.learnt_rpm, s.grown_at = s.learnt_rpm * GROWTH, now
+    s.learnt_rpm, s.grown_at = s.learnt_rpm * growth(), now
   end
 end
 
 local function cut()
+  local is_sure = now - s.cut_at >= SURE_AFTER
   s.concurrency, s.was_cut, s.cut_at = max(1, s.concurrency / 2), 1, now
   s.refusals = s.refusals + 1
   if least(policy_rpm, s.told_rpm) > 0 or s.oks <= 0 then
     return
   end
   local measured, old = s.oks / max(now - s.oks_since, 1) * 60, s.learnt_rpm
-  local rate = old > 0 and max(DEEPEST_CUT * old, min(CUT * old, measured)) or FIRST_CUT * measured
-  s.learnt_rpm, s.grown_at = max(LOWEST_RPM, rate), now
+  s.grown_at = now
+  if old == 0 then
+    s.learnt_rpm = max(LOWEST_RPM, measured)
+    return
+  end
+  s.learnt_rpm = max(LOWEST_RPM, DEEPEST_CUT * old, min(CUT * old, measured))
+  s.refused_rpm = is_sure and s.learnt_rpm or 0
 end
 
 local function refused_as_too_many(age, retry_after)

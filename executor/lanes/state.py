@@ -34,6 +34,8 @@ class LaneState:
     told_tpm: float = 0.0
     learnt_rpm: float = 0.0
     """What seems to go through, where nobody said a limit."""
+    refused_rpm: float = 0.0
+    """What went through when that was last too much."""
     grown_at: float = 0.0
     """When what was learnt was last changed."""
     tokens_per_call: float = 0.0

@@ -14,7 +14,15 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 _FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["tests.chaos.worker", "tests.chaos.executor", "tests.chaos.submitting"])
+_FORKS.set_forkserver_preload(
+    [
+        "tests.chaos.worker",
+        "tests.chaos.executor",
+        "tests.chaos.submitting",
+        "tests.chaos.provider_coordinator",
+        "anthropic.types.messages",  # left out where it is not installed
+    ]
+)
 
 
 class Child:

@@ -127,6 +127,17 @@ async def test_lanes_know_nothing_of_each_other(form):
     assert [view.until for view in views] == [None, form.now + 30, form.now + 30]
 
 
+async def test_a_broken_lane_is_probed_by_one_call_of_the_whole_fleet(form):
+    """Whoever comes second is told to look again; the probe's answer opens the lane for all."""
+    other = form.another()
+    await form.ask(0, *[Settlement(Outcome.FAILED)] * 5)
+    form.now += 30
+    assert await form.ask(5) == Grant(1, 0.0, Why.BREAKER, 1.0)
+    assert (await other.ask([Ask("one", "b", 0, 5)]))[0] == Grant(0, 0.0, Why.BREAKER, 1.0)
+    await form.ask(0, OK)
+    assert (await other.ask([Ask("one", "b", 0, 5)]))[0].granted == 5
+
+
 async def test_tokens_are_reserved_and_settled(form):
     """What a call took is learnt, and the next is granted by it."""
     policy = Policy(tpm=60_000)
@@ -149,7 +160,7 @@ async def test_the_same_story_reads_the_same_to_people(form):
         why=Why.RETRY_AFTER,
         since=form.now,
         until=form.now + 2.5,
-        rpm=54.0,
+        rpm=60.0,
         in_flight=3,
         concurrency=4.5,
         granted=5,

@@ -29,6 +29,15 @@ RECONCILE = "tests/unit/test_reconcile.py"
 ATTEMPTS = "tests/unit/test_attempts.py"
 FOLD = "tests/unit/test_executor_fold.py"
 LEDGER = "tests/conformance/test_ledger.py"
+LANE = "executor/lanes/lane.lua"
+LANES = "tests/conformance/test_lanes.py"
+LANES_TRACES = "tests/conformance/test_lanes_traces.py"
+LANES_ARITHMETIC = "tests/unit/test_lanes_arithmetic.py"
+EXECUTOR_LANES = "tests/unit/test_executor_lanes.py"
+BUDGETS = "tests/integration/test_budgets.py"
+PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
+PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
+PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 
 
 class Mutant(NamedTuple):
@@ -476,5 +485,126 @@ MUTANTS = (
         "ARGV[i], ARGV[i], 1, consumer)",
         "ARGV[i], ARGV[i], 1)",
         ("tests/conformance/test_task_queue.py",),
+    ),
+    # The fleet stays under the limits of providers.
+    Mutant(
+        "a lane's rate",
+        LANE,
+        "{ 'rate', room(s.next_request_at, share) },",
+        "{ 'rate', NO_END },",
+        (LANES,),
+    ),
+    Mutant(
+        "a lane's tokens",
+        LANE,
+        "{ 'tokens', room(s.next_token_at, cost) },",
+        "{ 'tokens', NO_END },",
+        (LANES,),
+    ),
+    Mutant(
+        "a lane that was lost begins empty",
+        LANE,
+        "s.next_request_at, s.paced_since = start + min(share, LONGEST_START), now",
+        "s.next_request_at, s.paced_since = start - BURST, now",
+        (LANES,),
+    ),
+    Mutant(
+        "a reservation is settled to what was used",
+        LANE,
+        "max(s.next_token_at, now - BURST) + (tokens - reserved) * 60 / tpm",
+        "max(s.next_token_at, now - BURST)",
+        (LANES, LANES_TRACES),
+    ),
+    Mutant(
+        "Retry-After shuts a lane",
+        LANE,
+        "{ 'retry_after', now < s.blocked_until and 0 or NO_END },",
+        "{ 'retry_after', NO_END },",
+        (LANES, LANES_TRACES),
+    ),
+    Mutant(
+        "one probe in the whole fleet",
+        LANE,
+        "return (now < s.open_until or now < s.probe_until) and 0 or 1",
+        "return now < s.open_until and 0 or 1",
+        (LANES, LANES_TRACES),
+    ),
+    Mutant(
+        "one probe in the whole fleet, in memory",
+        "executor/lanes/arithmetic.py",
+        "now < state.open_until or now < state.probe_until",
+        "now < state.open_until",
+        (LANES_ARITHMETIC,),
+    ),
+    Mutant(
+        "no herd after an outage",
+        "executor/lanes/breaker.py",
+        "        next_request_at=max(state.next_request_at, now) if state.next_request_at else 0.0,\n",
+        "",
+        (LANES_ARITHMETIC,),
+    ),
+    Mutant(
+        "a refusal cuts once for all calls under way",
+        "executor/lanes/arithmetic.py",
+        "    if now - settlement.age < state.cut_at:\n        return state\n    state = growth.cut",
+        "    state = growth.cut",
+        (LANES_ARITHMETIC,),
+    ),
+    Mutant(
+        "permits that were not used go back",
+        "executor/lanes/permits.py",
+        "            self.lent.popitem()[1].settle(Outcome.UNUSED)\n",
+        "            self.lent.popitem()\n",
+        (EXECUTOR_LANES, "tests/integration/test_edge_cases.py"),
+    ),
+    # Budgets, and what is asked through provider batches.
+    Mutant(
+        "a spent budget pauses its batch",
+        "coordinator/braking.py",
+        "return overspent(batch.purse) or await self._hopeless(batch)",
+        "return await self._hopeless(batch)",
+        (BUDGETS,),
+    ),
+    Mutant(
+        "a provider batch is written down before it is submitted",
+        "coordinator/provider_batches/forming.py",
+        "return chunk if await self._desk.books.intend(chunk, draft.ids) else None",
+        "return chunk",
+        (PROVIDER_BATCHES, PROVIDER_CRASH),
+    ),
+    Mutant(
+        "a submission of unknown fate is looked for before it is paid again",
+        "coordinator/provider_batches/finding.py",
+        "for seen in await self._candidates(chunk, provider):",
+        "for seen in ():",
+        (PROVIDER_CRASH,),
+    ),
+    Mutant(
+        "a submission of unknown fate has time to appear",
+        "coordinator/provider_batches/finding.py",
+        "if self._desk.now() < too_late:",
+        "if False:",
+        (PROVIDER_BATCHES, PROVIDER_CRASH),
+    ),
+    Mutant(
+        "somebody else's provider batch is not ours",
+        "coordinator/provider_batches/finding.py",
+        "return number_in(chunk, result.custom_id) is not None",
+        "return True",
+        (PROVIDER_BATCHES,),
+    ),
+    Mutant(
+        "only one may submit again",
+        "projections/sql/provider_claim.sql",
+        " AND claimed_at = %(claimed_at)s",
+        "",
+        (PROVIDER_BOOKS,),
+    ),
+    Mutant(
+        "a result that is read again changes nothing",
+        "coordinator/provider_batches/outcomes.py",
+        "if standing.epoch or row.cursor != (asked, 0, Phase.QUEUED):",
+        "if standing.epoch:",
+        (PROVIDER_BATCHES, PROVIDER_CRASH),
     ),
 )

@@ -233,16 +233,30 @@ def test_refusals_without_a_word_pause_for_longer_each_time(retry_after):
 
 
 def test_a_rate_is_learnt_where_nobody_says_one():
-    """Ten a second went through when the first was refused; it stays a little below, and grows slowly."""
+    """Ten a second went through when the first was refused; it begins there, and soon tries more."""
     lane = Lane()
     for _ in range(50):
         lane.later(0.1).settles(Outcome.OK)
     lane.settles(Outcome.RATE_LIMITED, retry_after=1.0)
     learnt = lane.state.learnt_rpm
-    assert 0.85 * 600 < learnt < 600
+    assert 0.95 * 600 < learnt < 1.05 * 600
     lane.later(2).asks(50)
-    assert lane.later(3).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.03 * learnt)
-    assert lane.settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.03 * learnt)
+    assert lane.later(1).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.05 * learnt)
+    assert lane.settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.05 * learnt)
+
+
+def test_around_a_rate_that_was_refused_little_more_is_tried_at_a_time():
+    """What went through when twelve a second were too many is sure; far beyond it growth is fast again."""
+    lane = Lane()
+    lane.state = replace(lane.state, learnt_rpm=720.0, cut_at=START - 60, oks_since=START)
+    for _ in range(50):
+        lane.later(0.1).settles(Outcome.OK)
+    refused = lane.settles(Outcome.RATE_LIMITED, retry_after=1.0).state.refused_rpm
+    assert refused == lane.state.learnt_rpm == pytest.approx(600, rel=0.05)
+    lane.later(2).asks(50)
+    assert lane.later(1).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.001 * refused)
+    lane.state = replace(lane.state, learnt_rpm=1.2 * refused)
+    assert lane.later(1).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.05 * 1.2 * refused)
 
 
 def test_no_rate_is_learnt_where_somebody_says_one():

@@ -1,19 +1,26 @@
 """Answers from provider batches: who is asked, what becomes of each result, and what people can ask for."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
+from coordinator.attempts import Opener
 from coordinator.operations import Refused
 from coordinator.provider_batches.memory import echo
+from coordinator.provider_batches.outcomes import Round, record
 from coordinator.provider_batches.provider import Errored, NoReply, TurnedAway, Unanswered
 from coordinator.provider_batches.requests import custom_id, is_asked_in, number_in, unfit
+from coordinator.submission import evaluation_id
 from eventlog import payloads as p
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
+from projections.change import Row
+from projections.ledger import Standing
 from projections.provider_batches import Chunk
 from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
-from tests.builders import START
+from tests.builders import START, history
 from tests.unit.provider_batch_stage import COST, SPEC, B, Stage, a_stage, cases, with_fallback
 
 KNOWN = p.Answer(output="4")
@@ -234,6 +241,39 @@ async def test_somebody_elses_batch_of_the_same_size_is_told_from_ours() -> None
     stage.provider.outcome = lambda request: echo(request) if "params" in request else Unanswered("expired")
     await answered(stage)
     assert stage.standing() == ["2 queued"] * 3
+
+
+async def test_a_submission_of_unknown_fate_has_time_to_appear() -> None:
+    """A list that lags behind is no proof: nothing is submitted again while it may still be there."""
+    stage = await a_stage(3)
+    stage.provider.mute = 1
+    await stage.go_round(1)
+    unlisted, stage.provider.batches = stage.provider.batches, {}
+    await stage.go_round(4)
+    assert stage.provider.batches == {}
+    assert "waiting for it to appear" in stage.note()
+    stage.provider.batches = unlisted
+    await answered(stage)
+    assert (stage.standing(), len(stage.provider.batches)) == (["2 queued"] * 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("stands", "is_recorded"),
+    [
+        (Cursor(1, 0, Phase.QUEUED), True),
+        (Cursor(2, 0, Phase.QUEUED), False),
+        (Cursor(1, 3, Phase.RESPONDED), False),
+    ],
+)
+def test_a_result_that_is_read_again_finds_its_attempt_over(stands: Cursor, is_recorded: bool) -> None:
+    """Two coordinators may read the same results: whoever locks the row second changes nothing."""
+    key = evaluation_id(B, 1)
+    this = Round(Chunk("0" * 16, B, 0, (1,), (1,), 0, "", START, START), SPEC, {key: 1})
+    decide = record(lambda _: Opener("coordinator", START, "epoch"), {key: p.Answer("4")}, this)
+    [opening] = history("queued", evaluation_id=key)
+    row = Row(key, B, date(2026, 1, 1), stands)
+    decided = decide(Standing(row, "", published=False), {opening.key: opening})
+    assert (decided is not None) == is_recorded
 
 
 async def test_what_is_left_of_a_batch_can_be_asked_in_provider_batches() -> None:

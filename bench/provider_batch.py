@@ -1,0 +1,114 @@
+"""What a batch costs that is answered by provider batches: memory, and whether anything is asked twice.
+
+    python -m bench.provider_batch --json 10000 100000
+
+Each size is one batch on embedded servers of the bench's own, with real processes and a simulated provider.
+Memory is the peak of each process over the whole run, as the kernel has kept it. A ratio of the largest to
+the second largest size near 1 means flat.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from bench.cpu import family, room_of, server_pids
+from bench.lanes_stage import Provider, Stage, provider, say, stage
+
+KB_IN_MB = 1024
+LOOK_EVERY = 1.0
+LATENCY = {"latency": 0, "latency_p95": 0}
+ON_RECORD = """
+SELECT count(*) FILTER (WHERE type = 'responded' AND attempt = 1),
+       count(*) FILTER (WHERE type = 'completed'), count(DISTINCT evaluation_id)
+FROM events
+"""
+"""The provider's answer is put on record in the first attempt; the second scores it."""
+
+
+async def one_size(requests: int) -> dict[str, Any]:
+    """Run a batch of this size to its end."""
+    async with provider(**LATENCY, batch_seconds=1) as sim, stage(2, slots=256) as here:
+        started = time.perf_counter()
+        batch_id = await here.run(sim, cases=requests, batch_api=True)
+        peaks = await _watched(here, batch_id)
+        took = time.perf_counter() - started
+        return {
+            "requests": requests,
+            "seconds": round(took, 1),
+            "rss_mb": {room: round(size / KB_IN_MB, 1) for room, size in sorted(peaks.items())},
+            **await _counts(here, sim),
+        }
+
+
+async def _watched(here: Stage, batch_id: str) -> Counter[str]:
+    """Wait until a batch is over; returns the most memory that each part of the system has had."""
+    peaks: Counter[str] = Counter()
+    over = "SELECT finished_at IS NOT NULL FROM batches WHERE batch_id = %s"
+    async with await AsyncConnection.connect(here.servers.postgres_url, autocommit=True) as conn:
+        while True:
+            for used in family(os.getpid(), *server_pids(here.root)):
+                room = "simulator" if "provider-sim" in used.command else room_of(used)
+                peaks[room] = max(peaks[room], _peak(used.pid))
+            row = await (await conn.execute(over, [batch_id])).fetchone()
+            if row and row[0]:
+                return peaks
+            await asyncio.sleep(LOOK_EVERY)
+
+
+def _peak(pid: int) -> int:
+    """Read the most memory a process has had, in KB; nothing of one that is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+async def _counts(here: Stage, sim: Provider) -> dict[str, int]:
+    stats = await sim.stats()
+    async with await AsyncConnection.connect(here.servers.postgres_url) as conn:
+        row = await (await conn.execute(ON_RECORD.encode())).fetchone() or (0, 0, 0)
+    return {
+        "provider_batches": stats["batches_created"],
+        "asked": stats["batch_requests"],
+        "asked_again": stats["batch_requests_again"],
+        "results_recorded": row[0],
+        "completed": row[1],
+        "evaluations": row[2],
+    }
+
+
+async def measure(sizes: list[int]) -> dict[str, Any]:
+    """Measure one size after the other."""
+    results = []
+    for size in sizes:
+        results.append(await one_size(size))
+        say(json.dumps(results[-1]))
+    found: dict[str, Any] = {"sizes": results}
+    if len(results) > 1:
+        smaller, larger = results[-2]["rss_mb"], results[-1]["rss_mb"]
+        found["rss_ratio"] = {room: round(larger[room] / smaller[room], 2) for room in larger}
+    return found
+
+
+def main() -> None:
+    """Measure on embedded servers of the bench's own."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("sizes", type=int, nargs="*", default=[10_000, 100_000], metavar="N")
+    parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
+    args = parser.parse_args()
+    result = asyncio.run(measure(args.sizes or [10_000, 100_000]))
+    print(json.dumps(result) if args.json else json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
