@@ -1,1 +1,1 @@
-"""What operators look at: dashboards and alerts, written in Python and rendered to the files that servers read."""
+"""What operators look at: dashboards and alerts, rendered to the files that servers read."""

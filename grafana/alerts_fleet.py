@@ -55,8 +55,8 @@ def _worker_down(limits: Thresholds) -> Alert:
         lasting=MINUTE / 2,
         summary="An executor is gone, and did not say goodbye",
         description=(
-            "Executor {{ $labels.worker_id }} ({{ $labels.instance }}) sent {{ $value }} heartbeats and then"
-            " no more, and no other has taken its place. What it had in hand is given to others by itself."
+            "Executor {{ $labels.worker_id }} ({{ $labels.instance }}) sent {{ $value }} heartbeats and"
+            " then no more, and no other has taken its place. What it had in hand is given to others."
         ),
         action="docker compose ps executor; docker compose logs --tail 100 executor",
     )

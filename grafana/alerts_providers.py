@@ -33,7 +33,9 @@ def _rate_limit_saturation(limits: Thresholds) -> Alert:
         expression=lines(expression),
         lasting=10 * MINUTE,
         summary="Executors wait for a rate limit",
-        description="One call in twenty waits {{ $value | humanizeDuration }} or more for {{ $labels.lane }}.",
+        description=(
+            "One call in twenty waits {{ $value | humanizeDuration }} or more for {{ $labels.lane }}."
+        ),
         action="scoreline batch list --status running",
     )
 
@@ -52,7 +54,9 @@ def _llm_api_errors(limits: Thresholds) -> Alert:
         expression=lines(expression),
         lasting=5 * MINUTE,
         summary="Calls to a model fail",
-        description="{{ $value | humanize }} calls a second to {{ $labels.provider }} fail: {{ $labels.kind }}.",
+        description=(
+            "{{ $value | humanize }} calls a second to {{ $labels.provider }} fail: {{ $labels.kind }}."
+        ),
         action="docker compose logs --since 15m executor",
     )
 

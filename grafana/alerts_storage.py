@@ -44,7 +44,7 @@ def _gaps_growing(limits: Thresholds) -> Alert:
         expression=lines(expression),
         lasting=MINUTE,
         summary="Events are missing",
-        description=f"{{{{ $value }}}} evaluations more than {window} ago lack an event that was announced.",
+        description=f"{{{{ $value }}}} evaluations more than {window} ago lack an event.",
         action="scoreline batch list --status running",
     )
 

@@ -59,7 +59,9 @@ def _dlq_growing(limits: Thresholds) -> Alert:
         expression=lines(expression),
         lasting=timedelta(),
         summary="Evaluations are given up",
-        description=f"Batch {{{{ $labels.batch_id }}}} has {{{{ $value }}}} more dead letters than {window} ago.",
+        description=(
+            f"Batch {{{{ $labels.batch_id }}}} has {{{{ $value }}}} more dead letters than {window} ago."
+        ),
         action="scoreline batch dlq {{ $labels.batch_id }}",
     )
 
@@ -100,7 +102,9 @@ def _batch_stuck(limits: Thresholds) -> Alert:
         expression=lines(expression),
         lasting=MINUTE,
         summary="A batch makes no progress",
-        description="Nothing of batch {{ $labels.batch_id }} has ended for {{ $value | humanizeDuration }}.",
+        description=(
+            "Nothing of batch {{ $labels.batch_id }} has ended for {{ $value | humanizeDuration }}."
+        ),
         action="scoreline batch status {{ $labels.batch_id }}",
     )
 
@@ -131,7 +135,9 @@ def _high_failure_rate(limits: Thresholds) -> Alert:
         expression=lines(expression),
         lasting=5 * MINUTE,
         summary="Many evaluations fail",
-        description=f"{{{{ $value | humanizePercentage }}}} of what ended in the last {window} was given up.",
+        description=(
+            f"{{{{ $value | humanizePercentage }}}} of what ended in the last {window} was given up."
+        ),
         action="scoreline batch list --status running",
     )
 
@@ -143,7 +149,9 @@ def _budget_nearly_spent(limits: Thresholds) -> Alert:
         expression=f"max by (batch_id) (eval_batch_budget_spent_ratio) > {limits.budget}",
         lasting=timedelta(),
         summary="A batch will soon pause: its budget is nearly spent",
-        description="Batch {{ $labels.batch_id }} has spent {{ $value | humanizePercentage }} of its budget.",
+        description=(
+            "Batch {{ $labels.batch_id }} has spent {{ $value | humanizePercentage }} of its budget."
+        ),
         action="scoreline batch status {{ $labels.batch_id }}",
     )
 
@@ -158,6 +166,8 @@ def _batch_completed(limits: Thresholds) -> Alert:
         expression=f"{gained} > 0",
         lasting=timedelta(),
         summary="Batches have ended",
-        description="{{ $value | humanize }} batches of {{ $labels.eval_mode }} ended: {{ $labels.status }}.",
+        description=(
+            "{{ $value | humanize }} batches of {{ $labels.eval_mode }} ended: {{ $labels.status }}."
+        ),
         action="scoreline batch list --status completed",
     )

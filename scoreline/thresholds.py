@@ -1,4 +1,4 @@
-"""When something is worth an alert: the numbers of the Prometheus rules and of `batch status --alert`. Pure."""
+"""When something is worth an alert: for Prometheus and for `batch status --alert`. Pure."""
 
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""For each alert: series with which it fires, what it then says, and series much like them with which it doesn't.
+"""For each alert: series with which it fires, what it then says, and series like them with which not.
 
 A series is written as promtool takes it: `0+4x20` is 0, 4, 8 … with one sample every 15 s, `_` is none.
 """
@@ -59,6 +59,8 @@ LEFT_BEHIND = {"eval_workers_present": "2x82 1x318"}
 STUCK = {'eval_batch_idle_seconds{batch_id="b"}': "0+15x400"}
 FAILING = {'eval_llm_errors_total{provider="openai",kind="server"}': "0+3x400"}
 CALLS = 'eval_rate_limit_acquired_total{lane="openai"}'
+OVERDUE = "eval_worker_oldest_task_overdue_seconds{%s}"
+ENDED = "eval_distributed_batch_completed_total{%s}"
 DEAD = 'eval_queue_dlq_size{batch_id="b"}'
 BEGAN = 'eval_batch_started_timestamp_seconds{batch_id="b"}'
 
@@ -67,7 +69,7 @@ CASES: dict[str, Case] = {
         fires=SILENT | LEFT_BEHIND,
         labels={"job": "executor", "instance": "w2", "worker_id": "w2"},
         says="Executor w2 (w2) sent 240 heartbeats and then no more, and no other has taken its place."
-        " What it had in hand is given to others by itself.",
+        " What it had in hand is given to others.",
         silent={
             "all beat": BEATING | {"eval_workers_present": "2x400"},
             "it said goodbye": SILENT
@@ -88,9 +90,7 @@ CASES: dict[str, Case] = {
         },
     ),
     "WorkerStalled": Case(
-        fires={
-            'eval_worker_oldest_task_overdue_seconds{job="executor",instance="i",worker_id="w"}': "0x80 0+15x320"
-        },
+        fires={OVERDUE % 'job="executor",instance="i",worker_id="w"': "0x80 0+15x320"},
         labels={"job": "executor", "instance": "i", "worker_id": "w"},
         says="Executor w (i) does not answer, sends no heartbeat, or has had a task for 9m 45s longer than"
         " the task's time-out.",
@@ -118,8 +118,8 @@ CASES: dict[str, Case] = {
     ),
     "CoordinatorDown": Case(
         fires={'eval_coordinator_leading{instance="c1"}': "1x80 _x320"} | RUNNING,
-        says="0 coordinators lead. What is handed out will be finished; nothing new is published, retried or"
-        " closed.",
+        says="0 coordinators lead. What is handed out will be finished; nothing new is published, retried"
+        " or closed.",
         silent={
             "another took over": {
                 'eval_coordinator_leading{instance="c1"}': "1x80 _x320",
@@ -251,16 +251,10 @@ CASES: dict[str, Case] = {
         silent={"not yet": {'eval_batch_budget_spent_ratio{batch_id="b"}': "0.89x400"}},
     ),
     "BatchCompleted": Case(
-        fires={
-            'eval_distributed_batch_completed_total{eval_mode="python",status="partial",instance="c"}': "_x110 1x300"
-        },
+        fires={ENDED % 'eval_mode="python",status="partial",instance="c"': "_x110 1x300"},
         labels={"eval_mode": "python", "status": "partial"},
         says="1 batches of python ended: partial.",
-        silent={
-            "long ago": {
-                'eval_distributed_batch_completed_total{eval_mode="python",status="partial"}': "7x400"
-            }
-        },
+        silent={"long ago": {ENDED % 'eval_mode="python",status="partial"': "7x400"}},
     ),
     "RateLimitSaturation": Case(
         fires=waits(10_000),
@@ -303,10 +297,13 @@ CASES: dict[str, Case] = {
     ),
     "GapsGrowing": Case(
         fires={"eval_storage_gaps_open": "0x100 25x300", "eval_storage_gap_age_seconds": "0x100 0+15x300"},
-        says="25 evaluations more than 15m ago lack an event that was announced.",
+        says="25 evaluations more than 15m ago lack an event.",
         silent={
             "a few": {"eval_storage_gaps_open": "0x100 5x300", "eval_storage_gap_age_seconds": "900x400"},
-            "young ones": {"eval_storage_gaps_open": "0x100 50x300", "eval_storage_gap_age_seconds": "5x400"},
+            "young ones": {
+                "eval_storage_gaps_open": "0x100 50x300",
+                "eval_storage_gap_age_seconds": "5x400",
+            },
             "bridged long ago": {'eval_storage_gaps_bridged_total{instance="a"}': "99x400"},
         },
     ),
@@ -351,7 +348,9 @@ BESIDES: dict[str, dict[str, tuple[dict[str, str], Series]]] = {
     "BatchStuck": {
         "tasks that hang": (
             {"batch_id": "b"},
-            STUCK | queue("b", owned=2) | {'eval_worker_oldest_task_overdue_seconds{worker_id="w"}': "9x400"},
+            STUCK
+            | queue("b", owned=2)
+            | {'eval_worker_oldest_task_overdue_seconds{worker_id="w"}': "9x400"},
         ),
         "another lies at a provider": (
             {"batch_id": "b"},

@@ -32,7 +32,9 @@ def test_every_alert_has_its_cases():
 @needs_promtool
 def test_prometheus_takes_the_rules():
     """Those of every day, and those in a hurry."""
-    ran = subprocess.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True)
+    ran = subprocess.run(
+        ["promtool", "check", "rules", str(RULES)], check=False, capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stderr
 
 
@@ -85,5 +87,7 @@ def check(tests: list[dict[str, Any]], folder: Path) -> None:
     file = folder / "tests.yml"
     document = {"rule_files": [str(RULES)], "evaluation_interval": "15s", "tests": tests}
     file.write_text(yaml.safe_dump(document, width=1000), encoding="utf-8")
-    ran = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
+    ran = subprocess.run(
+        ["promtool", "test", "rules", str(file)], check=False, capture_output=True, text=True
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
