@@ -6,7 +6,7 @@ TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,auto)
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test proof mutants check format bench lock diagram clean
+.PHONY: help demo test proof mutants check format bench lock diagram alerts clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -49,6 +49,9 @@ lock: ## Pin the requirements anew, from pyproject.toml
 
 diagram: $(VENV)/core ## Draw the state diagram into ARCHITECTURE.md
 	@$(BIN)/python -m eventlog.diagram ARCHITECTURE.md
+
+alerts: $(VENV)/core ## Render grafana/alerts.py into the rules that Prometheus reads
+	@$(BIN)/python -m grafana.alerts
 
 clean: ## Remove what make has made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -16,9 +16,9 @@ redis=${REDIS_SCHEME:-redis}://
 redis_at=${REDIS_HOST:-redis}:${REDIS_PORT:-6379}/0
 postgres_at=${POSTGRES_HOST:-postgres}:${POSTGRES_PORT:-5432}/${SCORELINE_DATABASE:-scoreline}${POSTGRES_OPTIONS:-}
 
-mkdir -p "$secrets/keys"
+mkdir -p "$secrets/keys" "$secrets/alerts"
 chmod 700 "$secrets"
-chmod 755 "$secrets/keys"
+chmod 755 "$secrets/keys" "$secrets/alerts"
 
 password() { # of a name: made once
   [ -s "$secrets/$1" ] || od -An -N24 -tx1 /dev/urandom | tr -d ' \n' >"$secrets/$1"
@@ -45,4 +45,7 @@ for user in executor storage coordinator reader; do
   cp "$secrets/redis_users" "$secrets/redis_users.new"
 done
 rm "$secrets/redis_users.new"
-echo "secrets are in $secrets; keys of providers go into $secrets/keys, one a file" >&2
+cat >&2 <<SAID
+secrets are in $secrets; keys of providers go into $secrets/keys, one a file.
+To be told of alerts: $secrets/alerts/slack_webhook_url, $secrets/alerts/pagerduty_routing_key
+SAID

@@ -7,6 +7,7 @@ from datetime import timedelta
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
+from projections.pages import Connection
 from projections.sql import query
 
 Holds = Callable[[], Awaitable[None]]
@@ -35,5 +36,10 @@ async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Hold
 async def leader_quiet_for(postgres_url: str, lock: int) -> timedelta | None:
     """Say how long ago whoever leads was last heard of; None where nobody leads."""
     async with await psycopg.AsyncConnection.connect(postgres_url) as conn:
-        found = await (await conn.execute(query("leader_quiet_for"), [lock])).fetchone()
+        return await leader_quiet(conn, lock)
+
+
+async def leader_quiet(conn: Connection, lock: int) -> timedelta | None:
+    """Say the same by a connection that is there."""
+    found = await (await conn.execute(query("leader_quiet_for"), [lock])).fetchone()
     return found[0] if found else None

@@ -1,8 +1,9 @@
 """Which executors are there to work on a batch; that Redis does not answer is a finding, not an error."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -10,6 +11,7 @@ from redis.exceptions import RedisError
 from eventlog.redis_streams import connect
 from scoreline.batches.lanes import LaneWait, read_lanes
 from scoreline.preflight import Unavailable, check_redis
+from taskqueue.keys import EXECUTORS
 from taskqueue.presence import Attendance, Presence
 from taskqueue.redis_presence import RedisAttendance
 from taskqueue.tasks import QueueUnavailable
@@ -21,6 +23,8 @@ class Crew:
 
     present: tuple[Presence, ...] = ()
     away: str = ""
+    beats: Mapping[str, float] = field(default_factory=dict)
+    """When each incarnation was last heard of, on Redis' clock."""
 
     def serving(self, project: str) -> tuple[Presence, ...]:
         """Return those that take tasks of a project."""
@@ -41,7 +45,9 @@ class CrewReader:
     async def read(self) -> Crew:
         """Say who is there."""
         try:
-            return Crew(tuple(await self.attendance.present()))
+            present = tuple(await self.attendance.present())
+            beats: list[Any] = await self.redis.zrange(EXECUTORS, 0, -1, withscores=True)
+            return Crew(present, beats={name.decode(): at for name, at in beats})
         except (QueueUnavailable, RedisError):
             return Crew(away=await self._why())
 

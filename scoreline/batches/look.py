@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from coordinator.app import LOCK
 from projections.batches import (
     Snapshot,
     VariantResult,
@@ -11,11 +12,13 @@ from projections.batches import (
     variant_results,
     waiting,
 )
+from projections.leadership import leader_quiet
 from projections.pages import Connection
 from scoreline.batches.crew import NOT_ASKED, Crew, CrewReader
 from scoreline.batches.labels import VariantLabel, variant_labels
 from scoreline.batches.lanes import LaneWait
 from scoreline.batches.provider_batches import NOTHING, AtProviders, look_at_providers
+from scoreline.checks import QUIET
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Look:
     crew: Crew = NOT_ASKED
     at_providers: AtProviders = NOTHING
     lanes: tuple[LaneWait, ...] = ()
+    leaderless: bool = False
+    """Whether it was seen that no coordinator leads."""
 
     @property
     def unpublished(self) -> int:
@@ -48,5 +53,15 @@ async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closel
         serial = await serial_waiting(conn, batch_id) if closely and snapshot.pending else 0
         results = await variant_results(conn, batch_id) if closely and len(labels) > 1 else []
         asked = await look_at_providers(conn, batch_id, snapshot.spec)
-    lanes = await crew.lanes(batch_id) if snapshot.pending else ()
-    return Look(snapshot, tuple(waits), serial, tuple(results), labels, await crew.read(), asked, lanes)
+        quiet = await leader_quiet(conn, LOCK)
+    return Look(
+        snapshot,
+        tuple(waits),
+        serial,
+        tuple(results),
+        labels,
+        crew=await crew.read(),
+        at_providers=asked,
+        lanes=await crew.lanes(batch_id) if snapshot.pending else (),
+        leaderless=quiet is None or quiet > QUIET,
+    )

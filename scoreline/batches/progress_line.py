@@ -5,7 +5,7 @@ with ProgressDisplay(Console(stderr=True)) as display:
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Self
 
@@ -31,9 +31,18 @@ BAR_WIDTH = 40
 class ProgressDisplay:
     """Shows snapshots of one batch for as long as the block lasts; keeps the pace by itself."""
 
-    def __init__(self, console: Console, *, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        console: Console,
+        *,
+        pace: Pace | None = None,
+        every: timedelta = PLAIN_EVERY,
+        stamped: bool = False,
+    ) -> None:
         self._console = console
         self._pace = pace or Pace()
+        self._every = every
+        self._stamped = stamped
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._printed: tuple[datetime, str] | None = None
 
@@ -58,7 +67,8 @@ class ProgressDisplay:
             self._live.update(Group(bar(snapshot), facts, *lines), refresh=True)
         elif self._is_due(snapshot):
             said = [progress_words(snapshot), *facts_of(snapshot, crew, rate=rate, eta=eta), *remarks]
-            self._console.print(Text(" · ".join(said)), soft_wrap=True)
+            time = f"[{snapshot.now.astimezone(UTC):%H:%M:%S}] " if self._stamped else ""
+            self._console.print(Text(time + " · ".join(said)), soft_wrap=True)
 
     def _is_due(self, snapshot: Snapshot) -> bool:
         status = status_word(snapshot)
@@ -67,7 +77,7 @@ class ProgressDisplay:
             before is None
             or is_over(snapshot)
             or before[1] != status
-            or snapshot.now - before[0] >= PLAIN_EVERY
+            or snapshot.now - before[0] >= self._every
         )
         if due:
             self._printed = snapshot.now, status

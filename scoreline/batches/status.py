@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -10,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from scoreline.audit.batches import connected
+from scoreline.batches.alerts_told import Herald
 from scoreline.batches.crew import CrewReader, crew_reader
 from scoreline.batches.lanes import lanes_document
 from scoreline.batches.look import Look, take_look
 from scoreline.batches.pace import average, remaining
-from scoreline.batches.progress_line import ProgressDisplay, bar, facts_of
+from scoreline.batches.progress_line import PLAIN_EVERY, ProgressDisplay, bar, facts_of
 from scoreline.batches.provider_batches import provider_document
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command, document, exit_code, is_over, pass_rate, status_word
@@ -26,22 +29,39 @@ from scoreline.servers import Servers, ready_postgres
 from scoreline.settings import load_settings
 
 LABEL_SHOWN = 60
+ALERTING_EVERY = timedelta(seconds=5)
+"""How often a line says that all is well, where alerts are looked for."""
 
 
-def run_status(batch_id: str, *, watching: bool, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be shown of a batch, and how."""
+
+    batch_id: str
+    watching: bool = False
+    alerting: bool = False
+    as_json: bool = False
+
+
+def run_status(wanted: Wanted) -> int:
     """Show how a batch stands, once or until it is over; returns the exit code."""
     with ready_postgres(load_settings()) as servers:
-        return asyncio.run(_status(servers, batch_id, watching=watching, as_json=as_json))
+        return asyncio.run(_status(servers, wanted))
 
 
-async def _status(servers: Servers, batch_id: str, *, watching: bool, as_json: bool) -> int:
+async def _status(servers: Servers, wanted: Wanted) -> int:
     console = screen()
+    herald = Herald(_printing(console, as_json=wanted.as_json), wanted.as_json)
     async with crew_reader(servers.redis_url) as crew:
-        look = await close_look(servers, batch_id, crew)
-        if watching and not is_over(look.snapshot):
-            await _watch(Watcher(servers.postgres_url, batch_id, crew, _say), console, as_json=as_json)
-            look = await close_look(servers, batch_id, crew)
-    if as_json:
+        look = await close_look(servers, wanted.batch_id, crew)
+        if wanted.watching and not is_over(look.snapshot):
+            say = herald.say if wanted.alerting else _say
+            watcher = Watcher(servers.postgres_url, wanted.batch_id, crew, say)
+            await _watch(watcher, console, wanted, herald)
+            look = await close_look(servers, wanted.batch_id, crew)
+        elif wanted.alerting:
+            herald.see_once(look)
+    if wanted.as_json:
         _print_json(look)
     else:
         show(console, look)
@@ -54,12 +74,26 @@ async def close_look(servers: Servers, batch_id: str, crew: CrewReader) -> Look:
         return await take_look(conn, batch_id, crew, closely=True)
 
 
-async def _watch(watcher: Watcher, console: Console, *, as_json: bool) -> None:
+async def _watch(watcher: Watcher, console: Console, wanted: Wanted, herald: Herald) -> None:
+    every = ALERTING_EVERY if wanted.alerting else PLAIN_EVERY
+    with ProgressDisplay(console, every=every, stamped=wanted.alerting) as display:
+
+        def see(look: Look) -> None:
+            if wanted.alerting:
+                herald.see(look)
+            if wanted.as_json:
+                _print_json(look)
+            else:
+                display.show(look.snapshot, look.crew, remarks=reasons(look))
+
+        await watcher.until_over(see)
+
+
+def _printing(console: Console, *, as_json: bool) -> Callable[[str], None]:
+    """Make what tells alerts: above the bar where there is one."""
     if as_json:
-        await watcher.until_over(_print_json)
-        return
-    with ProgressDisplay(console) as display:
-        await watcher.until_over(lambda look: display.show(look.snapshot, look.crew, remarks=reasons(look)))
+        return lambda line: print(line, flush=True)  # noqa: T201 - machines read stdout
+    return lambda line: console.print(Text(line, style="yellow"), soft_wrap=True)
 
 
 def _say(words: str) -> None:

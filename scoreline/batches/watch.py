@@ -14,6 +14,8 @@ from scoreline.batches.standing import is_over
 
 LOOK_EVERY = 1.0
 """Seconds; a look costs a few counters and a window of open evaluations."""
+AWAY = "PostgreSQL does not answer; waiting for it."
+BACK = "It is back."
 
 
 @dataclass(slots=True)
@@ -49,12 +51,12 @@ class Watcher:
                 look = await take_look(conn, self.batch_id, self.crew, closely=False)
             except (OperationalError, InterfaceError):
                 if not away:
-                    self.say("PostgreSQL does not answer; waiting for it.")
+                    self.say(AWAY)
                 away = True
                 await self.pause(backoff.next())
                 continue
             if away:
-                self.say("It is back.")
+                self.say(BACK)
             return look
 
     async def _connection(self) -> Connection:

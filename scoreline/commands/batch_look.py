@@ -10,7 +10,7 @@ LIST_EPILOG = "Example: scoreline batch list --status running --json"
 STATUS_EPILOG = (
     "Ends with 0 if it is running or finished, 3 if finished with dead letters, "
     "4 if paused, cancelled or out of time.\n\n"
-    "Examples: scoreline batch status nightly   ·   scoreline batch status nightly --watch"
+    "Examples: scoreline batch status nightly   ·   scoreline batch status nightly --watch --alert"
 )
 DLQ_EPILOG = "Example: scoreline batch dlq nightly --limit 200 --json"
 EXPORT_EPILOG = (
@@ -43,14 +43,17 @@ def status(
     batch: Annotated[str, BATCH],
     *,
     watch: Annotated[bool, typer.Option("--watch", help="Go on until it is over.")] = False,
+    alert: Annotated[
+        bool, typer.Option("--alert", help="Say what is wrong, when it begins and when it is over.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object; with --watch one a line.")
     ] = False,
 ) -> None:
     """Show how a batch stands, what it waits for, and how it goes on."""
-    from scoreline.batches.status import run_status
+    from scoreline.batches.status import Wanted, run_status
 
-    raise typer.Exit(run_status(batch, watching=watch, as_json=as_json))
+    raise typer.Exit(run_status(Wanted(batch, watching=watch, alerting=alert, as_json=as_json)))
 
 
 def dlq(

@@ -105,6 +105,32 @@ def test_the_script_makes_every_secret_and_keeps_it(tmp_path):
     assert "{password}" not in made["redis_users"]
 
 
+def test_what_watches_the_fleet_is_wired_to_it():
+    """Prometheus asks services that exist, has its rules where it looks, and keeps who spoke."""
+    plan = yaml.safe_load((ROOT / "grafana/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    jobs = {job["job_name"]: job for job in plan["scrape_configs"]}
+    groups = [*plan["alerting"]["alertmanagers"], *jobs.values()]
+    asked = {target for group in groups for each in group["static_configs"] for target in each["targets"]}
+    assert {target.partition(":")[0] for target in asked} - {"127.0.0.1"} <= set(SERVICES)
+    mounted = {volume.split(":")[1] for volume in SERVICES["prometheus"]["volumes"]}
+    assert set(plan["rule_files"]) <= mounted
+    collector = yaml.safe_load((ROOT / "deploy/otel/collector.yaml").read_text(encoding="utf-8"))
+    port = collector["exporters"]["prometheus"]["endpoint"].partition(":")[2]
+    assert jobs["otel-collector"]["static_configs"] == [{"targets": [f"otel-collector:{port}"]}]
+    assert jobs["otel-collector"]["honor_labels"] is True
+
+
+def test_secrets_of_alerts_are_files_in_a_folder_that_is_mounted():
+    """They may be missing, so the folder is mounted and not the files; the script names both."""
+    text = (ROOT / "grafana/prometheus/alertmanager.yml").read_text(encoding="utf-8")
+    files = {Path(found) for found in re.findall(r"_file: (\S+)", text)}
+    assert len(files) == 2
+    folders = dict(volume.split(":")[1::-1] for volume in SERVICES["alertmanager"]["volumes"])
+    assert {folders[str(file.parent)] for file in files} == {"./deploy/secrets/alerts"}
+    script = (ROOT / "deploy" / "secrets.sh").read_text(encoding="utf-8")
+    assert [file.name for file in files if f"alerts/{file.name}" not in script] == []
+
+
 def parse(words: list[str]) -> None:
     """Have a command line read as ours, without running it."""
     command: Any = typer.main.get_command(app)

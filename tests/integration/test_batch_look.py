@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 import signal
 from asyncio import create_subprocess_exec
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from redis.asyncio import Redis
@@ -24,6 +26,11 @@ PROMISED = [
     "retried", "bridged", "score", "duration_s", "tokens", "cost_usd",
 ]  # fmt: skip
 LOOKED = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'scoreline batch' AND query = 'COMMIT'"
+LOOKED_AFTER = LOOKED.replace("SELECT 1", "SELECT state_change") + " AND state_change > %s"
+FEWER = (
+    "UPDATE batch_progress SET failed = failed - 1"
+    " WHERE (batch_id, shard) IN (SELECT batch_id, shard FROM batch_progress WHERE failed > 0 LIMIT 1)"
+)
 OVER = "state = 'completed', finished_at = accepted_at + interval '90 seconds'"
 
 
@@ -206,6 +213,56 @@ async def test_watch_without_a_terminal_prints_plain_lines(here: Stage) -> None:
     assert "running 1 of 2 (50.0%)" in ran.stdout
     assert "Paused: somebody asked for it." in ran.stdout
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
+
+
+async def test_alert_looks_once_and_changes_no_exit_code(here: Stage) -> None:
+    """Nobody is alive, nobody leads: told in a line each, above the screen, or before the object."""
+    await here.submit("nightly", ["passed", "queued"])
+    ran = await here.run("status", "nightly", "--alert")
+    assert ran.exit_code == 0
+    assert "] ALERT CoordinatorDown: no coordinator leads" in ran.stdout
+    assert "] ALERT AllWorkersDown: 0 executors alive" in ran.stdout
+    assert "→ scoreline worker start" in ran.stdout
+    assert "running 1 of 2 (50.0%)" in ran.stdout
+    *alerts, batch = await here.documents("status", "nightly", "--alert")
+    assert {(each["alert"], each["state"]) for each in alerts} == {
+        ("CoordinatorDown", "firing"), ("AllWorkersDown", "firing"),
+    }  # fmt: skip
+    assert batch["batch_id"] == "nightly"
+    assert "ALERT" not in (await here.run("status", "nightly")).stdout
+
+
+async def test_alert_is_told_when_it_begins_and_when_it_is_over(here: Stage) -> None:
+    """Eleven dead letters are one too many; eleven that were taken back are none."""
+    await here.submit("nightly", [*["dead"] * 11, "queued"])
+    watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert"))
+    await until(lambda: here.place.ask(LOOKED))
+    await here.place.alter(FEWER)
+    # The look that was under way may not have seen it; the one after that has.
+    before = await here.place.ask("SELECT clock_timestamp()")
+    for _ in range(2):
+        before = await until(partial(here.place.ask, LOOKED_AFTER, before[0][0]))
+    await here.change("nightly", "state = 'paused'")
+    ran = await watching
+    assert "] ALERT DLQGrowing: 11 evaluations were given up. → scoreline batch dlq nightly" in ran.stdout
+    assert "] over: DLQGrowing (dead letters)" in ran.stdout
+    assert re.search(r"^\[\d\d:\d\d:\d\d\] running 11 of 12", ran.stdout, re.MULTILINE)
+    assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
+
+
+async def test_alert_tells_of_postgres_itself(here: Stage) -> None:
+    """It can't be asked what time it is, and is told of all the same."""
+    await here.submit("nightly", ["passed", "queued"])
+    watching = asyncio.create_task(here.run("status", "nightly", "--watch", "--alert", "--json"))
+    await until(lambda: here.place.ask(LOOKED))
+    await here.place.ask(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'scoreline batch'"
+    )
+    await until(lambda: here.place.ask(LOOKED))
+    await here.change("nightly", "state = 'cancelled', finished_at = now()")
+    seen = [json.loads(line) for line in (await watching).stdout.splitlines()]
+    states = [each["state"] for each in seen if each.get("alert") == "PostgresDown"]
+    assert states == ["firing", "over"]
 
 
 async def test_list_is_newest_first_and_can_be_narrowed(here: Stage) -> None:

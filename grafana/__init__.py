@@ -1,0 +1,1 @@
+"""What operators look at: dashboards and alerts, rendered to the files that servers read."""

@@ -1,0 +1,173 @@
+"""What is wrong with a batch, given a look at it and what was seen before. Pure.
+
+Names and thresholds are those of the alerts in `grafana/alerts.py`. What needs counters of every process,
+as errors of providers do, is not to be seen from here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from executor.lanes.contract import Why
+from projections.batches import Snapshot, Waiting
+from scoreline.batches.alerts_past import Past
+from scoreline.batches.crew import NOT_ASKED
+from scoreline.batches.look import Look
+from scoreline.batches.pace import remaining
+from scoreline.batches.standing import command, is_over
+from scoreline.batches.why import IN_HAND
+from scoreline.printable import printable
+from scoreline.replay.wording import counted, span
+from scoreline.thresholds import Thresholds
+from taskqueue.spec import unpack
+
+SATURATED = frozenset({Why.RATE, Why.TOKENS, Why.RETRY_AFTER})
+START_WORKER = "scoreline worker start"
+START_COORDINATOR = "scoreline coordinator start"
+NO_PATIENCE = timedelta()
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is wrong."""
+
+    name: str
+    """The alert's."""
+    about: str
+    """Whom or what it is about; with the name, what makes it this trouble and no other."""
+    words: str
+    action: str
+    """What to type."""
+    patience: timedelta = NO_PATIENCE
+    """How long it must last before anybody is told: it may be over with the next look."""
+
+
+def troubles(look: Look, past: Past, limits: Thresholds) -> list[Trouble]:
+    """Say all that is wrong, the gravest first; nothing of a batch that is over or paused."""
+    if is_over(look.snapshot) or not look.snapshot.pending:
+        return []
+    ours = look.snapshot.kind != "external"
+    return [
+        *(_servers(look, limits) if ours else ()),
+        *(_workers(look, past, limits) if ours else ()),
+        *_standstill(look, past, limits),
+        *_failures(look, past, limits),
+        *_lanes(look, limits),
+        *_budget(look.snapshot, limits),
+    ]
+
+
+def _servers(look: Look, limits: Thresholds) -> Iterator[Trouble]:
+    patience = limits.worker_silence
+    if look.crew.away and look.crew is not NOT_ASKED:
+        yield Trouble("RedisDown", "redis", look.crew.away, command("status", _id(look)), patience)
+    if look.leaderless:
+        words = "no coordinator leads: nothing new is published, retried or closed."
+        yield Trouble("CoordinatorDown", "coordinator", words, START_COORDINATOR, patience)
+
+
+def _workers(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
+    if look.crew.away:
+        return
+    serving = len(look.crew.serving(look.snapshot.project))
+    if serving < limits.min_workers:
+        words = f"{counted(serving, 'executor')} alive, {look.snapshot.pending:,} evaluations wait."
+        yield Trouble("AllWorkersDown", "executors", words, START_WORKER, limits.worker_silence)
+    for name, since in past.lost.items():
+        silent = look.snapshot.now - since
+        if limits.worker_silence <= silent < limits.memory_window:
+            words = f"executor {printable(name)} has not been heard of for {_whole(silent)}."
+            yield Trouble("WorkerDown", name, words, START_WORKER)
+
+
+def _standstill(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
+    now, timeout = look.snapshot.now, _timeout(look.snapshot)
+    held = [each for each in look.waiting if each.state in IN_HAND]
+    oldest = min(held, key=lambda each: each.unmoved_since, default=None)
+    idle = now - past.progressed_at
+    in_time = oldest is not None and now - oldest.unmoved_since <= timeout
+    elsewhere = bool(look.at_providers.unanswered.waiting) and not look.waiting
+    if idle > limits.no_progress and not in_time and not elsewhere:
+        words = f"nothing of it has ended for {span(idle)}."
+        yield Trouble("BatchStuck", "batch", words, command("status", _id(look)))
+    if oldest and now - oldest.unmoved_since > timeout + limits.stuck_beyond_timeout:
+        yield _stuck(oldest, now)
+    drain = _drain(look, past, limits)
+    if drain is not None and drain > limits.drain:
+        words = f"at the present pace, what executors know of takes {span(drain)}."
+        yield Trouble("QueueBacklog", "queue", words, START_WORKER)
+
+
+def _stuck(oldest: Waiting, now: datetime) -> Trouble:
+    who = printable(oldest.oldest)
+    words = f"{who} has been {oldest.state} for {span(now - oldest.unmoved_since)}."
+    return Trouble("StuckEvaluations", oldest.oldest, words, f"scoreline replay {who}")
+
+
+def _drain(look: Look, past: Past, limits: Thresholds) -> timedelta | None:
+    """Say how long what is queued will take; None where the pace is not known, or there is none."""
+    watched = look.snapshot.now - past.marks[0].at
+    if watched < limits.pace_window / 10:
+        return None
+    ready = sum(each.count for each in look.waiting if each.state not in IN_HAND)
+    done = look.snapshot.done - past.marks[0].done
+    return remaining(ready, done / watched.total_seconds())
+
+
+def _failures(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
+    dead, again = look.snapshot.dead_letters, command("dlq", _id(look))
+    if dead > limits.dead_letters:
+        yield Trouble("DLQGrowing", "dead letters", f"{dead:,} evaluations were given up.", again)
+    before = past.marks[0]
+    given_up = dead - before.dead
+    ended = look.snapshot.completed + dead - before.ended
+    if ended >= limits.failure_sample and given_up > limits.failure_rate * ended:
+        words = f"{given_up / ended:.0%} of the last {ended:,} evaluations were given up."
+        yield Trouble("HighFailureRate", "failures", words, again)
+
+
+def _lanes(look: Look, limits: Thresholds) -> Iterator[Trouble]:
+    again = command("status", _id(look))
+    for wait in look.lanes:
+        lane = printable(wait.view.lane)
+        if wait.view.breaker != "closed":
+            words = f"{lane} does not answer: {counted(wait.view.failures, 'call')} in a row failed."
+            yield Trouble("BreakerOpen", wait.view.lane, words, again)
+        elif wait.view.why in SATURATED and wait.behind and wait.view.since:
+            waited = look.snapshot.now - datetime.fromtimestamp(wait.view.since, UTC)
+            if waited > limits.rate_limit_wait:
+                words = (
+                    f"{lane} has had nothing for {span(waited)}; {counted(wait.behind, 'task')} behind it."
+                )
+                yield Trouble("RateLimitSaturation", wait.view.lane, words, again)
+
+
+def _budget(snapshot: Snapshot, limits: Thresholds) -> Iterator[Trouble]:
+    purse = snapshot.purse
+    shares = [
+        float(spent) / float(limit)
+        for spent, limit in (
+            (purse.spent_usd, purse.max_cost_usd),
+            (purse.spent_tokens, purse.max_tokens),
+        )
+        if limit
+    ]
+    if shares and max(shares) > limits.budget:
+        words = f"{max(shares):.0%} of its budget is spent; once all of it is, the batch pauses."
+        yield Trouble("BudgetNearlySpent", "budget", words, command("status", printable(snapshot.batch_id)))
+
+
+def _id(look: Look) -> str:
+    return printable(look.snapshot.batch_id)
+
+
+def _timeout(snapshot: Snapshot) -> timedelta:
+    """Say how long one evaluation may take: the call of its target, and each of its judges."""
+    if not snapshot.spec:
+        return timedelta()
+    spec = unpack(snapshot.spec)
+    return timedelta(seconds=spec.timeout + sum(each.timeout for each in spec.evaluators))
+
+
+def _whole(time: timedelta) -> str:
+    return f"{time.total_seconds():.0f} s" if time < timedelta(minutes=2) else span(time)
