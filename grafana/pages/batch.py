@@ -4,7 +4,7 @@ from grafana.model import Dashboard, Row, Sql, Step, Variable
 from grafana.pages.addresses import BATCH, DISTRIBUTED, TO_BATCH, TO_EVALUATION, others
 from grafana.panels import NEUTRAL, bars, columns, falling, link, mappings, series, stat, table
 
-SAMPLE = "Of a batch of more than 5,000 a sample spread over the whole of it, else all of it."
+SAMPLE = "Of a batch of more than 2,000 a sample spread over the whole of it, else all of it."
 STATES = {
     "running": "blue",
     "completed": "green",
@@ -44,7 +44,7 @@ STANDING = Row(
             "Workers",
             Sql("batch_worker_count"),
             shows="How many executors have claimed attempts of it, by its events. "
-            "Of a batch of more than 1,000 a sample.",
+            "Of a batch of more than 500 a sample.",
             when_red="0 while it runs: see Distributed evaluation, Active workers.",
             unit="short",
             steps=falling(1, 1),
@@ -189,7 +189,7 @@ MONEY = Row(
         table(
             "Workers by attempts",
             Sql("batch_workers"),
-            shows="Who claimed how many attempts, by the events. Of a batch of more than 1,000 a sample.",
+            shows="Who claimed how many attempts, by the events. Of a batch of more than 500 a sample.",
             when_red="Many lost or retried with one worker alone: its machine.",
             units={"attempts": "short", "lost or retried": "short"},
             width=12,

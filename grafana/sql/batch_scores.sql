@@ -1,8 +1,7 @@
 WITH scored AS (
-    SELECT s.score
-    FROM sampled(${batch:sqlstring}, 5000) AS v
-    JOIN scorecards s USING (evaluation_id)
-    WHERE s.score IS NOT NULL
+    SELECT v.score
+    FROM sampled(${batch:sqlstring}, 2000) AS v
+    WHERE v.score IS NOT NULL
 ), span AS (
     SELECT least(0, min(score)) AS low, greatest(1, max(score)) AS high FROM scored
 ), bins AS (

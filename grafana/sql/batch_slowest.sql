@@ -1,6 +1,6 @@
-SELECT s.evaluation_id AS evaluation, v.case_id AS "case", v.attempt AS attempts, s.status,
-       s.verdict, s.latency_ms AS latency, v.owner AS worker
-FROM sampled(${batch:sqlstring}, 5000) AS v
-JOIN scorecards s USING (evaluation_id)
-ORDER BY s.latency_ms DESC, s.evaluation_id
+SELECT v.evaluation_id AS evaluation, v.case_id AS "case", v.attempt AS attempts, v.status,
+       v.verdict, v.latency_ms AS latency, v.owner AS worker
+FROM sampled(${batch:sqlstring}, 2000) AS v
+WHERE v.status IS NOT NULL
+ORDER BY v.latency_ms DESC, v.evaluation_id
 LIMIT 25;

@@ -3,17 +3,19 @@ WITH shape AS (
     SELECT spec, greatest(1, json_array_length(spec -> 'targets')) AS targets
     FROM batches
     WHERE batch_id = ${batch:sqlstring}
+), summed AS (
+    SELECT coalesce(variant, 0) AS variant, count(status) AS ended,
+           (count(*) FILTER (WHERE verdict = 'passed'))::double precision
+               / nullif(count(*) FILTER (WHERE status <> 'cancelled'), 0) AS "pass rate",
+           avg(score) AS score, avg(latency_ms) AS latency, avg(cost_usd)::double precision AS "cost of one"
+    FROM sampled(${batch:sqlstring}, 2000)
+    GROUP BY 1
 )
 -- People may name a target by its URL, and a URL may have a password in it.
-SELECT regexp_replace(coalesce(shape.spec #>> ARRAY['targets', (v.variant % shape.targets)::text, 'label'], 'variant ' || v.variant),
+SELECT regexp_replace(coalesce(spec #>> ARRAY['targets', (variant % targets)::text, 'label'], 'variant ' || variant),
                       '://[^/@]*@', '://***@') AS target,
-       left(shape.spec #>> ARRAY['prompts', (v.variant / shape.targets)::text], 60) AS prompt,
-       count(s.evaluation_id) AS ended,
-       (count(*) FILTER (WHERE s.verdict = 'passed'))::double precision
-           / nullif(count(*) FILTER (WHERE s.status <> 'cancelled'), 0) AS "pass rate",
-       avg(s.score) AS score, avg(s.latency_ms) AS latency, avg(s.cost_usd)::double precision AS "cost of one"
-FROM sampled(${batch:sqlstring}, 5000) AS v
-LEFT JOIN scorecards s USING (evaluation_id)
+       left(spec #>> ARRAY['prompts', (variant / targets)::text], 60) AS prompt,
+       ended, "pass rate", score, latency, "cost of one"
+FROM summed
 CROSS JOIN shape
-GROUP BY 1, 2, v.variant
-ORDER BY v.variant;
+ORDER BY variant;
