@@ -259,13 +259,13 @@ WORKERS = Row(
             Prom("max by (worker_id) (eval_worker_oldest_task_seconds)", instant=True, form="table"),
             Prom(
                 "time() - max by (worker_id)"
-                f" (max_over_time(timestamp(increase({_HEARTBEAT}) > 0)[15m:15s]))",
+                f" (max_over_time(timestamp(increase({_HEARTBEAT}) > 0)[15m:5s]))",
                 instant=True,
                 form="table",
             ),
             Prom(f"sum by (worker_id) (rate({_HEARTBEAT})) > bool 0", instant=True, form="table"),
             shows="Every worker of the last minutes: what it has done, has in hand, and when it was "
-            "last heard of.",
+            "last heard of, to half a minute.",
             when_red="`gone` without a stop is a killed one: its work is done by others after 20 s. "
             "An old task with a live heartbeat is a target that hangs.",
             transformations=joined(

@@ -18,6 +18,7 @@ READER = "SET ROLE scoreline_reader"
 """Grafana's login has this role and no other."""
 LONGEST = 200
 """Points that a time series is asked for, at most."""
+_IN_LEGEND = re.compile(r"\{\{(\w+)\}\}")
 _LABEL_VALUES = re.compile(r"label_values\((\w+), (\w+)\)")
 
 
@@ -89,7 +90,7 @@ class Asker:
             return Told(text, len(found), [(named[2], each) for each in found])
         answer = await self._series(query, text)
         real = answer if bare == text else await self._series(query, bare)
-        return Told(text, len(real), [(_of(each), _figure(_last(each))) for each in answer])
+        return Told(text, len(real), [(_of(query, each), _figure(_last(each))) for each in answer])
 
     async def _series(self, query: Prom, text: str) -> list[Series]:
         since, until = self.window.since, self.window.until
@@ -118,13 +119,17 @@ def _last(series: Series) -> float | None:
     return next((number for number in reversed(numbers) if not math.isnan(number)), None)
 
 
-def _of(series: Series) -> str:
-    labels = {name: value for name, value in series["metric"].items() if name != "__name__"}
-    return ", ".join(labels.values())
+def _of(query: Prom, series: Series) -> str:
+    """Say what a series is of, as the legend would."""
+    labels: Mapping[str, str] = series["metric"]
+    if query.legend:
+        return _IN_LEGEND.sub(lambda found: labels.get(found[1], ""), query.legend)
+    return ", ".join(value for name, value in labels.items() if name != "__name__")
 
 
 def _pairs(names: Sequence[str], row: Sequence[object]) -> list[tuple[str, str]]:
-    return [(name, _word(value)) for name, value in zip(names, row, strict=True) if value is not None]
+    pairs = zip(names, row, strict=True)
+    return [(name, _word(value)) for name, value in pairs if value is not None and name != "time"]
 
 
 def _word(value: object) -> str:

@@ -13,10 +13,11 @@ from typing import Any
 import httpx2
 import yaml
 
+import grafana
 from scoreline.problem import Problem
 from scoreline.processes import process_manager
 
-RULES = Path("grafana") / "prometheus" / "rules.yml"
+RULES = Path(grafana.__file__).parent / "prometheus" / "rules.yml"
 SCRAPE_EVERY = 1
 """Seconds: a run is short."""
 STARTING = 30.0
@@ -102,10 +103,9 @@ async def prometheus(root: Path, *, metrics: Path) -> AsyncIterator[Prometheus]:
 
 
 def _config(metrics: Path) -> dict[str, object]:
-    rules = Path(__file__).parents[2] / RULES
     return {
         "global": {"scrape_interval": f"{SCRAPE_EVERY}s", "evaluation_interval": f"{SCRAPE_EVERY}s"},
-        "rule_files": [str(rules)] if rules.exists() else [],
+        "rule_files": [str(RULES)] if RULES.exists() else [],
         "scrape_configs": [
             {
                 "job_name": "scoreline",
