@@ -343,7 +343,6 @@ WORKERS = Row(
             steps=NEUTRAL,
             width=4,
             height=8,
-            quiet="no batch that runs programs, or none that misbehaved",
         ),
     ],
 )

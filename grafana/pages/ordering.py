@@ -153,7 +153,6 @@ WRITERS = Row(
             unit="short",
             width=24,
             height=6,
-            quiet="nothing was refused",
         ),
     ],
 )
@@ -186,7 +185,6 @@ STORAGE = Row(
             when_red="Many: workers take over from each other too soon, because one is slow.",
             unit="short",
             width=8,
-            quiet="one storage worker races nobody",
         ),
         series(
             "One pass",

@@ -24,7 +24,6 @@ QUEUE = Row(
             shows="Tasks that a worker took over from one that left them lying.",
             when_red="Workers die or hang: see Worker status, and their logs.",
             unit="ops",
-            quiet="nobody left a task lying",
         ),
         series(
             "Tasks by where they are",

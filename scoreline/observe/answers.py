@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -29,8 +28,8 @@ class Told:
     text: str
     """As it was asked."""
     rows: int = 0
-    values: Sequence[tuple[str, str]] = ()
-    """Some of it: what it is of, and how much."""
+    values: Sequence[tuple[str, object]] = ()
+    """What it is of, and how much: of each series the newest, of a table the first row."""
     error: str = ""
 
 
@@ -90,7 +89,7 @@ class Asker:
             return Told(text, len(found), [(named[2], each) for each in found])
         answer = await self._series(query, text)
         real = answer if bare == text else await self._series(query, bare)
-        return Told(text, len(real), [(_of(query, each), _figure(_last(each))) for each in answer])
+        return Told(text, len(real), [(_of(query, each), _last(each)) for each in answer])
 
     async def _series(self, query: Prom, text: str) -> list[Series]:
         since, until = self.window.since, self.window.until
@@ -127,20 +126,6 @@ def _of(query: Prom, series: Series) -> str:
     return ", ".join(value for name, value in labels.items() if name != "__name__")
 
 
-def _pairs(names: Sequence[str], row: Sequence[object]) -> list[tuple[str, str]]:
+def _pairs(names: Sequence[str], row: Sequence[object]) -> list[tuple[str, object]]:
     pairs = zip(names, row, strict=True)
-    return [(name, _word(value)) for name, value in pairs if value is not None and name != "time"]
-
-
-def _word(value: object) -> str:
-    match value:
-        case datetime():
-            return value.strftime("%H:%M:%S")
-        case float():
-            return _figure(value)
-        case _:
-            return str(value)
-
-
-def _figure(number: float | None) -> str:
-    return "-" if number is None else f"{number:.4g}" if abs(number) < 10_000 else f"{number:,.0f}"
+    return [(name, value) for name, value in pairs if value is not None and name != "time"]

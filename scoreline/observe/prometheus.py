@@ -1,8 +1,10 @@
 """A Prometheus of our own for a while: on loopback, with its data in a folder that is thrown away."""
 
 import asyncio
+import os
 import shutil
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -80,6 +82,7 @@ async def prometheus(root: Path, *, metrics: Path) -> AsyncIterator[Prometheus]:
     config = root / "prometheus.yml"
     config.write_text(yaml.safe_dump(_config(metrics)), encoding="utf-8")
     argv = [
+        *(sys.executable, "-m", "scoreline.observe.guarded"),
         program,
         f"--config.file={config}",
         f"--storage.tsdb.path={root / 'prometheus'}",
@@ -89,7 +92,7 @@ async def prometheus(root: Path, *, metrics: Path) -> AsyncIterator[Prometheus]:
     url = f"http://127.0.0.1:{port}"
     with log_path.open("ab") as log:
         async with (
-            process_manager({"HOME": str(root)}, log_to=log) as manager,
+            process_manager(os.environ, log_to=log) as manager,
             httpx2.AsyncClient(trust_env=False, timeout=30) as client,
         ):
             child = manager.keep("prometheus", argv)

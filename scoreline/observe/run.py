@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Mapping
@@ -111,7 +112,10 @@ class _Observing:
 
     async def _kept(self, server: Prometheus) -> None:
         self._say(f"Prometheus answers at {server.url} and the fleet goes on; end both with Ctrl-C")
-        await asyncio.Event().wait()
+        stop = asyncio.Event()
+        for wanted in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
+        await stop.wait()
 
     def _seconds(self) -> float:
         return time.monotonic() - self.clock

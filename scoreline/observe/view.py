@@ -10,6 +10,7 @@ from rich.text import Text
 
 from grafana.model import Dashboard
 from scoreline.observe.answers import Shown, Told
+from scoreline.observe.figures import figure
 
 SERIES_SHOWN = 3
 Found = Mapping[str, Sequence[Shown]]
@@ -41,12 +42,12 @@ def _told(shown: Shown) -> Text:
         return Text("no data", style="bold red")
     if not any(each.rows for each in shown.told):
         return Text(f"no data: {shown.panel.quiet}", style="dim")
-    return Text(" · ".join(part for told in shown.told for part in _parts(told)))
+    return Text(" · ".join(part for told in shown.told for part in _parts(told, shown.panel.unit)))
 
 
-def _parts(told: Told) -> Iterator[str]:
+def _parts(told: Told, unit: str) -> Iterator[str]:
     for name, value in told.values[:SERIES_SHOWN]:
-        yield f"{name} {value}".strip()
+        yield f"{name} {figure(value, unit)}".strip()
     if (more := len(told.values) - SERIES_SHOWN) > 0:
         yield f"and {more} more"
 
@@ -77,7 +78,11 @@ def _panel(shown: Shown) -> dict[str, Any]:
         "row": shown.row,
         "panel": shown.panel.title,
         "rows": [told.rows for told in shown.told],
-        "values": [list(pair) for told in shown.told for pair in told.values],
+        "values": [(name, _plain(value)) for told in shown.told for name, value in told.values],
         "error": shown.error,
         "quiet": shown.panel.quiet,
     }
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | float | str) else str(value)
