@@ -6,13 +6,19 @@ TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,auto)
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test proof mutants check format bench lock diagram alerts clean
+.PHONY: help demo observe test proof mutants check format bench lock diagram dashboards alerts clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 demo: $(VENV)/core ## Score 400 recorded answers on embedded servers, and kill an executor meanwhile
 	@$(BIN)/scoreline demo
+
+observe: $(VENV)/dev ## Run real work under a real Prometheus, and show every dashboard's figures here
+	@$(BIN)/scoreline observe
+
+dashboards: $(VENV)/core ## Write Grafana's dashboards from their definitions
+	@$(BIN)/python -m grafana
 
 test: $(VENV)/dev ## Run all tests, on up to four cores
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --maxprocesses 4 --dist loadfile

@@ -13,6 +13,7 @@ from scoreline.commands import (
     database,
     dataset,
     demo,
+    observe,
     provider_sim,
     quarantine,
     replay,
@@ -31,6 +32,7 @@ app = typer.Typer(
     epilog="With no EVAL_REDIS_URL and EVAL_POSTGRES_URL, embedded servers start and stop by themselves.",
 )
 app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.run)
+app.command("observe", help=observe.HELP, epilog=observe.EPILOG)(observe.run)
 app.command("replay", epilog=replay.EPILOG)(replay.run)
 app.command("trace", epilog=trace.EPILOG)(trace.run)
 app.add_typer(batch.app, name="batch")

@@ -1,0 +1,72 @@
+"""Row 0 of the distributed dashboard: what fires."""
+
+from grafana.model import Panel, Prom, Row, Step
+from grafana.panels import GOOD, override, stat, table
+
+RUNBOOK = "docs/operations.md says what each alert means and what to do about it."
+CALM = "nothing fires while all is well"
+
+
+def _firing(severity: str) -> Prom:
+    return Prom(f'count(ALERTS{{alertstate="firing", severity="{severity}"}})', severity, or_zero=True)
+
+
+def _count(title: str, severity: str, color: str, what: str) -> Panel:
+    return stat(
+        title,
+        _firing(severity),
+        shows=what,
+        when_red=f"Look at the table below for which ones. {RUNBOOK}",
+        unit="short",
+        steps=(GOOD, Step(1, color)),
+        quiet=CALM,
+    )
+
+
+_SINCE = (
+    "time() - max(max_over_time(timestamp("
+    'ALERTS{alertstate="firing", severity=~"critical|warning"})[7d:1m]))'
+)
+
+ROW = Row(
+    "Alerts",
+    [
+        _count("Critical", "critical", "red", "Critical alerts that fire now: somebody is to act at once."),
+        _count("Warning", "warning", "orange", "Warnings that fire now: somebody is to look today."),
+        _count("Info", "info", "blue", "Remarks that hold now: good to know, nothing to do."),
+        stat(
+            "Since the last incident",
+            Prom(_SINCE, "since"),
+            shows="How long ago the last critical alert or warning fired, of the last seven days.",
+            when_red=f"One fires now, or did minutes ago. {RUNBOOK}",
+            unit="s",
+            steps=(Step(None, "red"), Step(300, "orange"), Step(3600, "green")),
+            defaults={"noValue": "none in 7 days"},
+            quiet=CALM,
+        ),
+        table(
+            "Active alerts",
+            Prom(
+                'ALERTS{alertstate=~"firing|pending"}',
+                instant=True,
+                form="table",
+            ),
+            shows="Alerts that fire, and those whose condition holds but not yet for long enough.",
+            when_red=RUNBOOK,
+            height=6,
+            transformations=[
+                {
+                    "id": "organize",
+                    "options": {
+                        "excludeByName": {"__name__": True, "Value": True, "job": True, "instance": True},
+                        "indexByName": {"severity": 0, "alertname": 1, "alertstate": 2},
+                        "renameByName": {"Time": "seen", "alertname": "alert", "alertstate": "state"},
+                    },
+                }
+            ],
+            extra=[override("severity", custom__cellOptions={"type": "color-text"})],
+            quiet=CALM,
+        ),
+    ],
+)
+"""How many alerts of each severity, which ones, and how long it has been quiet."""

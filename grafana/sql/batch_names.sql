@@ -1,0 +1,1 @@
+SELECT batch_id FROM batches ORDER BY accepted_at DESC LIMIT 200;

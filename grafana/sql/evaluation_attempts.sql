@@ -1,0 +1,1 @@
+SELECT attempt FROM evaluations WHERE evaluation_id = ${evaluation:sqlstring};

@@ -1,0 +1,1 @@
+SELECT score FROM scorecards WHERE evaluation_id = ${evaluation:sqlstring};

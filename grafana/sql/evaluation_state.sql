@@ -1,0 +1,1 @@
+SELECT state FROM evaluations WHERE evaluation_id = ${evaluation:sqlstring};

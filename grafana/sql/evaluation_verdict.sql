@@ -1,0 +1,1 @@
+SELECT coalesce(verdict, status) AS verdict FROM scorecards WHERE evaluation_id = ${evaluation:sqlstring};

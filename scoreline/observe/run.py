@@ -1,0 +1,145 @@
+"""`scoreline observe` from end to end."""
+
+import asyncio
+import json
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from psycopg import AsyncConnection
+from rich.console import Console
+from rich.text import Text
+
+from eventlog.clock import utc_now
+from grafana.catalogue import DASHBOARDS
+from grafana.expansion import Window
+from scoreline.batches.screen import screen
+from scoreline.embedded import Servers, default_root
+from scoreline.observe.answers import Asker, Shown
+from scoreline.observe.prometheus import MISSING, Prometheus, prometheus
+from scoreline.observe.view import document, problems, show
+from scoreline.observe.work import QUICK, TooSlow, Work, crew
+from scoreline.problem import Problem
+from scoreline.servers import ready_servers
+from scoreline.settings import Settings, load_settings
+
+LOOKING = 30.0
+"""Seconds in which every panel must have come to show something."""
+_ONE_LIFE = (
+    "SELECT v.evaluation_id FROM evaluations v JOIN scorecards s USING (evaluation_id)"
+    " WHERE v.batch_id = %s AND s.status = 'completed' ORDER BY v.attempt DESC, v.evaluation_id LIMIT 1"
+)
+
+Found = dict[str, list[Shown]]
+
+
+def run_observe(*, as_json: bool, keep: bool) -> int:
+    """Run the work, look at every panel, and return the exit code."""
+    if shutil.which("prometheus") is None:
+        raise Problem(MISSING)
+    console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
+    settings = load_settings().model_copy(update=QUICK)
+    with ready_servers(settings) as servers, tempfile.TemporaryDirectory(prefix="observe-") as root:
+        return asyncio.run(
+            _Observing(servers, settings, console).run(Path(root), as_json=as_json, keep=keep)
+        )
+
+
+class _Observing:
+    def __init__(self, servers: Servers, settings: Settings, console: Console) -> None:
+        self.servers, self.settings, self.console = servers, settings, console
+        self.began, self.clock = utc_now(), time.monotonic()
+
+    async def run(self, root: Path, *, as_json: bool, keep: bool) -> int:
+        found = await self._observed(root, keep=keep and not as_json)
+        if as_json:
+            print(json.dumps(document(found, seconds=self._seconds())), flush=True)  # noqa: T201 - for machines
+        return int(bool(problems(found)))
+
+    async def _observed(self, root: Path, *, keep: bool) -> Found:
+        metrics = root / "metrics"
+        metrics.mkdir()
+        log_path = (self.settings.data_dir or default_root()) / "observe.log"
+        async with (
+            prometheus(root, metrics=metrics) as server,
+            crew(self.servers, self.settings, metrics=metrics, log_path=log_path),
+        ):
+            work = Work(self.servers, self.settings, self.console, self._say)
+            try:
+                await self._done(work, log_path)
+                found = await self._looked(server, work)
+                self._report(found)
+                if keep:
+                    await self._kept(server)
+            finally:
+                await work.call_off()
+        return found
+
+    async def _done(self, work: Work, log_path: Path) -> None:
+        try:
+            await work.do()
+        except TooSlow as error:
+            raise Problem(f"{error}; the fleet's words are in {log_path}") from error
+
+    async def _looked(self, server: Prometheus, work: Work) -> Found:
+        """Look until everything shows something, or patience ends."""
+        deadline = time.monotonic() + LOOKING
+        async with await AsyncConnection.connect(self.servers.postgres_url, autocommit=True) as conn:
+            values = await _values(conn, work.lanes)
+            while True:
+                found = await look(server, conn, values, since=self.began)
+                if not problems(found) or time.monotonic() > deadline:
+                    return found
+                await asyncio.sleep(1)
+
+    def _report(self, found: Found) -> None:
+        show(self.console, DASHBOARDS, found)
+        self.console.print()
+        lacking = problems(found)
+        for problem in lacking:
+            self._say(f"✗ {problem}", "bold red")
+        if not lacking:
+            panels = sum(map(len, found.values()))
+            many = f"{panels} panels of {len(found)} dashboards"
+            self._say(
+                f"✓ {many}: every one that must show something does, in {self._seconds():.0f} s",
+                "bold green",
+            )
+
+    async def _kept(self, server: Prometheus) -> None:
+        self._say(f"Prometheus answers at {server.url} and the fleet goes on; end both with Ctrl-C")
+        stop = asyncio.Event()
+        for wanted in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
+        await stop.wait()
+
+    def _seconds(self) -> float:
+        return time.monotonic() - self.clock
+
+    def _say(self, words: str, style: str = "") -> None:
+        self.console.print(Text(words, style=style), soft_wrap=True)
+
+
+async def _values(conn: AsyncConnection, batch_id: str) -> dict[str, str]:
+    """Choose what somebody would choose atop the dashboards: a batch, and one of its lives."""
+    found = await (await conn.execute(_ONE_LIFE, [batch_id])).fetchone()
+    return {"batch": batch_id, "evaluation": found[0] if found else ""}
+
+
+async def look(
+    server: Prometheus, conn: AsyncConnection, values: Mapping[str, str], *, since: datetime
+) -> Found:
+    """Ask for every panel of every dashboard, as of now."""
+    until = utc_now()
+    window = Window(since, until, timedelta(seconds=1), timedelta(seconds=10))
+    asker = Asker(server, conn, window)
+    found = {}
+    for page in DASHBOARDS:
+        # Where several batches can be chosen at once, all of them are.
+        several = {each.name: ".*" for each in page.variables if each.many}
+        found[page.title] = await asker.dashboard(page, {**values, **several})
+    return found

@@ -1,0 +1,118 @@
+"""Something to observe: a small fleet and real work for it, all on this machine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from psycopg import AsyncConnection
+from rich.console import Console
+
+from scoreline import fleet as fleets
+from scoreline.batches.control import operator
+from scoreline.batches.submit import new_batch_id, submit
+from scoreline.demo import gsm8k
+from scoreline.embedded import Servers
+from scoreline.observe.disorder import Foreign
+from scoreline.processes import process_manager
+from scoreline.provider_sim.settings import Settings as SimulatorSettings
+from scoreline.provider_sim.settings import changed
+from scoreline.provider_sim.simulator import simulated
+from scoreline.settings import Settings
+from scoreline.spec.making import make_plan
+from scoreline.workers import worker_environ
+
+SPECS = Path(__file__).parent / "specs"
+PROVIDER: dict[str, object] = {
+    "mode": "echo",
+    "models": ["claude-haiku-4-5"],
+    "rpm": 480,
+    "latency": 0.1,
+    "latency_p95": 0.4,
+    "overloaded": 0.05,
+    "server_error": 0.05,
+    "batch_seconds": 2,
+}
+"""A provider with less to give than the batch believes, which errs now and then."""
+QUICK: dict[str, object] = {"gap_timeout": 4.0, "gap_warning": 2.0, "worker_heartbeat_interval": 1.0}
+"""So that a short run has seen all of it."""
+WORKING = 120.0
+"""Seconds in which the work must be done."""
+_OPEN = (
+    "SELECT (SELECT count(*) FROM batches WHERE batch_id = ANY(%s) AND finished_at IS NULL)"
+    " + 3 - (SELECT count(*) FROM evaluations WHERE batch_id = %s AND ended_at IS NOT NULL)"
+)
+
+
+class TooSlow(Exception):  # noqa: N818 - a state of the world
+    """The work was not done in time."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What was given to do."""
+
+    servers: Servers
+    settings: Settings
+    console: Console
+    say: Callable[[str], None]
+    demo: str = ""
+    lanes: str = ""
+    by_batch: str = ""
+    running: str = ""
+    foreign: str = field(default_factory=lambda: new_batch_id("observe-foreign"))
+
+    async def do(self) -> None:
+        """Hand in three batches and a foreign one, and wait for their end; leave a fourth under way."""
+        self.demo = await self._submit(gsm8k.SPEC)
+        self.lanes = await self._submit(SPECS / "lanes.yaml")
+        self.by_batch = await self._submit(SPECS / "provider_batch.yaml")
+        await Foreign(self.servers.redis_url, self.foreign, self.settings.shards).write()
+        self.say(f"{self.foreign}: three evaluations by somebody who keeps no order")
+        await self._until_done()
+        self.running = await self._submit(SPECS / "running.yaml")
+
+    async def call_off(self) -> None:
+        """End what is still under way."""
+        if self.running:
+            async with operator(self.servers, self.settings) as asking:
+                await asking.cancel(self.running, reason="enough was seen")
+
+    async def _submit(self, spec: Path) -> str:
+        plan = make_plan(spec, {}, folder=spec.parent)
+        batch_id, total = await submit(plan, self.servers, self.settings, self.console)
+        self.say(f"{batch_id}: {total} evaluations")
+        return batch_id
+
+    async def _until_done(self) -> None:
+        deadline = asyncio.get_running_loop().time() + WORKING
+        wanted = [self.demo, self.lanes, self.by_batch]
+        async with await AsyncConnection.connect(self.servers.postgres_url, autocommit=True) as conn:
+            while True:
+                found = await (await conn.execute(_OPEN, [wanted, self.foreign])).fetchone()
+                if found and not found[0]:
+                    return
+                if asyncio.get_running_loop().time() > deadline:
+                    raise TooSlow(f"the work was not done within {WORKING:.0f} s")
+                await asyncio.sleep(0.2)
+
+
+@asynccontextmanager
+async def crew(
+    servers: Servers, settings: Settings, *, metrics: Path, log_path: Path
+) -> AsyncIterator[None]:
+    """Keep a fleet at work that tells of itself, and a provider for it to ask."""
+    async with simulated(changed(SimulatorSettings(), PROVIDER)) as provider:
+        environ = worker_environ(settings, servers) | {
+            "ANTHROPIC_BASE_URL": provider.base_url,
+            "ANTHROPIC_API_KEY": "sim",
+            "EVAL_METRICS_PORT": "0",
+            "EVAL_METRICS_DIR": str(metrics),
+            "EVAL_WORKER_DRAIN": "2",
+        }
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        with log_path.open("ab") as log:
+            async with process_manager(environ, log_to=log) as manager:
+                fleets.start(fleets.Fleet("observe", executors=2), manager)
+                yield

@@ -1,0 +1,58 @@
+"""The dashboards' SQL on a real Postgres, as the role that Grafana has."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from bench.dashboards import READER, fill, questions
+from grafana.expansion import Window, expand
+from projections.database import prepare
+
+SHARDS = 4
+NOW = datetime(2026, 11, 16, tzinfo=UTC)
+WINDOW = Window(NOW, NOW + timedelta(hours=1), timedelta(seconds=15), timedelta(minutes=1))
+
+
+@pytest.fixture
+async def url(postgres_url: str) -> str:
+    await prepare(postgres_url, shards=SHARDS)
+    return postgres_url
+
+
+async def test_the_reader_may_ask_everything_the_dashboards_ask(url: str) -> None:
+    """On an empty database too, and with a name that tries to be more than a name."""
+    values = {"batch": "b'; DROP TABLE batches; --", "evaluation": "e' OR 'a'='a"}
+    with psycopg.connect(url, autocommit=True) as conn:
+        conn.execute(READER)
+        for query in questions():
+            conn.execute(expand(query.text, WINDOW, values).encode()).fetchall()
+        assert conn.execute("SELECT count(*) FROM batches").fetchone() == (0,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            conn.execute("DELETE FROM batches")
+
+
+async def test_a_small_batch_is_sampled_whole_and_a_large_one_all_over(url: str) -> None:
+    """Both targets of a large one are in its sample as often, from its beginning to its end."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        fill(conn, "small", 100)
+        fill(conn, "large", 4_000)
+        [(count,)] = conn.execute("SELECT count(*) FROM sampled('small', 500)").fetchall()
+        assert count == 100
+        rows = conn.execute("SELECT evaluation_id, variant FROM sampled('large', 500)").fetchall()
+        numbers = [int(row[0].rpartition(".")[2]) for row in rows]
+        assert len(set(numbers)) == len(rows) == 500
+        assert Counter(number // 400 for number in numbers if number < 4_000).most_common()[-1][1] >= 45
+        assert min(Counter(row[1] for row in rows).values()) > 200
+
+
+async def test_a_batch_that_others_write_is_sampled_too(url: str) -> None:
+    """Its ids may be anything: the first ones are taken."""
+    with psycopg.connect(url, autocommit=True) as conn:
+        fill(conn, "external", 30)
+        conn.execute("UPDATE batches SET kind = 'external', total = NULL")
+        [(first, count)] = conn.execute(
+            "SELECT min(evaluation_id), count(*) FROM sampled('external', 20)"
+        ).fetchall()
+        assert (first, count) == ("external.00000001", 20)
