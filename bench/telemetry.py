@@ -4,7 +4,7 @@
 
 Each run is `bench.runner`'s first on fresh servers, in a process of its own, for a process has telemetry or
 has it not. With it, all processes serve `/metrics`, which are fetched every five seconds; one evaluation in
-a hundred is traced into files. `ratio` is throughput with ÷ without, of the medians; `cpu_ratio` the same of
+a hundred is traced into files. `ratio` is throughput with ÷ without, of the medians; `cpu_ratio` that of
 the CPU time an evaluation takes, servers and whoever fetches counted. `off_ns_per_call` is what one call of
 an instrument costs a process that was not asked for telemetry.
 """
