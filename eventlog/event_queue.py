@@ -308,7 +308,12 @@ class EventQueue:
         self._learn_epoch(draft, reply.epoch)
         telemetry.answered(reply.answers, delay)
         if draft.lost:
-            lost = {"evaluation_id": draft.evaluation_id, "attempt": draft.attempt, "answer": draft.lost}
+            lost = {
+                "evaluation_id": draft.evaluation_id,
+                "batch_id": draft.batch_id,
+                "attempt": draft.attempt,
+                "answer": draft.lost,
+            }
             logger.warning("attempt lost", extra=lost)
         elif self._observe:
             self._observe(delay)

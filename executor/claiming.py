@@ -93,7 +93,7 @@ class Claiming:
             await self._claim_apart(hands, error)
         except Exception:
             # Left to be taken over: whatever this was, it must not cost the executor its slots.
-            logger.exception("could not claim", extra={"tasks": len(hands)})
+            logger.exception("could not claim", extra={"tasks": len(hands), "evaluation_ids": _some(hands)})
             for hand in hands:
                 self._hands.let_go(hand)
 
@@ -111,7 +111,7 @@ class Claiming:
                 await self._claim([hand])
             return
         [hand] = hands
-        logger.warning("not a task", extra={"task": hand.delivery.task, "error": str(error)})
+        logger.warning("not a task", extra={**_named(hand), "error": str(error)})
         self._departures.given_up(hand.delivery, "the task names no evaluation that could exist")
         self._hands.let_go(hand)
 
@@ -133,7 +133,7 @@ class Claiming:
         try:
             closing = await self._evaluating.carry_out(hand, claimed, kit)
         except Exception:
-            logger.exception("could not carry out", extra={"evaluation_id": hand.delivery.task[0]})
+            logger.exception("could not carry out", extra=_named(hand))
             self._hands.let_go(hand)
         else:
             self._finish(hand, closing)
@@ -151,3 +151,13 @@ class Claiming:
                 self._departures.done(hand.delivery, traceparent=hand.traceparent)
         self._tally.ended(hand, closing)
         self._hands.let_go(hand)
+
+
+def _named(hand: InHand) -> dict[str, str | int]:
+    """Say whom a line of the log speaks of."""
+    evaluation_id, attempt = hand.delivery.task
+    return {"evaluation_id": evaluation_id, "batch_id": hand.delivery.batch_id, "attempt": attempt}
+
+
+def _some(hands: Sequence[InHand]) -> list[str]:
+    return [hand.delivery.task.evaluation_id for hand in hands[:10]]

@@ -9,7 +9,7 @@ from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
 from executor.lanes.contract import Grant, Lanes, LanesUnavailable, LaneView, Why
 
-LOOK = 5.0
+LOOK = 2.0
 """Seconds between two looks at lanes."""
 INTEREST = 120.0
 """Seconds for which somebody who has asked is taken to ask again."""

@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.sampling import (
     ALWAYS_ON,
+    Decision,
     ParentBased,
     Sampler,
     SamplingResult,
@@ -23,6 +24,9 @@ from eventlog.tracing import BEGINNING
 from scoreline.settings import Settings
 from scoreline.telemetry.farewell import PATIENCE, within
 from scoreline.telemetry.span_files import SpanFile
+
+
+__all__ = ["Beginnings", "Decision", "tracing"]
 
 
 @contextmanager
