@@ -4,7 +4,7 @@ import asyncio
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from storage_worker import telemetry
 from storage_worker.consumer import Consumer
@@ -26,6 +26,9 @@ async def observe(picture: Picture, consumer: Consumer, pool: AsyncConnectionPoo
     """Count the backlog, and see whether the servers answer."""
     try:
         picture.backlog = sum((await consumer.lag()).values())
+        picture.reached(REDIS)
+    except ResponseError:  # it answers, and has lost the streams
+        picture.backlog = None
         picture.reached(REDIS)
     except (RedisError, OSError):
         picture.backlog = None

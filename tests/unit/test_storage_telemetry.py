@@ -68,7 +68,7 @@ async def test_an_evaluation_that_ends_is_counted_once(world):
 
 async def test_any_other_end_counts_as_failed(world):
     """A bad verdict, a fault and a time-out; a score below nothing is recorded as nothing."""
-    endings = (judged(verdict="failed", score=-2.0), "failed", "timed_out")
+    endings: tuple[p.Completed | str, ...] = (judged(verdict="failed", score=-2.0), "failed", "timed_out")
     for number, last in enumerate(endings):
         key = f"evaluation-{number}"
         world.xadd(*history("queued provisioning running", evaluation_id=key))
