@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 from psycopg import AsyncConnection
@@ -26,6 +27,7 @@ from scoreline.observe.work import PROCESSES, QUICK, TooSlow, Work, crew
 from scoreline.problem import Problem
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
+from scoreline.telemetry.wiring import check_installed
 
 LOOKING = 30.0
 """Seconds in which every panel must have come to show something."""
@@ -41,14 +43,22 @@ Found = dict[str, list[Shown]]
 
 def run_observe(*, as_json: bool, keep: bool) -> int:
     """Run the work, look at every panel, and return the exit code."""
-    if shutil.which("prometheus") is None:
-        raise Problem(MISSING)
+    _check()
     console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
     settings = load_settings().model_copy(update=QUICK)
     with ready_servers(settings) as servers, tempfile.TemporaryDirectory(prefix="observe-") as root:
         return asyncio.run(
             _Observing(servers, settings, console).run(Path(root), as_json=as_json, keep=keep)
         )
+
+
+def _check() -> None:
+    """See that all is there before anything is started."""
+    if shutil.which("prometheus") is None:
+        raise Problem(MISSING)
+    check_installed()
+    if find_spec("anthropic") is None:
+        raise Problem("a provider is to be asked: pip install 'scoreline[otel,providers]'")
 
 
 class _Observing:

@@ -22,6 +22,7 @@ from scoreline.provider_sim.settings import changed
 from scoreline.provider_sim.simulator import simulated
 from scoreline.settings import Settings
 from scoreline.spec.making import make_plan
+from scoreline.telemetry.wiring import ENDPOINT
 from scoreline.workers import worker_environ
 
 SPECS = Path(__file__).parent / "specs"
@@ -111,6 +112,7 @@ async def crew(
             "ANTHROPIC_API_KEY": "sim",
             "EVAL_METRICS_PORT": "0",
             "EVAL_METRICS_DIR": str(metrics),
+            ENDPOINT: "",  # else they would send, and serve nothing
             "EVAL_WORKER_DRAIN": "2",
         }
         log_path.parent.mkdir(parents=True, exist_ok=True)
