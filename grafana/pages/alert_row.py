@@ -23,10 +23,9 @@ def _count(title: str, severity: str, color: str, what: str) -> Panel:
     )
 
 
-_SINCE = (
-    "time() - max(max_over_time(timestamp("
-    'ALERTS{alertstate="firing", severity=~"critical|warning"})[7d:1m]))'
-)
+_INCIDENTS = 'ALERTS{alertstate="firing", severity=~"critical|warning"}'
+# By itself the subquery would not see what began to fire within the last minute.
+_SINCE = f"time() - max(max_over_time(timestamp({_INCIDENTS})[7d:1m]) or timestamp({_INCIDENTS}))"
 
 ROW = Row(
     "Alerts",

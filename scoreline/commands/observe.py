@@ -9,7 +9,7 @@ HELP = (
     "A small fleet on this machine scores the demo's batch, asks a simulated provider one by one and in "
     "a batch, and puts a foreign writer's events in order, with metrics on. Then every query of the "
     "dashboards in grafana/ is asked of Prometheus and Postgres, and its figures are printed. "
-    "Needs `prometheus` on the PATH, and the extra otel."
+    "Needs `prometheus` on the PATH, and the extras otel and providers."
 )
 EPILOG = (
     "Ends with 0 if every panel that must show something does, else with 1.\n\n"

@@ -21,6 +21,8 @@ HISTORY: tuple[tuple[str, Data], ...] = (
     ("completed", {"verdict": "passed", "score": 1, "output": "4"}),
 )
 
+BACKWARDS = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
@@ -30,11 +32,13 @@ class Foreign:
     batch_id: str
     shards: int
 
-    async def write(self) -> None:
-        """Write a history backwards, one with an event missing, and something that is no event."""
-        await self._write("backwards", [3, 2, 1, 0])
+    async def write(self) -> int:
+        """Write histories backwards, one with an event missing, one with something that is no event."""
         await self._write("with-a-gap", [0, 1, 3])
         await self._write("with-garbage", [0, 1, 2, 3], garbage=True)
+        for number in range(BACKWARDS):
+            await self._write(f"backwards-{number}", [3, 2, 1, 0])
+        return BACKWARDS + 2
 
     async def _write(self, name: str, sequences: list[int], *, garbage: bool = False) -> None:
         key = f"{self.batch_id}.{name}"

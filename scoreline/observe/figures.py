@@ -33,4 +33,4 @@ def _number(number: float, unit: str) -> str:
 
 
 def _plain(number: float) -> str:
-    return f"{number:,.0f}" if number == round(number) or abs(number) >= 10_000 else f"{number:.3g}"
+    return f"{number:,.0f}" if number == round(number) or abs(number) >= 1_000 else f"{number:.3g}"

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 from psycopg import AsyncConnection
@@ -22,13 +23,16 @@ from scoreline.embedded import Servers, default_root
 from scoreline.observe.answers import Asker, Shown
 from scoreline.observe.prometheus import MISSING, Prometheus, prometheus
 from scoreline.observe.view import document, problems, show
-from scoreline.observe.work import QUICK, TooSlow, Work, crew
+from scoreline.observe.work import PROCESSES, QUICK, TooSlow, Work, crew
 from scoreline.problem import Problem
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
+from scoreline.telemetry.wiring import check_installed
 
 LOOKING = 30.0
 """Seconds in which every panel must have come to show something."""
+STARTING = 60.0
+"""Seconds in which the fleet must have been found."""
 _ONE_LIFE = (
     "SELECT v.evaluation_id FROM evaluations v JOIN scorecards s USING (evaluation_id)"
     " WHERE v.batch_id = %s AND s.status = 'completed' ORDER BY v.attempt DESC, v.evaluation_id LIMIT 1"
@@ -39,14 +43,22 @@ Found = dict[str, list[Shown]]
 
 def run_observe(*, as_json: bool, keep: bool) -> int:
     """Run the work, look at every panel, and return the exit code."""
-    if shutil.which("prometheus") is None:
-        raise Problem(MISSING)
+    _check()
     console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
     settings = load_settings().model_copy(update=QUICK)
     with ready_servers(settings) as servers, tempfile.TemporaryDirectory(prefix="observe-") as root:
         return asyncio.run(
             _Observing(servers, settings, console).run(Path(root), as_json=as_json, keep=keep)
         )
+
+
+def _check() -> None:
+    """See that all is there before anything is started."""
+    if shutil.which("prometheus") is None:
+        raise Problem(MISSING)
+    check_installed()
+    if find_spec("anthropic") is None:
+        raise Problem("a provider is to be asked: pip install 'scoreline[otel,providers]'")
 
 
 class _Observing:
@@ -70,6 +82,7 @@ class _Observing:
         ):
             work = Work(self.servers, self.settings, self.console, self._say)
             try:
+                await self._seen(server, log_path)
                 await self._done(work, log_path)
                 found = await self._looked(server, work)
                 self._report(found)
@@ -78,6 +91,15 @@ class _Observing:
             finally:
                 await work.call_off()
         return found
+
+    async def _seen(self, server: Prometheus, log_path: Path) -> None:
+        """Wait until Prometheus has found the fleet: what was counted before would be no increase."""
+        deadline = time.monotonic() + STARTING
+        while len(await server.at("up == 1", utc_now())) < PROCESSES:
+            if time.monotonic() > deadline:
+                raise Problem(f"the fleet tells nothing of itself; its words are in {log_path}")
+            await asyncio.sleep(0.5)
+        self._say(f"Prometheus has found {PROCESSES} processes")
 
     async def _done(self, work: Work, log_path: Path) -> None:
         try:
@@ -116,6 +138,7 @@ class _Observing:
         for wanted in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
         await stop.wait()
+        self._say("ending: what is under way is called off")
 
     def _seconds(self) -> float:
         return time.monotonic() - self.clock

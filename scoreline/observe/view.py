@@ -40,9 +40,10 @@ def _told(shown: Shown) -> Text:
         return Text(shown.error, style="bold red")
     if shown.is_lacking:
         return Text("no data", style="bold red")
-    if not any(each.rows for each in shown.told):
+    if not any(each.values for each in shown.told):
         return Text(f"no data: {shown.panel.quiet}", style="dim")
-    return Text(" · ".join(part for told in shown.told for part in _parts(told, shown.panel.unit)))
+    unit = "" if shown.panel.kind == "heatmap" else shown.panel.unit  # its unit is that of the axis
+    return Text(" · ".join(part for told in shown.told for part in _parts(told, unit)))
 
 
 def _parts(told: Told, unit: str) -> Iterator[str]:

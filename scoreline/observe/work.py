@@ -1,10 +1,11 @@
 """Something to observe: a small fleet and real work for it, all on this machine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import LiteralString
 
 from psycopg import AsyncConnection
 from rich.console import Console
@@ -21,6 +22,7 @@ from scoreline.provider_sim.settings import changed
 from scoreline.provider_sim.simulator import simulated
 from scoreline.settings import Settings
 from scoreline.spec.making import make_plan
+from scoreline.telemetry.wiring import ENDPOINT
 from scoreline.workers import worker_environ
 
 SPECS = Path(__file__).parent / "specs"
@@ -28,6 +30,7 @@ PROVIDER: dict[str, object] = {
     "mode": "echo",
     "models": ["claude-haiku-4-5"],
     "rpm": 480,
+    "limit_headers": False,
     "latency": 0.1,
     "latency_p95": 0.4,
     "overloaded": 0.05,
@@ -35,14 +38,15 @@ PROVIDER: dict[str, object] = {
     "batch_seconds": 2,
 }
 """A provider with less to give than the batch believes, which errs now and then."""
+FLEET = fleets.Fleet("observe", executors=2)
+PROCESSES = FLEET.executors + FLEET.storage_workers + 1
+"""Those that tell of themselves: with the coordinator."""
 QUICK: dict[str, object] = {"gap_timeout": 4.0, "gap_warning": 2.0, "worker_heartbeat_interval": 1.0}
 """So that a short run has seen all of it."""
 WORKING = 120.0
-"""Seconds in which the work must be done."""
-_OPEN = (
-    "SELECT (SELECT count(*) FROM batches WHERE batch_id = ANY(%s) AND finished_at IS NULL)"
-    " + 3 - (SELECT count(*) FROM evaluations WHERE batch_id = %s AND ended_at IS NOT NULL)"
-)
+"""Seconds in which a part of the work must be done."""
+_UNFINISHED = "SELECT count(*) FROM batches WHERE batch_id = ANY(%s) AND finished_at IS NULL"
+_ENDED = "SELECT count(*) - %s FROM evaluations WHERE batch_id = %s AND ended_at IS NOT NULL"
 
 
 class TooSlow(Exception):  # noqa: N818 - a state of the world
@@ -66,11 +70,14 @@ class Work:
     async def do(self) -> None:
         """Hand in three batches and a foreign one, and wait for their end; leave a fourth under way."""
         self.demo = await self._submit(gsm8k.SPEC)
+        await self._until_none(_UNFINISHED, [[self.demo]])
         self.lanes = await self._submit(SPECS / "lanes.yaml")
         self.by_batch = await self._submit(SPECS / "provider_batch.yaml")
-        await Foreign(self.servers.redis_url, self.foreign, self.settings.shards).write()
-        self.say(f"{self.foreign}: three evaluations by somebody who keeps no order")
-        await self._until_done()
+        foreign = Foreign(self.servers.redis_url, self.foreign, self.settings.shards)
+        written = await foreign.write()
+        self.say(f"{self.foreign}: {written} evaluations by somebody who keeps no order")
+        await self._until_none(_ENDED, [written, self.foreign])
+        await self._until_none(_UNFINISHED, [[self.lanes, self.by_batch]])
         self.running = await self._submit(SPECS / "running.yaml")
 
     async def call_off(self) -> None:
@@ -85,14 +92,10 @@ class Work:
         self.say(f"{batch_id}: {total} evaluations")
         return batch_id
 
-    async def _until_done(self) -> None:
+    async def _until_none(self, query: LiteralString, values: Sequence[object]) -> None:
         deadline = asyncio.get_running_loop().time() + WORKING
-        wanted = [self.demo, self.lanes, self.by_batch]
         async with await AsyncConnection.connect(self.servers.postgres_url, autocommit=True) as conn:
-            while True:
-                found = await (await conn.execute(_OPEN, [wanted, self.foreign])).fetchone()
-                if found and not found[0]:
-                    return
+            while await (await conn.execute(query, values)).fetchone() != (0,):
                 if asyncio.get_running_loop().time() > deadline:
                     raise TooSlow(f"the work was not done within {WORKING:.0f} s")
                 await asyncio.sleep(0.2)
@@ -109,10 +112,11 @@ async def crew(
             "ANTHROPIC_API_KEY": "sim",
             "EVAL_METRICS_PORT": "0",
             "EVAL_METRICS_DIR": str(metrics),
+            ENDPOINT: "",  # else they would send, and serve nothing
             "EVAL_WORKER_DRAIN": "2",
         }
         log_path.parent.mkdir(parents=True, exist_ok=True)
         with log_path.open("ab") as log:
             async with process_manager(environ, log_to=log) as manager:
-                fleets.start(fleets.Fleet("observe", executors=2), manager)
+                fleets.start(FLEET, manager)
                 yield
