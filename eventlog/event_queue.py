@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Self
 
 from eventlog import payloads as p
+from eventlog import telemetry
 from eventlog.backoff import Backoff
 from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode, make_event
@@ -97,6 +98,10 @@ class OwnedAttempt:
         """Events recorded but not yet acknowledged."""
         return self._draft.depth
 
+    def carry_on(self, traceparent: str | None) -> None:
+        """Have what is recorded from now on belong to a trace."""
+        self._draft.traceparent = traceparent
+
     def record(self, fact: Fact) -> None:
         """Record what happened; returns at once.
 
@@ -161,7 +166,13 @@ class EventQueue:
         self._outage_since: float | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the log could not be reached the last time."""
+        return self._outage_since is not None
+
     async def __aenter__(self) -> Self:
+        telemetry.watch(self.outbox)
         self._tasks = [asyncio.create_task(self._send_loop()), asyncio.create_task(self._release_loop())]
         return self
 
@@ -176,6 +187,7 @@ class EventQueue:
                 while unsent := [draft for draft in self.outbox if not draft.on_record]:
                     await asyncio.gather(*map(self.until_on_record, unsent))
         await end(self._tasks)
+        telemetry.unwatch(self.outbox)
         if self.outbox.depth:
             logger.error("events left unsent", extra={"events": self.outbox.depth})
         return self.outbox.depth
@@ -208,6 +220,7 @@ class EventQueue:
         self._learn_epoch(draft, reply.epoch)
         answer = reply.answers[0]
         if not answer.on_record:
+            telemetry.refused(answer)
             return AttemptLost(draft.evaluation_id, draft.attempt, answer)
         self.outbox.keep(draft, asked.claim)
         return Claimed(
@@ -230,6 +243,7 @@ class EventQueue:
             sequence=sequence,
             occurred_at=self._now(),
             source=self._source,
+            traceparent=draft.traceparent,
         )
         return Record(event, encode(event))
 
@@ -292,8 +306,14 @@ class EventQueue:
         delay = self._clock() - draft.in_flight_since
         self.outbox.answered(draft, reply)
         self._learn_epoch(draft, reply.epoch)
+        telemetry.answered(reply.answers, delay)
         if draft.lost:
-            lost = {"evaluation_id": draft.evaluation_id, "attempt": draft.attempt, "answer": draft.lost}
+            lost = {
+                "evaluation_id": draft.evaluation_id,
+                "batch_id": draft.batch_id,
+                "attempt": draft.attempt,
+                "answer": draft.lost,
+            }
             logger.warning("attempt lost", extra=lost)
         elif self._observe:
             self._observe(delay)

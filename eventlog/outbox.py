@@ -43,6 +43,8 @@ class Draft:
     lost: Answer | None = None
     late: bool = False
     """Whether it is what was paid for in a lost attempt: to be kept, and nothing more."""
+    traceparent: str | None = None
+    """What its events carry, if their evaluation is traced."""
 
     @property
     def depth(self) -> int:
@@ -90,7 +92,7 @@ class Outbox:
     @property
     def depth(self) -> int:
         """Events of all drafts not yet on record."""
-        return sum(draft.depth for draft in self._drafts)
+        return sum(draft.depth for draft in self)
 
     def keep(self, draft: Draft, claim: Record | None = None) -> Draft:
         """Start keeping a draft, of which the log may already have the claim."""
@@ -174,7 +176,9 @@ class Outbox:
 
     def keep_late(self, lost: Draft, paid: list[Record], now: float) -> None:
         """Keep what was paid for in an attempt that others have ended."""
-        late = self.keep(Draft(lost.evaluation_id, lost.batch_id, lost.attempt, late=True))
+        late = self.keep(
+            Draft(lost.evaluation_id, lost.batch_id, lost.attempt, late=True, traceparent=lost.traceparent)
+        )
         for record in paid:
             self.add(late, record, now)
 

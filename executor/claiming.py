@@ -22,6 +22,7 @@ from executor.hands import Hands, InHand
 from executor.kits import Kit, Kits
 from executor.lanes.permits import Permits
 from executor.outage import Outage, Patience
+from executor.telemetry import Tally
 from taskqueue.tasks import Delivery, QueueUnavailable
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class Claiming:
         evaluating: Evaluating,
         departures: Departures,
         outage: Outage,
+        tally: Tally,
     ) -> None:
         self._events = events
         self._incarnation = incarnation
@@ -51,6 +53,7 @@ class Claiming:
         self._evaluating = evaluating
         self._departures = departures
         self._patience = Patience(outage, longest=1.0)
+        self._tally = tally
         self._nonces = count(1)
         self._at_work: set[asyncio.Task[None]] = set()
 
@@ -90,7 +93,7 @@ class Claiming:
             await self._claim_apart(hands, error)
         except Exception:
             # Left to be taken over: whatever this was, it must not cost the executor its slots.
-            logger.exception("could not claim", extra={"tasks": len(hands)})
+            logger.exception("could not claim", extra={"tasks": len(hands), "evaluation_ids": _some(hands)})
             for hand in hands:
                 self._hands.let_go(hand)
 
@@ -108,7 +111,7 @@ class Claiming:
                 await self._claim([hand])
             return
         [hand] = hands
-        logger.warning("not a task", extra={"task": hand.delivery.task, "error": str(error)})
+        logger.warning("not a task", extra={**_named(hand), "error": str(error)})
         self._departures.given_up(hand.delivery, "the task names no evaluation that could exist")
         self._hands.let_go(hand)
 
@@ -125,10 +128,12 @@ class Claiming:
         return Wish(delivery.task.evaluation_id, delivery.batch_id, delivery.task.attempt, claim)
 
     async def _evaluate(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> None:
+        if isinstance(kit, Kit):
+            hand.limit = kit.longest
         try:
             closing = await self._evaluating.carry_out(hand, claimed, kit)
         except Exception:
-            logger.exception("could not carry out", extra={"evaluation_id": hand.delivery.task[0]})
+            logger.exception("could not carry out", extra=_named(hand))
             self._hands.let_go(hand)
         else:
             self._finish(hand, closing)
@@ -137,9 +142,22 @@ class Claiming:
         """Free the slot and let the task go: its end is on record, or not ours to write."""
         match closing:
             case p.Failed(error=error):
-                self._departures.given_up(hand.delivery, f"{error.kind}: {error.message}"[:MAX_REASON])
+                reason = f"{error.kind}: {error.message}"[:MAX_REASON]
+                self._departures.given_up(hand.delivery, reason, traceparent=hand.traceparent)
             case p.TimedOut(limit=limit, seconds=seconds):
-                self._departures.given_up(hand.delivery, f"timed out: {limit}, {seconds:g} s")
+                reason = f"timed out: {limit}, {seconds:g} s"
+                self._departures.given_up(hand.delivery, reason, traceparent=hand.traceparent)
             case _:
-                self._departures.done(hand.delivery)
+                self._departures.done(hand.delivery, traceparent=hand.traceparent)
+        self._tally.ended(hand, closing)
         self._hands.let_go(hand)
+
+
+def _named(hand: InHand) -> dict[str, str | int]:
+    """Say whom a line of the log speaks of."""
+    evaluation_id, attempt = hand.delivery.task
+    return {"evaluation_id": evaluation_id, "batch_id": hand.delivery.batch_id, "attempt": attempt}
+
+
+def _some(hands: Sequence[InHand]) -> list[str]:
+    return [hand.delivery.task.evaluation_id for hand in hands[:10]]

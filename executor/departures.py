@@ -5,8 +5,13 @@ that its attempt is taken.
 """
 
 import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
+from eventlog import tracing
+from eventlog.clock import utc_now
 from executor.outage import Outage, Patience
 from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
 
@@ -27,7 +32,15 @@ class GivenUp:
 class Departures:
     """Tasks on their way out."""
 
-    def __init__(self, tasks: TaskQueue, consumer: str, *, linger: float, outage: Outage) -> None:
+    def __init__(
+        self,
+        tasks: TaskQueue,
+        consumer: str,
+        *,
+        linger: float,
+        outage: Outage,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
         self._tasks = tasks
         self._consumer = consumer
         self._linger = linger
@@ -35,26 +48,30 @@ class Departures:
         self._done: list[Delivery] = []
         self._given_up: list[GivenUp] = []
         self._given_back: list[Delivery] = []
+        self._traced: dict[Delivery, str] = {}
+        self._now = now
         self._news = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
 
-    def done(self, delivery: Delivery) -> None:
+    def done(self, delivery: Delivery, *, traceparent: str | None = None) -> None:
         """Let a task go."""
         self._done.append(delivery)
-        self._note()
+        self._note(delivery, traceparent)
 
-    def given_up(self, delivery: Delivery, reason: str) -> None:
+    def given_up(self, delivery: Delivery, reason: str, *, traceparent: str | None = None) -> None:
         """Let a task go, to be remembered as a dead letter."""
         self._given_up.append(GivenUp(delivery, reason))
-        self._note()
+        self._note(delivery, traceparent)
 
     def give_back(self, delivery: Delivery) -> None:
         """Hand back a task that was not begun."""
         self._given_back.append(delivery)
-        self._note()
+        self._note(delivery, None)
 
-    def _note(self) -> None:
+    def _note(self, delivery: Delivery, traceparent: str | None) -> None:
+        if traceparent is not None:
+            self._traced[delivery] = traceparent
         self._news.set()
         self._empty.clear()
 
@@ -79,7 +96,8 @@ class Departures:
         self._news.clear()
         try:
             while part := self._done[:AT_ONCE]:
-                await self._tasks.ack(self._consumer, part)
+                with self._traced_as("eval.queue.ack", part):
+                    await self._tasks.ack(self._consumer, part)
                 del self._done[: len(part)]
             await self._tell_of_given_up()
             while self._given_back:
@@ -93,10 +111,29 @@ class Departures:
 
     async def _tell_of_given_up(self) -> None:
         while part := self._given_up[:SIDE_BY_SIDE]:
-            await asyncio.gather(
-                *(
-                    self._tasks.dead_letter(self._consumer, each.delivery, reason=each.reason)
-                    for each in part
+            with self._traced_as("eval.queue.nack", [each.delivery for each in part], reason="dlq"):
+                await asyncio.gather(
+                    *(
+                        self._tasks.dead_letter(self._consumer, each.delivery, reason=each.reason)
+                        for each in part
+                    )
                 )
-            )
             del self._given_up[: len(part)]
+
+    @contextmanager
+    def _traced_as(self, name: str, part: Sequence[Delivery], **why: str) -> Iterator[None]:
+        """Put a span on record for each of these that is traced: nearly always none is."""
+        traced = [each for each in part if each in self._traced] if self._traced else ()
+        started = self._now() if traced else None
+        yield
+        for each in traced:
+            if started:
+                tracing.finished(
+                    name,
+                    self._traced.pop(each),
+                    start=started,
+                    end=self._now(),
+                    worker_id=self._consumer,
+                    task_id=each.task.name,
+                    **why,
+                )

@@ -18,6 +18,8 @@ from executor.fold import Known, recall
 from executor.hands import Ending, InHand, Interrupted
 from executor.kits import Kit
 from executor.steps import judge, obtain, prepare, put_on_record
+from executor.telemetry import status_of
+from executor.tracing import process_task
 from executor.verdict import completed, shortened
 from taskqueue.board import BatchBoard
 from taskqueue.retries import SHUTDOWN
@@ -27,33 +29,61 @@ class Evaluating:
     """Carries attempts out."""
 
     def __init__(
-        self, board: BatchBoard, *, process: str, now: Callable[[], datetime], luck: Callable[[], float]
+        self,
+        board: BatchBoard,
+        *,
+        process: str,
+        worker: str,
+        now: Callable[[], datetime],
+        luck: Callable[[], float],
     ) -> None:
         self._board = board
         self._process = process
+        self._worker = worker
         self._now = now
         self._luck = luck
 
     async def carry_out(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> Closing | None:
         """Work on an attempt until its end is on record; None if it ended without us."""
-        owned = claimed.attempt
+        owned, known = claimed.attempt, _recalled(hand, claimed)
         try:
-            closing = await self._come_to_an_end(hand, claimed, kit)
+            if isinstance(known, Known) and known.traceparent is not None:
+                closing = await self._traced(hand, owned, known, kit)
+            else:
+                closing = await self._closed(hand, owned, known, kit)
             if closing:
-                closing = _close(owned, closing)
-                hand.told()
                 await owned.on_record()
         except AttemptLost:
             return None
         return closing
 
-    async def _come_to_an_end(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> Closing | None:
-        evaluation_id, attempt = hand.delivery.task
-        retries = 0
+    async def _traced(
+        self, hand: InHand, owned: OwnedAttempt, known: Known, kit: Kit | Permanent
+    ) -> Closing | None:
+        """Do the same under a span, which the log's answer is no part of."""
+        hand.traceparent = known.traceparent
+        owned.carry_on(known.traceparent)
+        with process_task(hand.delivery, known, worker=self._worker, now=self._now()) as task:
+            closing = await self._closed(hand, owned, known, kit)
+            task.set_attributes({"status": status_of(closing), "eval_mode": hand.mode})
+            return closing
+
+    async def _closed(
+        self, hand: InHand, owned: OwnedAttempt, known: Known | Permanent, kit: Kit | Permanent
+    ) -> Closing | None:
+        closing = await self._come_to_an_end(hand, owned, known, kit)
+        if closing:
+            closing = _close(owned, closing)
+            hand.told()
+        return closing
+
+    async def _come_to_an_end(
+        self, hand: InHand, owned: OwnedAttempt, known: Known | Permanent, kit: Kit | Permanent
+    ) -> Closing | None:
+        attempt = hand.delivery.task.attempt
+        retries = known.opening.retries if isinstance(known, Known) else 0
         try:
-            known = recall(evaluation_id, attempt, claimed.stream)
-            retries = known.opening.retries
-            return await self._work(hand, claimed.attempt, known, kit)
+            return await self._work(hand, owned, known, kit)
         except AttemptLost:
             raise
         except Interrupted as interrupted:
@@ -62,11 +92,14 @@ class Evaluating:
             return close_after(error, retries=retries, attempt=attempt, now=self._now(), luck=self._luck())
 
     async def _work(
-        self, hand: InHand, owned: OwnedAttempt, known: Known, kit: Kit | Permanent
+        self, hand: InHand, owned: OwnedAttempt, known: Known | Permanent, kit: Kit | Permanent
     ) -> p.Completed:
+        if isinstance(known, Permanent):
+            raise known
         if isinstance(kit, Permanent):
             raise Permanent(kit.kind, kit.message)
         prepared = await prepare(hand.delivery, known, kit, self._board)
+        hand.mode = prepared.variant.target.type
         owned.record(p.Running(target=prepared.variant.target.label, process=self._process))
         reply = await hand.at_work(obtain, prepared, hand.permits)
         put_on_record(owned, reply.answer, on_record=known.answer is not None)
@@ -78,6 +111,13 @@ class Evaluating:
         if ending is Ending.STOPPED:
             return None
         return p.Retrying(p.Fault(kind=SHUTDOWN, message=ending.value), self._now())
+
+
+def _recalled(hand: InHand, claimed: Claimed) -> Known | Permanent:
+    try:
+        return recall(*hand.delivery.task, claimed.stream)
+    except Permanent as fault:
+        return fault
 
 
 def _close(owned: OwnedAttempt, closing: Closing) -> Closing:

@@ -4,11 +4,12 @@ Answers and scores count from whichever attempt they are: what was paid for once
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from eventlog import payloads as p
 from eventlog.codec import Entry, RawEntry, read_entry
-from eventlog.events import Event, EventKey
+from eventlog.events import Event, EventKey, QueuedEvent
 from executor.contract import Permanent
 
 _TELLING = frozenset({b"queued", b"responded", b"scored"})
@@ -23,16 +24,19 @@ class Known:
     answer: p.Answer | None
     scores: Mapping[str, p.Score]
     """By evaluator; all of them are judgements of this very answer."""
+    opened_at: datetime | None = field(default=None, compare=False)
+    traceparent: str | None = None
+    """What the opening carries, if the evaluation is traced."""
 
 
 def recall(evaluation_id: str, attempt: int, stream: Iterable[RawEntry]) -> Known:
     """Fold a stream; raises `Permanent` where the attempt's opening can't be read."""
     events = _first_of_each_key(evaluation_id, stream)
-    opening = events[attempt, 0].data if (attempt, 0) in events else None
-    if not isinstance(opening, p.Queued):
+    opening = events.get((attempt, 0))
+    if not isinstance(opening, QueuedEvent):
         raise Permanent("invalid", f"the opening of attempt {attempt} can't be read")
     answer, scores = _paid_for(events[key] for key in sorted(events))
-    return Known(opening, answer, scores)
+    return Known(opening.data, answer, scores, opening.occurred_at, opening.traceparent)
 
 
 def _first_of_each_key(evaluation_id: str, stream: Iterable[RawEntry]) -> dict[EventKey, Event]:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import ParamSpec, TypeVar
 
 from executor.contract import Permanent
@@ -51,8 +52,15 @@ class InHand:
     """Whether nothing is left to do but to wait until its end is on record."""
     _worker: "asyncio.Task[object] | None" = None
     """Whom to cancel, while it may be."""
-    _on_told: Callable[[float], None] | None = None
+    _on_told: Callable[[float], float] | None = None
     permits: Permits = NO_PERMITS
+    limit: float = inf
+    """Seconds after which it should be over, once that is known."""
+    mode: str = "unknown"
+    """The type of its target, once that is known."""
+    took: float | None = None
+    """Seconds from taking it to its closing event."""
+    traceparent: str | None = None
 
     def interrupt(self, ending: Ending) -> None:
         """Have the work end now if it can, else as soon as it can.
@@ -69,7 +77,7 @@ class InHand:
         if not self.is_told:
             self.is_told = True
             if self._on_told:
-                self._on_told(self.since)
+                self.took = self._on_told(self.since)
 
     async def at_work(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something that may be interrupted; raises `Interrupted`."""
@@ -151,11 +159,12 @@ class Hands:
         hand.permits.release()
         self._changed.set()
 
-    def _on_told(self, since: float) -> None:
+    def _on_told(self, since: float) -> float:
         self._told += 1
         took = asyncio.get_running_loop().time() - since
         self._typical += RECENT * (took - self._typical)
         self._changed.set()
+        return took
 
     async def changed(self) -> None:
         """Wait until a slot was freed."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from executor.hands import Hands
 from executor.outage import Outage, Patience
+from executor.telemetry import Tally
 from taskqueue.presence import Attendance, Presence
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
@@ -13,7 +14,7 @@ from taskqueue.tasks import QueueUnavailable, TaskQueue
 class Heartbeat:
     """One executor's sign of life."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - it beats for all of them
         self,
         attendance: Attendance,
         tasks: TaskQueue,
@@ -21,18 +22,20 @@ class Heartbeat:
         *,
         presence: Callable[[], Presence],
         outage: Outage,
+        tally: Tally,
     ) -> None:
         self._attendance = attendance
         self._tasks = tasks
         self._hands = hands
         self._presence = presence
         self._patience = Patience(outage, longest=1.0)
+        self._tally = tally
 
     async def arrive(self, *, unless: Callable[[], bool]) -> None:
         """Be there before the first claim: an owner nobody has seen would be taken for dead."""
         while not unless():
             try:
-                await self._attendance.beat(self._presence())
+                await self._beat_once()
             except QueueUnavailable as error:
                 await self._patience.wait(error)
             else:
@@ -48,7 +51,7 @@ class Heartbeat:
     async def _beat(self) -> None:
         while True:
             try:
-                await self._attendance.beat(self._presence())
+                await self._beat_once()
                 if in_hand := [hand.delivery for hand in self._hands]:
                     await self._tasks.extend(self._presence().incarnation, in_hand)
             except QueueUnavailable as error:
@@ -56,6 +59,10 @@ class Heartbeat:
             else:
                 self._patience.rewarded()
                 return
+
+    async def _beat_once(self) -> None:
+        await self._attendance.beat(self._presence())
+        self._tally.beat()
 
     async def leave(self) -> None:
         """Say goodbye; whoever does not hear it finds out when the beats stop."""

@@ -60,6 +60,11 @@ class Kit:
     lanes: tuple[LaneUse | None, ...] = ()
     """Those of the targets."""
 
+    @property
+    def longest(self) -> float:
+        """Seconds that an evaluation may take: one call of its target, and its slowest evaluator."""
+        return self.spec.timeout + max((each.timeout for each in self.spec.evaluators), default=0.0)
+
     def variant(self, number: int) -> Variant:
         """Find a variant; raises `Permanent` where there is none of that number."""
         if number >= len(self.variants):

@@ -14,6 +14,11 @@ class Outage:
     def __init__(self) -> None:
         self._under_way = False
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the queue is away, as far as anybody has noticed."""
+        return self._under_way
+
     def begin(self, error: Exception) -> None:
         """Say that the queue is away, unless that was said."""
         if not self._under_way:

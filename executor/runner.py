@@ -28,9 +28,11 @@ from executor.kits import Kits, Makers
 from executor.lanes.book import LaneBook
 from executor.lanes.contract import Lanes
 from executor.lanes.per_worker import PerWorkerLanes
+from executor.lanes.telemetry import LaneWatch
 from executor.outage import Outage, Patience
 from executor.scheduler import Scheduler
 from executor.settings import ExecutorSettings
+from executor.telemetry import Tally, at_work
 from executor.watch import Watch
 from taskqueue.board import BatchBoard
 from taskqueue.presence import Attendance, Presence
@@ -74,24 +76,30 @@ class Executor:
         self.incarnation = incarnation
         self.hands = Hands(settings.slots)
         self._settings = settings
+        self._tally = Tally(settings.name)
+        self._is_cut_off = lambda: outage.is_under_way or ports.events.is_cut_off
         self._attendance = ports.attendance
         self._kits = Kits(ports.board, makers, surroundings or Surroundings(slots=settings.slots))
         self._watch = Watch(
             ports.board, ports.tasks, hands=self.hands, kits=self._kits, project=settings.project
         )
         self._departures = Departures(
-            ports.tasks, incarnation, linger=rhythm.ack_linger.total_seconds(), outage=outage
+            ports.tasks, incarnation, linger=rhythm.ack_linger.total_seconds(), outage=outage, now=now
         )
         self._company = 1
         if lanes and settings.keeps_lanes_alone:
             lanes = PerWorkerLanes(lanes, lambda: self._company)
         self._lane_book = LaneBook(lanes, self._kits.uses, executor=incarnation) if lanes else None
+        self._lane_watch = LaneWatch(lanes, self._used_lanes) if lanes else None
         self._claiming = Claiming(
             ports.events,
             incarnation=incarnation,
             hands=self.hands,
             kits=self._kits,
-            evaluating=Evaluating(ports.board, process=str(os.getpid()), now=now, luck=luck),
+            evaluating=Evaluating(
+                ports.board, process=str(os.getpid()), worker=incarnation, now=now, luck=luck
+            ),
+            tally=self._tally,
             departures=self._departures,
             outage=outage,
         )
@@ -107,7 +115,12 @@ class Executor:
             outage=outage,
         )
         self._heartbeat = Heartbeat(
-            ports.attendance, ports.tasks, self.hands, presence=self._presence, outage=outage
+            ports.attendance,
+            ports.tasks,
+            self.hands,
+            presence=self._presence,
+            outage=outage,
+            tally=self._tally,
         )
         self._patience = Patience(outage, longest=1.0)
         self._told_to_stop = asyncio.Event()
@@ -119,6 +132,10 @@ class Executor:
 
     async def run(self) -> None:
         """Work until told to stop or, if so set, until nothing is left; raises if a part of it breaks."""
+        with at_work(self._tally, self.hands, is_cut_off=self._is_cut_off):
+            await self._run()
+
+    async def _run(self) -> None:
         loops: list[asyncio.Task[None]] = []
         try:
             taking = asyncio.create_task(self._take_tasks())
@@ -128,8 +145,9 @@ class Executor:
                 asyncio.create_task(self._departures.run()),
                 asyncio.create_task(self._watch_board()),
             ]
-            if self._lane_book:
+            if self._lane_book and self._lane_watch:
                 loops.append(asyncio.create_task(self._lane_book.run()))
+                loops.append(asyncio.create_task(self._lane_watch.run()))
             await self._until_told_to_stop(loops)
             await self._finish(taking)
         finally:
@@ -182,6 +200,9 @@ class Executor:
                 await self._departures.empty()
                 await self._heartbeat.leave()
         logger.info("stopped", extra={"executor": self.incarnation, "left": len(self.hands)})
+
+    def _used_lanes(self) -> list[str]:
+        return self._lane_book.used if self._lane_book else []
 
     def _presence(self) -> Presence:
         return Presence(

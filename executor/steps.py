@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from opentelemetry.trace import Span
 from pydantic import JsonValue
 from pydantic_core import from_json
 
 from eventlog import payloads as p
+from eventlog import tracing
 from eventlog.event_queue import AttemptLost, OwnedAttempt
 from executor.contract import Judged, Question, RateLimited, Reply, Target, Transient
 from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
@@ -100,15 +102,21 @@ async def obtain(prepared: Prepared, permits: Permits) -> Reply:
     answer, target, question = prepared.known.answer, prepared.target, prepared.question
     if answer or not target:
         return Reply(answer or p.Answer(output=""))
+    label = prepared.variant.target.label
     loop = asyncio.get_running_loop()
     started = loop.time()
-    reply = await permits.calling(prepared.lane, partial(_ask, target, question), _used_by_reply)
+    reply = await permits.calling(prepared.lane, partial(_ask, target, question, label), _used_by_reply)
     return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
 
 
-async def _ask(target: Target, question: Question) -> Reply:
+async def _ask(target: Target, question: Question, label: str) -> Reply:
     try:
-        return await at_most(question.timeout, target.ask(question))
+        with tracing.inner("eval.worker.ask", target=label) as asking:
+            reply = await at_most(question.timeout, target.ask(question))
+            if asking.is_recording():
+                usage, cost = reply.answer.usage, reply.answer.cost_usd
+                asking.set_attributes({"tokens": usage.total, "cost_usd": cost})
+            return reply
     except Overdue:
         raise TargetTimedOut(question.timeout) from None
 
@@ -193,10 +201,21 @@ async def _judgement(
 
 
 async def _heard_out(judge: Judge, judged: Judged) -> p.Score:
+    case, evaluator = judged.case.id, judge.spec.name
     try:
-        return await at_most(judge.spec.timeout, judge.evaluator.judge(judged))
+        with tracing.inner("eval.worker.evaluate", test_case_id=case, evaluator=evaluator) as judging:
+            score = await at_most(judge.spec.timeout, judge.evaluator.judge(judged))
+            if judging.is_recording():
+                _say_score(judging, score)
+            return score
     except Overdue:
         raise EvaluatorTimedOut(judge.spec.timeout) from None
+
+
+def _say_score(judging: Span, score: p.Score) -> None:
+    judging.set_attribute("result.score", score.score)
+    if score.passed is not None:
+        judging.set_attribute("result.passed", score.passed)
 
 
 def _raise_worst(faults: Sequence[EvaluatorFault]) -> None:

@@ -17,6 +17,7 @@ from scoreline.commands import (
     quarantine,
     replay,
     storage_worker,
+    trace,
     worker,
 )
 from scoreline.secret_files import open_secret_files
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.run)
 app.command("replay", epilog=replay.EPILOG)(replay.run)
+app.command("trace", epilog=trace.EPILOG)(trace.run)
 app.add_typer(batch.app, name="batch")
 app.add_typer(dataset.app, name="dataset")
 app.add_typer(worker.app, name="worker")

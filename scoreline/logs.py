@@ -5,6 +5,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
+from opentelemetry.trace import get_current_span
+
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _QUIET = ("psycopg.pool", "storage_worker.broker", "httpx2", "anthropic", "openai")
 
@@ -19,8 +21,16 @@ def configure(level: str) -> None:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """Return what a log call passed as `extra`."""
-    return {name: value for name, value in vars(record).items() if name not in _PLAIN}
+    """Return what a log call passed as `extra`, and the span it was made in, if that is traced."""
+    fields = {name: value for name, value in vars(record).items() if name not in _PLAIN}
+    return fields | _trace_fields()
+
+
+def _trace_fields() -> dict[str, object]:
+    here = get_current_span().get_span_context()
+    if not here.is_valid:
+        return {}
+    return {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
 
 
 class JsonFormatter(logging.Formatter):

@@ -62,6 +62,14 @@ class Settings(BaseModel):
     rate_limit_breaker_seconds: Seconds = 30.0
     prices: Path | None = None
     """A file with what tokens cost, for models that are not known here."""
+    metrics_port: int | None = Field(default=None, ge=0, le=65_535)
+    """Where `/metrics` is served; 0 is any free port."""
+    metrics_host: str = "127.0.0.1"
+    metrics_dir: Path | None = None
+    """Where each process says at which port it serves."""
+    trace_dir: Path | None = None
+    trace_ratio: float = Field(default=0.01, ge=0, le=1)
+    """Share of evaluations that are traced."""
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
 
     @property

@@ -39,8 +39,11 @@ def storage_settings(plan: WorkerPlan, settings: Settings, servers: Servers) -> 
     )
 
 
-def worker_environ(settings: Settings, servers: Servers) -> dict[str, str]:
-    """Say the same to a child through its environment, where no process list shows it."""
+def worker_environ(settings: Settings, servers: Servers, *, alone: bool = False) -> dict[str, str]:
+    """Say the same to a child through its environment, where no process list shows it.
+
+    Only a child that is alone can have the port that was named: of several, each needs its own.
+    """
     return {
         **os.environ,
         "EVAL_REDIS_URL": servers.redis_url,
@@ -57,7 +60,20 @@ def worker_environ(settings: Settings, servers: Servers) -> dict[str, str]:
         "EVAL_RATE_LIMIT_BREAKER_FAILURES": str(settings.rate_limit_breaker_failures),
         "EVAL_RATE_LIMIT_BREAKER_SECONDS": str(settings.rate_limit_breaker_seconds),
         "EVAL_LOG_LEVEL": settings.log_level,
+        **_telemetry(settings, alone=alone),
     }
+
+
+def _telemetry(settings: Settings, *, alone: bool) -> dict[str, str]:
+    port = settings.metrics_port if alone or settings.metrics_port is None else 0
+    said = {
+        "EVAL_METRICS_PORT": port,
+        "EVAL_METRICS_HOST": settings.metrics_host,
+        "EVAL_METRICS_DIR": settings.metrics_dir,
+        "EVAL_TRACE_DIR": settings.trace_dir,
+        "EVAL_TRACE_RATIO": settings.trace_ratio,
+    }
+    return {name: str(value) for name, value in said.items() if value is not None}
 
 
 def worker_argv(plan: WorkerPlan, number: int) -> list[str]:
@@ -73,10 +89,12 @@ def run_here(plan: WorkerPlan, settings: Settings, servers: Servers) -> None:
     """Be a storage worker until told to stop."""
     import uvloop
 
+    from scoreline.telemetry.wiring import Job, telling
     from storage_worker.app import build_app, collect_garbage_rarely
 
-    collect_garbage_rarely()
-    uvloop.run(build_app(storage_settings(plan, settings, servers)).run())
+    with telling(Job.STORAGE_WORKER, settings):
+        collect_garbage_rarely()
+        uvloop.run(build_app(storage_settings(plan, settings, servers)).run())
 
 
 def run_managed(
@@ -91,7 +109,8 @@ async def _manage(plan: WorkerPlan, settings: Settings, servers: Servers, log_to
     loop = asyncio.get_running_loop()
     for wanted in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(wanted, stop.set)
-    async with process_manager(worker_environ(settings, servers), log_to=log_to) as manager:
+    environ = worker_environ(settings, servers, alone=plan.workers == 1)
+    async with process_manager(environ, log_to=log_to) as manager:
         for number in range(plan.workers):
             manager.keep(f"storage-worker-{number}", worker_argv(plan, number))
         await stop.wait()

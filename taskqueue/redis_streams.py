@@ -18,8 +18,9 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
+from eventlog import tracing
 from eventlog.scripts import Call, Script
-from taskqueue import keys
+from taskqueue import keys, telemetry
 from taskqueue.entries import as_dead_letter, as_task
 from taskqueue.lines import OWN, line_of, split
 from taskqueue.refusals import answers, means_gone, translated
@@ -53,6 +54,7 @@ class RedisTaskQueue:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        telemetry.begin()
 
     async def enqueue(self, line: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
         """Add a task, to be handed out now or after a while; returns the id of its message."""
@@ -67,7 +69,9 @@ class RedisTaskQueue:
         for chunk in _chunks(tasks):
             fields = [field for task in chunk for field in task]
             calls.append((_pair(line), [_milliseconds(delay), uuid4().hex, *fields]))
-        replies = await self._run(_ENQUEUE, calls)
+        with tracing.inner("eval.queue.enqueue", batch_id=split(line)[0], task_count=len(tasks)):
+            replies = await self._run(_ENQUEUE, calls)
+        telemetry.enqueued.add(len(tasks))
         return [message.decode() for reply in replies for message in reply]
 
     async def consume(
@@ -149,22 +153,29 @@ class RedisTaskQueue:
                 arguments = [keys.GROUP, consumer, _milliseconds(idle), limit - len(taken)]
                 replies = await self._run(_TAKE_OVER, [([keys.tasks_key(line)], arguments)])
                 taken += await self._read(consumer, [(line, replies[0])])
+        telemetry.claimed.add(len(taken))
         return taken
 
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
         """Let finished tasks go; returns how many of them this consumer still held."""
-        return sum(await self._run(_ACK, _holders_calls(consumer, deliveries)))
+        held: int = sum(await self._run(_ACK, _holders_calls(consumer, deliveries)))
+        telemetry.acked.add(held)
+        return held
 
     async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
         """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
         arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, _milliseconds(delay)]
-        return bool((await self._run(_REQUEUE, [(_pair(delivery.line), arguments)]))[0])
+        held = bool((await self._run(_REQUEUE, [(_pair(delivery.line), arguments)]))[0])
+        telemetry.nacked.add(held, telemetry.RETRY)
+        return held
 
     async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
         """Let a task go, and remember that it was given up; False if it was no longer held."""
         names = [keys.tasks_key(delivery.line), keys.dead_letters_key(delivery.batch_id)]
         arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, reason, DEAD_LETTERS_KEPT]
-        return bool((await self._run(_DEAD_LETTER, [(names, arguments)]))[0])
+        held = bool((await self._run(_DEAD_LETTER, [(names, arguments)]))[0])
+        telemetry.nacked.add(held, telemetry.DEAD_LETTER)
+        return held
 
     async def extend(self, consumer: str, deliveries: Sequence[Delivery]) -> list[Delivery]:
         """Say that tasks are still being worked on; returns those that this consumer still holds."""

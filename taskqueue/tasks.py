@@ -28,6 +28,11 @@ class Task(NamedTuple):
     evaluation_id: str
     attempt: int
 
+    @property
+    def name(self) -> str:
+        """How people write it."""
+        return f"{self.evaluation_id}@{self.attempt}"
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:

@@ -13,6 +13,7 @@ from executor.admission import Admitted
 from executor.contract import RateLimited
 from executor.lanes.contract import Ask, Grant, Lanes, LanesUnavailable, Outcome, Settlement
 from executor.lanes.permits import LaneUse, Permit, Permits
+from executor.lanes.telemetry import LaneTally
 
 Uses = Callable[[str], Awaitable[Sequence[LaneUse]]]
 """Which lanes a line has to ask."""
@@ -45,6 +46,12 @@ class LaneBook:
         self._asking = asyncio.Lock()
         self._news = asyncio.Event()
         self._bad_news = asyncio.Event()
+        self._tally = LaneTally()
+
+    @property
+    def used(self) -> list[str]:
+        """The lanes that were ever asked."""
+        return list(self._known)
 
     # -- before a task is taken
 
@@ -122,13 +129,16 @@ class LaneBook:
         self._held[lane] += grant.granted
         now = self._clock()
         return deque(
-            Permit(lane, grant.reserved, now, self._settled, self._clock) for _ in range(grant.granted)
+            Permit(lane, grant.reserved, now, self._settled, self._clock, waited=self._tally.waited(lane))
+            for _ in range(grant.granted)
         )
 
     def _settled(self, permit: Permit, settlement: Settlement) -> None:
         self._held[permit.lane] -= 1
         self._unsaid[permit.lane].append(settlement)
         self._news.set()
+        if settlement.outcome is Outcome.RATE_LIMITED:
+            self._tally.throttled(permit.lane)
         if settlement.outcome not in {Outcome.OK, Outcome.UNUSED}:
             self._bad_news.set()
 
@@ -168,10 +178,15 @@ class LaneBook:
             for lane, use in uses.items()
         ]
         try:
-            return dict(zip(uses, await self._lanes.ask(asks), strict=True)) if asks else {}
+            grants = dict(zip(uses, await self._lanes.ask(asks), strict=True)) if asks else {}
         except LanesUnavailable:
             self._keep(said.items())
             raise
+        now = self._clock()
+        for lane, grant in grants.items():
+            if wanted[lane]:
+                self._tally.heard(lane, grant, now)
+        return grants
 
     def _keep(self, said: Iterable[tuple[str, Sequence[Settlement]]]) -> None:
         """Say it again next time."""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from eventlog import tracing
 from executor.contract import Fault, RateLimited, Unreachable
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from executor.lanes.contract import Outcome, Policy, Settlement
@@ -36,6 +37,8 @@ class Permit:
     on_settled: Callable[["Permit", Settlement], None]
     clock: Callable[[], float]
     is_settled: bool = False
+    waited: float = 0.0
+    """Seconds for which the lane had nothing before."""
 
     def settle(
         self,
@@ -87,7 +90,7 @@ class Permits:
         """Make one call under a permit, and settle it; raises `RateLimited` where there is none."""
         if use is None or self.lender is None:
             return await call()
-        permit = self.lent.pop(use.lane, None) or await self.lender.permit(use)
+        permit = await self._acquired(use, self.lender)
         try:
             got = await call()
         except BaseException as error:
@@ -96,6 +99,12 @@ class Permits:
         came_to = used(got)
         permit.settle(Outcome.OK, tokens=came_to.tokens, limits=came_to.limits)
         return got
+
+    async def _acquired(self, use: LaneUse, lender: Lender) -> Permit:
+        with tracing.inner("eval.rate_limiter.acquire", lane=use.lane) as acquiring:
+            permit = self.lent.pop(use.lane, None) or await lender.permit(use)
+            acquiring.set_attributes({"tokens_requested": permit.reserved, "wait_ms": permit.waited * 1000})
+            return permit
 
     def release(self) -> None:
         """Give back what was not used."""

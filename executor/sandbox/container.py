@@ -8,6 +8,7 @@ from typing import Any
 from eventlog.tasks import end
 from executor.sandbox.engine import Engine
 from executor.sandbox.job import KilledBy, Outcome
+from executor.sandbox.telemetry import counted
 
 _KILLED = 128 + 9
 
@@ -38,7 +39,7 @@ class Run:
         if killed_by in {"time", "output"}:
             await self._engine.kill(self._name)
         stdout, stderr = (bytes(heard) for heard in self._heard.values())
-        return Outcome(exit_code, stdout, stderr, killed_by, monotonic() - started)
+        return counted(Outcome(exit_code, stdout, stderr, killed_by, monotonic() - started))
 
     async def _until_it_ends(self, stdin: bytes) -> int:
         async with self._engine.stdin(self._name) as stream:

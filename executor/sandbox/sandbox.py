@@ -16,6 +16,7 @@ from executor.sandbox.assembly import Account, assembled
 from executor.sandbox.child import Child, Launch, start
 from executor.sandbox.job import Job, KilledBy, Outcome
 from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, probe
+from executor.sandbox.telemetry import counted
 from executor.sandbox.walls import Footing, environment, limited
 from executor.sandbox.watch import watch
 
@@ -44,8 +45,8 @@ class Sandbox:
             raise Permanent("no_sandbox", refusal)
         footing = probe(self._bubblewrap).footing
         if footing is None:
-            return await _run_plainly(job)
-        return await _run_behind_walls(job, footing, self._bubblewrap)
+            return counted(await _run_plainly(job))
+        return counted(await _run_behind_walls(job, footing, self._bubblewrap))
 
 
 async def _run_behind_walls(job: Job, footing: Footing, bubblewrap: str) -> Outcome:

@@ -28,6 +28,7 @@ from executor.targets.model_options import (
     check_callable,
     refuse_keys,
 )
+from executor.targets.telemetry import counting_errors
 from providers.access import Access, access_to
 from providers.prices import cost_of
 from providers.requests import (
@@ -145,6 +146,11 @@ class ModelType:
 
 def read_answer(message: object, access: Access) -> Answered:
     """Read what a model said; raises a `Fault` where it said nothing that is its own."""
+    with counting_errors(access.provider.name):
+        return _read_answer(message, access)
+
+
+def _read_answer(message: object, access: Access) -> Answered:
     try:
         answered = answer_of(message)
     except InvalidReply as error:

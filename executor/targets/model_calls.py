@@ -20,6 +20,7 @@ from executor.contract import Surroundings
 from executor.targets.headers import fill_in
 from executor.targets.model_faults import broken_off, fault_of
 from executor.targets.model_options import Prices
+from executor.targets.telemetry import counting_errors
 from providers.access import Access, access_to
 from providers.clients import anthropic_client, errors_of, openai_client, patience
 from providers.dialects import limits_of
@@ -56,8 +57,12 @@ class Caller:
 
     async def call(self, params: Mapping[str, Any], *, timeout: float, stream: bool = False) -> Called:  # noqa: ASYNC109 - the SDK's
         """Make one call; raises a `Fault`."""
+        with counting_errors(self.access.provider.name):
+            return await self._call(params, timeout, stream=stream)
+
+    async def _call(self, params: Mapping[str, Any], seconds: float, *, stream: bool) -> Called:
         await self.open()
-        arguments = {**_arguments(params), "timeout": patience(timeout)}
+        arguments = {**_arguments(params), "timeout": patience(seconds)}
         gathered = gathering(self._sdk) if stream else None
         started = perf_counter()
         try:

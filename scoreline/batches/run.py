@@ -26,6 +26,7 @@ from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
 from scoreline.spec.plan import Plan
 from scoreline.spec.values import batch_api as read_batch_api
+from scoreline.telemetry.wiring import Job, telling
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4
@@ -67,7 +68,7 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
     flags = _with_settings(flags, settings)
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
-    with ready_servers(settings) as servers:
+    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
         batch_id, total = _handed_in(plan, servers, settings, console)
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
         if not plan.batch.evaluators:
@@ -96,7 +97,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
     """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
-    with ready_servers(settings) as servers:
+    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
         if batch_api is not None:
             asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
         asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings))
@@ -115,7 +116,7 @@ def retry_batch(
     """Try dead letters again, and drive the batch to its end; returns the exit code."""
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
-    with ready_servers(settings) as servers:
+    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
         reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings))
         if not reopened:
             return _nothing_to_retry(batch_id, only, console, as_json=as_json)

@@ -36,13 +36,14 @@ def start(
     from scoreline.processes import end_with_parent
     from scoreline.servers import ready_servers
     from scoreline.settings import load_settings
+    from scoreline.telemetry.wiring import Job, telling
 
     if follow_stdin:
         end_with_parent()
     settings = load_settings()
     configure(settings.log_level)
     wanted = CoordinatorSettings(name=name or f"coordinator@{socket.gethostname()}", window=window)
-    with ready_servers(settings) as servers:
+    with ready_servers(settings) as servers, telling(Job.COORDINATOR, settings):
         site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
         uvloop.run(run(site, wanted))
 

@@ -48,6 +48,7 @@ def start(
     from scoreline.logs import configure
     from scoreline.processes import end_with_parent
     from scoreline.settings import RateLimitMode, load_settings
+    from scoreline.telemetry.wiring import Job, telling
 
     if follow_stdin:
         end_with_parent()
@@ -70,7 +71,7 @@ def start(
         breaker_seconds=settings.rate_limit_breaker_seconds,
         environ=dict(os.environ),
     )
-    with _redis(settings) as redis_url:
+    with _redis(settings) as redis_url, telling(Job.EXECUTOR, settings):
         collect_garbage_rarely()
         uvloop.run(
             run_executor(Connection(redis_url, shards=settings.shards), plan, surroundings=surroundings)

@@ -30,6 +30,7 @@ from scoreline.replay.story import Story
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
+from scoreline.telemetry.wiring import Job, telling
 
 SLOTS = 4
 """Evaluations that an executor has in hand at a time: few, so that all executors get some."""
@@ -42,7 +43,7 @@ def run_demo(*, executors: int, as_json: bool) -> int:
     began = time.monotonic()
     console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
     settings = load_settings().model_copy(update=GAPS)
-    with ready_servers(settings) as servers:
+    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
         return asyncio.run(_Demo(servers, settings, console, began).run(executors, as_json=as_json))
 
 

@@ -1,0 +1,64 @@
+"""What a writer's event queue tells of itself; `docs/telemetry.md` has the names."""
+
+from collections.abc import Iterable, Sequence
+
+from opentelemetry.metrics import CallbackOptions, Observation, get_meter
+
+from eventlog.log import Answer
+from eventlog.outbox import Outbox
+
+QUICK_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
+"""Bounds of a histogram for what mostly takes milliseconds."""
+
+_meter = get_meter("eventlog")
+_watched: set[Outbox] = set()
+
+
+def _depth(_options: CallbackOptions) -> Iterable[Observation]:
+    if _watched:
+        yield Observation(sum(outbox.depth for outbox in list(_watched)))
+
+
+def _bytes(_options: CallbackOptions) -> Iterable[Observation]:
+    if _watched:
+        yield Observation(sum(outbox.bytes for outbox in list(_watched)))
+
+
+_meter.create_observable_gauge(
+    "eval_event_queue_depth", [_depth], description="Events recorded and not yet acknowledged by Redis"
+)
+_meter.create_observable_gauge(
+    "eval_event_queue_bytes", [_bytes], description="What unsent events and the kept tail hold"
+)
+_delay = _meter.create_histogram(
+    "eval_event_queue_delay_ms",
+    description="From recording an event to Redis' answer",
+    explicit_bucket_boundaries_advisory=QUICK_MS,
+)
+_refused = _meter.create_counter("eval_event_refused_total", description="What append.lua did not take")
+
+
+def watch(outbox: Outbox) -> None:
+    """Tell of an event queue from now on."""
+    _watched.add(outbox)
+    for answer in Answer:
+        if not answer.on_record:
+            _refused.add(0, {"answer": answer.lower()})
+
+
+def unwatch(outbox: Outbox) -> None:
+    """Tell of it no more."""
+    _watched.discard(outbox)
+
+
+def answered(answers: Sequence[Answer], delay: float) -> None:
+    """Count what the log said to the events of one call, so many seconds after the first was recorded."""
+    _delay.record(delay * 1000)
+    for answer in answers:
+        if answer is not Answer.OK and not answer.on_record:
+            refused(answer)
+
+
+def refused(answer: Answer) -> None:
+    """Count an event that the log did not take."""
+    _refused.add(1, {"answer": answer.lower()})

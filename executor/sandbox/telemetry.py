@@ -1,0 +1,26 @@
+"""What sandboxes tell of themselves; `docs/telemetry.md` has the names."""
+
+from typing import get_args
+
+from opentelemetry.metrics import get_meter
+
+from executor.sandbox.job import KilledBy, Outcome
+
+_meter = get_meter("executor.sandbox")
+_runs = _meter.create_counter("eval_sandbox_runs_total", description="Programs run in a sandbox")
+_kills = _meter.create_counter("eval_sandbox_kills_total", description="Programs ended by a limit")
+
+
+def begin() -> None:
+    """Have every counter begin at nothing."""
+    _runs.add(0)
+    for reason in get_args(KilledBy):
+        _kills.add(0, {"reason": reason})
+
+
+def counted(outcome: Outcome) -> Outcome:
+    """Count a run, and how it ended."""
+    _runs.add(1)
+    if outcome.killed_by:
+        _kills.add(1, {"reason": outcome.killed_by})
+    return outcome

@@ -1,0 +1,22 @@
+"""What calls to models tell of themselves; `docs/telemetry.md` has the names."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from opentelemetry.metrics import get_meter
+
+from executor.contract import Fault
+
+_errors = get_meter("executor.targets").create_counter(
+    "eval_llm_errors_total", description="Calls to a model that failed"
+)
+
+
+@contextmanager
+def counting_errors(provider: str) -> Iterator[None]:
+    """Count what goes wrong with a call."""
+    try:
+        yield
+    except Fault as fault:
+        _errors.add(1, {"provider": provider, "kind": fault.kind})
+        raise

@@ -1,0 +1,106 @@
+"""What a test process has measured and traced. OpenTelemetry takes one provider a process: it is here.
+
+with measuring() as measured:
+    …
+assert measured["eval_batch_tests_total"] == 1            # by how much a counter has grown
+assert measured["eval_storage_events_total", "stale"] == 2   # of the series with this label value
+assert measured.count("eval_storage_pass_ms") == 1        # values that a histogram has got
+assert measured.gauge("eval_storage_backlog") == 0        # as it is at the end; None if it is not there
+
+with tracing_spans() as spans:
+    …
+assert [span.name for span in spans] == ["eval.coordinator.accept"]
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+Series = dict[tuple[str, tuple[str, ...]], Any]
+"""Points by the name of their metric and the values of their labels, in the order of the labels' names."""
+
+_reader = InMemoryMetricReader()
+_exporter = InMemorySpanExporter()
+metrics.set_meter_provider(MeterProvider([_reader], shutdown_on_exit=False))
+_tracers = TracerProvider(shutdown_on_exit=False)
+_tracers.add_span_processor(SimpleSpanProcessor(_exporter))
+trace.set_tracer_provider(_tracers)
+
+
+class Measured:
+    """What was measured since a moment."""
+
+    def __init__(self) -> None:
+        self.before = _read()
+        self.after: Series = {}
+
+    def look(self) -> "Measured":
+        """Read all instruments as they are now."""
+        self.after = _read()
+        return self
+
+    def __getitem__(self, which: str | tuple[str, ...]) -> float:
+        name, labels = (which, ()) if isinstance(which, str) else (which[0], which[1:])
+        before = self.before.get((name, labels))
+        return float(self.after[name, labels].value - (before.value if before else 0))
+
+    def count(self, name: str, *labels: str) -> int:
+        """How many values a histogram has got."""
+        before = self.before.get((name, labels))
+        return int(self.after[name, labels].count - (before.count if before else 0))
+
+    def sum(self, name: str, *labels: str) -> float:
+        """What these values come to."""
+        before = self.before.get((name, labels))
+        return float(self.after[name, labels].sum - (before.sum if before else 0))
+
+    def gauge(self, name: str, *labels: str) -> float | None:
+        """Where a gauge stands; None if nobody tells."""
+        found = self.after.get((name, labels))
+        return float(found.value) if found else None
+
+    @property
+    def names(self) -> set[str]:
+        """All metrics of which there is a point."""
+        return {name for name, _ in self.after}
+
+
+@contextmanager
+def measuring() -> Iterator[Measured]:
+    """Measure what a block does."""
+    measured = Measured()
+    yield measured
+    measured.look()
+
+
+@contextmanager
+def tracing_spans() -> Iterator[list[ReadableSpan]]:
+    """Gather the spans that end while a block lasts."""
+    _exporter.clear()
+    found: list[ReadableSpan] = []
+    yield found
+    found += _exporter.get_finished_spans()
+
+
+def _read() -> Series:
+    data = _reader.get_metrics_data()
+    resources = data.resource_metrics if data else []
+    return {
+        (metric.name, _labels(point)): point
+        for resource in resources
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        for point in metric.data.data_points
+    }
+
+
+def _labels(point: Any) -> tuple[str, ...]:
+    assert isinstance(point, HistogramDataPoint) or hasattr(point, "value")
+    return tuple(str(value) for _, value in sorted((point.attributes or {}).items()))

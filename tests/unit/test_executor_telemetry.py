@@ -1,0 +1,377 @@
+"""What an executor counts, shows and traces."""
+
+import asyncio
+from dataclasses import replace
+from time import monotonic
+from typing import Any, cast
+
+import pytest
+
+from eventlog import payloads as p
+from eventlog.codec import encode
+from eventlog.log import Answer, Append
+from executor.contract import Permanent, RateLimited, Reply, Transient
+from executor.hands import Hands
+from executor.lanes.contract import Grant, LanesUnavailable, LaneView, Policy, Why
+from executor.lanes.memory import MemoryLanes
+from executor.lanes.permits import LaneUse
+from executor.lanes.telemetry import LaneTally, LaneWatch
+from executor.sandbox.job import Outcome
+from executor.sandbox.telemetry import counted
+from executor.telemetry import Tally, at_work
+from taskqueue.lines import line_of
+from taskqueue.spec import BatchSpec, TargetSpec
+from taskqueue.tasks import Delivery, Task
+from tests.builders import BATCH, CASE, event, records
+from tests.telemetry import measuring, tracing_spans
+from tests.unit.executor_stage import (
+    ANSWER,
+    SETTINGS,
+    TARGET,
+    FakeEvaluator,
+    Stage,
+    hang,
+    judged_by,
+    raising,
+    virtually,
+)
+from tests.waiting import until
+
+TRACEPARENT = f"00-{'a' * 32}-{'b' * 16}-01"
+PROCESSED = "eval_worker_tasks_processed_total"
+METERED = TargetSpec("fake", "model", is_metered=True)
+
+
+async def work_off(stage: Stage, *evaluation_ids: str, **opening: Any) -> None:
+    await stage.announce()
+    for each in evaluation_ids:
+        await stage.queue(each, opening=p.Queued(case=CASE, **opening))
+    async with stage.executor():
+        await until(stage.is_drained, timeout=86_400)
+
+
+@virtually
+async def test_an_evaluation_is_counted_and_timed():
+    """With the type of its target, and what the event queue had to do for it."""
+    stage = Stage()
+    with measuring() as measured:
+        await work_off(stage, "e-1", "e-2")
+    assert measured[PROCESSED, "success", "worker"] == 2
+    assert measured.count("eval_worker_task_duration_ms", "fake", "worker") == 2
+    assert measured.count("eval_event_queue_delay_ms") >= 2
+    assert measured["eval_worker_started_total", "worker"] == 1
+    assert measured["eval_worker_stopped_total", "told", "worker"] == 1
+    assert measured["eval_worker_heartbeat_total", "worker"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("error", "retries", "status"),
+    [
+        (Permanent("no", "such model"), 0, "failure"),
+        (Transient("blip", "once"), 1, "retry"),
+        (RateLimited("slower"), 0, "retry"),
+    ],
+)
+def test_each_end_has_its_status(error, retries, status):
+    """A retry is no failure."""
+
+    @virtually
+    async def run() -> None:
+        stage = Stage()
+        stage.target.how = raising(error)
+        await work_off(stage, "e-1", retries=retries)
+
+    with measuring() as measured:
+        run()
+    assert measured[PROCESSED, status, "worker"] == 1
+
+
+@virtually
+async def test_a_time_out_and_a_lost_attempt_have_theirs():
+    """What others have ended was no work of ours to finish."""
+    stage = Stage(BatchSpec("batch", (TARGET,), timeout=5.0))
+    stage.target.how = hang
+    with measuring() as measured:
+        await stage.announce()
+        await stage.queue("slow", opening=p.Queued(case=CASE, retries=0))
+        await stage.queue("fenced", opening=p.Queued(case=CASE))
+        await stage.fence("fenced")
+        async with stage.executor():
+            await until(stage.is_drained, timeout=86_400)
+    assert measured[PROCESSED, "timeout", "worker"] == 1
+    assert measured[PROCESSED, "lost", "worker"] == 1
+    assert measured["eval_event_refused_total", "fenced"] == 1
+
+
+async def test_an_executor_that_breaks_says_so():
+    """Told or broken: a killed one says nothing."""
+    with measuring() as measured, pytest.raises(ZeroDivisionError):  # noqa: SIM117
+        with at_work(Tally("brittle"), Hands(1), is_cut_off=lambda: False):
+            raise ZeroDivisionError
+    assert measured.look()["eval_worker_stopped_total", "broken", "brittle"] == 1
+    assert measured["eval_worker_stopped_total", "told", "brittle"] == 0
+
+
+async def test_slots_and_the_oldest_task_are_seen():
+    """What is in hand for longer than it may be is overdue, by so much."""
+    hands = Hands(4)
+    with measuring() as idle, at_work(Tally("seen"), hands, is_cut_off=lambda: True):
+        idle.look()
+        assert idle.gauge("eval_worker_oldest_task_seconds", "seen") == 0
+        first, _ = hands.take([Delivery(BATCH, str(n), Task(f"e-{n}", 1)) for n in (1, 2)])
+        first.since, first.limit = monotonic() - 100, 60.0
+        busy = idle.look()
+        assert busy.gauge("eval_worker_slots", "busy", "seen") == 2
+        assert busy.gauge("eval_worker_slots", "free", "seen") == 2
+        assert busy.gauge("eval_worker_oldest_task_seconds", "seen") == pytest.approx(100, abs=5)
+        assert busy.gauge("eval_worker_oldest_task_overdue_seconds", "seen") == pytest.approx(40, abs=5)
+        assert busy.gauge("eval_dependency_up", "redis") == 0
+    assert idle.gauge("eval_worker_slots", "busy", "seen") is None
+
+
+@virtually
+async def test_a_task_knows_its_limit():
+    """One call of its target and the slowest of its evaluators."""
+    spec = BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "b", timeout=7.0), timeout=50.0)
+    stage = Stage(spec)
+    stage.target.how = hang
+    await stage.announce()
+    await stage.queue("e-1")
+    async with stage.executor() as executor:
+        await until(lambda: stage.target.asked, timeout=86_400)
+        assert [(hand.limit, hand.mode) for hand in executor.hands] == [(57.0, "fake")]
+        await until(stage.is_drained, timeout=86_400)
+
+
+@virtually
+async def test_the_depth_of_the_event_queue_is_seen():
+    """Events that the log has not acknowledged, and the bytes they hold."""
+    stage = Stage()
+    await stage.announce()
+    await stage.queue("e-1")
+    stage.target.how = hang
+    async with stage.executor():
+        await until(lambda: stage.target.asked, timeout=86_400)
+        with measuring() as measured:
+            pass
+        assert (measured.gauge("eval_event_queue_bytes") or 0) > 600
+        assert measured.gauge("eval_event_queue_depth") in (0, 1)
+        await stage.fence("e-1")
+        stage.target.how = raising(Permanent("over", ""))
+        await stage.board.take_down(BATCH)
+
+
+def test_programs_and_kills_are_counted():
+    """By the limit that ended them."""
+    with measuring() as measured:
+        counted(Outcome(0, b"", b"", None, 0.1))
+        counted(Outcome(137, b"", b"", "memory", 0.1))
+    assert measured["eval_sandbox_runs_total"] == 2
+    assert measured["eval_sandbox_kills_total", "memory"] == 1
+
+
+def test_a_lane_tells_what_it_granted_refused_and_how_long_it_had_nothing():
+    """The wait is from the first refusal to the next permit."""
+    tally = LaneTally()
+    with measuring() as measured:
+        tally.heard("slow", Grant(3), 1.0)
+        tally.heard("slow", Grant(0, why=Why.TOKENS, ready_in=1.0), 2.0)
+        tally.heard("slow", Grant(0, why=Why.TOKENS, ready_in=1.0), 3.0)
+        tally.heard("slow", Grant(1), 4.5)
+        tally.throttled("slow")
+    assert measured["eval_rate_limit_acquired_total", "slow"] == 4
+    assert measured["eval_rate_limit_refused_total", "slow", "tokens"] == 2
+    assert measured["eval_rate_limit_throttled_total", "slow"] == 1
+    assert measured.sum("eval_rate_limit_wait_ms", "slow") == pytest.approx(2_500)
+    assert tally.waited("slow") == pytest.approx(2.5)
+
+
+@virtually
+async def test_an_executor_tells_of_the_lanes_it_uses():
+    """Permits, and the calls that were refused as too many."""
+    stage = Stage(BatchSpec("batch", (METERED,)))
+    stage.lanes = MemoryLanes(stage.clock)
+    stage.uses = {"model": LaneUse("told", Policy(rpm=6_000))}
+    stage.target.how = raising(RateLimited("slower"))
+    await stage.announce()
+    with measuring() as measured:
+        await stage.queue("e-1")
+        async with stage.executor():
+            await until(lambda: _is_done(stage), timeout=86_400)
+    assert measured["eval_rate_limit_acquired_total", "told"] >= 1
+    assert measured["eval_rate_limit_throttled_total", "told"] == 1
+
+
+async def _is_done(stage: Stage) -> bool:
+    [counts] = await stage.tasks.counts([line_of(BATCH, "target-0")])
+    return counts.is_drained and bool(stage.target.asked)
+
+
+class Views:
+    """Lanes that say how they stand, and count how often they were asked."""
+
+    def __init__(self, *views: LaneView) -> None:
+        self.said = list(views)
+        self.asked = 0
+
+    async def ask(self, _asks: Any) -> list[Grant]:
+        return []
+
+    async def views(self, _lanes: Any) -> list[LaneView]:
+        self.asked += 1
+        if not self.said:
+            raise LanesUnavailable("away")
+        return self.said
+
+
+async def test_lanes_are_looked_at_only_while_somebody_wants_to_know():
+    """Without anybody who asks, nobody is asked; what can't be reached is not said."""
+    lanes = Views(LaneView("a", why=Why.BREAKER, rpm=60.0, in_flight=2, concurrency=8.5, breaker="open"))
+    watch = LaneWatch(lanes, lambda: ["a"])
+    await watch.look()
+    assert lanes.asked == 0
+    with measuring() as measured:
+        assert watch.asked() == ()
+    running = asyncio.create_task(watch.run())
+    try:
+        await until(lambda: watch.views)
+        now = measured.look()
+        assert now.gauge("eval_lane_open", "a") == 0
+        assert now.gauge("eval_lane_in_flight", "a") == 2
+        assert now.gauge("eval_lane_concurrency_limit", "a") == 8.5
+        assert now.gauge("eval_lane_rpm_limit", "a") == 60
+        assert now.gauge("eval_lane_tpm_limit", "a") is None
+        assert now.gauge("eval_lane_breaker_state", "a") == 2
+        lanes.said = [LaneView("a", why=Why.RATE)]
+        await watch.look()
+        assert measured.look().gauge("eval_lane_open", "a") == 1  # it paces, and lets calls through
+        lanes.said = []
+        await watch.look()
+        assert measured.look().gauge("eval_lane_open", "a") is None
+    finally:
+        running.cancel()
+
+
+async def traced(stage: Stage, evaluation_id: str, *, traceparent: str | None = TRACEPARENT) -> None:
+    opening = replace(event(p.Queued(case=CASE), evaluation_id=evaluation_id), traceparent=traceparent)
+    await stage.log.append([Append(evaluation_id, records([opening]), epoch="")])
+    await stage.tasks.enqueue(BATCH, Task(evaluation_id, 1))
+
+
+@virtually
+async def test_a_traced_evaluation_leaves_its_spans():
+    """From the opening to the word to the queue, all in the trace that its opening names."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
+    await stage.announce()
+    with tracing_spans() as spans:
+        await traced(stage, "e-1")
+        async with stage.executor():
+            await until(stage.is_drained, timeout=86_400)
+    found = {each.name: each for each in spans}
+    assert found.keys() == {
+        "eval.queue.consume",
+        "eval.worker.process_task",
+        "eval.worker.ask",
+        "eval.worker.evaluate",
+        "eval.queue.ack",
+    }
+    assert {each.parent.trace_id for each in spans if each.parent} == {int("a" * 32, 16)}
+    task = found["eval.worker.process_task"]
+    below = {each.name for each in spans if each.parent == task.get_span_context()}
+    assert below == {"eval.worker.ask", "eval.worker.evaluate"}
+    assert dict(task.attributes or {}) == {
+        "evaluation_id": "e-1",
+        "worker_id": "worker-1",
+        "task_id": "e-1@1",
+        "test_case_id": CASE.id,
+        "status": "success",
+        "eval_mode": "fake",
+    }
+    said = dict(found["eval.worker.ask"].attributes or {})
+    assert said == {"target": "fake", "tokens": 8, "cost_usd": 0.5}
+    judged = dict(found["eval.worker.evaluate"].attributes or {})
+    assert judged == {
+        "test_case_id": CASE.id,
+        "evaluator": "judge",
+        "result.score": 1.0,
+        "result.passed": True,
+    }
+
+
+@virtually
+async def test_events_of_a_traced_evaluation_carry_its_traceparent_on():
+    """All but the claim, which is made before the opening was read; others carry nothing."""
+    stage = Stage()
+    await stage.announce()
+    await traced(stage, "traced")
+    await traced(stage, "not", traceparent=None)
+    async with stage.executor():
+        await until(stage.is_drained, timeout=86_400)
+    carried = [each.traceparent for each in await stage.events("traced")]
+    assert carried == [TRACEPARENT, None, TRACEPARENT, TRACEPARENT, TRACEPARENT]
+    assert not any(b"traceparent" in encode(each) for each in await stage.events("not"))
+
+
+@virtually
+async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
+    """Given up for good; and found lying, by whom."""
+    stage = Stage(settings=replace(SETTINGS, slots=1))
+    stage.target.how = raising(Permanent("no", "sk-secret"))
+    await stage.announce()
+    with tracing_spans() as spans:
+        await traced(stage, "e-1")
+        await stage.tasks.consume("gone", {BATCH: 1}, block=SETTINGS.rhythm.block)
+        async with stage.executor():
+            await until(stage.is_drained, timeout=86_400)
+    found = {each.name: dict(each.attributes or {}) for each in spans}
+    assert found["eval.queue.claim_stalled"] == {"task_id": "e-1@1", "to_worker": "worker-1"}
+    assert found["eval.queue.nack"] == {"worker_id": "worker-1", "task_id": "e-1@1", "reason": "dlq"}
+    assert found["eval.worker.process_task"]["status"] == "failure"
+    assert "sk-secret" not in "".join(each.to_json() for each in spans)
+
+
+@virtually
+async def test_a_permit_has_its_span():
+    """Which lane, for how many tokens, and how long it had nothing."""
+    stage = Stage(BatchSpec("batch", (METERED,)))
+    stage.lanes = MemoryLanes(stage.clock)
+    stage.uses = {"model": LaneUse("lane", Policy(rpm=6_000, tpm=60_000), estimate=12.0)}
+    await stage.announce()
+    with tracing_spans() as spans:
+        opening = replace(event(p.Queued(case=CASE), evaluation_id="e-1"), traceparent=TRACEPARENT)
+        await stage.log.append([Append("e-1", records([opening]), epoch="")])
+        await stage.tasks.enqueue(line_of(BATCH, "target-0"), Task("e-1", 1))
+        async with stage.executor():
+            await until(lambda: _is_done(stage), timeout=86_400)
+    [acquired] = [each for each in spans if each.name == "eval.rate_limiter.acquire"]
+    said = dict(acquired.attributes or {})
+    assert (said["lane"], said["tokens_requested"]) == ("lane", 12.0)
+    assert cast("float", said["wait_ms"]) > 0  # the lane knew nothing of us before
+
+
+@virtually
+async def test_a_judge_that_fails_ends_its_span_with_a_type():
+    """And the attempt with its status."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
+    stage.evaluators["judge"] = FakeEvaluator(raising(Transient("blip", "sk-secret")))
+    stage.target.how = _with(ANSWER)
+    await stage.announce()
+    with tracing_spans() as spans:
+        await traced(stage, "e-1")
+        async with stage.executor():
+            await until(stage.is_drained, timeout=86_400)
+    [judging] = [each for each in spans if each.name == "eval.worker.evaluate"]
+    assert judging.status.description == "Transient"
+
+
+def _with(answer: p.Answer) -> Any:
+    async def reply(_question: object) -> Reply:
+        return Reply(answer)
+
+    return reply
+
+
+def test_every_answer_that_is_no_record_has_its_label():
+    """The labels are the answers of `append.lua`, in small letters."""
+    refused = {answer.lower() for answer in Answer if not answer.on_record}
+    assert refused == {"fenced", "closed", "conflict", "epoch"}

@@ -1,0 +1,79 @@
+"""Spans under a `traceparent`: what is traced, what is not, and what a span never says."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from opentelemetry import trace
+
+from eventlog import tracing
+from tests.telemetry import tracing_spans
+
+TRACEPARENT = f"00-{'a' * 32}-{'b' * 16}-01"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "traceparent",
+    [
+        None,
+        "",
+        "nonsense",
+        TRACEPARENT.replace("-01", "-00"),
+        f"00-{'0' * 32}-{'b' * 16}-01",
+        TRACEPARENT.upper(),
+        TRACEPARENT + "\n",
+    ],
+)
+def test_what_is_not_sampled_or_no_traceparent_leaves_no_span(traceparent):
+    """Anybody may write to the log: what can't be read is not traced, and harms nobody."""
+    with tracing_spans() as spans, tracing.span("a", traceparent) as span:
+        tracing.finished("b", traceparent, start=NOON, end=NOON)
+        with tracing.inner("c"):
+            assert tracing.traceparent_of() is None
+        assert not span.is_recording()
+    assert spans == []
+
+
+def test_a_trace_begins_and_its_spans_come_under_it():
+    """What `begin` returns is what all others are put under, in whichever process."""
+    with tracing_spans() as spans:
+        traceparent = tracing.begin(evaluation_id="e", start=NOON, end=NOON + timedelta(seconds=1))
+        assert traceparent is not None
+        with tracing.span("outer", traceparent, size=3, left_out=None), tracing.inner("inner"):
+            assert tracing.traceparent_of() != traceparent
+    begun, inner, outer = spans
+    assert (begun.name, begun.parent) == ("eval.coordinator.accept", None)
+    assert tracing.context_of(traceparent) is not None
+    assert f"{begun.get_span_context().span_id:016x}" == traceparent.split("-")[2]  # type: ignore[union-attr]
+    assert outer.parent
+    assert f"{outer.parent.span_id:016x}" == traceparent.split("-")[2]
+    assert inner.parent == outer.get_span_context()
+    assert dict(outer.attributes or {}) == {"size": 3}
+
+
+def test_a_finished_span_has_the_times_it_was_given():
+    """To the microsecond; an end before the start, as of two clocks, is the start."""
+    with tracing_spans() as spans:
+        tracing.finished("a", TRACEPARENT, start=NOON, end=NOON + timedelta(milliseconds=5))
+        tracing.finished("b", TRACEPARENT, start=NOON, end=NOON - timedelta(seconds=1))
+    start = int(NOON.timestamp()) * 10**9
+    assert [(each.start_time, each.end_time) for each in spans] == [
+        (start, start + 5_000_000),
+        (start, start),
+    ]
+
+
+def test_what_an_exception_says_is_in_no_span():
+    """It may quote a key; its type must do."""
+    with tracing_spans() as spans, pytest.raises(ValueError, match="sk-secret"):  # noqa: SIM117
+        with tracing.span("a", TRACEPARENT):
+            raise ValueError("sk-secret")
+    assert spans[0].status.description == "ValueError"
+    assert "sk-secret" not in spans[0].to_json()
+
+
+def test_a_span_of_its_own_stands_alone():
+    """Whatever is going on around it."""
+    with tracing_spans() as spans, tracing.span("around", TRACEPARENT), tracing.alone("own", count=1):
+        assert trace.get_current_span().is_recording()
+    assert [(each.name, each.parent is None) for each in spans] == [("own", True), ("around", False)]
