@@ -11,22 +11,29 @@ from dataclasses import dataclass, field
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
+from coordinator import telemetry
 from coordinator.coordinator import AWAY, Coordinator
+from coordinator.observing import POSTGRES, REDIS, Observer
 from coordinator.provider_batches.anthropic_batches import AnthropicAccounts
 from coordinator.provider_batches.desk import ProviderPorts
 from coordinator.settings import CoordinatorSettings
+from coordinator.view import View, shown
 from eventlog.backoff import Backoff
+from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog
 from eventlog.tasks import end
+from projections.active import ActiveBooks
 from projections.leadership import leadership
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
 from projections.provider_batches_postgres import PostgresProviderBooks
-from taskqueue.backends import choose, open_queues
+from taskqueue.backends import Queues, choose, open_queues
+from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
 LOCK = 7_265_004
+IN_REDIS = (LogUnavailable, QueueUnavailable)
 FAREWELL = 5.0
 """Seconds that a call to a provider may still take when everything stops."""
 STANDBY = 1.0
@@ -54,7 +61,10 @@ async def run(site: Site, settings: CoordinatorSettings) -> None:
     await pool.open()
     try:
         coordinator = build(site, settings, log, pool)
-        await _until_stopped(coordinator, pool, stop)
+        observer = Observer(View(), ActiveBooks(pool), _queues(site, log))
+        telemetry.begin()
+        with shown(observer.view):
+            await _until_stopped(coordinator, observer, pool, stop)
     finally:
         await pool.close()
         await log.aclose()
@@ -64,7 +74,7 @@ def build(
     site: Site, settings: CoordinatorSettings, log: RedisEventLog, pool: AsyncConnectionPool
 ) -> Coordinator:
     """Put a coordinator together."""
-    queues = open_queues(choose(site.queue_backend, fleet=True), log.redis)
+    queues = _queues(site, log)
     ledger = PostgresLedger(pool, shards=site.shards)
     provider = ProviderPorts(PostgresProviderBooks(pool), AnthropicAccounts(os.environ), os.environ)
     return Coordinator(
@@ -72,34 +82,54 @@ def build(
     )
 
 
-async def _until_stopped(coordinator: Coordinator, pool: AsyncConnectionPool, stop: asyncio.Event) -> None:
+def _queues(site: Site, log: RedisEventLog) -> Queues:
+    return open_queues(choose(site.queue_backend, fleet=True), log.redis)
+
+
+async def _until_stopped(
+    coordinator: Coordinator, observer: Observer, pool: AsyncConnectionPool, stop: asyncio.Event
+) -> None:
     backoff = Backoff(longest=2.0)
     away: str | None = None
     while not stop.is_set():
         try:
-            await _lead_while_possible(coordinator, pool, stop)
+            await _lead_while_possible(coordinator, observer, pool, stop)
             backoff.reset()
             away = None
         except (*AWAY, psycopg.Error, OSError) as error:
             if away is None:
                 logger.warning("waiting for the servers", extra={"error": str(error)})
             away = str(error)
+            observer.view.missed(REDIS if isinstance(error, IN_REDIS) else POSTGRES)
             await _pause(stop, backoff.next())
 
 
 async def _lead_while_possible(
-    coordinator: Coordinator, pool: AsyncConnectionPool, stop: asyncio.Event
+    coordinator: Coordinator, observer: Observer, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
     async with leadership(pool, LOCK) as holds:
+        observer.view.reached(POSTGRES)
         if holds is None:
             await _pause(stop, STANDBY)
             return
         logger.info("leading", extra={"coordinator": coordinator.settings.name})
-        async with _provider_batches(coordinator, stop):
+        async with _provider_batches(coordinator, stop), _observed(observer):
             while not stop.is_set():
                 await coordinator.go_round()
+                observer.view.reached(REDIS, POSTGRES)
                 await _pause(stop, coordinator.settings.round_interval.total_seconds())
                 await holds()
+
+
+@asynccontextmanager
+async def _observed(observer: Observer) -> AsyncIterator[None]:
+    """Show how things stand, as long as nobody else leads."""
+    task = asyncio.create_task(observer.observe_forever())
+    try:
+        with observer.view.leading():
+            yield
+    finally:
+        await end([task])
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from time import monotonic
 
 from pydantic import ValidationError
 
-from coordinator import decisions
+from coordinator import decisions, telemetry
 from coordinator.braking import Brakes
 from coordinator.epochs import Epochs
 from coordinator.groups import contexts
@@ -96,6 +96,12 @@ class Coordinator:
 
     async def go_round(self) -> int:
         """Do for each batch what is to be done next; returns how many are not over."""
+        begun = self._clock()
+        left = await self._go_round()
+        telemetry.ROUND.record((self._clock() - begun) * 1000)
+        return left
+
+    async def _go_round(self) -> int:
         await self._epochs.look()
         batches = await self._ledger.unfinished()
         open_ids = {batch.batch_id for batch in batches}
@@ -169,6 +175,8 @@ class Coordinator:
         up = {listing.batch_id: listing for listing in await self._board.listings()}
         for batch in batches:
             listing = listing_of(batch)
+            if batch.batch_id not in up and not batch.published_to:
+                telemetry.count_started(batch)
             if up.get(batch.batch_id) != listing:
                 await self._board.announce(listing, batch.spec)
         return set(up)
@@ -177,8 +185,12 @@ class Coordinator:
         """Take down what is over: somebody may have died before, or have put it up again since."""
         for batch_id in sorted(batch_ids):
             batch = await self._ledger.batch(batch_id)
-            if batch and batch.finished and self._was_seen(batch):
-                await self._take_down(batch)
+            if batch and batch.finished:
+                if self._was_seen(batch):
+                    await self._take_down(batch)
+                if batch_id in self._tended:
+                    self._tended.discard(batch_id)  # should the next one fail, this one is done
+                    telemetry.count_over(batch, self._now())
 
     def _was_seen(self, batch: Batch) -> bool:
         """Whether every executor has had the time to see that a batch was stopped, and to abort it."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
 
-from coordinator import decisions
+from coordinator import decisions, telemetry
 from coordinator.attempts import Ending, Opener
 from coordinator.epochs import Epochs
 from coordinator.groups import contexts
@@ -46,6 +46,7 @@ class Openings:
         if not evaluation_ids:
             return 0
         opened = await self._ledger.open_attempts(evaluation_ids, decide)
+        telemetry.count_opened(opened)
         # One without an epoch waits for its turn in a group.
         queued = [one for one in opened if is_to_be_run(one.events) and one.epoch]
         await self._leave_contexts(batch, queued)

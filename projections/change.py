@@ -9,7 +9,7 @@ from eventlog import payloads as p
 from eventlog.codec import Reason, Refused
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import CLOSED, ENDED, Phase
-from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict, entry_order
+from eventlog.timeline import COMMITTED_FIRST, Bridge, Cursor, Step, Unfolding, Verdict, entry_order
 from projections.progress import SPENDING_TYPES, Progress
 from projections.scorecard import Scorecard, scorecard
 
@@ -92,7 +92,11 @@ class Change:
     side_events: list[EventRow] = field(default_factory=list)
     bridges: list[Bridge] = field(default_factory=list)
     scorecard: Scorecard | None = None
+    ending: Event | None = None
+    """The event that the scorecard was folded from."""
     reopened: bool = False
+    reordered: int = 0
+    """Events that stood in the stream before one with a lower number."""
     quarantined: list[Quarantined] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
     side_progress: dict[EventKey, Progress] = field(default_factory=dict)
@@ -123,7 +127,11 @@ def fold(row: Row, shard: int, walked: Unfolding, *, exists: bool) -> Change:
         if step.moved:
             _take(change, step, before=phase)
             phase = step.phase
-            newest = max(newest, entry_order(step.entry.id))
+            order = entry_order(step.entry.id)
+            if order > newest:
+                newest = order
+            elif newest[1] < COMMITTED_FIRST:  # else another clock wrote it
+                change.reordered += 1
         else:
             _take_aside(change, step)
         if step.verdict is Verdict.REJECTED:
@@ -157,7 +165,7 @@ def _open_attempt(change: Change, event: Event, before: Phase) -> None:
     change.progress.retried += event.attempt > 1 and _tries_again(event)
     if before in ENDED:
         change.progress.remove_ending(before)
-        change.reopened, change.scorecard, change.ended_at = True, None, None
+        change.reopened, change.scorecard, change.ending, change.ended_at = True, None, None, None
 
 
 def _tries_again(event: Event) -> bool:
@@ -167,7 +175,7 @@ def _tries_again(event: Event) -> bool:
 
 def _end(change: Change, step: Step) -> None:
     event = step.entry.event
-    change.scorecard = scorecard(event, bridged=change.bridged)
+    change.scorecard, change.ending = scorecard(event, bridged=change.bridged), event
     change.ended_at = event.occurred_at
     change.progress.add_ending(change.scorecard)
 

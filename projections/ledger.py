@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from eventlog.events import Event, EventKey
 from projections.change import Row
+from projections.progress import Progress
 from projections.scorecard import ZERO
 
 
@@ -86,6 +87,7 @@ class Batch:
     spent_usd: Decimal = ZERO
     spent_tokens: int = 0
     failed: int = 0
+    completed: int = 0
 
     @property
     def allowed_seconds(self) -> float:
@@ -161,6 +163,8 @@ class Opened(NamedTuple):
     epoch: str
     was_published: bool
     """Whether executors had been told of the evaluation before; if not, an ending concerns nobody."""
+    progress: Progress
+    """What it added to the counters of its batch."""
 
 
 class BatchExists(Exception):  # noqa: N818 - what is the matter

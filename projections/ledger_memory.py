@@ -129,6 +129,7 @@ class MemoryLedger:
             spent_usd=reduce(EXACT.add, (each.cost_usd for each in counts), ZERO),
             spent_tokens=sum(each.tokens for each in counts),
             failed=sum(each.failed for each in counts),
+            completed=sum(each.completed for each in counts),
         )
 
     async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
@@ -282,9 +283,11 @@ class MemoryLedger:
         opened, changes = [], []
         for standing, opening in decided:
             events = tuple((event, encode(event)) for event in opening.events)
-            changes.append(opening_change(standing.row, events, shards=self._shards))
+            change = opening_change(standing.row, events, shards=self._shards)
+            changes.append(change)
             told = standing.epoch != ""
-            one = Opened(standing.row.evaluation_id, newest_attempt(events), opening.epoch, told)
+            key, newest = standing.row.evaluation_id, newest_attempt(events)
+            one = Opened(key, newest, opening.epoch, told, change.progress)
             opened.append(one)
         await self.tables.commit(changes)
         for one, change, (_, opening) in zip(opened, changes, decided, strict=True):

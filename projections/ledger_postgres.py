@@ -206,9 +206,11 @@ class PostgresLedger:
         changes = []
         for standing, opening in decided:
             events = tuple((event, encode(event)) for event in opening.events)
-            changes.append(opening_change(standing.row, events, shards=self._shards))
+            change = opening_change(standing.row, events, shards=self._shards)
+            changes.append(change)
             told = standing.epoch != ""
-            one = Opened(standing.row.evaluation_id, newest_attempt(events), opening.epoch, told)
+            key, newest = standing.row.evaluation_id, newest_attempt(events)
+            one = Opened(key, newest, opening.epoch, told, change.progress)
             opened.append(one)
         committed = await commit_changes(conn, changes)
         if committed.lost:

@@ -73,7 +73,8 @@ class MemoryTables:
         for change in standing:
             if change.moves:
                 self._move(change)
-            self._write_aside(change)
+                committed.progress += change.progress
+            committed.progress += self._write_aside(change)
             committed.newly_quarantined += await self.quarantine(change.quarantined)
         return committed
 
@@ -102,12 +103,16 @@ class MemoryTables:
             self.bridges[key] = bridge.missing
         self._count(change, change.progress)
 
-    def _write_aside(self, change: Change) -> None:
+    def _write_aside(self, change: Change) -> Progress:
+        added = Progress()
         for event in change.side_events:
             key = (event.evaluation_id, event.attempt, event.sequence)
             if key not in self.events:
                 self.events[key] = event
-                self._count(change, change.side_progress.get(key[1:], Progress()))
+                added += change.side_progress.get(key[1:], Progress())
+        if added:
+            self._count(change, added)
+        return added
 
     def _count(self, change: Change, progress: Progress) -> None:
         counted = self.progress.setdefault((change.batch_id, change.shard), Progress())

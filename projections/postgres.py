@@ -169,7 +169,10 @@ async def commit_changes(conn: AsyncConnection[Any], changes: Sequence[Change]) 
         progress[change.batch_id, change.shard] += change.progress
     # Last, because every worker of a batch wants these rows: they are locked for as short as can be.
     await add_progress(conn, progress)
-    return Committed(lost, newly_quarantined)
+    committed = Committed(lost, newly_quarantined)
+    for added in progress.values():
+        committed.progress += added
+    return committed
 
 
 async def _move(conn: AsyncConnection[Any], changes: Sequence[Change]) -> set[str]:

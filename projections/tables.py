@@ -7,6 +7,7 @@ from typing import Protocol
 
 from eventlog.events import EventKey
 from projections.change import Change, Quarantined, Row, Stored
+from projections.progress import Progress
 
 
 @dataclass(slots=True)
@@ -16,6 +17,8 @@ class Committed:
     lost: set[str] = field(default_factory=set)
     """Evaluations that somebody else had moved meanwhile: nothing of theirs was written."""
     newly_quarantined: int = 0
+    progress: Progress = field(default_factory=Progress)
+    """What was added to the counters of all batches."""
 
 
 class TablesUnavailable(Exception):  # noqa: N818 - what callers catch to wait and try again

@@ -25,6 +25,9 @@ from projections.postgres import PostgresTables, make_pool
 from storage_worker.consumer import Consumer
 from storage_worker.gaps import Patience
 from storage_worker.health import serve_health
+from storage_worker.modes import Modes
+from storage_worker.observing import observe_forever
+from storage_worker.picture import shown
 from storage_worker.settings import Ordering, StorageSettings
 from storage_worker.storage import Storage
 from storage_worker.sweep import sweep_forever
@@ -56,7 +59,7 @@ def build_app(settings: StorageSettings) -> FastStream:
     """Put a storage worker together."""
     log = RedisEventLog.from_url(settings.redis_url, shards=settings.shards)
     pool = make_pool(settings.postgres_url, size=settings.shards + 4)
-    storage = Storage(log, PostgresTables(pool), _patience(settings))
+    storage = Storage(log, PostgresTables(pool), _patience(settings), modes=Modes(pool))
     consumer = Consumer(log.redis, storage, shards=settings.shards, consumer=settings.consumer)
     broker = RedisBroker(
         settings.redis_url,
@@ -83,11 +86,13 @@ def build_app(settings: StorageSettings) -> FastStream:
             asyncio.create_task(sweep_forever(storage, pool, consumer, settings)),
             asyncio.create_task(_take_over_forever(consumer, settings.claim_idle)),
             asyncio.create_task(serve_health(storage, consumer, app, settings)),
+            asyncio.create_task(observe_forever(storage.picture, consumer, pool)),
         )
         for loop in loops:
             loop.add_done_callback(lambda ended: _leave_if_broken(ended, app))
         try:
-            yield
+            with shown(storage.picture):
+                yield
         finally:
             await end(loops)
             await _let_go(consumer, settings.batch_size)

@@ -7,7 +7,7 @@ over from workers that will not come back; and cutting off what everybody has re
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +80,9 @@ class Consumer:
 
     async def finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
         """Store what the wake-ups tell of, and only then acknowledge: a crash repeats, it never loses."""
-        await self._storage.wake(read_wake_ups(wake_ups))
-        await self._acknowledge(stream, wake_ups)
+        with self._storage.picture.in_hand(entry_id for entry_id, _ in wake_ups):
+            await self._storage.wake(read_wake_ups(wake_ups))
+            await self._acknowledge(stream, wake_ups)
 
     async def _acknowledge(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
         """Acknowledge what is stored; a Redis that is away is waited for, or all would be done again."""
@@ -111,9 +112,16 @@ class Consumer:
         unread = in_hand = 0
         for stream in self._streams:
             for group in await self._redis.xinfo_groups(stream):
-                unread += group.get("lag") or 0
                 in_hand += group["pending"]
+                unread += await self._unread(stream, group)
         return {"unread": unread, "in_hand": in_hand}
+
+    async def _unread(self, stream: str, group: Mapping[str, Any]) -> int:
+        """Count what a group has not read; all that is there, where Redis has lost count."""
+        lag = group.get("lag")
+        if lag is None:
+            return max(0, await self._redis.xlen(stream) - int(group["pending"]))
+        return int(lag)
 
 
 def _entries(found: Any) -> list[WakeUp]:  # noqa: ANN401 - a list in RESP2, a mapping in RESP3

@@ -57,6 +57,11 @@ class Patience:
         """Wait for nothing, but go on warning."""
         return Patience(timedelta(0), self.warning)
 
+    @property
+    def is_none(self) -> bool:
+        """Whether order is not waited for at all."""
+        return not self.timeout
+
     def bridge_until_ms(self, now_ms: int) -> int:
         """The arrival before which a gap has waited long enough."""
         return now_ms - int(self.timeout.total_seconds() * 1000)

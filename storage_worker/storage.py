@@ -24,8 +24,12 @@ from eventlog.log import LogReader, LogUnavailable, Mark
 from eventlog.timeline import Cursor
 from projections.change import Change, Row, Stored, quarantined
 from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
+from storage_worker import telemetry
 from storage_worker.company import Company
+from storage_worker.endings import Ended, ended_of
 from storage_worker.gaps import GapBreaker, Patience
+from storage_worker.modes import Modes
+from storage_worker.picture import POSTGRES, REDIS, Picture
 from storage_worker.sighting import MAX_ENTRIES, Resolution, Sighting, resolve, sight
 from storage_worker.tally import Tally
 from storage_worker.woken import Woken
@@ -42,7 +46,7 @@ REMEMBERED_WARNINGS = 10_000
 class Storage:
     """Brings evaluations' streams into the tables."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - three ports, and how patient to be
         self,
         log: LogReader,
         tables: Tables,
@@ -50,14 +54,17 @@ class Storage:
         *,
         breaker: GapBreaker | None = None,
         clock: Callable[[], float] = monotonic,
+        modes: Modes | None = None,
     ) -> None:
         self.tally = Tally()
+        self.picture = Picture(clock, lambda: self._patience_now().is_none)
         self.outage: str | None = None
         self._log = log
         self._tables = tables
         self._patience = patience
         self._breaker = breaker or GapBreaker()
         self._clock = clock
+        self._modes = modes or Modes()
         self._mean_bytes = 4_096.0
         self._warned: OrderedDict[tuple[str, int, int], None] = OrderedDict()
         self._unswept: list[str] = []
@@ -74,7 +81,7 @@ class Storage:
         while True:
             try:
                 if woken.refused:
-                    self.tally.quarantined += await self._tables.quarantine(woken.refused)
+                    self._count_quarantined(await self._tables.quarantine(woken.refused))
                 await self._company.join(woken.evaluation_ids)
             except (LogUnavailable, TablesUnavailable) as error:
                 self._note_outage(error)
@@ -123,7 +130,8 @@ class Storage:
         return ended + others
 
     async def _pass(self, evaluation_ids: Sequence[str]) -> set[str]:
-        now_ms = await self._log.now_ms()
+        begun, now_ms = self._clock(), await self._log.now_ms()
+        self.picture.tell_time(now_ms)
         streams = await self._log.read(evaluation_ids, limit=MAX_ENTRIES + 1)
         self._mean_bytes = _mean_bytes(streams)
         rows = await self._tables.rows(evaluation_ids)
@@ -132,11 +140,29 @@ class Storage:
         ]
         resolutions = await self._resolve(sightings, now_ms)
         committed = await self._commit(resolutions)
-        self.tally.count(resolutions, committed.lost)
-        self.tally.quarantined += committed.newly_quarantined
+        self._count(resolutions, committed)
         self._look_at_gaps(resolutions, now_ms)
         await self._log.settle(_marks(resolutions, committed.lost))
+        self.picture.reached(REDIS, POSTGRES)
+        telemetry.PASS_MS.record((self._clock() - begun) * 1000)
+        await self._tell_of_endings(ended_of(streams, resolutions, committed.lost))
         return committed.lost
+
+    def _count(self, resolutions: Sequence[Resolution], committed: Committed) -> None:
+        counted = Tally()
+        counted.count(resolutions, committed.lost)
+        self.tally.add(counted)
+        telemetry.count(counted, committed.progress)
+        self._count_quarantined(committed.newly_quarantined)
+
+    def _count_quarantined(self, newly: int) -> None:
+        self.tally.quarantined += newly
+        telemetry.QUARANTINED.add(newly)
+
+    async def _tell_of_endings(self, ended: Sequence[Ended]) -> None:
+        if ended and telemetry.is_wired():
+            modes = await self._modes.of({one.batch_id for one in ended})
+            telemetry.count_endings(ended, modes)
 
     async def _resolve(self, sightings: Sequence[Sighting], now_ms: int) -> list[Resolution]:
         stored = await self._stored(sightings)
@@ -195,7 +221,9 @@ class Storage:
         middle = len(changes) // 2
         first = await self._commit_all(changes[:middle])
         second = await self._commit_all(changes[middle:])
-        return Committed(first.lost | second.lost, first.newly_quarantined + second.newly_quarantined)
+        first.progress += second.progress
+        newly = first.newly_quarantined + second.newly_quarantined
+        return Committed(first.lost | second.lost, newly, first.progress)
 
     async def _give_up(self, change: Change, error: Unstorable) -> Committed:
         """Keep what the database refuses as bytes, with its reason, so that it stops only itself."""
@@ -211,7 +239,8 @@ class Storage:
 
     def _look_at_gaps(self, resolutions: Sequence[Resolution], now_ms: int) -> None:
         gaps = [r for r in resolutions if r.gap]
-        self.tally.gaps_open = len(gaps)
+        self.picture.look_at_gaps(resolutions)
+        self.tally.gaps_open = len(self.picture.gaps)
         old = [r for r in gaps if r.gap and self._patience.is_worth_a_warning(r.gap.since_ms, now_ms)]
         for resolution in old:
             self._warn_once(resolution)
@@ -231,14 +260,21 @@ class Storage:
         if len(self._warned) > REMEMBERED_WARNINGS:
             self._warned.popitem(last=False)
         self.tally.gaps_warned += 1
+        telemetry.GAPS_WARNED.add(1)
         missing = [[hole.start, hole.stop - 1] for hole in gap.missing]
-        extra = {"evaluation_id": key[0], "attempt": gap.attempt, "missing": missing}
+        extra = {
+            "evaluation_id": key[0],
+            "batch_id": change.batch_id,
+            "attempt": gap.attempt,
+            "missing": missing,
+        }
         logger.warning("events are missing", extra=extra)
 
     def _note_outage(self, error: Exception) -> None:
         if self.outage is None:
             logger.warning("waiting for the servers", extra={"error": str(error)})
         self.outage = str(error)
+        self.picture.missed(REDIS if isinstance(error, LogUnavailable) else POSTGRES)
 
     def _note_recovery(self) -> None:
         if self.outage is not None:

@@ -19,6 +19,7 @@ class Tally:
     lost_races: int = 0
     gaps_open: int = 0
     gaps_warned: int = 0
+    reordered: int = 0
 
     def count(self, resolutions: Iterable[Resolution], lost: set[str]) -> None:
         """Add what a pass has committed."""
@@ -30,7 +31,18 @@ class Tally:
                 continue
             self.duplicates += resolution.duplicates
             self.bridged += len(change.bridges)
+            self.reordered += change.reordered
             self.events.update(event.verdict for event in (*change.events, *change.side_events))
+
+    def add(self, other: "Tally") -> None:
+        """Add what another has counted."""
+        self.passes += other.passes
+        self.events.update(other.events)
+        self.duplicates += other.duplicates
+        self.bridged += other.bridged
+        self.quarantined += other.quarantined
+        self.lost_races += other.lost_races
+        self.reordered += other.reordered
 
     def as_dict(self) -> dict[str, object]:
         """Show the counts as plain data."""

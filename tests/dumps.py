@@ -8,7 +8,7 @@ from psycopg import AsyncConnection, sql
 from projections.memory import MemoryTables
 
 TABLES = ("evaluations", "events", "scorecards", "batch_progress", "gap_bridges", "quarantine")
-ARRIVAL = ["entry_id", "head", "recorded_at", "updated_at", "bridged_at", "quarantined_at"]
+ARRIVAL = ["entry_id", "head", "recorded_at", "updated_at", "bridged_at", "quarantined_at", "last_ended_at"]
 """The columns that say where or when something arrived; no other may depend on it."""
 
 

@@ -14,11 +14,12 @@ assert [span.name for span in spans] == ["eval.coordinator.accept"]
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, Sum
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -92,15 +93,15 @@ def tracing_spans() -> Iterator[list[ReadableSpan]]:
 def _read() -> Series:
     data = _reader.get_metrics_data()
     resources = data.resource_metrics if data else []
-    return {
-        (metric.name, _labels(point)): point
-        for resource in resources
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        for point in metric.data.data_points
-    }
+    series: Series = {}
+    for metric in (m for resource in resources for scope in resource.scope_metrics for m in scope.metrics):
+        for point in metric.data.data_points:
+            key = metric.name, _labels(point)
+            # Rooms that are processes of their own count in one name; here they are in the same process.
+            is_shared = key in series and isinstance(metric.data, Sum)
+            series[key] = replace(point, value=point.value + series[key].value) if is_shared else point
+    return series
 
 
 def _labels(point: Any) -> tuple[str, ...]:
-    assert isinstance(point, HistogramDataPoint) or hasattr(point, "value")
     return tuple(str(value) for _, value in sorted((point.attributes or {}).items()))

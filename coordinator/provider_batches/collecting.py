@@ -10,12 +10,14 @@ from contextlib import aclosing
 from itertools import islice
 
 from coordinator.opening import spec_of
+from coordinator.provider_batches import telemetry
 from coordinator.provider_batches.desk import Desk, is_called_off
 from coordinator.provider_batches.outcomes import Outcome, Round, record
 from coordinator.provider_batches.provider import BatchProvider, Result
 from coordinator.provider_batches.reading import no_result, price_in_batches, read
 from coordinator.provider_batches.requests import members_of, number_in
 from coordinator.submission import evaluation_id
+from eventlog import tracing
 from projections.ledger import Batch
 from projections.provider_batches import Chunk
 
@@ -33,6 +35,11 @@ class Collecting:
 
     async def collect(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> bool:
         """Record results while there is room; True once all of them are on record."""
+        with tracing.alone("eval.batch_api.process_results", batch_id=batch.batch_id) as span:
+            span.set_attribute("result_count", chunk.size)
+            return await self._collect(chunk, batch, provider)
+
+    async def _collect(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> bool:
         this = Round(chunk, spec_of(batch), dict(members_of(chunk)))
         room = self._desk.window - batch.in_flight
         async with aclosing(self._groups(this, provider)) as groups:
@@ -79,6 +86,7 @@ class Collecting:
             await self._desk.epochs.look()
             decide = record(self._desk.openings.opener, outcomes, this)
             await self._desk.openings.open(batch, sorted(outcomes), decide)
+            telemetry.count_results(this, outcomes.values())
 
     async def _make_up_for_the_missing(self, this: Round, batch: Batch) -> None:
         """Treat those of which the provider said nothing as those that it did not answer."""

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 
 from coordinator.opening import spec_of
+from coordinator.provider_batches import telemetry
 from coordinator.provider_batches.collecting import Collecting
 from coordinator.provider_batches.desk import Desk, is_called_off
 from coordinator.provider_batches.finding import Finding, Found, Missing, Unclear
@@ -20,6 +21,7 @@ from coordinator.provider_batches.pacing import Patience
 from coordinator.provider_batches.provider import BatchProvider, ProviderTrouble
 from coordinator.provider_batches.sending import AWAY, Sending
 from coordinator.publishing import Publisher
+from eventlog import tracing
 from projections.ledger import Batch
 from projections.provider_batches import Chunk, ChunkState, ProviderBooks
 
@@ -71,13 +73,12 @@ class ProviderBatches:
             raise
         except Exception as error:
             self._patience.wait(chunk.id, self._clock())
-            logger.exception("could not tend a provider batch", extra={"chunk": chunk.id})
+            logger.exception("could not tend a provider batch", extra=_named(chunk))
             await self._note(chunk, f"{type(error).__name__}; see the coordinator's log")
 
     async def _note(self, chunk: Chunk, note: str) -> None:
         if chunk.note != note:
-            told = {"chunk": chunk.id, "batch_id": chunk.batch_id, "why": note}
-            logger.warning("a provider batch has to wait", extra=told)
+            logger.warning("a provider batch has to wait", extra={**_named(chunk), "why": note})
             await self._desk.books.noted(chunk, note)
 
     async def _tend(self, chunk: Chunk) -> None:
@@ -100,8 +101,10 @@ class ProviderBatches:
     async def _find(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
         match await self._finding.find(chunk, provider):
             case Found(provider_id=provider_id):
-                logger.info("a provider batch was found again", extra={"provider_id": provider_id})
+                told = {**_named(chunk), "provider_id": provider_id}
+                logger.info("a provider batch was found again", extra=told)
                 await self._desk.books.submitted(chunk, provider_id, now=self._desk.now())
+                telemetry.count_submitted(_provider_of(chunk, batch))
                 self._patience.reset(chunk.id)
             case Unclear(why=why):
                 self._patience.wait(chunk.id, self._clock())
@@ -114,15 +117,19 @@ class ProviderBatches:
                 self._patience.wait(chunk.id, self._clock())  # paused: nothing new is submitted
 
     async def _submit_again(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
-        logger.info("a provider batch is submitted again: there is none", extra={"chunk": chunk.id})
+        logger.info("a provider batch is submitted again: there is none", extra=_named(chunk))
         if claimed := await self._desk.books.claim(chunk, now=self._desk.now()):
             await self._sending.submit(claimed, batch, provider)
 
     async def _poll(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
         provider_id = chunk.provider_id or ""
-        seen = await provider.retrieve(provider_id)
-        await self._desk.books.seen(chunk, seen.counts, now=self._desk.now(), ended=seen.ended)
+        with tracing.alone("eval.batch_api.poll", provider_batch_id=provider_id) as span:
+            seen = await provider.retrieve(provider_id)
+            span.set_attribute("status", "ended" if seen.ended else "in_progress")
+        now = self._desk.now()
+        await self._desk.books.seen(chunk, seen.counts, now=now, ended=seen.ended)
         if seen.ended:
+            telemetry.count_ended(_provider_of(chunk, batch), chunk, now)
             self._patience.reset(chunk.id)
             return
         if is_called_off(batch) and not chunk.called_off:  # one that has ended can't be cancelled
@@ -135,4 +142,12 @@ class ProviderBatches:
             state = ChunkState.CANCELLED if is_called_off(batch) else ChunkState.COLLECTED
             await self._desk.books.close(chunk, state, now=self._desk.now())
             self._sending.expect(batch.batch_id)
-            logger.info("a provider batch is done with", extra={"chunk": chunk.id, "state": state.value})
+            logger.info("a provider batch is done with", extra={**_named(chunk), "state": state.value})
+
+
+def _named(chunk: Chunk) -> dict[str, str]:
+    return {"chunk": chunk.id, "batch_id": chunk.batch_id}
+
+
+def _provider_of(chunk: Chunk, batch: Batch) -> str:
+    return spec_of(batch).targets[chunk.target].type

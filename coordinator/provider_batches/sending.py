@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from coordinator.opening import lines_of, spec_of
+from coordinator.provider_batches import telemetry
 from coordinator.provider_batches.desk import Desk
 from coordinator.provider_batches.forming import Changed, Forming
 from coordinator.provider_batches.pacing import Patience
 from coordinator.provider_batches.provider import BatchProvider, ProviderTrouble, TurnedAway
 from coordinator.publishing import Publisher
+from eventlog import tracing
 from eventlog.log import LogUnavailable
 from projections.ledger import Batch
 from projections.provider_batches import Chunk, ChunkState
@@ -85,7 +87,10 @@ class Sending:
     async def submit(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
         """Submit what is written down; what was certainly not created is asked in another."""
         try:
-            provider_id = await self._forming.submit(chunk, batch, provider)
+            with tracing.alone("eval.batch_api.submit", batch_id=batch.batch_id) as span:
+                span.set_attribute("request_count", chunk.size)
+                provider_id = await self._forming.submit(chunk, batch, provider)
+                span.set_attribute("provider_batch_id", provider_id)
         except (TurnedAway, Changed) as refusal:
             await self.abandon(chunk)
             if isinstance(refusal, TurnedAway):
@@ -93,6 +98,7 @@ class Sending:
         else:
             told = {"batch_id": batch.batch_id, "provider_id": provider_id, "requests": chunk.size}
             logger.info("a provider batch is submitted", extra=told)
+            telemetry.count_submitted(spec_of(batch).targets[chunk.target].type)
 
     async def abandon(self, chunk: Chunk) -> None:
         """Let the evaluations of a chunk that was not created be asked in another."""

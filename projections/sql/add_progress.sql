@@ -14,4 +14,6 @@ SET total = p.total + excluded.total, completed = p.completed + excluded.complet
     timed_out = p.timed_out + excluded.timed_out, cancelled = p.cancelled + excluded.cancelled,
     retried = p.retried + excluded.retried, bridged = p.bridged + excluded.bridged,
     scored = p.scored + excluded.scored, score_sum = p.score_sum + excluded.score_sum,
-    tokens = p.tokens + excluded.tokens, cost_usd = p.cost_usd + excluded.cost_usd;
+    tokens = p.tokens + excluded.tokens, cost_usd = p.cost_usd + excluded.cost_usd,
+    last_ended_at = CASE WHEN excluded.completed + excluded.failed + excluded.timed_out + excluded.cancelled > 0
+                         THEN excluded.last_ended_at ELSE p.last_ended_at END;

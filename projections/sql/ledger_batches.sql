@@ -4,10 +4,10 @@ SELECT b.batch_id, b.month, b.name, b.project, b.priority, b.spec::text, b.state
          + b.told_apart,
        b.published_to, b.deadline, b.finished_at IS NOT NULL, b.accepted_at,
        b.max_cost_usd, b.max_tokens, coalesce(c.cost_usd, 0), coalesce(c.tokens, 0)::bigint,
-       coalesce(c.failed, 0)::bigint
+       coalesce(c.failed, 0)::bigint, coalesce(c.completed, 0)::bigint
 FROM batches b
 CROSS JOIN LATERAL (
-    SELECT sum(p.completed + p.failed + p.timed_out + p.cancelled) AS ended, sum(p.failed) AS failed,
+    SELECT sum(p.completed + p.failed + p.timed_out + p.cancelled) AS ended, sum(p.failed) AS failed, sum(p.completed) AS completed,
            sum(p.cost_usd) AS cost_usd, sum(p.tokens) AS tokens
     FROM batch_progress p
     WHERE p.batch_id = b.batch_id

@@ -19,4 +19,9 @@ SET total = excluded.total, completed = excluded.completed, passed = excluded.pa
     timed_out = excluded.timed_out, cancelled = excluded.cancelled, retried = excluded.retried,
     bridged = excluded.bridged, scored = excluded.scored, score_sum = excluded.score_sum,
     tokens = excluded.tokens, cost_usd = excluded.cost_usd
-WHERE (p.*) IS DISTINCT FROM (excluded.*);
+WHERE (p.total, p.completed, p.passed, p.failed, p.timed_out, p.cancelled, p.retried, p.bridged,
+       p.scored, p.score_sum, p.tokens, p.cost_usd)
+    IS DISTINCT FROM
+      (excluded.total, excluded.completed, excluded.passed, excluded.failed, excluded.timed_out,
+       excluded.cancelled, excluded.retried, excluded.bridged, excluded.scored, excluded.score_sum,
+       excluded.tokens, excluded.cost_usd);

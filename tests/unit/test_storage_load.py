@@ -10,6 +10,7 @@ from eventlog.log import Append
 from projections.change import Change
 from projections.memory import MemoryTables
 from projections.tables import Committed
+from storage_worker import picture as picture_module
 from storage_worker import storage as storage_module
 from storage_worker.gaps import BreakerLimits, GapBreaker
 from storage_worker.woken import Woken
@@ -79,9 +80,10 @@ def items_held(thing: object) -> int:
 
 async def test_nothing_is_kept_of_an_evaluation_that_was_looked_at(world, monkeypatch, caplog):
     """Five thousand of them, ended, waiting and bad, leave a worker as large as fifty did, but for
-    the warnings it has given, which are remembered up to a number.
+    the warnings it has given and the gaps it shows, which are remembered up to a number.
     """
     monkeypatch.setattr(storage_module, "REMEMBERED_WARNINGS", 10)
+    monkeypatch.setattr(picture_module, "MAX_GAPS", 10)
     caplog.set_level("CRITICAL")
     storage = world.storage(breaker=GapBreaker(BreakerLimits(rate=1.0)))
 

@@ -1,0 +1,87 @@
+"""The look around of whoever leads: every few seconds, and only where somebody collects metrics."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from time import monotonic
+
+from coordinator import telemetry
+from coordinator.view import OTHER, Overview, View
+from projections.active import ActiveBatch, ActiveBooks
+from projections.tables import TablesUnavailable
+from taskqueue.backends import Queues
+from taskqueue.lines import line_of
+from taskqueue.tasks import Counts, QueueUnavailable
+
+logger = logging.getLogger(__name__)
+
+REDIS, POSTGRES = "redis", "postgres"
+INTERVAL = 5.0
+NAMED = 50
+"""Batches that have series of their own."""
+BEYOND = timedelta(minutes=15)
+STUCK_LIMIT = 1_000
+STUCK_EVERY = 60.0
+"""Seconds: nothing gets stuck within less, and to find it reads all that is in flight."""
+
+
+class Observer:
+    """Puts together what a coordinator shows."""
+
+    def __init__(
+        self, view: View, books: ActiveBooks, queues: Queues, *, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self.view = view
+        self._books = books
+        self._queues = queues
+        self._clock = clock
+        self._stuck: tuple[int, float] | None = None
+
+    async def observe_forever(self) -> None:
+        """Look around until cancelled."""
+        self._stuck = None  # whoever led meanwhile may have mended it
+        while True:
+            if telemetry.is_wired():
+                await self.observe()
+            await asyncio.sleep(INTERVAL)
+
+    async def observe(self) -> None:
+        """Look around once; what can't be read now is read the next time."""
+        try:
+            batches = await self._books.batches(limit=NAMED)
+            stuck, asked = await self._stuck_now(), await self._books.provider_batches()
+            self.view.reached(POSTGRES)
+            queued = await self._queued(batches)
+            workers = len(await self._queues.attendance.present())
+            self.view.reached(REDIS)
+            self.view.show(Overview(tuple(batches), queued, workers, stuck, asked))
+        except TablesUnavailable:
+            self.view.missed(POSTGRES)
+        except QueueUnavailable:
+            self.view.missed(REDIS)
+        except Exception:  # who only watches must not be missed for it
+            logger.exception("could not see how things stand")
+
+    async def _stuck_now(self) -> int:
+        if self._stuck is None or self._clock() - self._stuck[1] >= STUCK_EVERY:
+            count = await self._books.stuck(beyond=BEYOND, limit=STUCK_LIMIT)
+            self._stuck = count, self._clock()
+        return self._stuck[0]
+
+    async def _queued(self, batches: Sequence[ActiveBatch]) -> dict[str, Counts]:
+        named = {batch.batch_id for batch in batches if batch.batch_id}
+        lines = [
+            (listing.batch_id if listing.batch_id in named else OTHER, line_of(listing.batch_id, channel))
+            for listing in await self._queues.board.listings()
+            for channel in listing.channels
+        ]
+        counted = await self._queues.tasks.counts([line for _, line in lines]) if lines else []
+        found: defaultdict[str, Counts] = defaultdict(Counts)
+        for (batch_id, _), more in zip(lines, counted, strict=True):
+            so_far = found[batch_id]
+            found[batch_id] = Counts(
+                so_far.ready + more.ready, so_far.delayed + more.delayed, so_far.owned + more.owned
+            )
+        return dict(found)

@@ -1,0 +1,53 @@
+"""What is counted of provider batches, in the names of docs/telemetry.md."""
+
+from collections import Counter
+from collections.abc import Collection
+from datetime import datetime
+
+from opentelemetry.metrics import get_meter
+
+from coordinator.provider_batches.outcomes import Outcome, Round
+from eventlog import payloads as p
+from projections.provider_batches import Chunk
+from providers.prices import BATCH_DISCOUNT
+
+NOT_ASKED = frozenset({"expired", "canceled"})
+SECONDS = (10, 60, 300, 600, 1_800, 3_600, 7_200, 14_400, 28_800, 43_200, 86_400)
+
+_meter = get_meter("scoreline.coordinator")
+
+SUBMITTED = _meter.create_counter("eval_batch_api_submitted_total", description="Batches submitted")
+REQUESTS = _meter.create_counter("eval_batch_api_requests_total", description="Results collected")
+SAVED = _meter.create_counter("eval_batch_api_saved_usd_total", description="What the discount came to")
+UNTIL_ENDED = _meter.create_histogram(
+    "eval_batch_api_poll_duration_seconds",
+    description="From submission to its end",
+    explicit_bucket_boundaries_advisory=SECONDS,
+)
+
+
+def count_submitted(provider: str) -> None:
+    """Count a batch that a provider has."""
+    SUBMITTED.add(1, {"provider": provider})
+
+
+def count_ended(provider: str, chunk: Chunk, now: datetime) -> None:
+    """Note how long a provider took."""
+    if chunk.submitted_at:
+        taken = (now - chunk.submitted_at).total_seconds()
+        UNTIL_ENDED.record(max(0.0, taken), {"provider": provider})
+
+
+def count_results(this: Round, outcomes: Collection[Outcome]) -> None:
+    """Count results that were put on record, and what they would have cost besides."""
+    provider = this.spec.targets[this.chunk.target].type
+    for outcome, many in Counter(map(_kind, outcomes)).items():
+        REQUESTS.add(many, {"provider": provider, "outcome": outcome})
+    paid = sum(each.cost_usd for each in outcomes if isinstance(each, p.Answer))
+    SAVED.add(paid / BATCH_DISCOUNT - paid, {"provider": provider})
+
+
+def _kind(outcome: Outcome) -> str:
+    if isinstance(outcome, p.Answer):
+        return "succeeded"
+    return outcome.fault.kind if outcome.fault.kind in NOT_ASKED else "errored"

@@ -1,0 +1,111 @@
+"""What a coordinator counts, in the names of docs/telemetry.md.
+
+Only OpenTelemetry's API: where nobody has wired more, each of these is a no-op.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from opentelemetry import metrics
+from pydantic import ValidationError
+
+from coordinator.publishing import is_to_be_run
+from eventlog import payloads as p
+from projections.ledger import Batch, Opened
+from taskqueue.spec import BatchSpec, unpack
+
+ROUND_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
+BATCH_SECONDS = (1, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800)
+REASONS = tuple(reason for reason in p.OpeningReason if reason is not p.OpeningReason.SUBMITTED)
+
+_meter = metrics.get_meter("scoreline.coordinator")
+_counter = _meter.create_counter
+
+STARTED = _counter("eval_distributed_batch_started_total", description="Batches put on the board")
+COMPLETED = _counter("eval_distributed_batch_completed_total", description="Batches that are over")
+BATCH_TIME = _meter.create_histogram(
+    "eval_batch_duration_seconds",
+    description="From acceptance to the end",
+    explicit_bucket_boundaries_advisory=BATCH_SECONDS,
+)
+ROUND = _meter.create_histogram(
+    "eval_coordinator_round_ms",
+    description="One round over all batches",
+    explicit_bucket_boundaries_advisory=ROUND_MS,
+)
+OPENED = _counter("eval_coordinator_opened_total", description="Attempts opened after the first")
+TESTS = _counter("eval_batch_tests_total", description="Evaluations that ended")
+TESTS_FAILED = _counter("eval_batch_tests_failed_total", description="Evaluations without a good verdict")
+TOKENS = _counter("eval_tokens_total", description="Tokens used")
+COST = _counter("eval_cost_usd_total", description="US dollars paid")
+
+
+def is_wired() -> bool:
+    """Whether anybody collects what is counted here."""
+    return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
+
+
+def begin() -> None:
+    """Show counters from the start: a series that appears with its first 1 has no increase."""
+    for reason in REASONS:
+        OPENED.add(0, {"reason": reason.value})
+    for counter in (TESTS, TESTS_FAILED, TOKENS, COST):
+        counter.add(0)
+
+
+def mode_of(spec: BatchSpec) -> str:
+    """Name the type of a batch's targets."""
+    first, *others = {target.type for target in spec.targets}
+    return "mixed" if others else first
+
+
+@lru_cache(maxsize=64)
+def _labels_of(spec: bytes) -> tuple[str, str]:
+    try:
+        read = unpack(spec)
+    except ValidationError:  # whoever tends it says so
+        return "other", "false"
+    return mode_of(read), "true" if read.batch_api else "false"
+
+
+def count_started(batch: Batch) -> None:
+    """Count a batch that executors see for the first time."""
+    mode, batch_api = _labels_of(batch.spec)
+    STARTED.add(1, {"eval_mode": mode, "batch_api": batch_api})
+
+
+def count_over(batch: Batch, now: datetime) -> None:
+    """Count a batch that is over."""
+    mode, _ = _labels_of(batch.spec)
+    COMPLETED.add(1, {"eval_mode": mode, "status": status_of(batch)})
+    if batch.accepted_at:
+        BATCH_TIME.record(max(0.0, (now - batch.accepted_at).total_seconds()), {"eval_mode": mode})
+
+
+def status_of(batch: Batch) -> str:
+    """Say what a batch that is over has come to."""
+    if batch.state in {"cancelled", "expired"}:
+        return batch.state
+    if batch.completed >= batch.total:
+        return "success"
+    return "partial" if batch.completed else "failed"
+
+
+def count_opened(opened: Sequence[Opened]) -> None:
+    """Count attempts, and what was ended or paid for with them: no storage worker will."""
+    for reason, many in Counter(_reasons(opened)).items():
+        OPENED.add(many, {"reason": reason})
+    ended = sum(1 for one in opened if not is_to_be_run(one.events))
+    TESTS.add(ended)
+    TESTS_FAILED.add(ended)
+    TOKENS.add(sum(one.progress.tokens for one in opened))
+    COST.add(float(sum(one.progress.cost_usd for one in opened)))
+
+
+def _reasons(opened: Iterable[Opened]) -> Iterable[str]:
+    for one in opened:
+        event = one.events[0][0]
+        if event.attempt > 1 and isinstance(event.data, p.Queued):
+            yield event.data.reason.value

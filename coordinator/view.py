@@ -1,0 +1,157 @@
+"""What a coordinator shows to whoever collects metrics: asked, not told; and only while it leads."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+
+from opentelemetry.metrics import CallbackOptions, Observation, get_meter
+
+from projections.active import ActiveBatch
+from taskqueue.tasks import Counts
+
+OTHER = "other"
+"""What the batches that are too many to be named are called."""
+STALE_AFTER = 30.0
+"""Seconds after which nobody should take an overview for the present."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """How things stand with all batches."""
+
+    batches: tuple[ActiveBatch, ...] = ()
+    queued: Mapping[str, Counts] = field(default_factory=dict)
+    """What is in the queue, by the batches that are named, and `other`."""
+    workers: int = 0
+    stuck: int = 0
+    provider_batches: int = 0
+
+
+class View:
+    """What one coordinator has seen last."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self.is_leading = False
+        self.up: dict[str, int] = {}
+        self._seen: tuple[Overview, float] | None = None
+
+    def reached(self, *dependencies: str) -> None:
+        """Note servers that have answered."""
+        self.up.update(dict.fromkeys(dependencies, 1))
+
+    def missed(self, dependency: str) -> None:
+        """Note a server that has not."""
+        self.up[dependency] = 0
+
+    def show(self, overview: Overview) -> None:
+        """Take a new overview."""
+        self._seen = overview, self._clock()
+
+    @property
+    def overview(self) -> Overview | None:
+        """What there is to be seen: nothing, if somebody else may lead by now, or it is too old."""
+        if not self.is_leading or self._seen is None:
+            return None
+        overview, at = self._seen
+        return overview if self._clock() - at < STALE_AFTER else None
+
+    @contextmanager
+    def leading(self) -> Iterator[None]:
+        """Lead while the block lasts; nothing of what was seen outlives it."""
+        self.is_leading = True
+        try:
+            yield
+        finally:
+            self.is_leading, self._seen = False, None
+
+
+_shown: list[View] = []
+
+
+@contextmanager
+def shown(view: View) -> Iterator[None]:
+    """Let metrics show a view while the block lasts."""
+    _shown.append(view)
+    try:
+        yield
+    finally:
+        _shown.remove(view)
+
+
+_meter = get_meter("scoreline.coordinator")
+
+Read = Callable[[Overview], Iterable[Observation]]
+ReadBatch = Callable[[ActiveBatch], float | None]
+
+
+def _show(name: str, description: str, read: Callable[[View], Iterable[Observation]]) -> None:
+    def observe(_options: CallbackOptions) -> Iterable[Observation]:
+        return [seen for view in _shown for seen in read(view)]
+
+    _meter.create_observable_gauge(name, [observe], description=description)
+
+
+def _show_overview(name: str, description: str, read: Read) -> None:
+    _show(name, description, lambda view: read(view.overview) if view.overview else ())
+
+
+def _show_batches(name: str, description: str, read: ReadBatch, *, adds_up: bool) -> None:
+    def observe(overview: Overview) -> Iterable[Observation]:
+        for batch in overview.batches:
+            value = read(batch) if batch.batch_id or adds_up else None
+            if value is not None:
+                yield Observation(value, {"batch_id": batch.batch_id or OTHER})
+
+    _show_overview(name, description, observe)
+
+
+def _show_queue(name: str, description: str, read: Callable[[Counts], int]) -> None:
+    def observe(overview: Overview) -> Iterable[Observation]:
+        return [Observation(read(each), {"batch_id": key}) for key, each in overview.queued.items()]
+
+    _show_overview(name, description, observe)
+
+
+def _states(overview: Overview) -> Iterable[Observation]:
+    yield Observation(sum(batch.running for batch in overview.batches), {"state": "running"})
+    yield Observation(sum(batch.paused for batch in overview.batches), {"state": "paused"})
+
+
+def _evaluations(overview: Overview) -> Iterable[Observation]:
+    for batch in overview.batches:
+        for state in ("pending", "completed", "failed", "timed_out", "cancelled"):
+            labels = {"batch_id": batch.batch_id or OTHER, "state": state}
+            yield Observation(getattr(batch, state), labels)
+
+
+_show("eval_coordinator_leading", "1 for the one that leads", lambda v: [Observation(int(v.is_leading))])
+_show(
+    "eval_dependency_up",
+    "1 if the last try got through",
+    lambda v: [Observation(up, {"dependency": name}) for name, up in v.up.items()],
+)
+_show_overview("eval_workers_present", "Executors that live", lambda o: [Observation(o.workers)])
+_show_overview("eval_active_batches", "Batches that are not over", _states)
+_show_overview("eval_batch_evaluations", "Where a batch's evaluations are", _evaluations)
+_show_overview("eval_stuck_evaluations", "Handed out, and unchanged", lambda o: [Observation(o.stuck)])
+_show_overview("eval_batch_api_open", "Batches with providers", lambda o: [Observation(o.provider_batches)])
+_show_batches("eval_batch_passed", "Good verdicts", lambda b: b.passed, adds_up=True)
+_show_batches("eval_batch_cost_usd", "Spent so far", lambda b: b.cost_usd, adds_up=True)
+_show_batches(
+    "eval_batch_started_timestamp_seconds", "When it was accepted", lambda b: b.accepted_at, adds_up=False
+)
+_show_batches(
+    "eval_batch_idle_seconds", "How long nothing has ended", lambda b: b.idle_seconds, adds_up=False
+)
+_show_batches(
+    "eval_batch_budget_spent_ratio",
+    "The larger share that is spent",
+    lambda b: b.budget_spent,
+    adds_up=False,
+)
+_show_batches("eval_queue_dlq_size", "Dead letters", lambda b: b.failed + b.timed_out, adds_up=True)
+_show_queue("eval_queue_pending_tasks", "Ready to be taken", lambda c: c.ready)
+_show_queue("eval_queue_delayed_tasks", "To be handed out later", lambda c: c.delayed)
+_show_queue("eval_queue_owned_tasks", "In executors' hands", lambda c: c.owned)

@@ -1,0 +1,55 @@
+"""What goes on, for those who watch: a few numbers that cost little, however many evaluations there are."""
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from psycopg_pool import AsyncConnectionPool
+
+from projections.postgres import transaction
+from projections.sql import query
+
+
+class ActiveBatch(NamedTuple):
+    """A batch that is not over; without an id: all that are too many to be named, added up."""
+
+    batch_id: str | None
+    running: int
+    """1 or 0 for a single one, as `paused`."""
+    paused: int
+    pending: int
+    completed: int
+    failed: int
+    timed_out: int
+    cancelled: int
+    passed: int
+    cost_usd: float
+    accepted_at: float
+    """Seconds since 1970."""
+    idle_seconds: float
+    budget_spent: float | None
+    """The larger share of its limits that is spent; None without limits."""
+
+
+class ActiveBooks:
+    """Reads them from Postgres."""
+
+    def __init__(self, pool: AsyncConnectionPool) -> None:
+        self._pool = pool
+
+    async def batches(self, *, limit: int) -> list[ActiveBatch]:
+        """List batches that are not over, the oldest first; those beyond the limit as one."""
+        return [ActiveBatch(*row) for row in await self._rows("active_batches", {"limit": limit})]
+
+    async def stuck(self, *, beyond: timedelta, limit: int) -> int:
+        """Count evaluations that have not moved for so long beyond their time-out, up to a limit."""
+        [(count,)] = await self._rows("active_stuck", {"beyond": beyond, "limit": limit})
+        return int(count)
+
+    async def provider_batches(self) -> int:
+        """Count the batches that are with providers."""
+        [(count,)] = await self._rows("active_provider_batches", {})
+        return int(count)
+
+    async def _rows(self, name: str, wanted: dict[str, Any]) -> list[tuple[Any, ...]]:
+        async with transaction(self._pool) as conn:
+            return await (await conn.execute(query(name), wanted)).fetchall()

@@ -1,0 +1,1 @@
+SELECT count(*) FROM provider_batches WHERE state = 'submitted';

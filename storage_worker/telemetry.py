@@ -1,0 +1,143 @@
+"""What a storage worker counts, in the names of docs/telemetry.md.
+
+Only OpenTelemetry's API: where nobody has wired more, each of these is a no-op. Counters move once a pass.
+A histogram takes its values one by one, at a cost that thousands in a pass would make felt: beyond
+`RECORDED` it gets a fair sample of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from opentelemetry import metrics
+
+from eventlog import payloads as p
+from projections.progress import Progress
+from storage_worker.endings import Ended
+from storage_worker.tally import Tally
+
+RECORDED = 200
+"""Values of one pass that a histogram gets at most."""
+MAX_LABELS = 50
+OTHER = "other"
+VERDICTS = ("applied", "stale", "late", "rejected")
+MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
+LONG_MS = (
+    10,
+    50,
+    100,
+    500,
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    30_000,
+    60_000,
+    120_000,
+    300_000,
+    600_000,
+    1_800_000,
+)
+SCORES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+_meter = metrics.get_meter("scoreline.storage_worker")
+_counter = _meter.create_counter
+
+TESTS = _counter("eval_batch_tests_total", description="Evaluations that ended")
+TESTS_PASSED = _counter("eval_batch_tests_passed_total", description="Evaluations with a good verdict")
+TESTS_FAILED = _counter("eval_batch_tests_failed_total", description="Evaluations with any other end")
+TEST_MS = _meter.create_histogram(
+    "eval_test_duration_ms",
+    description="From an evaluation's opening to its end",
+    explicit_bucket_boundaries_advisory=LONG_MS,
+)
+TEST_SCORE = _meter.create_histogram(
+    "eval_test_score",
+    description="Scores of completed evaluations",
+    explicit_bucket_boundaries_advisory=SCORES,
+)
+STAGES = {
+    True: _counter("eval_stage_passed_total", description="Good verdicts of each evaluator"),
+    False: _counter("eval_stage_failed_total", description="Bad verdicts of each evaluator"),
+}
+TOKENS = _counter("eval_tokens_total", description="Tokens used")
+COST = _counter("eval_cost_usd_total", description="US dollars paid")
+EVENTS = _counter("eval_storage_events_total", description="Events brought in, by what became of them")
+REORDERED = _counter(
+    "eval_storage_reordered_total", description="Events that stood before one with a lower number"
+)
+GAPS_WARNED = _counter("eval_storage_gaps_warned_total", description="Gaps older than the warning")
+GAPS_BRIDGED = _counter("eval_storage_gaps_bridged_total", description="Gaps stepped over")
+QUARANTINED = _counter("eval_storage_quarantined_total", description="What could not be taken as an event")
+LOST_RACES = _counter("eval_storage_lost_races_total", description="Another worker was faster")
+PASS_MS = _meter.create_histogram(
+    "eval_storage_pass_ms",
+    description="One pass: read, order, commit",
+    explicit_bucket_boundaries_advisory=MS,
+)
+
+
+def is_wired() -> bool:
+    """Whether anybody collects what is counted here."""
+    return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
+
+
+def begin() -> None:
+    """Show every counter from the start: a series that appears with its first 1 has no increase."""
+    count(Tally(), Progress())
+    for counter in (TESTS, TESTS_PASSED, TESTS_FAILED, GAPS_WARNED, QUARANTINED):
+        counter.add(0)
+
+
+def count(counted: Tally, added: Progress) -> None:
+    """Count what one pass has committed."""
+    for verdict in VERDICTS:
+        EVENTS.add(counted.events[verdict], {"verdict": verdict})
+    EVENTS.add(counted.duplicates, {"verdict": "duplicate"})
+    REORDERED.add(counted.reordered)
+    GAPS_BRIDGED.add(counted.bridged)
+    LOST_RACES.add(counted.lost_races)
+    TOKENS.add(added.tokens)
+    COST.add(float(added.cost_usd))
+
+
+def count_endings(ended: Sequence[Ended], modes: Mapping[str, str]) -> None:
+    """Count evaluations that have ended, each once: by whoever committed its end."""
+    passed = sum(1 for one in ended if one.card.verdict == "passed")
+    TESTS.add(len(ended))
+    TESTS_PASSED.add(passed)
+    TESTS_FAILED.add(len(ended) - passed)
+    for (stage, is_good), many in _stages(ended).items():
+        STAGES[is_good].add(many, {"stage": _stage_labels.bounded(stage)})
+    for one in ended[:: -(-len(ended) // RECORDED)]:
+        mode = _mode_labels.bounded(modes.get(one.batch_id, OTHER))
+        TEST_MS.record(one.duration_ms, {"eval_mode": mode})
+        if one.card.score is not None:
+            TEST_SCORE.record(max(0.0, one.card.score))
+
+
+def _stages(ended: Iterable[Ended]) -> Counter[tuple[str, bool]]:
+    found: Counter[tuple[str, bool]] = Counter()
+    for one in ended:
+        if isinstance(result := one.ending.data, p.Completed):
+            for score in result.scores:
+                if score.passed is not None:
+                    found[score.evaluator, score.passed] += 1
+    return found
+
+
+class Labels:
+    """The first so many values of a label; all that come after are one."""
+
+    def __init__(self, most: int = MAX_LABELS) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def bounded(self, value: str) -> str:
+        """Return a value, or what stands for all that are too many."""
+        if value not in self._known and len(self._known) >= self._most:
+            return OTHER
+        self._known.add(value)
+        return value
+
+
+_stage_labels, _mode_labels = Labels(), Labels()

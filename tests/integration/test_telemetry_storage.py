@@ -1,0 +1,91 @@
+"""What a storage worker shows of itself on real servers."""
+
+import pytest
+
+from eventlog.keys import DEFAULT_SHARDS, GROUP, wake_key
+from projections.postgres import PostgresTables
+from storage_worker.consumer import Consumer
+from storage_worker.modes import Modes
+from storage_worker.observing import observe
+from storage_worker.picture import POSTGRES, REDIS, shown
+from storage_worker.storage import Storage
+from taskqueue.spec import BatchSpec, TargetSpec
+from tests.integration.coordinating import House, house
+from tests.storing import PATIENCE
+from tests.telemetry import measuring
+
+MANY = 100
+
+
+def consumer_of(here: House) -> Consumer:
+    """Make a worker that looks modes up, and its hold on the wake-ups."""
+    storage = Storage(here.log, PostgresTables(here.pool), PATIENCE, modes=Modes(here.pool))
+    here.storage = storage
+    return Consumer(here.log.redis, storage, shards=DEFAULT_SHARDS, consumer="worker")
+
+
+async def test_the_backlog_is_what_nobody_has_acknowledged(redis_url, postgres_url):
+    """Read or not; and once all is stored there is none, and both servers have answered."""
+    async with house(redis_url, postgres_url) as here:
+        consumer = consumer_of(here)
+        picture = here.storage.picture
+        await here.submit("nightly", 3)
+        await here.go_round()
+        await consumer.ensure_groups()
+        await here.work("nightly")
+        with shown(picture), measuring() as measured:
+            await observe(picture, consumer, here.pool)
+            backlog = measured.look().gauge("eval_storage_backlog")
+            assert backlog
+            assert measured.gauge("eval_storage_lag_seconds") == 0
+            for shard in range(DEFAULT_SHARDS):
+                await here.log.redis.xreadgroup(GROUP, "worker", {wake_key(shard): ">"})
+            await consumer.drain_own(count=MANY)
+            lag = measured.look().gauge("eval_storage_lag_seconds")
+            await observe(picture, consumer, here.pool)
+        assert lag is not None
+        assert 0 < lag < 60
+        assert measured.gauge("eval_storage_backlog") == 0
+        assert [measured.gauge("eval_dependency_up", name) for name in (REDIS, POSTGRES)] == [1, 1]
+
+
+async def test_a_backlog_that_redis_has_lost_count_of_is_still_counted(redis_url, postgres_url):
+    """`lag` is null once an entry that nobody has read is deleted."""
+    async with house(redis_url, postgres_url) as here:
+        consumer = consumer_of(here)
+        await consumer.ensure_groups()
+        keys = [await here.log.redis.xadd(wake_key(0), {"id": f"e{n}"}) for n in range(4)]
+        await here.log.redis.xreadgroup(GROUP, "worker", {wake_key(0): ">"}, count=1)
+        await here.log.redis.xdel(wake_key(0), keys[2])
+        [group] = await here.log.redis.xinfo_groups(wake_key(0))
+        assert group["lag"] is None
+        assert await consumer.lag() == {"unread": 2, "in_hand": 1}
+        await here.log.redis.delete(wake_key(0))
+
+
+@pytest.mark.parametrize(
+    ("types", "mode"),
+    [(("recorded",), "recorded"), (("recorded", "recorded"), "recorded"), (("python", "http"), "mixed")],
+)
+async def test_an_evaluation_bears_the_type_of_its_batches_target(redis_url, postgres_url, types, mode):
+    """Or says that there are several."""
+    async with house(redis_url, postgres_url) as here:
+        consumer_of(here)
+        spec = BatchSpec("a batch", tuple(TargetSpec(each, f"{each} {n}") for n, each in enumerate(types)))
+        await here.submit("nightly", 2, spec=spec)
+        with measuring() as measured:
+            await here.work_until_over("nightly", {2: "failed"})
+        assert measured.count("eval_test_duration_ms", mode) == 2
+        assert (measured["eval_batch_tests_passed_total"], measured["eval_batch_tests_failed_total"]) == (
+            1,
+            1,
+        )
+        assert measured["eval_tokens_total"] == 7
+        assert measured["eval_cost_usd_total"] == pytest.approx(0.25)
+
+
+async def test_evaluations_that_nobody_submitted_are_external(redis_url, postgres_url):
+    """There is no spec that would tell their target; and of what is no batch nothing is known."""
+    async with house(redis_url, postgres_url) as here:
+        await PostgresTables(here.pool).months(["theirs"])
+        assert await Modes(here.pool).of({"theirs", "nobody's"}) == {"theirs": "external"}

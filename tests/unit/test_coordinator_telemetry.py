@@ -1,0 +1,138 @@
+"""What a coordinator shows: named batches, the rest added up, and nothing once it leads no more."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from coordinator.telemetry import mode_of, status_of
+from coordinator.view import STALE_AFTER, Overview, View, shown
+from projections.active import ActiveBatch
+from projections.ledger import Batch
+from taskqueue.spec import BatchSpec, TargetSpec
+from taskqueue.tasks import Counts
+from tests.telemetry import measuring
+
+BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "completed", "", 4, 4, 0, "", None, True)
+NIGHTLY = ActiveBatch("nightly", 1, 0, 5, 4, 2, 1, 0, 3, 1.5, 1_700_000_000.0, 42.0, 0.75)
+REST = ActiveBatch(None, 2, 1, 50, 40, 20, 10, 7, 30, 15.0, 1_700_000_100.0, 9.0, None)
+OVERVIEW = Overview(
+    (NIGHTLY, REST),
+    {"nightly": Counts(3, 2, 1), "other": Counts(30)},
+    workers=6,
+    stuck=8,
+    provider_batches=2,
+)
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def view(clock: Clock) -> Iterator[View]:
+    view = View(clock)
+    with shown(view):
+        yield view
+
+
+def test_a_leader_shows_the_named_and_adds_up_the_rest(view):
+    """What can be added is there as `other`; moments, ages and shares are not."""
+    with view.leading():
+        view.show(OVERVIEW)
+        with measuring() as measured:
+            pass
+    gauge = measured.gauge
+    assert [gauge("eval_active_batches", state) for state in ("running", "paused")] == [3, 1]
+    states = ("pending", "completed", "failed", "timed_out", "cancelled")
+    assert [gauge("eval_batch_evaluations", "nightly", state) for state in states] == [5, 4, 2, 1, 0]
+    assert [gauge("eval_batch_evaluations", "other", state) for state in states] == [50, 40, 20, 10, 7]
+    added = {"eval_batch_passed": (3, 30), "eval_batch_cost_usd": (1.5, 15), "eval_queue_dlq_size": (3, 30)}
+    added |= {"eval_queue_pending_tasks": (3, 30), "eval_queue_delayed_tasks": (2, 0)}
+    added |= {"eval_queue_owned_tasks": (1, 0)}
+    for name, values in added.items():
+        assert (gauge(name, "nightly"), gauge(name, "other")) == values
+    alone = {"eval_batch_started_timestamp_seconds": 1_700_000_000, "eval_batch_idle_seconds": 42}
+    for name, value in (alone | {"eval_batch_budget_spent_ratio": 0.75}).items():
+        assert (gauge(name, "nightly"), gauge(name, "other")) == (value, None)
+    singles = ("eval_workers_present", "eval_stuck_evaluations", "eval_batch_api_open")
+    assert [gauge(name) for name in singles] == [6, 8, 2]
+    assert gauge("eval_coordinator_leading") == 1
+
+
+def test_a_batch_without_limits_has_no_share_of_them(view):
+    """Absent, not 0: nothing can be spent of no budget."""
+    with view.leading():
+        view.show(Overview((NIGHTLY._replace(budget_spent=None),)))
+        with measuring() as measured:
+            pass
+    assert measured.gauge("eval_batch_budget_spent_ratio", "nightly") is None
+
+
+def test_a_former_leader_shows_nothing_at_once(view):
+    """Its gauges vanish: frozen ones would contradict those of whoever leads now."""
+    with view.leading():
+        view.show(OVERVIEW)
+    with measuring() as measured:
+        pass
+    shown_now = {
+        name for name in measured.names if name.startswith(("eval_batch_evaluations", "eval_active"))
+    }
+    assert shown_now == set()
+    assert measured.gauge("eval_coordinator_leading") == 0
+    with view.leading(), measuring() as measured:
+        pass
+    assert measured.gauge("eval_active_batches", "running") is None
+
+
+def test_an_overview_that_is_too_old_is_not_shown(view, clock):
+    """Somebody who hangs may not know yet that another leads."""
+    with view.leading():
+        view.show(OVERVIEW)
+        clock.now += STALE_AFTER
+        assert view.overview is None
+
+
+def test_a_server_that_does_not_answer_is_shown(view):
+    """As of the last try."""
+    view.reached("redis", "postgres")
+    view.missed("redis")
+    with measuring() as measured:
+        pass
+    assert [measured.gauge("eval_dependency_up", name) for name in ("redis", "postgres")] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("state", "completed", "status"),
+    [
+        ("completed", 4, "success"),
+        ("completed", 3, "partial"),
+        ("completed", 0, "failed"),
+        ("cancelled", 3, "cancelled"),
+        ("expired", 0, "expired"),
+    ],
+)
+def test_a_batch_that_is_over_has_come_to_something(state, completed, status):
+    """All verdicts, some dead letters, nothing else; or it was ended from outside."""
+    assert status_of(replace(BATCH, state=state, completed=completed)) == status
+
+
+def test_a_batch_with_targets_of_several_types_is_mixed():
+    """And one whose targets are of one type is of that."""
+    one, same, other = (TargetSpec(kind, kind) for kind in ("python", "python", "http"))
+    assert [mode_of(BatchSpec("b", targets)) for targets in ((one, same), (one, other))] == [
+        "python",
+        "mixed",
+    ]

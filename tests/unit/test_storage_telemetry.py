@@ -1,0 +1,251 @@
+"""What a storage worker counts, in memory: each thing once, however often it is looked at."""
+
+from datetime import timedelta
+
+import pytest
+
+from eventlog import payloads as p
+from eventlog.events import Event
+from eventlog.log import LogUnavailable
+from projections.memory import MemoryTables
+from storage_worker import telemetry
+from storage_worker.gaps import Patience
+from storage_worker.picture import FORGOTTEN_AFTER, LULL, POSTGRES, REDIS, Picture, shown
+from storage_worker.storage import Storage
+from storage_worker.telemetry import OTHER, RECORDED, Labels
+from storage_worker.woken import Woken, read_wake_ups
+from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, history
+from tests.storing import GAP_TIMEOUT, GAP_WARNING, World
+from tests.telemetry import measuring
+
+STRAIGHT = "queued provisioning running responded scored completed"
+MOMENT = timedelta(milliseconds=250)
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def judged(*scores: p.Score, **result) -> p.Completed:
+    """Make a good verdict with the scores of some evaluators."""
+    return p.Completed(**{"verdict": "passed", "score": 1.0, "scores": scores, **result})
+
+
+async def test_an_evaluation_that_ends_is_counted_once(world):
+    """Its verdict, its time, its score, what each evaluator said and what it cost; never a second time."""
+    scores = (p.Score("exact", 1.0, True), p.Score("judge", 0.0, False), p.Score("length", 3.0))
+    last = event(judged(*scores), sequence=5)
+    storage = world.storage()
+    with measuring() as measured:
+        for each in [*history(STRAIGHT)[:5], last]:
+            world.xadd(each)
+            world.wait(MOMENT)
+            await storage.wake(Woken([EVALUATION]))
+        await storage.wake(Woken([EVALUATION]))
+    tests = [measured[f"eval_batch_tests{which}_total"] for which in ("", "_passed", "_failed")]
+    assert tests == [1, 1, 0]
+    assert measured.sum("eval_test_duration_ms", OTHER) == 5 * 250
+    assert (measured.count("eval_test_score"), measured.sum("eval_test_score")) == (1, 1.0)
+    assert measured["eval_stage_passed_total", "exact"] == 1
+    assert measured["eval_stage_failed_total", "judge"] == 1
+    assert ("eval_stage_passed_total", ("length",)) not in measured.after
+    assert measured["eval_tokens_total"] == 8
+    assert measured["eval_cost_usd_total"] == pytest.approx(0.001)
+    assert measured["eval_storage_events_total", "applied"] == 6
+    assert measured.count("eval_storage_pass_ms") == 7
+
+
+async def test_any_other_end_counts_as_failed(world):
+    """A bad verdict, a fault and a time-out; a score below nothing is recorded as nothing."""
+    endings: tuple[p.Completed | str, ...] = (judged(verdict="failed", score=-2.0), "failed", "timed_out")
+    for number, last in enumerate(endings):
+        key = f"evaluation-{number}"
+        world.xadd(*history("queued provisioning running", evaluation_id=key))
+        world.xadd(event(last, sequence=3, evaluation_id=key))
+    with measuring() as measured:
+        await world.storage().store([f"evaluation-{number}" for number in range(3)])
+    assert (measured["eval_batch_tests_total"], measured["eval_batch_tests_failed_total"]) == (3, 3)
+    assert (measured.count("eval_test_score"), measured.sum("eval_test_score")) == (1, 0.0)
+
+
+async def test_whoever_loses_a_race_counts_nothing_of_it(world):
+    """Two workers look at the same stream: the evaluation ends once."""
+
+    class Overtaken(MemoryTables):
+        """Another worker is always faster."""
+
+        async def rows(self, evaluation_ids):
+            found = await super().rows(evaluation_ids)
+            if not self.scorecards:
+                await Storage(world.log, other, patience).store(evaluation_ids)
+            return found
+
+    other, patience = world.tables, Patience(GAP_TIMEOUT, GAP_WARNING)
+    overtaken = Overtaken(world.tables.clock)
+    for name in ("batches", "evaluations", "events", "scorecards", "progress"):
+        setattr(overtaken, name, getattr(other, name))
+    world.xadd(*history(STRAIGHT))
+    with measuring() as measured:
+        await world.storage(tables=overtaken).store([EVALUATION])
+    assert measured["eval_storage_lost_races_total"] == 1
+    assert measured["eval_batch_tests_total"] == 1
+    assert measured["eval_tokens_total"] == 8
+
+
+async def test_what_is_stale_or_there_twice_is_told_apart(world):
+    """Each event that was brought in, by what became of it."""
+    world.xadd(*history("queued provisioning running responded"), *history("queued:lost", attempt=2))
+    world.xadd(*history("running", first=2), *history("scored", first=4))
+    world.xadd(*history("provisioning", attempt=2, first=1) * 2)
+    with measuring() as measured:
+        await world.storage().store([EVALUATION])
+    kinds = ("applied", "stale", "duplicate")
+    assert [measured["eval_storage_events_total", kind] for kind in kinds] == [6, 1, 2]
+
+
+async def test_events_that_stood_before_a_lower_number_are_counted_when_they_are_taken(world):
+    """Three of them, whether they came into one pass or waited over several."""
+    zeroth, first, second, third, *_ = history(STRAIGHT)
+    storage = world.storage()
+    with measuring() as measured:
+        for bite in ([zeroth, second], [third, first]):
+            world.xadd(*bite)
+            await storage.store([EVALUATION])
+    assert measured["eval_storage_reordered_total"] == 2
+
+
+async def test_gaps_are_shown_until_they_are_closed(world):
+    """How many, and how old the oldest is; warned of once, and bridged at last."""
+    storage = world.storage()
+    world.xadd(*[each for each in history(STRAIGHT) if each.sequence != 2])
+    with shown(storage.picture), measuring() as measured:
+        await storage.store([EVALUATION])
+        world.wait(GAP_WARNING)
+        for _ in range(2):
+            await storage.store([EVALUATION])
+        measured.look()
+        assert measured.gauge("eval_storage_gaps_open") == 1
+        assert measured.gauge("eval_storage_gap_age_seconds") == pytest.approx(5, abs=1)
+        world.wait(GAP_TIMEOUT)
+        await storage.store([EVALUATION])
+    assert measured.gauge("eval_storage_gaps_open") == 0
+    assert measured.gauge("eval_storage_gap_age_seconds") == 0
+    assert (measured["eval_storage_gaps_warned_total"], measured["eval_storage_gaps_bridged_total"]) == (
+        1,
+        1,
+    )
+
+
+async def test_a_gap_that_another_worker_has_closed_is_forgotten(world):
+    """No later look at it comes to this worker, so it must not be shown for ever."""
+    clock = Clock()
+    storage = Storage(world.log, world.tables, Patience(GAP_TIMEOUT, GAP_WARNING), clock=clock)
+    world.xadd(*history("queued"), *history("running", first=2))
+    await storage.store([EVALUATION])
+    assert len(storage.picture.gaps_now()) == 1
+    clock.now += FORGOTTEN_AFTER + 1
+    assert storage.picture.gaps_now() == []
+
+
+def test_the_lag_is_the_age_of_the_oldest_wake_up_in_hand():
+    """It grows while nothing gets done, stays for a while as it was when read, and then there is none."""
+    clock = Clock()
+    picture = Picture(clock, lambda: False)
+    picture.tell_time(FIRST_ARRIVAL_MS + 2_000)
+    with picture.in_hand([b"%d-0" % (FIRST_ARRIVAL_MS + 500), b"%d-7" % FIRST_ARRIVAL_MS]):
+        assert picture.lag() == 2
+        clock.now += 3
+        assert picture.lag() == 5
+    assert picture.lag() == 2
+    clock.now += LULL
+    assert picture.lag() == 0
+
+
+async def test_a_server_that_does_not_answer_is_shown(world):
+    """Until it answers again."""
+
+    class Away:
+        """A log that is away once."""
+
+        def __init__(self) -> None:
+            self.seen: list[float | None] = []
+
+        def __getattr__(self, name):
+            return getattr(world.log, name)
+
+        async def now_ms(self):
+            self.seen.append(measured.look().gauge("eval_dependency_up", REDIS))
+            if len(self.seen) == 1:
+                raise LogUnavailable("away")
+            return await world.log.now_ms()
+
+    storage = world.storage(log=(away := Away()))
+    world.xadd(*history("queued"))
+    with shown(storage.picture), measuring() as measured:
+        await storage.wake(Woken([EVALUATION]))
+    assert away.seen == [None, 0]
+    assert [measured.gauge("eval_dependency_up", name) for name in (REDIS, POSTGRES)] == [1, 1]
+
+
+async def test_a_worker_that_does_not_wait_says_so(world):
+    """By its setting, or because gaps have become the rule."""
+    for timeout, degraded in ((GAP_TIMEOUT, 0), (timedelta(0), 1)):
+        storage = world.storage(patience=Patience(timeout, GAP_WARNING))
+        with shown(storage.picture), measuring() as measured:
+            pass
+        assert measured.gauge("eval_storage_degraded") == degraded
+
+
+async def test_what_is_no_event_is_counted_once(world):
+    """Garbage in a stream and a bad wake-up, seen twice each."""
+    world.xadd(*history("queued"))
+    world.xadd_fields(EVALUATION, b"event", b"{")
+    woken = read_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
+    storage = world.storage()
+    with measuring() as measured:
+        for _ in range(2):
+            await storage.wake(woken)
+    assert measured["eval_storage_quarantined_total"] == 2
+
+
+async def test_of_very_many_endings_histograms_get_a_sample(world):
+    """All are counted; recorded one by one are only so many."""
+    many = 3 * RECORDED - 1
+    keys = [f"evaluation-{number}" for number in range(many)]
+    for key in keys:
+        world.xadd(*_whole(key))
+    with measuring() as measured:
+        await world.storage().store(keys)
+    assert measured["eval_batch_tests_total"] == many
+    assert measured.count("eval_test_duration_ms", OTHER) == -(-many // 3)
+
+
+def _whole(key: str) -> list[Event]:
+    return history(STRAIGHT, evaluation_id=key)
+
+
+def test_a_label_takes_so_many_values_and_no_more():
+    """What comes later is one with all that does; what was known stays itself."""
+    labels = Labels(2)
+    assert [labels.bounded(value) for value in "abcab"] == ["a", "b", OTHER, "a", "b"]
+
+
+def test_every_counter_is_there_from_the_start():
+    """So that the first thing that happens is an increase."""
+    telemetry.begin()
+    with measuring() as measured:
+        pass
+    for name in ("gaps_warned", "gaps_bridged", "quarantined", "lost_races", "reordered"):
+        assert f"eval_storage_{name}_total" in measured.names
+    assert measured["eval_storage_events_total", "rejected"] == 0
