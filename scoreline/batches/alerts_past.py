@@ -52,15 +52,17 @@ class Past:
         """Take note of a look; who is alive is remembered while Redis does not say."""
         mark = _mark(look.snapshot)
         progressed = self.progressed_at if mark.done == self.marks[-1].done else mark.at
-        past = replace(self, progressed_at=progressed, marks=_kept(self.marks, mark, limits))
-        return past if look.crew.away else past.with_crew(look, limits)
+        past = self if look.crew.away else self.with_crew(look, limits)
+        return replace(past, progressed_at=progressed, marks=_kept(self.marks, mark, limits))
 
     def with_crew(self, look: Look, limits: Thresholds) -> Self:
-        """Take note of who is there, and who is missed: whoever was silent before it went."""
-        now, serving = look.snapshot.now, look.crew.serving(look.snapshot.project)
+        """Take note of who is there, and who is missed: whoever was silent when it was last seen."""
+        serving, last_look = look.crew.serving(look.snapshot.project), self.marks[-1].at
         heard = {each.name: _heard(look, each, self.heard.get(each.name)) for each in serving}
-        gone = {name: each.at for name, each in self.heard.items() if now - each.at >= limits.missed_beats}
-        missed = {name: since for name, since in {**self.lost, **gone}.items() if name not in heard}
+        silent = {
+            name: each.at for name, each in self.heard.items() if last_look - each.at >= limits.missed_beats
+        }
+        missed = {name: since for name, since in {**self.lost, **silent}.items() if name not in heard}
         return replace(self, heard=heard, lost=missed)
 
 

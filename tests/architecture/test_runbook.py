@@ -1,0 +1,87 @@
+"""The runbook and the guide to troubles are whole and true: every alert, every command, every message."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from grafana.alert import RUNBOOK
+from grafana.alerts import alerts
+from scoreline.thresholds import Thresholds
+from tests.architecture.test_deployment import ROOT, SERVICES
+from tests.architecture.test_guides import SHOWN, commands, guide
+
+GUIDES = ("operations.md", "troubleshooting.md")
+HEADING = re.compile(r"^### (\w+)$", re.MULTILINE)
+COMPOSE = re.compile(r"docker compose (?:--profile \w+ )?(?:ps|logs|up|restart|exec) ([^`\n|;]*)")
+SEEN = re.compile(r"^\| ([^|]*`[^|]+) \|", re.MULTILINE)
+ALERTS = {alert.name: alert for alert in alerts(Thresholds())}
+
+
+def test_every_alert_has_its_section_and_no_other_has_one():
+    """Where `runbook_url` leads there is something to read."""
+    assert set(HEADING.findall(guide("operations.md"))) == set(ALERTS)
+    assert {alert.runbook for alert in ALERTS.values()} == {f"{RUNBOOK}#{name.lower()}" for name in ALERTS}
+    assert (ROOT / RUNBOOK).exists()
+
+
+def test_every_alert_names_an_action_that_its_section_has():
+    """Whoever reads the runbook finds what the alert told them to type."""
+    text = guide("operations.md")
+    for name, alert in ALERTS.items():
+        section = text.partition(f"\n### {name}\n")[2].partition("\n###")[0]
+        for line in alert.action.split("; "):
+            assert re.sub(r"\{\{ \$labels\.batch_id \}\}", "BATCH", line) in section, name
+
+
+def command_lines() -> Iterator[tuple[str, str]]:
+    for name in GUIDES:
+        for number, text in enumerate(guide(name).splitlines(), 1):
+            yield from ((f"{name}:{number}", found[1].strip()) for found in SHOWN.finditer(text))
+    for alert in ALERTS.values():
+        plain = re.sub(r"\{\{ \$labels\.\w+ \}\}", "BATCH", alert.action)
+        if plain.startswith("scoreline "):
+            yield alert.name, plain
+
+
+@pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in command_lines()])
+def test_every_command_exists(line: str):
+    """Nobody types at night what is not there."""
+    words = shlex.split(line.replace("…", ""), comments=True)[1:]
+    if not words:
+        return
+    path = next(tuple(words[:length]) for length in (2, 1) if tuple(words[:length]) in commands())
+    flags = {word.partition("=")[0] for word in words[len(path) :] if re.match(r"--?[a-z]", word)}
+    assert flags - commands()[path] == set()
+
+
+def test_every_service_that_is_named_exists():
+    """In the runbook, and in what alerts say."""
+    texts = [*map(guide, GUIDES), *(alert.action for alert in ALERTS.values())]
+    for found in COMPOSE.finditer("\n".join(texts)):
+        words = re.sub(r"--(?:scale (\S+?)=\d+|tail \d+|since \w+|detach)", r"\1", found[1]).split()
+        assert words[0] in SERVICES, found[0]
+
+
+@cache
+def source() -> str:
+    """Put all code together, with texts that go over several lines made one."""
+    rooms = ("scoreline", "executor", "coordinator", "providers")
+    files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return re.sub(r'"\s*\n\s*f?"', "", text)
+
+
+def messages() -> Iterator[str]:
+    for row in SEEN.findall(guide("troubleshooting.md")):
+        for quoted in re.findall(r"`([^`]+)`", row):
+            if " " in quoted and not quoted.startswith("--"):
+                yield from (part.strip(" ,:") for part in quoted.split("…") if len(part.strip(" ,:")) > 5)
+
+
+@pytest.mark.parametrize("words", sorted(set(messages())))
+def test_every_message_that_is_explained_is_one_of_ours(words: str):
+    """Whoever searches for what they saw finds it as they saw it."""
+    assert words in source()
