@@ -183,7 +183,9 @@ class Executor:
                 await self._patience.wait(error)
             else:
                 self._patience.rewarded()
-                await asyncio.sleep(self._settings.rhythm.poll.total_seconds())
+                rhythm = self._settings.rhythm
+                pause = rhythm.poll if self._watch.priorities else rhythm.idle_poll
+                await asyncio.sleep(pause.total_seconds())
 
     async def _finish(self, taking: "asyncio.Task[None]") -> None:
         await taking

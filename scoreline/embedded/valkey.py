@@ -17,6 +17,9 @@ _SETTINGS = {
     "save": "",
     "maxmemory-policy": "noeviction",
     "stream-node-max-bytes": "1024",
+    # Most of the file is of what has ended and expired: rewritten late, little of it is left to write.
+    "auto-aof-rewrite-min-size": "128mb",
+    "rdbcompression": "no",
     # Keeps the data directory visible in the process list, by which an orphan is recognised.
     "set-proc-title": "no",
 }

@@ -172,12 +172,13 @@ async def test_servers_are_set_up_for_a_durable_log(root: Path) -> None:
     """The settings that the log and bulk loads rely on are in force."""
     with embedded_servers(root) as servers:
         with ask_valkey(servers) as client:
-            found = client.config_get("appendonly", "appendfsync", "save", "maxmemory-policy")
-            assert found == {
+            names = ("appendonly", "appendfsync", "save", "maxmemory-policy", "auto-aof-rewrite-min-size")
+            assert client.config_get(*names) == {
                 "appendonly": "yes",
                 "appendfsync": "everysec",
                 "save": "",
                 "maxmemory-policy": "noeviction",
+                "auto-aof-rewrite-min-size": str(128 * 1024 * 1024),
             }
         with psycopg.connect(servers.postgres_url) as connection:
             names = ("fsync", "synchronous_commit", "max_wal_size", "server_encoding", "jit")

@@ -52,6 +52,21 @@ async def asked(stage: Stage, number: int = 1) -> None:
 
 
 @virtually
+async def test_an_executor_without_a_batch_notices_the_next_one_at_once():
+    """Executors that looked in turn, a second apart, would leave slots empty while others are at work."""
+    stage = Stage()
+    stage.target.how = hang
+    async with stage.executor():
+        await asyncio.sleep(10.05)
+        await stage.queue("e-1")
+        await stage.announce()
+        announced = stage.loop.time()
+        await asked(stage)
+        assert stage.loop.time() - announced < 0.3
+        await stage.announce(state=BatchState.STOPPED)
+
+
+@virtually
 async def test_a_paused_batch_is_not_taken_from_but_work_in_hand_goes_on():
     """What was begun is finished; what was not stays in the queue."""
     stage = Stage(LONG, replace(SETTINGS, slots=1))
