@@ -47,6 +47,7 @@ async def test_a_batch_is_answered_by_provider_batches(folder: Folder, sim: Simu
     assert summary["cost_usd"] > 0
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 30)
     assert sim.stats.of("/v1/messages", 200) == 0
+    assert "30 answers by provider batches, at half the price" in ran.stderr
     assert KEY not in ran.stdout + ran.stderr
 
 
