@@ -100,13 +100,13 @@ class Operator:
         if self.coordinator.provider_batches:
             await self.coordinator.provider_batches.call_off(batch_id)
 
-    async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> None:
-        """Have what is left of a batch answered by provider batches, or by executors again."""
+    async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> Batch:
+        """Have what executors were not told of answered by provider batches, or by executors again."""
         batch = await self.batch(batch_id)
         spec = replace(spec_of(batch), batch_api=fallback)
         provider = self.coordinator.provider_batches
         if provider is None or batch.finished or spec == spec_of(batch):
-            return
+            return batch
         if fallback and (why := unfit(spec)):
             raise Refused(f"{batch_id} can't be asked in provider batches: {why}.")
         if fallback and await provider.books.has_groups(batch_id):
@@ -115,6 +115,7 @@ class Operator:
             )
         reason = f"provider batches, {fallback}" if fallback else "no provider batches"
         await provider.books.change_spec(batch_id, pack(spec), by=self.name, reason=reason)
+        return batch
 
     async def retry(self, batch_id: str, *, only: Sequence[str] = ()) -> int:
         """Try dead letters again, all or a selection; returns how many."""

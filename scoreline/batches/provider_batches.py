@@ -8,7 +8,7 @@ from typing import Any
 from projections.pages import Connection
 from projections.provider_batches_shown import ShownChunk, Unanswered, shown_chunks, unanswered
 from scoreline.printable import excerpt, printable
-from scoreline.replay.wording import span, stamp
+from scoreline.replay.wording import counted, span, stamp
 
 AT_WORK = frozenset({"intended", "submitted", "ended"})
 SHOWN = 5
@@ -40,6 +40,12 @@ async def look_at_providers(conn: Connection, batch_id: str, spec: str | None) -
     if chunks or '"batch_api":"' in (spec or "").replace(" ", ""):
         return AtProviders(tuple(chunks), await unanswered(conn, batch_id))
     return NOTHING
+
+
+def discount_line(look: AtProviders) -> str | None:
+    """Say how much was had cheaper; nothing where nothing was."""
+    answered = sum(each.counts.succeeded for each in look.chunks)
+    return f"{counted(answered, 'answer')} by provider batches, at half the price" if answered else None
 
 
 def provider_lines(look: AtProviders, now: datetime) -> Iterator[str]:

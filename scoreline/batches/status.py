@@ -18,7 +18,7 @@ from scoreline.batches.lanes import lanes_document
 from scoreline.batches.look import Look, take_look
 from scoreline.batches.pace import average, remaining
 from scoreline.batches.progress_line import PLAIN_EVERY, ProgressDisplay, bar, facts_of
-from scoreline.batches.provider_batches import provider_document
+from scoreline.batches.provider_batches import discount_line, provider_document
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command, document, exit_code, is_over, pass_rate, status_word
 from scoreline.batches.watch import Watcher
@@ -139,6 +139,8 @@ def _screen(look: Look) -> Iterator[RenderableType]:
     yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}")
     yield bar(snapshot)
     yield Text(" · ".join(_facts(look)))
+    if discount := discount_line(look.at_providers):
+        yield Text(discount)
     if look.waiting or look.unpublished:
         yield Text(f"waiting: {_waiting_words(look)}")
     if len(look.variants) > 1:

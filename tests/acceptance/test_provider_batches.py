@@ -47,6 +47,7 @@ async def test_a_batch_is_answered_by_provider_batches(folder: Folder, sim: Simu
     assert summary["cost_usd"] > 0
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 30)
     assert sim.stats.of("/v1/messages", 200) == 0
+    assert "30 answers by provider batches, at half the price" in ran.stderr
     assert KEY not in ran.stdout + ran.stderr
 
 
@@ -58,8 +59,9 @@ async def test_a_run_that_is_killed_is_resumed_without_a_second_submission(
         await until(lambda: folder.ask("SELECT FROM provider_batches WHERE state = 'submitted'"), 90)
         run.process.kill()
     sim.finish_batches()
-    ran = await folder.run("batch", "resume", folder.batch_id(), "--workers", "1", "--json")
+    ran = await folder.run("batch", "resume", folder.batch_id(), "--workers", "1", "--json", "--batch-api")
     assert ran.code == 0, ran.stderr
+    assert "30 evaluations go to provider batches." in ran.stderr
     assert json.loads(ran.stdout.splitlines()[-1])["passed"] == 30
     assert sim.stats.batches_created == 1
 

@@ -280,7 +280,8 @@ async def test_what_is_left_of_a_batch_can_be_asked_in_provider_batches() -> Non
     """Resumed with --batch-api: what executors have not been told of."""
     stage = await a_stage(6, spec=replace(SPEC, batch_api=None), window=2, chunk=2)
     await stage.go_round(2)
-    await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
+    batch = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
+    assert (batch.total - batch.published, batch.in_flight) == (4, 2)
     assert len(await stage.tasks()) == 2
     stage.coordinator.settings = replace(stage.settings, window=100)
     await stage.go_round(6)
