@@ -287,6 +287,16 @@ async def test_dead_letters_come_with_the_reason_and_the_way_back(here: Stage) -
     assert "Nothing of fine was given up." in (await here.run("dlq", "fine")).stdout
 
 
+async def test_a_dead_letter_is_shown_up_to_what_to_do_about_it(here: Stage) -> None:
+    """Advice comes at the end of a message: a line's length would cut it off."""
+    await here.submit("nightly", ["dead"])
+    await here.place.alter(
+        "UPDATE scorecards SET error = %s WHERE evaluation_id = 'nightly.00000001'",
+        json.dumps({"kind": "no_sandbox", "message": f"{'there is no sandbox, ' * 8}install-bubblewrap"}),
+    )
+    assert "install-bubblewrap" in (await here.run("dlq", "nightly")).stdout
+
+
 @pytest.mark.parametrize("command", [("status",), ("dlq",), ("export", "-o", "-"), ("compare", "nightly")])
 async def test_unknown_batch_names_those_near_it(here: Stage, command: tuple[str, ...]) -> None:
     """A typing error costs no search."""
