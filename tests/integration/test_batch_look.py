@@ -208,27 +208,6 @@ async def test_watch_without_a_terminal_prints_plain_lines(here: Stage) -> None:
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)
 
 
-@pytest.mark.parametrize("flags", ["", "--json"])
-@pytest.mark.parametrize(
-    ("redirection", "code", "said"),
-    [
-        (">/dev/full", 1, "error: No space is left for the output; what was written of it is not whole.\n"),
-        (">&-", 0, ""),
-    ],
-)
-async def test_output_that_goes_nowhere_is_no_traceback(
-    here: Stage, flags: str, redirection: str, code: int, said: str
-) -> None:
-    """A full disk behind the output is told; that nobody wants the output is not."""
-    await here.submit("nightly", ["passed"])
-    process = await create_subprocess_exec(
-        "sh", "-c", f'"$0" batch list {flags} {redirection}', SCORELINE, stderr=PIPE,
-        env=environment(EVAL_REDIS_URL=here.redis_url, EVAL_POSTGRES_URL=here.place.url),
-    )  # fmt: skip
-    _, problem = await process.communicate()
-    assert (process.returncode, problem.decode()) == (code, said)
-
-
 async def test_list_is_newest_first_and_can_be_narrowed(here: Stage) -> None:
     """Name, status, progress, dead letters; external batches are listed as what they are."""
     await here.submit("old", ["passed", "dead"])
@@ -255,6 +234,27 @@ async def test_list_is_newest_first_and_can_be_narrowed(here: Stage) -> None:
     assert said.index("new") < said.index("batch-1") < said.index("old")
     assert "2 h 0 min" in said
     assert (await here.run("list", "--status", "odd")).exit_code == 2
+
+
+@pytest.mark.parametrize("flags", ["", "--json"])
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">/dev/full", 1, "error: No space is left for the output; what was written of it is not whole.\n"),
+        (">&-", 0, ""),
+    ],
+)
+async def test_output_that_goes_nowhere_is_no_traceback(
+    here: Stage, flags: str, redirection: str, code: int, said: str
+) -> None:
+    """A full disk behind the output is told; that nobody wants the output is not."""
+    await here.submit("nightly", ["passed"])
+    process = await create_subprocess_exec(
+        "sh", "-c", f'"$0" batch list {flags} {redirection}', SCORELINE, stderr=PIPE,
+        env=environment(EVAL_REDIS_URL=here.redis_url, EVAL_POSTGRES_URL=here.place.url),
+    )  # fmt: skip
+    _, problem = await process.communicate()
+    assert (process.returncode, problem.decode()) == (code, said)
 
 
 async def test_external_batch_is_over_when_all_has_ended(here: Stage) -> None:
