@@ -24,7 +24,9 @@ def read_options(model: type[Model], options: Options, *, of: str) -> Model:
         return model.model_validate(options)
     except ValidationError as error:
         # The values stay out of it: a secret that was written here by mistake is not printed as well.
-        first = error.errors(include_url=False, include_input=False)[0]
+        errors = error.errors(include_url=False, include_input=False)
+        # A name that is not there explains one that is missing.
+        first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
         raise ValueError(_sentence(model, first, of)) from None
 
 

@@ -1,9 +1,11 @@
 """The command line. Commands import what they need when they run, so that help is there at once."""
 
+import errno
 import io
 import os
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -22,6 +24,8 @@ from scoreline.commands import (
     worker,
 )
 from scoreline.secret_files import open_secret_files
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 app = typer.Typer(
     name="scoreline",
@@ -65,21 +69,44 @@ def options(
 
 def main() -> None:
     """Run a command; what can be explained is explained in one line."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a terminal without the sign gets another, not a traceback
+    _ready_streams()
     try:
         open_secret_files(os.environ)
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # while it can still be said that it went wrong
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:
+        if error.errno not in (*NO_ROOM, errno.EPIPE):
+            raise
+        _end_unheard(error)
     except Exception as error:
         if not isinstance(error, _explained()):
             raise
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
+
+
+def _ready_streams() -> None:
+    # A stream that was closed is None to Python, and its number would go to the next file opened.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open as long as we are
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - as above
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal without the sign gets another, not a traceback
+
+
+def _end_unheard(error: OSError) -> NoReturn:
+    if error.errno in NO_ROOM:
+        where = error.filename or "the output"
+        typer.echo(f"error: No space is left for {where}; what was written of it is not whole.", err=True)
+    # What is left in the buffer would be tried again, and end in a traceback.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(1)
 
 
 def _explained() -> tuple[type[Exception], ...]:

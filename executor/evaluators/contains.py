@@ -18,7 +18,7 @@ class ContainsOptions(ExtractOptions):
 
 async def does_contain(options: ContainsOptions, judged: Judged) -> Verdict:
     """Look for each text in the output."""
-    output, wanted = await output_of(options, judged), await _wanted(options, judged)
+    wanted, output = await _wanted(options, judged), await output_of(options, judged)
     missing = [text for text in wanted if _plain(options, text) not in _plain(options, output)]
     if not missing or (options.match == "any" and len(missing) < len(wanted)):
         return Verdict(passed=True)

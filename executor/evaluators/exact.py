@@ -14,7 +14,7 @@ class ExactOptions(ExtractOptions):
 
 async def is_equal(options: ExactOptions, judged: Judged) -> Verdict:
     """Compare the output with the expected value."""
-    output, expected = await output_of(options, judged), await expected_of(options, judged)
+    expected, output = await expected_of(options, judged), await output_of(options, judged)
     if _plain(options, output) == _plain(options, expected):
         return Verdict(passed=True)
     return Verdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from pydantic import Field
 
-from executor.contract import Judged
+from executor.contract import Judged, Permanent
 from executor.evaluators.extract import quoted
 from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
@@ -33,10 +33,12 @@ class NumericOptions(ExtractOptions):
 
 async def is_the_number(options: NumericOptions, judged: Judged) -> Verdict:
     """Compare the number in the output with the expected one."""
-    output, expected = await output_of(options, judged), await expected_of(options, judged)
-    got, wanted = number_in(output), number_in(expected)
+    expected = await expected_of(options, judged)
+    wanted = number_in(expected)
     if wanted is None:
-        return Verdict(passed=False, reason=f"the expected value is not a number: {quoted(expected)}")
+        raise Permanent("bad_expected", f"the expected value is not a number: {quoted(expected)}")
+    output = await output_of(options, judged)
+    got = number_in(output)
     if got is None:
         return Verdict(passed=False, reason=f"the output is not a number: {quoted(output)}")
     allowed = max(Decimal(options.tolerance), Decimal(options.relative_tolerance) * abs(wanted))

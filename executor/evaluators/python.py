@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Surroundings
@@ -20,14 +20,14 @@ from executor.evaluators.extract import quoted
 from executor.options import OptionModel, read_options
 from executor.python_host.host import Call
 from executor.python_host.pool import HostPool
-from executor.targets.python import FUNCTION, pool_of
+from executor.targets.python import FunctionName, pool_of
 from taskqueue.spec import Options
 
 
 class PythonOptions(OptionModel):
     """Which function, and what passes."""
 
-    function: str = Field(pattern=FUNCTION, max_length=500)
+    function: FunctionName
     threshold: float = 0.5
 
 

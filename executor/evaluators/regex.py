@@ -15,12 +15,12 @@ class RegexOptions(ExtractOptions):
 
 async def does_match(options: RegexOptions, judged: Judged) -> Verdict:
     """Look for the pattern in the output."""
-    output = await output_of(options, judged)
     pattern = options.pattern if options.pattern is not None else await expected_of(options, judged)
     try:
         compiled = compile_pattern(pattern, ignore_case=options.ignore_case)
     except ValueError as error:
         raise Permanent("bad_pattern", str(error)) from None
+    output = await output_of(options, judged)
     if await find_last(compiled, output) is not None:
         return Verdict(passed=True)
     return Verdict(passed=False, reason=f"{quoted(pattern)} does not match the output: {quoted(output)}")

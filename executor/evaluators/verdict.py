@@ -93,10 +93,15 @@ async def output_of(options: ExtractOptions, judged: Judged) -> str:
 
 
 async def expected_of(options: ExtractOptions, judged: Judged) -> str:
-    """Take what counts of the expected value; raises `NoMatch`, or `Permanent` where there is none."""
+    """Take what counts of the expected value; raises `Permanent` where there is none."""
     if judged.case.expected is None:
         raise Permanent("no_expected", f"the case {judged.case.id!r} has no expected value to compare with")
-    return await cut_out(options.expected_extract, as_text(judged.case.expected), of="the expected value")
+    expected = as_text(judged.case.expected)
+    try:
+        return await cut_out(options.expected_extract, expected, of="the expected value")
+    except NoMatch as error:
+        # The dataset or the pattern is wrong: that says nothing about the answer.
+        raise Permanent("bad_expected", str(error)) from None
 
 
 async def cut_out(pattern: str | None, text: str, *, of: str) -> str:

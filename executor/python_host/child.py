@@ -149,7 +149,7 @@ class Host:
         seconds = time.perf_counter() - started
         if isinstance(value, str):
             self._refuse_long(len(value))
-        body = json.dumps(value, allow_nan=False)
+        body = _written(value)
         self._refuse_long(len(body) // 12)  # one character is at most twelve of them
         _send(self._replies, {"call": number, "seconds": seconds, "value": None}, value=body)
 
@@ -169,6 +169,17 @@ class Host:
 
 class TooLarge(Exception):  # noqa: N818 - what is wrong with a returned value
     """What a function returned can't be kept."""
+
+
+class NotJson(Exception):  # noqa: N818 - as above
+    """What a function returned can't be written out."""
+
+
+def _written(value: Any) -> str:  # noqa: ANN401 - as above
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NotJson(f"the function returned what JSON can't say: {error}") from None
 
 
 def _by_name(parameter: inspect.Parameter) -> bool:

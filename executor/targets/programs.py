@@ -101,7 +101,8 @@ def answered(outcome: Outcome, reports: Reports, options: ProgramOptions) -> Rep
         case "processes":
             raise Permanent("process_limit", f"the program started more than {limits.processes} processes")
     if outcome.exit_code not in options.ok_exit_codes:
-        raise Permanent("exit_code", f"the program ended with {outcome.exit_code}: {outcome.tail()}")
+        said = f": {outcome.tail()}" if outcome.tail() else ""
+        raise Permanent("exit_code", f"the program ended with {outcome.exit_code}{said}")
     return replace(_spoken(outcome, reports), exit_code=outcome.exit_code)
 
 

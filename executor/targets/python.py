@@ -11,10 +11,12 @@ that is JSON, which is written out. It raises if it has none; an exception with 
 The function runs in processes of its own (`executor.python_host`).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
 from executor.contract import Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
@@ -23,14 +25,23 @@ from executor.python_host.pool import HostPool
 from executor.targets.answers import reply
 from taskqueue.spec import Options
 
-FUNCTION = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"
+_DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
+
+
+def _named(function: str) -> str:
+    if not re.fullmatch(f"{_DOTTED}:{_DOTTED}", function):
+        raise ValueError("write it as package.module:function")
+    return function
+
+
+FunctionName = Annotated[str, Field(max_length=500), AfterValidator(_named)]
 """`package.module:function`, or a method of something in the module."""
 
 
 class PythonOptions(OptionModel):
     """Which function."""
 
-    function: str = Field(pattern=FUNCTION, max_length=500)
+    function: FunctionName
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from scoreline.batches.compare_statistics import Interval, mcnemar, rate_differe
 from scoreline.batches.compare_variants import Pairing
 from scoreline.batches.standing import command, pass_rate
 from scoreline.printable import excerpt, printable
+from scoreline.replay.wording import counted
 
 LABEL_SHOWN = 60
 CHANCE = 0.05
@@ -68,7 +69,7 @@ def _scope(found: Compared) -> Iterator[str]:
         if over:
             left_out = "; ".join(excerpt(str(label), LABEL_SHOWN) for label in over)
             yield f"only in the {whose}, not compared: {left_out}"
-    judged = f"{comparison.judged:,} pairs with two verdicts"
+    judged = f"{counted(comparison.judged, 'pair')} with two verdicts"
     others = {
         "pairs without": comparison.unjudged,
         "evaluations only in the first": comparison.left.only_here,
@@ -113,7 +114,7 @@ def _changes(found: Compared) -> Iterator[str]:
     scores = comparison.score_differences
     if scores.count:
         within = f" (95 % interval {_range(scores.interval, '+.4f')})" if scores.interval else ""
-        yield f"mean score of {scores.count:,} pairs: {scores.mean:+.4f}{within}"
+        yield f"mean score of {counted(scores.count, 'pair')}: {scores.mean:+.4f}{within}"
 
 
 def _worth(found: Compared) -> str:

@@ -19,7 +19,9 @@ from scoreline.replay.wording import stamp
 from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
-MESSAGE_SHOWN = 100
+CASE_SHOWN = 100
+MESSAGE_SHOWN = 200
+"""Characters of what happened: enough for what to do about it, which comes last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +82,9 @@ def _table(letters: list[GivenUp]) -> Table:
         why = why_ended(each.status, each.error, each.closing)
         table.add_row(
             Text(printable(each.evaluation_id)),
-            Text(excerpt(each.case_id, MESSAGE_SHOWN)),
+            Text(excerpt(each.case_id, CASE_SHOWN)),
             str(each.attempt),
-            Text(excerpt(why.kind if why else each.status, MESSAGE_SHOWN)),
+            Text(excerpt(why.kind if why else each.status, CASE_SHOWN)),
             Text(excerpt(why.message if why else "", MESSAGE_SHOWN)),
             stamp(each.ended_at),
         )

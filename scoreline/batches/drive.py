@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 
@@ -75,11 +75,7 @@ class Driving:
 
     async def run(self) -> int:
         """Drive it, report, and return the exit code."""
-        if not await self.until_over():
-            if self.wanted.as_json:
-                print(json.dumps({"batch_id": self.wanted.batch_id, "status": "running"}), flush=True)  # noqa: T201 - machines read stdout
-            return INTERRUPTED
-        return await self._report()
+        return await self._report() if await self.until_over() else INTERRUPTED
 
     async def until_over(self) -> bool:
         """Drive it until it is over; False if somebody interrupted that, and was told how to go on."""
@@ -91,7 +87,7 @@ class Driving:
                 await self.start(self.wanted.fleet, stack)
             await self._watch_or_interrupt()
         if self.interrupted.is_set():
-            self._say_how_to_go_on()
+            self._tell_it_is_not_over()
         return not self.interrupted.is_set()
 
     async def start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:
@@ -140,11 +136,17 @@ class Driving:
 
     def _interrupt(self) -> None:
         if self.interrupted.is_set():
-            if self._manager:
-                self._manager.kill()
-            os._exit(INTERRUPTED)
+            self._end_at_once()
         self.interrupted.set()
         self._say("stopping: letting executors finish what they have in hand; once more ends them at once")
+
+    def _end_at_once(self) -> NoReturn:
+        try:
+            if self._manager:
+                self._manager.kill()
+            self._tell_it_is_not_over()
+        finally:
+            os._exit(INTERRUPTED)
 
     async def _watch_or_interrupt(self) -> None:
         watching = asyncio.create_task(self._watch())
@@ -173,9 +175,11 @@ class Driving:
         else:
             display.show(look.snapshot, NOT_ASKED)
 
-    def _say_how_to_go_on(self) -> None:
+    def _tell_it_is_not_over(self) -> None:
         batch_id = self.wanted.batch_id
         self._say(f"{batch_id} is not over; nothing is lost. To go on: {command('resume', batch_id)}")
+        if self.wanted.as_json:
+            print(json.dumps({"batch_id": batch_id, "status": "running"}), flush=True)  # noqa: T201 - machines read stdout
 
     async def _report(self) -> int:
         async with crew_reader(self.servers.redis_url) as crew:

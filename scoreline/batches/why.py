@@ -13,9 +13,9 @@ from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import clock, span
 
 UNMOVED = timedelta(minutes=1)
+"""An evaluation that has not moved for so long is worth a look."""
 OVERDUE = timedelta(seconds=20)
 """Longer than a coordinator that has just begun waits before it opens anything."""
-"""An evaluation that has not moved for so long is worth a look."""
 IN_HAND = frozenset({"provisioning", "running", "responded"})
 
 

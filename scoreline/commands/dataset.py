@@ -1,6 +1,7 @@
 """`scoreline dataset`: files of cases, brought into the database under a name."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -56,20 +57,21 @@ def import_(  # noqa: PLR0913 - a command has its flags
     from scoreline.datasets.sources import FileSource
     from scoreline.servers import ready_postgres
     from scoreline.settings import load_settings
+    from scoreline.spec.values import dataset_name
+    from scoreline.spec.values import name as name_of_project
 
     format_of(file)
-    named = _checked(name or stem_of(file), "--name")
-    dataset = NewDataset(named, _checked(project, "--project"), file.name, tuple(tag or ()))
+    named = _checked(dataset_name, name or stem_of(file), "--name")
+    whose = _checked(name_of_project, project, "--project")
+    dataset = NewDataset(named, whose, file.name, tuple(tag or ()))
     source = FileSource(file, Columns(records, id_, input_, expected))
     with ready_postgres(load_settings()) as servers:
         asyncio.run(import_shown(servers.postgres_url, source, dataset, replace=replace, as_json=as_json))
 
 
-def _checked(text: str, flag: str) -> str:
-    from scoreline.spec.values import name
-
+def _checked(check: Callable[[str], str], text: str, flag: str) -> str:
     try:
-        return name(text)
+        return check(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=flag) from None
 

@@ -13,6 +13,7 @@ from scoreline.datasets.opening import OnRead
 from scoreline.datasets.rows import file_rows
 from scoreline.datasets.sources import FileSource
 from scoreline.problem import Problem
+from scoreline.replay.wording import counted
 
 
 async def import_file(
@@ -52,7 +53,7 @@ async def import_shown(
         about = {"name": dataset.name, "project": dataset.project, "cases": count, "source": dataset.source}
         print(json.dumps(about))  # noqa: T201 - machines read stdout
         return
-    console.print(f"Imported {count:,} cases as {dataset.name!r}.", markup=False, highlight=False)
+    console.print(f"Imported {counted(count, 'case')} as {dataset.name!r}.", markup=False, highlight=False)
 
 
 def _size(path: Path) -> int | None:

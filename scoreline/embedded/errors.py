@@ -1,5 +1,6 @@
 """The one error of this package, and the advice that goes with it."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -40,7 +41,7 @@ def log_tail(log: Path, since: int = 0) -> str:
 def advice(home: Path, log: str) -> str:
     """What a person can do about a failure whose last log lines are `log`."""
     if "No space left" in log or _free(home) < _TIGHT:
-        return f"free some disk space for {home}, then try again."
+        return _make_room(home)
     if "unshare" in log:
         return (
             "PostgreSQL refuses to run as root and user namespaces are not allowed here: "
@@ -53,8 +54,12 @@ def file_error(home: Path, error: OSError) -> EmbeddedServerError:
     """The clear form of a file system that refuses."""
     problem = f"cannot use the data directory {home} ({os.strerror(error.errno or 0)})."
     fallback = "make it writable for this user, or set EVAL_DATA_DIR to another directory."
-    full = _free(home) < _TIGHT
-    return EmbeddedServerError("servers", problem, advice=advice(home, "") if full else fallback)
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    return EmbeddedServerError("servers", problem, advice=_make_room(home) if full else fallback)
+
+
+def _make_room(home: Path) -> str:
+    return f"free some disk space for {home}, then try again."
 
 
 def _free(home: Path) -> int:

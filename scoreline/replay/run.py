@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import os
-import sys
 from dataclasses import dataclass
 
 from rich.console import Console
 
 from eventlog.log import LogUnavailable
+from scoreline.batches.screen import screen
 from scoreline.problem import Problem
 from scoreline.replay.asof import cut
 from scoreline.replay.diff import compare, sides
@@ -22,9 +21,6 @@ from scoreline.replay.view import show
 from scoreline.replay.view_diff import comparison_document, show_comparison
 from scoreline.servers import Servers, named_servers
 from scoreline.settings import Settings, load_settings
-
-PIPED_WIDTH = 160
-"""Columns where nobody's terminal sets a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ async def _replay(wanted: Wanted, settings: Settings, servers: Servers) -> None:
         if wanted.other is not None:
             await _compare(wanted, sources, wanted.other)
         elif wanted.follow:
-            await follow(sources, wanted.evaluation, _console(), as_json=wanted.as_json)
+            await follow(sources, wanted.evaluation, screen(), as_json=wanted.as_json)
         else:
             await _show(wanted, sources)
 
@@ -79,7 +75,7 @@ async def _show(wanted: Wanted, sources: Sources) -> None:
     if wanted.as_json:
         _print_json(document(story, attempt=attempt, then=then))
     else:
-        show(_console(), story, attempt=attempt, then=then)
+        show(screen(), story, attempt=attempt, then=then)
 
 
 async def _compare(wanted: Wanted, sources: Sources, other: str) -> None:
@@ -90,14 +86,8 @@ async def _compare(wanted: Wanted, sources: Sources, other: str) -> None:
     if wanted.as_json:
         _print_json(comparison_document(comparison))
     else:
-        show_comparison(_console(), comparison)
+        show_comparison(screen(), comparison)
 
 
 def _print_json(found: dict[str, object]) -> None:
     print(json.dumps(found))  # noqa: T201 - machines read stdout
-
-
-def _console() -> Console:
-    """Draw as wide as the terminal; where there is none, nothing is cut without need."""
-    free = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=PIPED_WIDTH if free else None, highlight=False, markup=False)

@@ -176,4 +176,16 @@ def dataset(value: object) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return dict(value)
     found = text(value)
-    return {"path" if looks_like_file(found) or "/" in found else "name": found}
+    return {"path" if _looks_like_path(found) else "name": found}
+
+
+def dataset_name(value: object) -> str:
+    """Take a name for a dataset, one by which a batch can ask for it."""
+    found = name(value)
+    if _looks_like_path(found):
+        raise ValueError("must have no slash, and not end like a file: a batch would look for a file")
+    return found
+
+
+def _looks_like_path(found: str) -> bool:
+    return looks_like_file(found) or "/" in found

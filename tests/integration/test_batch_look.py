@@ -293,6 +293,27 @@ async def test_list_is_newest_first_and_can_be_narrowed(here: Stage) -> None:
     assert (await here.run("list", "--status", "odd")).exit_code == 2
 
 
+@pytest.mark.parametrize("flags", ["", "--json"])
+@pytest.mark.parametrize(
+    ("redirection", "code", "said"),
+    [
+        (">/dev/full", 1, "error: No space is left for the output; what was written of it is not whole.\n"),
+        (">&-", 0, ""),
+    ],
+)
+async def test_output_that_goes_nowhere_is_no_traceback(
+    here: Stage, flags: str, redirection: str, code: int, said: str
+) -> None:
+    """A full disk behind the output is told; that nobody wants the output is not."""
+    await here.submit("nightly", ["passed"])
+    process = await create_subprocess_exec(
+        "sh", "-c", f'"$0" batch list {flags} {redirection}', SCORELINE, stderr=PIPE,
+        env=environment(EVAL_REDIS_URL=here.redis_url, EVAL_POSTGRES_URL=here.place.url),
+    )  # fmt: skip
+    _, problem = await process.communicate()
+    assert (process.returncode, problem.decode()) == (code, said)
+
+
 async def test_external_batch_is_over_when_all_has_ended(here: Stage) -> None:
     """Nobody closes it, so its counters decide."""
     await here.place.store(life(1))
@@ -321,6 +342,16 @@ async def test_dead_letters_come_with_the_reason_and_the_way_back(here: Stage) -
     assert "\x1b" not in (await here.run("dlq", "nightly")).stdout
     await here.submit("fine", ["passed"])
     assert "Nothing of fine was given up." in (await here.run("dlq", "fine")).stdout
+
+
+async def test_a_dead_letter_is_shown_up_to_what_to_do_about_it(here: Stage) -> None:
+    """Advice comes at the end of a message: a line's length would cut it off."""
+    await here.submit("nightly", ["dead"])
+    await here.place.alter(
+        "UPDATE scorecards SET error = %s WHERE evaluation_id = 'nightly.00000001'",
+        json.dumps({"kind": "no_sandbox", "message": f"{'there is no sandbox, ' * 8}install-bubblewrap"}),
+    )
+    assert "install-bubblewrap" in (await here.run("dlq", "nightly")).stdout
 
 
 @pytest.mark.parametrize("command", [("status",), ("dlq",), ("export", "-o", "-"), ("compare", "nightly")])

@@ -175,3 +175,21 @@ def test_the_commands_explain_what_they_refuse(tmp_path, database):
         assert isinstance(result.exception, Problem), result
         assert said in str(result.exception)
     assert imported(database, path, "--replace", "--name", "other")["name"] == "other"
+
+
+@pytest.mark.parametrize("name", ["exams/2026", "cases.jsonl", "cases.csv.gz"])
+def test_a_name_that_a_batch_would_take_for_a_file_is_refused(tmp_path, database, name):
+    """Otherwise the dataset is there, and `--dataset` can't say so."""
+    result = run(database, "import", str(wrote(tmp_path, "cases.jsonl", ROWS)), "--name", name)
+    assert (result.exit_code, "a batch would look for a file" in _plain(result.stderr)) == (2, True)
+    assert run(database, "list", "--json").stdout == ""
+
+
+def test_one_case_is_one_case(tmp_path, database):
+    """What is counted is counted in words that fit."""
+    result = run(database, "import", str(wrote(tmp_path, "cases.jsonl", ROWS[:1])))
+    assert result.stderr == "Imported 1 case as 'cases'.\n"
+
+
+def _plain(boxed: str) -> str:
+    return " ".join(boxed.replace("│", " ").split())

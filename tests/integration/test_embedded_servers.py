@@ -1,5 +1,6 @@
 """The embedded servers under real processes and real kills."""
 
+import errno
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from scoreline.embedded import EmbeddedServerError, Servers, default_root, embedded_servers
+from scoreline.embedded.errors import file_error
 from scoreline.embedded.locks import try_lock
 from tests.waiting import until
 
@@ -390,6 +392,19 @@ def test_root_that_cannot_be_made_gives_a_clear_error(tmp_path: Path) -> None:
         embedded_servers(tmp_path / "taken"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "full"), "free some disk space for /proc/nowhere"),
+        (OSError(errno.EDQUOT, "full"), "free some disk space for /proc/nowhere"),
+        (FileNotFoundError(errno.ENOENT, "gone"), "set EVAL_DATA_DIR to another directory"),
+    ],
+)
+def test_disk_space_is_asked_for_only_where_it_is_missing(error: OSError, told: str) -> None:
+    """A place that can't hold files at all has no free space, and none would help."""
+    assert told in file_error(Path("/proc/nowhere"), error).advice
 
 
 def test_default_root_follows_the_desktop_convention(monkeypatch: pytest.MonkeyPatch) -> None:

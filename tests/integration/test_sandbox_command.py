@@ -92,6 +92,7 @@ async def test_a_file_that_the_program_could_not_read_is_named(tmp_path: Path) -
     ("options", "fault", "kind", "words"),
     [
         ({"command": "sh -c 'echo why >&2; exit 4'"}, Permanent, "exit_code", "4: why"),
+        ({"command": "sh -c 'exit 4'"}, Permanent, "exit_code", "the program ended with 4"),
         ({"command": "sleep 60"}, Transient, "timeout", "stopped after"),
         ({"command": "yes"}, Permanent, "output_limit", "512 kB"),
         ({"command": "echo {nothing}"}, Permanent, "template", "nothing"),
@@ -106,6 +107,7 @@ async def test_what_goes_wrong_is_a_fault_of_a_kind(
         await ask(options, question(seconds=1))
     assert raised.value.kind == kind
     assert words in raised.value.message
+    assert not raised.value.message.endswith(": ")
 
 
 async def test_exit_codes_that_are_fine_can_be_named() -> None:

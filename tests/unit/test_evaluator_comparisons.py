@@ -67,8 +67,6 @@ async def test_nothing_to_cut_out_is_a_score_that_says_why():
     score = await judge("exact", "no idea", "1", extract=r"A: (.+)$")
     assert (score.passed, score.score) == (False, 0.0)
     assert score.reason == r"'A: (.+)$' does not match the output: 'no idea'"
-    score = await judge("numeric", "1", "one", expected_extract=r"#### (.+)$")
-    assert "does not match the expected value: 'one'" in score.reason
 
 
 async def test_a_reason_quotes_no_more_than_a_line():
@@ -81,6 +79,21 @@ async def test_a_case_without_an_expected_value_is_a_fault_not_a_score(kind):
     """Nothing to compare with says nothing about the answer."""
     with pytest.raises(Permanent, match="has no expected value"):
         await judge(kind, "1")
+
+
+@pytest.mark.parametrize("kind", ["exact", "contains", "regex", "numeric"])
+async def test_an_expected_value_without_the_pattern_is_a_fault_not_a_score(kind):
+    """A slip in the spec or the dataset does not count as a wrong answer, whatever was answered."""
+    with pytest.raises(Permanent, match="does not match the expected value: 'one'") as caught:
+        await judge(kind, "no idea", "one", extract=r"A: (.+)$", expected_extract=r"#### (.+)$")
+    assert caught.value.kind == "bad_expected"
+
+
+async def test_an_expected_value_that_is_no_number_is_a_fault_not_a_score():
+    """Nobody could have given the right number."""
+    with pytest.raises(Permanent, match="the expected value is not a number: 'one'") as caught:
+        await judge("numeric", "1", "one")
+    assert caught.value.kind == "bad_expected"
 
 
 def test_who_needs_an_expected_value_says_so():

@@ -155,6 +155,12 @@ def test_an_unknown_option_is_answered_with_the_nearest_one():
         target_type("simulated").check({"passrate": 1})
 
 
+def test_an_unknown_option_is_told_before_the_missing_one_that_was_meant():
+    """`functon` is the slip of the finger; that `function` is missing follows from it."""
+    with pytest.raises(ValueError, match="has no option 'functon'; did you mean 'function'"):
+        target_type("python").check({"functon": "app:answer"})
+
+
 def test_a_wrong_value_is_not_repeated():
     """What was written by mistake may be a secret: the message says where and what is wrong."""
     with pytest.raises(ValueError, match="the simulated target: pass_rate") as caught:
