@@ -20,7 +20,7 @@ from tests.simulation.world import World
 QUEUE_SETTINGS = QueueSettings(release_interval=1.2)
 RHYTHM = Rhythm(
     poll=timedelta(seconds=0.6),
-    idle_poll=timedelta(seconds=0.6),  # every look draws a fate: more of them would make other stories of old seeds
+    idle_poll=timedelta(seconds=0.6),  # each look draws a fate: more of them would tell other stories
     block=timedelta(seconds=0.6),
     glance=timedelta(seconds=0.2),
     beat=timedelta(seconds=0.9),
