@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
+from random import random
 
 from coordinator import telemetry
 from coordinator.submission import NewBatch, NewEvaluation, SerialPlace, evaluation_id
@@ -25,9 +26,11 @@ async def accept(
     *,
     now: datetime,
     shards: int,
+    traced: float = 0.0,
 ) -> int:
     """Commit a batch and all its evaluations; returns how many there are.
 
+    A share of them is traced, where anybody records spans.
     Whatever the evaluations' source raises, half-way or at its end, leaves nothing behind.
     """
     head = BatchHead(
@@ -43,7 +46,7 @@ async def accept(
         batch.max_cost_usd,
         batch.max_tokens,
     )
-    opening = _Opening(batch, now, shards, traces=telemetry.is_tracing())
+    opening = _Opening(batch, now, shards, traced=traced if telemetry.is_tracing() else 0.0)
     accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))
     about = {"batch_id": batch.batch_id, "eval_mode": telemetry.mode_of(batch.spec)}
     with tracing.alone("eval.coordinator.start_batch", **about) as span:
@@ -57,11 +60,11 @@ async def accept(
 class _Opening:
     """Numbers evaluations and makes their openings."""
 
-    def __init__(self, batch: NewBatch, now: datetime, shards: int, *, traces: bool = False) -> None:
+    def __init__(self, batch: NewBatch, now: datetime, shards: int, *, traced: float) -> None:
         self.batch = batch
         self.now = now
         self.shards = shards
-        self.traces = traces
+        self.traced = traced
         self.number = 0
 
     def accept(self, one: NewEvaluation) -> Accepted:
@@ -82,7 +85,7 @@ class _Opening:
             sequence=0,
             occurred_at=self.now,
             source=self.batch.submitted_by,
-            traceparent=self._traced(key, one.case.id) if self.traces else None,
+            traceparent=self._begun(key, one.case.id) if random() < self.traced else None,
         )
         return Accepted(
             event,
@@ -95,9 +98,10 @@ class _Opening:
             self._link(one.serial),
         )
 
-    def _traced(self, key: str, case_id: str) -> str | None:
-        """Begin the evaluation's trace, if it is one of those to be traced: the sampler decides."""
-        return tracing.begin(evaluation_id=key, batch_id=self.batch.batch_id, test_case_id=case_id)
+    def _begun(self, key: str, case_id: str) -> str | None:
+        """Begin the evaluation's trace."""
+        about = {"evaluation_id": key, "batch_id": self.batch.batch_id, "test_case_id": case_id}
+        return tracing.begin("eval.coordinator.accept", **about)
 
     def _link(self, place: SerialPlace | None) -> Link | None:
         if place is None:

@@ -299,6 +299,7 @@ class EventQueue:
             for draft in due:
                 self.outbox.failed(draft)
             raise
+        telemetry.waited(self._clock() - min(draft.in_flight_since for draft in due))
         for draft, reply in zip(due, replies, strict=True):
             self._answered(draft, reply)
 
@@ -306,7 +307,7 @@ class EventQueue:
         delay = self._clock() - draft.in_flight_since
         self.outbox.answered(draft, reply)
         self._learn_epoch(draft, reply.epoch)
-        telemetry.answered(reply.answers, delay)
+        telemetry.count_refused(reply.answers)
         if draft.lost:
             lost = {
                 "evaluation_id": draft.evaluation_id,

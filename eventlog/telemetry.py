@@ -32,7 +32,7 @@ _meter.create_observable_gauge(
 )
 _delay = _meter.create_histogram(
     "eval_event_queue_delay_ms",
-    description="From recording an event to Redis' answer",
+    description="From recording an event to Redis' answer, the oldest of each round trip",
     explicit_bucket_boundaries_advisory=QUICK_MS,
 )
 _refused = _meter.create_counter("eval_event_refused_total", description="What append.lua did not take")
@@ -51,9 +51,13 @@ def unwatch(outbox: Outbox) -> None:
     _watched.discard(outbox)
 
 
-def answered(answers: Sequence[Answer], delay: float) -> None:
-    """Count what the log said to the events of one call, so many seconds after the first was recorded."""
-    _delay.record(delay * 1000)
+def waited(seconds: float) -> None:
+    """Tell how long the oldest event of a round trip had to wait: they are too many to tell of each."""
+    _delay.record(seconds * 1000)
+
+
+def count_refused(answers: Sequence[Answer]) -> None:
+    """Count what the log did not take of one attempt's events."""
     for answer in answers:
         if answer is not Answer.OK and not answer.on_record:
             refused(answer)

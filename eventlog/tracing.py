@@ -27,9 +27,6 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Status, Sta
 
 Attribute = str | bool | int | float | None
 
-BEGINNING = "eval.coordinator.accept"
-"""The span with which an evaluation's trace begins: the one whose sampling decides."""
-
 _SHAPE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _NOT_TRACED = nullcontext(trace.INVALID_SPAN)
 _NOWHERE = Context()
@@ -59,7 +56,7 @@ def traceparent_of(span: Span | None = None) -> str | None:
 
 
 def begin(
-    name: str = BEGINNING,
+    name: str,
     /,
     *,
     start: datetime | None = None,

@@ -17,7 +17,7 @@ from projections.progress import Progress
 from storage_worker.endings import Ended
 from storage_worker.tally import Tally
 
-RECORDED = 200
+RECORDED = 20
 """Values of one pass that a histogram gets at most."""
 MAX_LABELS = 50
 OTHER = "other"

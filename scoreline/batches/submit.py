@@ -36,7 +36,12 @@ async def submit(plan: Plan, servers: Servers, settings: Settings, console: Cons
             batch = _new_batch(submission.plan)
             with _counting(console) as count:
                 read = _counted(submission.evaluations(), count)
-                total = await accept(ledger, batch, read, now=utc_now(), shards=settings.shards)
+                total = await accept(
+                    *(ledger, batch, read),
+                    now=utc_now(),
+                    shards=settings.shards,
+                    traced=settings.trace_ratio,
+                )
             return batch.batch_id, total
     except TablesUnavailable as error:
         # Not the driver's words: they may quote pieces of the URL.

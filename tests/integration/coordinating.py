@@ -99,7 +99,7 @@ class House:
                 yield one
 
         batch = NewBatch(batch_id, spec, **head)
-        await accept(self.ledger, batch, each(), now=utc_now(), shards=DEFAULT_SHARDS)
+        await accept(self.ledger, batch, each(), now=utc_now(), shards=DEFAULT_SHARDS, traced=1.0)
 
     async def go_round(self, times: int = 1) -> None:
         """Let the coordinator go round."""

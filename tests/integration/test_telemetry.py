@@ -218,7 +218,7 @@ def test_a_collector_that_is_gone_costs_a_moment_at_the_end():
         "from scoreline.telemetry.wiring import Job, telling\n"
         "with telling(Job.EXECUTOR, Settings(trace_ratio=1)):\n"
         "    telemetry.begin()\n"
-        "    assert tracing.begin(evaluation_id='e')\n"
+        "    assert tracing.begin('eval.coordinator.accept', evaluation_id='e')\n"
         "    began = time.monotonic()\n"
         "print(time.monotonic() - began)\n"
     )

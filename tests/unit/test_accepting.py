@@ -15,6 +15,7 @@ from projections.ledger_memory import MemoryLedger
 from projections.memory import MemoryTables
 from taskqueue.spec import BatchSpec, TargetSpec, unpack
 from tests.builders import START, event
+from tests.telemetry import tracing_spans
 
 SPEC = BatchSpec("a batch", (TargetSpec("simulated", "simulated"),), retries=5)
 
@@ -38,7 +39,9 @@ class Books(MemoryLedger):
         return data
 
 
-async def accepted(books: Books, *evaluations: NewEvaluation, **head: object) -> int:
+async def accepted(
+    books: Books, *evaluations: NewEvaluation, traced: float = 0.0, **head: object
+) -> int:
     """Have a batch of these accepted."""
 
     async def each() -> AsyncIterator[NewEvaluation]:
@@ -46,7 +49,7 @@ async def accepted(books: Books, *evaluations: NewEvaluation, **head: object) ->
             yield one
 
     batch = NewBatch("nightly", SPEC, **head)  # type: ignore[arg-type]  # as the test wants it
-    return await accept(books, batch, each(), now=START, shards=DEFAULT_SHARDS)
+    return await accept(books, batch, each(), now=START, shards=DEFAULT_SHARDS, traced=traced)
 
 
 def case(number: int) -> p.Case:
@@ -150,3 +153,15 @@ async def test_order_survives_the_look_up(keyed: object) -> None:
         one.cache_key for one in many if one.cache_key
     )
     assert all(len(page) <= LOOK_UP for page in books.asked)
+
+
+@pytest.mark.parametrize(("share", "fewest", "most"), [(0.0, 0, 0), (0.5, 100, 300), (1.0, 400, 400)])
+async def test_a_share_of_evaluations_is_traced(share: float, fewest: int, most: int) -> None:
+    """Each of them begins a trace; the others have no word of one."""
+    books, evaluations = Books(), [NewEvaluation(case(number)) for number in range(400)]
+    with tracing_spans() as spans:
+        await accepted(books, *evaluations, traced=share)
+    begun = [span for span in spans if span.name == "eval.coordinator.accept"]
+    stored = await books.openings([evaluation_id("nightly", number) for number in range(1, 401)])
+    traced = [one for one in stored if one.events[0][0].traceparent]
+    assert fewest <= len(begun) == len(traced) <= most

@@ -21,7 +21,6 @@ from scoreline.settings import Settings, SettingsError, load_settings
 from scoreline.telemetry.addresses import left_for_prometheus
 from scoreline.telemetry.farewell import within
 from scoreline.telemetry.reading import Span, spans_of
-from scoreline.telemetry.traces import Beginnings, Decision
 from scoreline.telemetry.tree import branches, document, draw
 from scoreline.telemetry.wiring import ENDPOINT, Asked, Job, asked_for, check_installed
 from scoreline.workers import worker_environ
@@ -114,21 +113,6 @@ def test_what_the_dead_left_is_cleared_up(tmp_path):
         assert not gone.exists()
         assert elsewhere.exists()
         assert mine.exists()
-
-
-def test_a_share_of_evaluations_is_traced_and_all_that_is_of_none():
-    """Who is traced follows from the trace's id alone."""
-
-    def is_kept(sampler: Beginnings, name: str, trace_id: int) -> bool:
-        decision = sampler.should_sample(None, trace_id, name, SpanKind.INTERNAL).decision
-        return decision is Decision.RECORD_AND_SAMPLE
-
-    ids = [number * 2**54 + number for number in range(1_000)]
-    half = Beginnings(0.5)
-    assert sum(is_kept(half, tracing.BEGINNING, each) for each in ids) == pytest.approx(500, abs=20)
-    assert not any(is_kept(Beginnings(0.0), tracing.BEGINNING, each) for each in ids)
-    assert all(is_kept(Beginnings(0.0), "eval.batch_api.poll", each) for each in ids)
-    assert "evaluations" in half.get_description()
 
 
 def test_a_farewell_that_nobody_hears_is_cut_short():
