@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ KILLS = 10
 SEED = 1
 MOVES = 5
 """How far a coordinator comes at most before it is killed: calls of the provider, and groups recorded."""
-CLAUDE = {"model": "claude-sonnet-4-5", "prices": {"input": 10.0, "output": 100.0}}
+CLAUDE: dict[str, Any] = {"model": "claude-sonnet-4-5", "prices": {"input": 10.0, "output": 100.0}}
 SPEC = BatchSpec("a batch", (TargetSpec("anthropic", "claude", CLAUDE),), batch_api=BatchFallback.RESUBMIT)
 ANSWERS = "SELECT count(*), count(DISTINCT evaluation_id) FROM events WHERE type = 'responded'"
 PAID = "SELECT sum((event::jsonb #>> '{data,cost_usd}')::numeric) FROM events WHERE type = 'responded'"
