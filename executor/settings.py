@@ -16,11 +16,7 @@ class Rhythm:
     poll: timedelta = timedelta(seconds=1)
     """Between two looks at the board."""
     idle_poll: timedelta = timedelta(milliseconds=100)
-<<<<<<< HEAD
     """The same while there is no batch: all executors should begin on the next one together."""
-=======
-    """The same while there is no batch to take from: all executors should begin on the next together."""
->>>>>>> perf
     block: timedelta = timedelta(seconds=1)
     """How long one request for tasks waits for the first; also how late a stop may be noticed."""
     glance: timedelta = timedelta(milliseconds=50)

@@ -39,9 +39,7 @@ class Books(MemoryLedger):
         return data
 
 
-async def accepted(
-    books: Books, *evaluations: NewEvaluation, traced: float = 0.0, **head: object
-) -> int:
+async def accepted(books: Books, *evaluations: NewEvaluation, traced: float = 0.0, **head: object) -> int:
     """Have a batch of these accepted."""
 
     async def each() -> AsyncIterator[NewEvaluation]:

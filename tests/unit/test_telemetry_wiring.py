@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-from opentelemetry.trace import SpanKind
 from rich.console import Console
 
 from eventlog import tracing

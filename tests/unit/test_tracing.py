@@ -37,7 +37,9 @@ def test_what_is_not_sampled_or_no_traceparent_leaves_no_span(traceparent):
 def test_a_trace_begins_and_its_spans_come_under_it():
     """What `begin` returns is what all others are put under, in whichever process."""
     with tracing_spans() as spans:
-        traceparent = tracing.begin("eval.coordinator.accept", evaluation_id="e", start=NOON, end=NOON + timedelta(seconds=1))
+        traceparent = tracing.begin(
+            "eval.coordinator.accept", evaluation_id="e", start=NOON, end=NOON + timedelta(seconds=1)
+        )
         assert traceparent is not None
         with tracing.span("outer", traceparent, size=3, left_out=None), tracing.inner("inner"):
             assert tracing.traceparent_of() != traceparent
