@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import datetime
 
+from coordinator import telemetry
 from coordinator.submission import NewBatch, NewEvaluation, SerialPlace, evaluation_id
 from eventlog import payloads as p
+from eventlog import tracing
 from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import shard_of
@@ -41,21 +43,25 @@ async def accept(
         batch.max_cost_usd,
         batch.max_tokens,
     )
-    opening = _Opening(batch, now, shards)
+    opening = _Opening(batch, now, shards, traces=telemetry.is_tracing())
     accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))
-    total = await ledger.accept(head, accepted, now=now)
-    if total == 0:
-        await ledger.finish(batch.batch_id)
+    about = {"batch_id": batch.batch_id, "eval_mode": telemetry.mode_of(batch.spec)}
+    with tracing.alone("eval.coordinator.start_batch", **about) as span:
+        total = await ledger.accept(head, accepted, now=now)
+        span.set_attribute("test_count", total)
+        if total == 0:
+            await ledger.finish(batch.batch_id)
     return total
 
 
 class _Opening:
     """Numbers evaluations and makes their openings."""
 
-    def __init__(self, batch: NewBatch, now: datetime, shards: int) -> None:
+    def __init__(self, batch: NewBatch, now: datetime, shards: int, *, traces: bool = False) -> None:
         self.batch = batch
         self.now = now
         self.shards = shards
+        self.traces = traces
         self.number = 0
 
     def accept(self, one: NewEvaluation) -> Accepted:
@@ -76,6 +82,7 @@ class _Opening:
             sequence=0,
             occurred_at=self.now,
             source=self.batch.submitted_by,
+            traceparent=self._traced(key, one.case.id) if self.traces else None,
         )
         return Accepted(
             event,
@@ -87,6 +94,10 @@ class _Opening:
             one.cache_key,
             self._link(one.serial),
         )
+
+    def _traced(self, key: str, case_id: str) -> str | None:
+        """Begin the evaluation's trace, if it is one of those to be traced: the sampler decides."""
+        return tracing.begin(evaluation_id=key, batch_id=self.batch.batch_id, test_case_id=case_id)
 
     def _link(self, place: SerialPlace | None) -> Link | None:
         if place is None:

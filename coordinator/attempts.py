@@ -44,6 +44,12 @@ class Opener:
     source: str
     now: datetime
     epoch: str
+    traceparent: str | None = None
+
+    def tracing(self, logged: Logged) -> "Opener":
+        """Go on with the trace that an evaluation was accepted in."""
+        first = logged.get((1, 0))
+        return replace(self, traceparent=first.traceparent) if first and first.traceparent else self
 
     def open(self, row: Row, opening: p.Queued | Ending, *after: p.Failed) -> list[Event]:
         """Number the events of the next attempt."""
@@ -63,6 +69,7 @@ class Opener:
             sequence=sequence,
             occurred_at=self.now,
             source=self.source,
+            traceparent=self.traceparent,
         )
 
     def again(self, row: Row, logged: Logged, *, reason: p.OpeningReason, retries: int) -> list[Event]:

@@ -25,7 +25,7 @@ def try_again(
         row = standing.row
         if row.cursor.phase in ENDED or row.cursor.attempt != expected[row.evaluation_id]:
             return None
-        opener = opener_of(row.evaluation_id)
+        opener = opener_of(row.evaluation_id).tracing(logged)
         return Opening(opener.again(row, logged, reason=reason, retries=retries), opener.epoch)
 
     return decide
@@ -48,7 +48,7 @@ def reopen(
         row = standing.row
         if row.cursor.phase not in SETTLED:
             return None
-        opener = opener_of(row.evaluation_id)
+        opener = opener_of(row.evaluation_id).tracing(logged)
         if row.evaluation_id in waiting:
             opener = replace(opener, epoch="")
         events = opener.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
@@ -61,11 +61,11 @@ def reopen(
 def end(opener_of: OpenerOf, ending: Ending) -> Decide:
     """End what has not ended."""
 
-    def decide(standing: Standing, _logged: Logged) -> Opening | None:
+    def decide(standing: Standing, logged: Logged) -> Opening | None:
         row = standing.row
         if row.cursor.phase in ENDED:
             return None
-        opener = opener_of(row.evaluation_id)
+        opener = opener_of(row.evaluation_id).tracing(logged)
         return Opening(opener.open(row, ending), opener.epoch)
 
     return decide
@@ -78,7 +78,7 @@ def give_up(opener_of: OpenerOf, faults: Mapping[str, p.Fault]) -> Decide:
         row = standing.row
         if row.cursor.phase in ENDED:
             return None
-        opener = opener_of(row.evaluation_id)
+        opener = opener_of(row.evaluation_id).tracing(logged)
         told = standing.epoch != ""
         events = opener.give_up(row, logged, faults[row.evaluation_id], told=told)
         return Opening(events, opener.epoch if told else "")

@@ -9,6 +9,7 @@ from coordinator.budget import budget_words, more, overspent
 from coordinator.coordinator import Coordinator
 from coordinator.opening import spec_of
 from coordinator.provider_batches.requests import unfit
+from eventlog import tracing
 from eventlog.lifecycle import SETTLED
 from projections.ledger import Batch, Ledger, Purse
 from taskqueue.spec import BatchFallback, pack
@@ -117,6 +118,12 @@ class Operator:
 
     async def retry(self, batch_id: str, *, only: Sequence[str] = ()) -> int:
         """Try dead letters again, all or a selection; returns how many."""
+        with tracing.alone("eval.coordinator.retry_failed", batch_id=batch_id) as span:
+            retried = await self._retry(batch_id, only)
+            span.set_attribute("retry_count", retried)
+            return retried
+
+    async def _retry(self, batch_id: str, only: Sequence[str]) -> int:
         batch = await self.batch(batch_id)
         if batch.state == "cancelled":
             raise Refused(f"{batch_id} is cancelled{_WAYS_BACK['cancelled']}")

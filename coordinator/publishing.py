@@ -1,9 +1,12 @@
 """Telling executors: the opening goes into the log, and only then its task into the queue."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from itertools import islice
 
 from eventlog import payloads as p
+from eventlog import tracing
+from eventlog.clock import utc_now
 from eventlog.events import Event
 from eventlog.log import Append, LogWriter, Mode, Record
 from taskqueue.lines import Lines
@@ -31,12 +34,14 @@ class Publisher:
         waiting = iter(openings)
         while chunk := list(islice(waiting, CHUNK)):
             calls = [_append(events, epoch) for events, epoch in chunk]
+            begun = utc_now()
             replies = await self._log.append(calls)
             taken = [
                 events[0][0]
                 for (events, _), reply in zip(chunk, replies, strict=True)
                 if reply.answers[0].on_record and is_to_be_run(events)
             ]
+            _trace_publishing(taken, begun)
             if taken and lines:
                 await self.enqueue(lines, taken)
             told += len(taken)
@@ -44,13 +49,30 @@ class Publisher:
 
     async def enqueue(self, lines: Lines, openings: Sequence[Event]) -> None:
         """Put the tasks of openings where they have to wait."""
-        tasks: dict[str, list[Task]] = {}
+        queued: dict[str, list[Event]] = {}
         for event in openings:
             if isinstance(opening := event.data, p.Queued):
-                task = Task(event.evaluation_id, event.attempt)
-                tasks.setdefault(lines.line_for(opening), []).append(task)
-        for line, waiting in tasks.items():
-            await self._queue.enqueue_batch(line, waiting)
+                queued.setdefault(lines.line_for(opening), []).append(event)
+        for line, waiting in queued.items():
+            begun = utc_now()
+            await self._queue.enqueue_batch(line, [Task(e.evaluation_id, e.attempt) for e in waiting])
+            _trace_enqueuing(waiting, begun)
+
+
+def _trace_publishing(openings: Sequence[Event], begun: datetime) -> None:
+    for event in openings:
+        if event.traceparent:
+            about = {"evaluation_id": event.evaluation_id, "batch_id": event.batch_id}
+            span = "eval.coordinator.publish", event.traceparent
+            tracing.finished(*span, start=begun, end=utc_now(), attempt=event.attempt, **about)
+
+
+def _trace_enqueuing(openings: Sequence[Event], begun: datetime) -> None:
+    for event in openings:
+        if event.traceparent:
+            span = "eval.queue.enqueue", event.traceparent
+            many = len(openings)
+            tracing.finished(*span, start=begun, end=utc_now(), batch_id=event.batch_id, task_count=many)
 
 
 def _append(events: Events, epoch: str) -> Append:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 
-from opentelemetry import metrics
+from opentelemetry import metrics, trace
 from pydantic import ValidationError
 
 from coordinator.publishing import is_to_be_run
@@ -45,6 +45,11 @@ COST = _counter("eval_cost_usd_total", description="US dollars paid")
 def is_wired() -> bool:
     """Whether anybody collects what is counted here."""
     return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
+
+
+def is_tracing() -> bool:
+    """Whether anybody records spans."""
+    return not type(trace.get_tracer_provider()).__module__.startswith("opentelemetry.trace")
 
 
 def begin() -> None:

@@ -12,6 +12,7 @@ from coordinator.publishing import Publisher
 from coordinator.reconcile import Next, reconcile
 from coordinator.settings import CoordinatorSettings
 from eventlog import payloads as p
+from eventlog import tracing
 from eventlog.log import EventLog
 from projections.ledger import Batch, Ledger, Standing
 from taskqueue.presence import Attendance
@@ -57,7 +58,10 @@ class Watch:
         now, interval = self._clock(), self._settings.reconcile_interval.total_seconds()
         if now - self._looked.get(batch.batch_id, -interval) >= interval:
             self._looked[batch.batch_id] = now
-            await self._look_at_all(batch)
+            left = batch.total - batch.ended
+            about = {"pending": left, "completed": batch.completed}
+            with tracing.alone("eval.coordinator.monitor", batch_id=batch.batch_id, **about):
+                await self._look_at_all(batch)
 
     def forget_all_but(self, batch_ids: Collection[str]) -> None:
         """Forget batches that are over."""

@@ -16,6 +16,7 @@ from datetime import date
 from time import monotonic
 
 from eventlog.backoff import Backoff
+from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, Reason, Refused
 from eventlog.events import EventKey
 from eventlog.keys import shard_of
@@ -139,13 +140,17 @@ class Storage:
             self._sight(key, raw, rows.get(key)) for key, raw in zip(evaluation_ids, streams, strict=True)
         ]
         resolutions = await self._resolve(sightings, now_ms)
+        commits_at = utc_now()
         committed = await self._commit(resolutions)
+        committed_at = utc_now()
         self._count(resolutions, committed)
         self._look_at_gaps(resolutions, now_ms)
         await self._log.settle(_marks(resolutions, committed.lost))
         self.picture.reached(REDIS, POSTGRES)
         telemetry.PASS_MS.record((self._clock() - begun) * 1000)
-        await self._tell_of_endings(ended_of(streams, resolutions, committed.lost))
+        ended = ended_of(streams, resolutions, committed.lost)
+        telemetry.trace_endings(ended, start=commits_at, end=committed_at)
+        await self._tell_of_endings(ended)
         return committed.lost
 
     def _count(self, resolutions: Sequence[Resolution], committed: Committed) -> None:

@@ -7,10 +7,12 @@ A histogram takes its values one by one, at a cost that thousands in a pass woul
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from opentelemetry import metrics
 
 from eventlog import payloads as p
+from eventlog import tracing
 from projections.progress import Progress
 from storage_worker.endings import Ended
 from storage_worker.tally import Tally
@@ -113,6 +115,14 @@ def count_endings(ended: Sequence[Ended], modes: Mapping[str, str]) -> None:
         TEST_MS.record(one.duration_ms, {"eval_mode": mode})
         if one.card.score is not None:
             TEST_SCORE.record(max(0.0, one.card.score))
+
+
+def trace_endings(ended: Iterable[Ended], *, start: datetime, end: datetime) -> None:
+    """Put the commit into the traces of the evaluations that it ended."""
+    for one in ended:
+        if traceparent := one.ending.traceparent:
+            about = {"test_case_id": one.case_id, "batch_id": one.batch_id, "attempt": one.card.attempt}
+            tracing.finished("eval.worker.save_scorecard", traceparent, start=start, end=end, **about)
 
 
 def _stages(ended: Iterable[Ended]) -> Counter[tuple[str, bool]]:

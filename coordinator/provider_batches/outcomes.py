@@ -60,7 +60,7 @@ def record(opener_of: OpenerOf, outcomes: Mapping[str, Outcome], this: Round) ->
     def decide(standing: Standing, logged: Logged) -> Opening | None:
         row = standing.row
         key, asked = row.evaluation_id, this.attempts[row.evaluation_id]
-        opener = opener_of(key)
+        opener = opener_of(key).tracing(logged)
         if row.cursor.phase in ENDED:
             return _paid_late(opener, row, logged, outcomes[key], asked)
         if standing.epoch or row.cursor != (asked, 0, Phase.QUEUED):
