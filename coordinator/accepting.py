@@ -26,11 +26,9 @@ async def accept(
     *,
     now: datetime,
     shards: int,
-    traced: float = 0.0,
 ) -> int:
     """Commit a batch and all its evaluations; returns how many there are.
 
-    A share of them is traced, where anybody records spans.
     Whatever the evaluations' source raises, half-way or at its end, leaves nothing behind.
     """
     head = BatchHead(
@@ -46,7 +44,7 @@ async def accept(
         batch.max_cost_usd,
         batch.max_tokens,
     )
-    opening = _Opening(batch, now, shards, traced=traced if telemetry.is_tracing() else 0.0)
+    opening = _Opening(batch, now, shards, traced=batch.traced if telemetry.is_tracing() else 0.0)
     accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))
     about = {"batch_id": batch.batch_id, "eval_mode": telemetry.mode_of(batch.spec)}
     with tracing.alone("eval.coordinator.start_batch", **about) as span:
@@ -85,7 +83,7 @@ class _Opening:
             sequence=0,
             occurred_at=self.now,
             source=self.batch.submitted_by,
-            traceparent=self._begun(key, one.case.id) if random() < self.traced else None,
+            traceparent=self._begun(key, one.case.id) if random() < self.traced else None,  # noqa: S311
         )
         return Accepted(
             event,

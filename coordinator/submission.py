@@ -56,6 +56,8 @@ class NewBatch:
     submitted_by: str = "user"
     max_cost_usd: Decimal | None = None
     max_tokens: int | None = None
+    traced: float = 0.0
+    """The share of its evaluations that are traced, where anybody records spans."""
 
 
 def evaluation_id(batch_id: str, number: int) -> str:

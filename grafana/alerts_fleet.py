@@ -107,8 +107,10 @@ def _all_workers_down(limits: Thresholds) -> Alert:
 
 
 def _coordinator_down(limits: Thresholds) -> Alert:
+    # Nobody can lead without the servers: whoever says that one is away is there, and its alert tells.
     expression = f"""
         (max(eval_coordinator_leading) or vector(0)) < 1
+        unless on () max by (dependency) (eval_dependency_up{{job="coordinator"}}) == 0
         and on () ({is_working(limits)} or {is_beating(limits)})
     """
     return Alert(

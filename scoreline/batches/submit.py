@@ -33,15 +33,10 @@ async def submit(plan: Plan, servers: Servers, settings: Settings, console: Cons
     try:
         ledger = PostgresLedger(pool, shards=settings.shards)
         async with prepared(plan, postgres_url=servers.postgres_url) as submission:
-            batch = _new_batch(submission.plan)
+            batch = _new_batch(submission.plan, settings)
             with _counting(console) as count:
                 read = _counted(submission.evaluations(), count)
-                total = await accept(
-                    *(ledger, batch, read),
-                    now=utc_now(),
-                    shards=settings.shards,
-                    traced=settings.trace_ratio,
-                )
+                total = await accept(ledger, batch, read, now=utc_now(), shards=settings.shards)
             return batch.batch_id, total
     except TablesUnavailable as error:
         # Not the driver's words: they may quote pieces of the URL.
@@ -53,7 +48,7 @@ async def submit(plan: Plan, servers: Servers, settings: Settings, console: Cons
         await pool.close()
 
 
-def _new_batch(plan: Plan) -> NewBatch:
+def _new_batch(plan: Plan, settings: Settings) -> NewBatch:
     return NewBatch(
         new_batch_id(plan.batch.name),
         plan.batch,
@@ -65,6 +60,7 @@ def _new_batch(plan: Plan) -> NewBatch:
         whoever(),
         plan.max_cost_usd,
         plan.max_tokens,
+        settings.trace_ratio,
     )
 
 

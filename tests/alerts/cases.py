@@ -126,6 +126,12 @@ CASES: dict[str, Case] = {
                 'eval_coordinator_leading{instance="c2"}': "0x82 1x318",
             }
             | RUNNING,
+            "nobody can, for Redis is away": {
+                'eval_coordinator_leading{instance="c1"}': "0x400",
+                'eval_dependency_up{job="coordinator",instance="c1",dependency="redis"}': "0x400",
+                'eval_dependency_up{job="coordinator",instance="c1",dependency="postgres"}': "1x400",
+            }
+            | RUNNING,
             "there is no fleet": {'up{job="otel-collector"}': "1x400"},
         },
     ),

@@ -113,6 +113,7 @@ async def provoke_all(here: Course) -> list[Measured]:
     """Make all troubles, as many as possible at once."""
     await asyncio.gather(_one_dies(here), _one_freezes(here), _letters_die(here), _provider_fails(here))
     await asyncio.gather(_all_die(here), _redis_stops(here))
+    await asyncio.gather(_service_dies(here, "coordinator"), _service_dies(here, "storage-worker"))
     return here.measured
 
 
@@ -175,6 +176,12 @@ async def _all_die(here: Course) -> None:
 
     made_by = "kill -9 of all executors"
     await here.provoke("AllWorkersDown", "pager", made_by=made_by, make=kill, undo=start)
+
+
+async def _service_dies(here: Course, name: str) -> None:
+    alert = {"coordinator": "CoordinatorDown", "storage-worker": "StorageDown"}[name]
+    process, made_by = here.fleet.members[name], f"kill -9 of the {name.replace('-', ' ')}"
+    await here.provoke(alert, "pager", made_by=made_by, make=process.kill, undo=process.start)
 
 
 async def _redis_stops(here: Course) -> None:

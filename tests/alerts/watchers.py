@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -61,22 +62,16 @@ class Receiver:
         )
 
     async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request after the other on a connection."""
-        try:
-            while line := await reader.readline():
-                length = 0
-                while (header := await reader.readline()) != b"\r\n":
-                    name, _, value = header.partition(b":")
-                    length = int(value) if name.lower() == b"content-length" else length
-                self._note(
-                    line.split()[1].decode().strip("/"), json.loads(await reader.readexactly(length))
-                )
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-                await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
+        """Answer one request a connection, so that none is left over."""
+        path = (await reader.readline()).split()[1].decode()
+        length = 0
+        while (header := await reader.readline()) != b"\r\n":
+            name, _, value = header.partition(b":")
+            length = int(value) if name.lower() == b"content-length" else length
+        self._note(path.strip("/"), json.loads(await reader.readexactly(length)))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+        await writer.wait_closed()
 
     def _note(self, receiver: str, message: dict[str, Any]) -> None:
         for each in message["alerts"]:
@@ -128,7 +123,7 @@ async def watchers(home: Path, metrics: Path) -> AsyncIterator[Watchers]:
             process.start()
         client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=10))
         for port in ports:
-            await until(lambda port=port: _is_ready(client, port), 30)
+            await until(partial(_is_ready, client, port), 30)
         yield Watchers(receiver, f"http://127.0.0.1:{ports[0]}", client)
 
 

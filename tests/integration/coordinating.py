@@ -98,8 +98,8 @@ class House:
             for one in evaluations:
                 yield one
 
-        batch = NewBatch(batch_id, spec, **head)
-        await accept(self.ledger, batch, each(), now=utc_now(), shards=DEFAULT_SHARDS, traced=1.0)
+        batch = NewBatch(batch_id, spec, **{"traced": 1.0, **head})
+        await accept(self.ledger, batch, each(), now=utc_now(), shards=DEFAULT_SHARDS)
 
     async def go_round(self, times: int = 1) -> None:
         """Let the coordinator go round."""

@@ -39,7 +39,7 @@ class Books(MemoryLedger):
         return data
 
 
-async def accepted(books: Books, *evaluations: NewEvaluation, traced: float = 0.0, **head: object) -> int:
+async def accepted(books: Books, *evaluations: NewEvaluation, **head: object) -> int:
     """Have a batch of these accepted."""
 
     async def each() -> AsyncIterator[NewEvaluation]:
@@ -47,7 +47,7 @@ async def accepted(books: Books, *evaluations: NewEvaluation, traced: float = 0.
             yield one
 
     batch = NewBatch("nightly", SPEC, **head)  # type: ignore[arg-type]  # as the test wants it
-    return await accept(books, batch, each(), now=START, shards=DEFAULT_SHARDS, traced=traced)
+    return await accept(books, batch, each(), now=START, shards=DEFAULT_SHARDS)
 
 
 def case(number: int) -> p.Case:

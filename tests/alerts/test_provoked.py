@@ -1,0 +1,32 @@
+"""Alerts on a real fleet, a real Prometheus and a real Alertmanager, with a minute made a second."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.alerts.provoking import course, provoke_all
+from tests.alerts.watchers import missing
+
+pytestmark = [
+    pytest.mark.skipif(bool(missing()), reason=f"not installed here: {missing()}"),
+    pytest.mark.timeout(240),
+]
+MADE = {
+    "WorkerDown", "WorkerStalled", "DLQGrowing", "BreakerOpen", "AllWorkersDown", "RedisDown",
+    "CoordinatorDown", "StorageDown",
+}  # fmt: skip
+
+
+async def test_troubles_reach_whom_they_concern_and_so_does_their_end(tmp_path: Path, postgres_url: str):
+    """Each is told to the receiver of its severity, and told again when it is over."""
+    async with course(tmp_path, postgres_url) as here:
+        measured = await provoke_all(here)
+        notes = here.watchers.receiver.notes
+    assert {each.alert for each in measured} == MADE
+    stalled = next(note for note in notes if note.alert == "WorkerStalled")
+    lost = next(
+        note for note in notes if note.alert == "WorkerDown" and note.labels["worker_id"] == "worker-1"
+    )
+    assert (stalled.labels["job"], lost.labels["job"]) == ("executor", "executor")
+    assert {note.receiver for note in notes if note.labels["severity"] == "warning"} == {"chat"}
+    assert [note for note in notes if note.labels["severity"] == "info"] == []
