@@ -40,9 +40,9 @@ SLOT_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def running(servers: Servers, fleet: Fleet) -> AsyncIterator[None]:
+async def running(servers: Servers, fleet: Fleet, settings: Settings | None = None) -> AsyncIterator[None]:
     """Run a fleet; the block begins when all of its executors have reported."""
-    environ = worker_environ(Settings(), servers)
+    environ = worker_environ(settings or Settings(), servers)
     redis = connect(servers.redis_url)
     attendance = open_queues(Backend.REDIS, redis).attendance
     async with process_manager(environ, log_to=sys.stderr.fileno()) as manager:
@@ -79,9 +79,11 @@ def used_by_room(root: Path) -> defaultdict[str, float]:
     return used
 
 
-async def throughput(servers: Servers, root: Path, *, evaluations: int, executors: int) -> dict[str, Any]:
+async def throughput(
+    servers: Servers, root: Path, *, evaluations: int, executors: int, settings: Settings | None = None
+) -> dict[str, Any]:
     """Run evaluations whose target answers at once."""
-    async with running(servers, Fleet("bench", executors, concurrency=256)):
+    async with running(servers, Fleet("bench", executors, concurrency=256), settings):
         await run(servers, {"mode": "simulated", "limit": 500})
         before = used_by_room(root)
         _, took = await run(servers, {"mode": "simulated", "limit": evaluations})

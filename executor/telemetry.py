@@ -4,6 +4,7 @@ Instruments are silent until the process has wired something behind them. Gauges
 what is there anyhow.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,9 +25,6 @@ _meter = get_meter("executor")
 _started = _meter.create_counter("eval_worker_started_total", description="Starts")
 _stopped = _meter.create_counter("eval_worker_stopped_total", description="Ends")
 _beats = _meter.create_counter("eval_worker_heartbeat_total", description="Heartbeats that Redis took")
-_processed = _meter.create_counter(
-    "eval_worker_tasks_processed_total", description="Attempts that came to an end here"
-)
 _duration = _meter.create_histogram(
     "eval_worker_task_duration_ms",
     description="From taking a task to its closing event",
@@ -59,18 +57,22 @@ def status_of(closing: Closing | None) -> Status:
             return Status.LOST
 
 
+_ended: Counter[tuple[str, str]] = Counter()
+"""Attempts by worker and status: counted here and read when somebody asks, for there are very many."""
+
+
 class Tally:
     """What one worker has done."""
 
     def __init__(self, worker: str) -> None:
         self.worker = worker
         self._worker = {"worker_id": worker}
-        self._statuses = {status: {"worker_id": worker, "status": status.value} for status in Status}
+        self._statuses = {status: (worker, status.value) for status in Status}
         self._modes: dict[str, dict[str, str]] = {}
 
     def ended(self, hand: InHand, closing: Closing | None) -> None:
         """Count an attempt that came to an end."""
-        _processed.add(1, self._statuses[status_of(closing)])
+        _ended[self._statuses[status_of(closing)]] += 1
         if hand.took is not None:
             _duration.record(hand.took * 1000, self._mode(hand.mode))
 
@@ -87,8 +89,8 @@ class Tally:
         _beats.add(0, self._worker)
         for reason in ("told", "broken"):
             _stopped.add(0, {**self._worker, "reason": reason})
-        for labels in self._statuses.values():
-            _processed.add(0, labels)
+        for key in self._statuses.values():
+            _ended[key] += 0
         begin_sandbox()
 
     def stop(self, reason: str) -> None:
@@ -123,6 +125,11 @@ def at_work(tally: Tally, hands: Hands, *, is_cut_off: Callable[[], bool]) -> It
         _at_work.discard(seen)
 
 
+def _processed(_options: CallbackOptions) -> Iterable[Observation]:
+    for (worker, status), number in list(_ended.items()):
+        yield Observation(number, {"worker_id": worker, "status": status})
+
+
 def _slots(_options: CallbackOptions) -> Iterable[Observation]:
     for each in list(_at_work):
         busy = each.hands.busy
@@ -149,6 +156,9 @@ def _dependencies(_options: CallbackOptions) -> Iterable[Observation]:
         yield Observation(int(not each.is_cut_off()), {"dependency": "redis"})
 
 
+_meter.create_observable_counter(
+    "eval_worker_tasks_processed_total", [_processed], description="Attempts that came to an end here"
+)
 _meter.create_observable_gauge("eval_worker_slots", [_slots], description="Slots")
 _meter.create_observable_gauge(
     "eval_worker_oldest_task_seconds", [_oldest], description="Age of what has been in hand longest"

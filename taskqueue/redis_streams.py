@@ -18,7 +18,6 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
-from eventlog import tracing
 from eventlog.scripts import Call, Script
 from taskqueue import keys, telemetry
 from taskqueue.entries import as_dead_letter, as_task
@@ -69,8 +68,7 @@ class RedisTaskQueue:
         for chunk in _chunks(tasks):
             fields = [field for task in chunk for field in task]
             calls.append((_pair(line), [_milliseconds(delay), uuid4().hex, *fields]))
-        with tracing.inner("eval.queue.enqueue", batch_id=split(line)[0], task_count=len(tasks)):
-            replies = await self._run(_ENQUEUE, calls)
+        replies = await self._run(_ENQUEUE, calls)
         telemetry.enqueued.add(len(tasks))
         return [message.decode() for reply in replies for message in reply]
 

@@ -1,6 +1,7 @@
 """Metrics: sent to a collector, or served to whoever fetches them."""
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from wsgiref.simple_server import WSGIServer
@@ -8,7 +9,7 @@ from wsgiref.simple_server import WSGIServer
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.metrics import set_meter_provider
-from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
 from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry, start_http_server
@@ -19,6 +20,9 @@ from scoreline.telemetry.addresses import left_for_prometheus
 from scoreline.telemetry.farewell import PATIENCE, within
 
 logger = logging.getLogger(__name__)
+
+EXEMPLARS = "OTEL_METRICS_EXEMPLAR_FILTER"
+"""Whoever wants exemplars says so: each value would otherwise look for a span."""
 
 
 @contextmanager
@@ -66,7 +70,12 @@ def _listen(port: int, host: str, registry: CollectorRegistry) -> WSGIServer:
 
 @contextmanager
 def _provided(reader: MetricReader, resource: Mapping[str, str]) -> Iterator[None]:
-    provider = MeterProvider([reader], resource=Resource.create(dict(resource)), shutdown_on_exit=False)
+    provider = MeterProvider(
+        [reader],
+        resource=Resource.create(dict(resource)),
+        exemplar_filter=None if EXEMPLARS in os.environ else AlwaysOffExemplarFilter(),
+        shutdown_on_exit=False,
+    )
     set_meter_provider(provider)
     try:
         yield

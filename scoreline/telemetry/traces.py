@@ -25,7 +25,6 @@ from scoreline.settings import Settings
 from scoreline.telemetry.farewell import PATIENCE, within
 from scoreline.telemetry.span_files import SpanFile
 
-
 __all__ = ["Beginnings", "Decision", "tracing"]
 
 
