@@ -19,7 +19,7 @@ from typing import Any
 
 from opentelemetry import metrics, trace
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader, Sum
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint, Sum
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -97,9 +97,11 @@ def _read() -> Series:
     for metric in (m for resource in resources for scope in resource.scope_metrics for m in scope.metrics):
         for point in metric.data.data_points:
             key = metric.name, _labels(point)
+            before = series.get(key)
             # Rooms that are processes of their own count in one name; here they are in the same process.
-            is_shared = key in series and isinstance(metric.data, Sum)
-            series[key] = replace(point, value=point.value + series[key].value) if is_shared else point
+            if before and isinstance(point, NumberDataPoint) and isinstance(metric.data, Sum):
+                point = replace(point, value=point.value + before.value)  # noqa: PLW2901 - both in one
+            series[key] = point
     return series
 
 

@@ -1,6 +1,6 @@
 -- Evaluations of running batches that executors were told of, unchanged for long beyond their time-out. Those
 -- that wait in a line count only where nothing of their batch has ended for as long: then nobody serves it.
-WITH running AS (
+WITH running AS MATERIALIZED (
     SELECT b.batch_id, b.published_to, t.since,
            greatest(b.accepted_at,
                     (SELECT max(p.last_ended_at) FROM batch_progress p WHERE p.batch_id = b.batch_id),
@@ -15,13 +15,21 @@ WITH running AS (
     WHERE b.kind = 'submitted' AND b.total IS NOT NULL AND b.finished_at IS NULL
       AND b.state NOT IN ('paused', 'cancelled', 'expired') AND b.accepted_at < t.since
 )
-SELECT count(*)
-FROM (
-    SELECT
-    FROM running r
-    JOIN evaluations v ON v.batch_id = r.batch_id AND v.ended_at IS NULL AND v.evaluation_id <= r.published_to
-    WHERE v.updated_at < r.since AND v.asked_in IS NULL
-      AND (r.is_idle OR v.state NOT IN ('queued', 'retrying'))
-      AND epoch_of(v) <> ''
-    LIMIT %(limit)s
+SELECT least(%(limit)s, coalesce(sum(stuck.many), 0))
+FROM running r
+CROSS JOIN LATERAL (
+    SELECT count(*) AS many
+    FROM (
+        SELECT
+        FROM (
+            SELECT v
+            FROM evaluations v
+            WHERE v.batch_id = r.batch_id AND v.ended_at IS NULL AND v.evaluation_id <= r.published_to
+              AND v.updated_at < r.since AND v.asked_in IS NULL
+              AND (r.is_idle OR v.state NOT IN ('queued', 'retrying'))
+            OFFSET 0  -- the epoch is looked up only for what is left
+        ) old
+        WHERE epoch_of(old.v) <> ''
+        LIMIT %(limit)s
+    ) found
 ) stuck;
