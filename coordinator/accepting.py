@@ -98,8 +98,12 @@ class _Opening:
 
     def _begun(self, key: str, case_id: str) -> str | None:
         """Begin the evaluation's trace."""
-        about = {"evaluation_id": key, "batch_id": self.batch.batch_id, "test_case_id": case_id}
-        return tracing.begin("eval.coordinator.accept", **about)
+        return tracing.begin(
+            "eval.coordinator.accept",
+            evaluation_id=key,
+            batch_id=self.batch.batch_id,
+            test_case_id=case_id,
+        )
 
     def _link(self, place: SerialPlace | None) -> Link | None:
         if place is None:

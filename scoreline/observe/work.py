@@ -33,15 +33,20 @@ PROVIDER: dict[str, object] = {
     "limit_headers": False,
     "latency": 0.1,
     "latency_p95": 0.4,
-    "overloaded": 0.05,
-    "server_error": 0.05,
+    "overloaded": 0.03,
+    "server_error": 0.04,
     "batch_seconds": 2,
 }
 """A provider with less to give than the batch believes, which errs now and then."""
 FLEET = fleets.Fleet("observe", executors=2)
 PROCESSES = FLEET.executors + FLEET.storage_workers + 1
 """Those that tell of themselves: with the coordinator."""
-QUICK: dict[str, object] = {"gap_timeout": 4.0, "gap_warning": 2.0, "worker_heartbeat_interval": 1.0}
+QUICK: dict[str, object] = {
+    "gap_timeout": 4.0,
+    "gap_warning": 2.0,
+    "worker_heartbeat_interval": 1.0,
+    "rate_limit_breaker_seconds": 2.0,
+}
 """So that a short run has seen all of it."""
 WORKING = 120.0
 """Seconds in which a part of the work must be done."""

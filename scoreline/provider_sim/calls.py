@@ -42,6 +42,7 @@ class Calls:
         self._began = clock()
         self._lanes = Lanes()
         self._names = count(1)
+        self._birth = int(wall().timestamp())
 
     def reset(self) -> None:
         """Forget what was seen and what was charged; what is under way stays."""
@@ -50,8 +51,8 @@ class Calls:
         self._began = self._clock()
 
     def name(self) -> str:
-        """Name something new."""
-        return f"01sim{next(self._names):019d}"
+        """Name something new: no simulator before or after this one uses the name."""
+        return f"01sim{self._birth:010d}{next(self._names):09d}"
 
     async def serve(self, request: Request, dialect: Dialect) -> Reply:
         """Answer a call, refuse it, or let it meet its fault."""

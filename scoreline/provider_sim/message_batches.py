@@ -50,7 +50,7 @@ class MessageBatches:
             raise Refused(413, "request_too_large", "Request exceeds the maximum size")
         seed, name = self._calls.settings.answers.seed, f"msgbatch_{self._calls.name()}"
         course = course_of(self._calls.settings.batches, self._calls.wall())
-        batch = Batch(name, course, Random(f"{seed} {name}"))  # noqa: S311 - dice, not secrets
+        batch = Batch(name, course, Random(f"{seed} {name[-9:]}"))  # noqa: S311 - dice, not secrets
         try:
             digests = await asyncio.to_thread(self._fill, batch, request.body)
         except BaseException:
