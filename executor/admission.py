@@ -5,7 +5,7 @@ that no slot ever sleeps on a limit: what may not start stays in the queue, wher
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,8 +19,8 @@ class Admitted:
     granted: Mapping[str, int]
     shut: Mapping[str, float] = field(default_factory=dict)
     """Lines that got less than was wanted, and in how many seconds it is worth asking again."""
-    is_metered: bool = False
-    """Whether what was granted is taken from somebody else while it is held."""
+    metered: Collection[str] = ()
+    """Lines for which what was granted is taken from somebody else while it is held."""
 
 
 class Admission(Protocol):

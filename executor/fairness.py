@@ -61,10 +61,9 @@ class Fairness:
         """Remember what came of a plan, and who had less than was asked for."""
         for batch in plan.wanted:
             self._passes[batch] += taken.get(batch, 0) / plan.priorities[batch]
-            if batch in dry:
-                self._dry_since[batch] = now
-            elif taken.get(batch):
+            if taken.get(batch):
                 self._dry_since.pop(batch, None)
+        self._dry_since.update(dict.fromkeys(dry, now))
         racing = [self._passes[batch] for batch in plan.wanted if batch not in self._dry_since]
         self._reached = max(self._reached, min(racing, default=self._reached))
 

@@ -97,6 +97,7 @@ class Scheduler:
     async def _take(self, now: float) -> None:
         """Ask for advice, then for tasks, and give back what was granted and not needed."""
         priorities, lines = self._watch.priorities, self._watch.lines
+        await self._look_at_sleepers(now)
         chosen = self._openness.choose(lines, now)
         shut = priorities.keys() - chosen
         bite = self._bite()
@@ -109,12 +110,19 @@ class Scheduler:
         finally:
             self._admission.give_back(Counter(admitted.granted) - begun)
         taken = Counter(each.line for each in deliveries)
-        self._openness.learn(admitted.granted, taken, shut=admitted.shut, now=now)
-        dry = [batch for batch in plan.wanted if self._openness.are_empty(lines[batch], now)]
+        self._openness.learn(admitted.granted, taken, shut=admitted.shut, metered=admitted.metered, now=now)
+        dry = [batch for batch in priorities if self._openness.are_empty(lines[batch], now)]
         had = Counter(each.batch_id for each in deliveries)
         self._fairness.took(plan, had, dry=dry, now=now)
         if not deliveries:
             await self._rest(admitted, now)
+
+    async def _look_at_sleepers(self, now: float) -> None:
+        """Count what there is in lines that were empty: nobody is asked for a permit to find nothing."""
+        if lines := self._openness.sleepers(now):
+            counts = await self._tasks.counts(lines)
+            seen = {line: each.ready for line, each in zip(lines, counts, strict=True)}
+            self._openness.saw(seen, now)
 
     def _bite(self) -> int:
         """Say how much to take at a time: as much as there is room for, unless the work takes its time."""
@@ -126,7 +134,7 @@ class Scheduler:
         """Take what is ready; wait for it only where nobody is kept waiting by that."""
         if not any(admitted.granted.values()):
             return []
-        block = self._pause_at_most(now) if may_wait and not admitted.is_metered else 0.0
+        block = self._pause_at_most(now) if may_wait and not admitted.metered else 0.0
         return await self._tasks.consume(
             self._incarnation, admitted.granted, block=timedelta(seconds=block)
         )
@@ -139,7 +147,7 @@ class Scheduler:
 
     async def _rest(self, admitted: Admitted, now: float) -> None:
         """Wait a moment where nobody has waited yet: permits are not held meanwhile."""
-        if admitted.is_metered or not any(admitted.granted.values()):
+        if admitted.metered or not any(admitted.granted.values()):
             glance = self._rhythm.glance.total_seconds()
             await asyncio.sleep(min(glance, self._openness.opens_in(now)))
 

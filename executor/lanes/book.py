@@ -72,7 +72,8 @@ class LaneBook:
             self._lines.clear()
         self._lines.update({line: [use.lane for use in each] for line, each in uses.items() if each})
         held_back = {lane: grant.ready_in for lane, grant in grants.items() if grant.granted < wanted[lane]}
-        return Admitted(granted, dict(self._shut(held_back)), is_metered=True)
+        metered = [line for line, each in uses.items() if each]
+        return Admitted(granted, dict(self._shut(held_back)), metered)
 
     def _shut(self, held_back: Mapping[str, float]) -> Iterator[tuple[str, float]]:
         """Name all lines that a lane holds back, asked or not: they are to open together, and share it."""

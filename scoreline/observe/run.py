@@ -78,9 +78,9 @@ class _Observing:
         log_path = (self.settings.data_dir or default_root()) / "observe.log"
         async with (
             prometheus(root, metrics=metrics) as server,
-            crew(self.servers, self.settings, metrics=metrics, log_path=log_path),
+            crew(self.servers, self.settings, metrics=metrics, log_path=log_path) as provider,
         ):
-            work = Work(self.servers, self.settings, self.console, self._say)
+            work = Work(self.servers, self.settings, provider, self.console, self._say)
             try:
                 await self._seen(server, log_path)
                 await self._done(work, log_path)

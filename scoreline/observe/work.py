@@ -19,7 +19,7 @@ from scoreline.observe.disorder import Foreign
 from scoreline.processes import process_manager
 from scoreline.provider_sim.settings import Settings as SimulatorSettings
 from scoreline.provider_sim.settings import changed
-from scoreline.provider_sim.simulator import simulated
+from scoreline.provider_sim.simulator import Simulator, simulated
 from scoreline.settings import Settings
 from scoreline.spec.making import make_plan
 from scoreline.telemetry.wiring import ENDPOINT
@@ -33,11 +33,11 @@ PROVIDER: dict[str, object] = {
     "limit_headers": False,
     "latency": 0.1,
     "latency_p95": 0.4,
-    "overloaded": 0.03,
-    "server_error": 0.04,
     "batch_seconds": 2,
 }
-"""A provider with less to give than the batch believes, which errs now and then."""
+"""A provider with less to give than the batch believes."""
+TROUBLE: dict[str, object] = {"overloaded": 0.03, "server_error": 0.04}
+"""How it errs, once it has its batch: where nobody knows whether one was submitted, minutes go by."""
 FLEET = fleets.Fleet("observe", executors=2)
 PROCESSES = FLEET.executors + FLEET.storage_workers + 1
 """Those that tell of themselves: with the coordinator."""
@@ -64,6 +64,7 @@ class Work:
 
     servers: Servers
     settings: Settings
+    provider: Simulator
     console: Console
     say: Callable[[str], None]
     demo: str = ""
@@ -76,13 +77,15 @@ class Work:
         """Hand in three batches and a foreign one, and wait for their end; leave a fourth under way."""
         self.demo = await self._submit(gsm8k.SPEC)
         await self._until_none(_UNFINISHED, [[self.demo]])
-        self.lanes = await self._submit(SPECS / "lanes.yaml")
         self.by_batch = await self._submit(SPECS / "provider_batch.yaml")
+        await self._until_none(_UNFINISHED, [[self.by_batch]])
+        self.provider.change(**TROUBLE)
+        self.lanes = await self._submit(SPECS / "lanes.yaml")
         foreign = Foreign(self.servers.redis_url, self.foreign, self.settings.shards)
         written = await foreign.write()
         self.say(f"{self.foreign}: {written} evaluations by somebody who keeps no order")
         await self._until_none(_ENDED, [written, self.foreign])
-        await self._until_none(_UNFINISHED, [[self.lanes, self.by_batch]])
+        await self._until_none(_UNFINISHED, [[self.lanes]])
         self.running = await self._submit(SPECS / "running.yaml")
 
     async def call_off(self) -> None:
@@ -109,8 +112,8 @@ class Work:
 @asynccontextmanager
 async def crew(
     servers: Servers, settings: Settings, *, metrics: Path, log_path: Path
-) -> AsyncIterator[None]:
-    """Keep a fleet at work that tells of itself, and a provider for it to ask."""
+) -> AsyncIterator[Simulator]:
+    """Keep a fleet at work that tells of itself, and a provider for it to ask, which is lent."""
     async with simulated(changed(SimulatorSettings(), PROVIDER)) as provider:
         environ = worker_environ(settings, servers) | {
             "ANTHROPIC_BASE_URL": provider.base_url,
@@ -124,4 +127,4 @@ async def crew(
         with log_path.open("ab") as log:
             async with process_manager(environ, log_to=log) as manager:
                 fleets.start(FLEET, manager)
-                yield
+                yield provider

@@ -109,6 +109,21 @@ async def test_two_batches_share_a_lane_by_priority():
     assert asked["free"] == 600
 
 
+@pytest.mark.parametrize("idle", [1, 10])
+@virtually
+async def test_batches_without_tasks_take_no_permits_from_one_that_shares_their_lane(idle):
+    """They came later and have had nothing, so they are asked first; what they can't use is not lost."""
+    stage, _ = staged(MODEL, model=LaneUse("shared", Policy(rpm=480)))
+    await filled(stage, "busy", 300)
+    async with stage.executor(), stage.executor():
+        await asyncio.sleep(5)
+        for number in range(idle):
+            await filled(stage, f"idle-{number}", 0)
+        before = len(stage.target.asked)
+        await asyncio.sleep(30)
+    assert len(stage.target.asked) - before >= 0.95 * 480 / 2
+
+
 @virtually
 async def test_what_is_only_to_be_judged_comes_before_new_work():
     """Its answer was paid for already."""

@@ -84,6 +84,23 @@ def test_a_batch_all_of_whose_lines_are_shut_is_not_asked():
     assert openness.opens_in(3.0) == float("inf")
 
 
+def test_an_empty_line_that_takes_permits_sleeps_until_it_is_seen_to_have_tasks():
+    """Its batch is dry meanwhile, and asks for nothing."""
+    openness, lines = Openness(), {"b": ["line"]}
+    openness.learn({"line": 2}, {"line": 1}, shut={"line": 5.0}, metered={"line"}, now=0.0)
+    assert openness.are_empty(lines["b"], 0.0)
+    assert openness.choose(lines, 0.0) == {}
+    assert openness.sleepers(0.0) == []
+    assert openness.opens_in(0.0) == REST
+    assert openness.sleepers(REST) == ["line"]
+    openness.saw({"line": 0}, REST)
+    assert openness.sleepers(REST) == []
+    openness.saw({"line": 3}, 2 * REST)
+    assert not openness.are_empty(lines["b"], 2 * REST)
+    assert openness.choose(lines, 2 * REST) == {"b": Choice("line")}
+    assert openness.sleepers(9.0) == []
+
+
 def test_turns_of_batches_are_those_of_their_lines():
     """What is looked into beside comes once, before the batch's first turn."""
     choices = {"a": Choice("a2", ("a1",)), "b": Choice("b")}
