@@ -72,8 +72,9 @@ def draw(console: Console, evaluation_id: str, spans: Sequence[Span]) -> None:
     table = Table(box=None, pad_edge=False)
     for heading in ("offset", "took"):
         table.add_column(heading, justify="right")
-    for heading in ("span", "process", ""):
-        table.add_column(heading, overflow="fold")
+    for heading in ("span", "process"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("", overflow="fold")
     for each in branches(spans):
         table.add_row(*_row(each))
     console.print(table)

@@ -98,10 +98,10 @@ MUTANTS = (
     Mutant(
         "acknowledgement after the commit",
         "storage_worker/consumer.py",
-        "        await self._storage.wake(read_wake_ups(wake_ups))\n"
-        "        await self._acknowledge(stream, wake_ups)\n",
-        "        await self._acknowledge(stream, wake_ups)\n"
-        "        await self._storage.wake(read_wake_ups(wake_ups))\n",
+        "            await self._storage.wake(read_wake_ups(wake_ups))\n"
+        "            await self._acknowledge(stream, wake_ups)\n",
+        "            await self._acknowledge(stream, wake_ups)\n"
+        "            await self._storage.wake(read_wake_ups(wake_ups))\n",
         (f"{WORKER}::test_health_tells_counts_and_what_the_worker_waits_for",),
     ),
     Mutant(
@@ -217,6 +217,7 @@ MUTANTS = (
         "a refused claim is no claim",
         "eventlog/event_queue.py",
         "        if not answer.on_record:\n"
+        "            telemetry.refused(answer)\n"
         "            return AttemptLost(draft.evaluation_id, draft.attempt, answer)\n",
         "",
         (OWNERSHIP, SIMULATION),
@@ -556,6 +557,13 @@ MUTANTS = (
         "            self.lent.popitem()[1].settle(Outcome.UNUSED)\n",
         "            self.lent.popitem()\n",
         (EXECUTOR_LANES, "tests/integration/test_edge_cases.py"),
+    ),
+    Mutant(
+        "an empty line asks no lane",
+        "executor/openness.py",
+        "                if line in metered:\n                    self._sleep(line, now)\n",
+        "",
+        (EXECUTOR_LANES,),
     ),
     # Budgets, and what is asked through provider batches.
     Mutant(

@@ -12,6 +12,7 @@ from eventlog.memory import MemoryEventLog, _fields, _learn, _Stream
 from eventlog.outbox import Draft, Outbox
 from projections.change import Change
 from projections.memory import MemoryTables
+from projections.progress import Progress
 from storage_worker.gaps import Patience
 from storage_worker.sighting import Sighting
 from storage_worker.storage import Storage
@@ -167,9 +168,10 @@ def test_without_sweeps(monkeypatch):
 def test_conflicts_that_overwrite(monkeypatch):
     """What somebody says later under the same key would replace what is on record."""
 
-    def take_the_last(tables: MemoryTables, change: Change) -> None:
+    def take_the_last(tables: MemoryTables, change: Change) -> Progress:
         for event in change.side_events:
             tables.events[event.evaluation_id, event.attempt, event.sequence] = event
+        return Progress()
 
     def all_are_new(seen: Sighting, _stored: object) -> list[Entry]:
         return seen.entries

@@ -58,7 +58,7 @@ async def test_an_evaluation_is_counted_and_timed():
         await work_off(stage, "e-1", "e-2")
     assert measured[PROCESSED, "success", "worker"] == 2
     assert measured.count("eval_worker_task_duration_ms", "fake", "worker") == 2
-    assert measured.count("eval_event_queue_delay_ms") >= 2
+    assert measured.count("eval_event_queue_delay_ms") >= 1
     assert measured["eval_worker_started_total", "worker"] == 1
     assert measured["eval_worker_stopped_total", "told", "worker"] == 1
     assert measured["eval_worker_heartbeat_total", "worker"] >= 1
