@@ -10,25 +10,49 @@ from dataclasses import replace
 from coordinator.attempts import Ending, Logged, Opener
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED
+from projections.change import Row
 from projections.ledger import Decide, Opening, Standing
+from taskqueue.retries import MOVED
 
 OpenerOf = Callable[[str], Opener]
 """Who opens an attempt of this evaluation: it knows the epoch of the evaluation's shard."""
+IsAsked = Callable[[p.AnyPayload], bool]
+"""Whether the answer to an opening is to come from a provider batch."""
+
+
+def _by_executors(_opening: p.AnyPayload) -> bool:
+    return False
 
 
 def try_again(
-    opener_of: OpenerOf, expected: Mapping[str, int], *, reason: p.OpeningReason, retries: int
+    opener_of: OpenerOf,
+    expected: Mapping[str, int],
+    *,
+    reason: p.OpeningReason,
+    retries: int,
+    is_asked: IsAsked = _by_executors,
 ) -> Decide:
-    """Open the next attempt, if the one that was looked at is still the newest."""
+    """Open the next attempt, if the one that was looked at is still the newest.
+
+    What was withdrawn opens for a provider batch, if its batch still wants that. Nothing else changes
+    hands: whatever else is tried again, is tried by executors.
+    """
 
     def decide(standing: Standing, logged: Logged) -> Opening | None:
         row = standing.row
         if row.cursor.phase in ENDED or row.cursor.attempt != expected[row.evaluation_id]:
             return None
         opener = opener_of(row.evaluation_id).tracing(logged)
-        return Opening(opener.again(row, logged, reason=reason, retries=retries), opener.epoch)
+        events = opener.again(row, logged, reason=reason, retries=retries)
+        asks = _was_moved(row, logged) and is_asked(events[0].data)
+        return Opening(events, "" if asks else opener.epoch, asks=asks)
 
     return decide
+
+
+def _was_moved(row: Row, logged: Logged) -> bool:
+    closing = logged.get((row.cursor.attempt, row.cursor.sequence))
+    return closing is not None and isinstance(closing.data, p.Retrying) and closing.data.error.kind == MOVED
 
 
 def reopen(
@@ -36,7 +60,7 @@ def reopen(
     *,
     retries: int,
     waiting: Collection[str] = (),
-    is_asked: Callable[[p.AnyPayload], bool] = lambda _opening: False,
+    is_asked: IsAsked = _by_executors,
 ) -> Decide:
     """Open an attempt of what is settled, because an operator asks.
 

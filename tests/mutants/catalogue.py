@@ -268,7 +268,7 @@ MUTANTS = (
     Mutant(
         "a tail is put back whole or not at all",
         APPEND,
-        "if not (mode == 'tail' and refused) then",
+        "if not (whole and refused) then",
         "if true then",
         (LOG_KEEPING,),
     ),
