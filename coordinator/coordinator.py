@@ -94,9 +94,7 @@ class Coordinator:
                 new_id=lambda: token_hex(8),
             )
             withdrawing = Withdrawing(log, queue, source=settings.name, now=now)
-            self.provider_batches = ProviderBatches(
-                desk, publisher, withdrawing, clock=clock, luck=random
-            )
+            self.provider_batches = ProviderBatches(desk, publisher, withdrawing, clock=clock, luck=random)
 
     async def go_round(self) -> int:
         """Do for each batch what is to be done next; returns how many are not over."""

@@ -7,7 +7,7 @@ somebody thought of it, the row as it stands now has the last word.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from coordinator.attempts import Ending, Logged, Opener
+from coordinator.attempts import PROVIDER_BATCH, Ending, Logged, Opener
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED
 from projections.change import Row
@@ -34,8 +34,8 @@ def try_again(
 ) -> Decide:
     """Open the next attempt, if the one that was looked at is still the newest.
 
-    What was withdrawn opens for a provider batch, if its batch still wants that. Nothing else changes
-    hands: whatever else is tried again, is tried by executors.
+    What nobody has begun opens for a provider batch, if its batch wants that. Nothing else changes hands:
+    what executors have tried, they try again.
     """
 
     def decide(standing: Standing, logged: Logged) -> Opening | None:
@@ -44,15 +44,22 @@ def try_again(
             return None
         opener = opener_of(row.evaluation_id).tracing(logged)
         events = opener.again(row, logged, reason=reason, retries=retries)
-        asks = _was_moved(row, logged) and is_asked(events[0].data)
+        asks = len(events) == 1 and _is_to_begin(row, logged) and is_asked(events[0].data)
         return Opening(events, "" if asks else opener.epoch, asks=asks)
 
     return decide
 
 
-def _was_moved(row: Row, logged: Logged) -> bool:
-    closing = logged.get((row.cursor.attempt, row.cursor.sequence))
-    return closing is not None and isinstance(closing.data, p.Retrying) and closing.data.error.kind == MOVED
+def _is_to_begin(row: Row, logged: Logged) -> bool:
+    """Whether an attempt was withdrawn, or came to nothing because Redis was lost or started again.
+
+    Not one for which a provider was asked before: executors were told of it because it did not answer.
+    """
+    last = logged[row.cursor[:2]].data
+    if isinstance(last, p.Queued):
+        claims = (event.data for event in logged.values() if isinstance(event.data, p.Provisioning))
+        return all(claim.runtime != PROVIDER_BATCH for claim in claims)
+    return isinstance(last, p.Retrying) and last.error.kind == MOVED
 
 
 def reopen(

@@ -48,7 +48,7 @@ class Publisher:
         return told
 
     async def let_go(self, openings: Sequence[Event]) -> None:
-        """Let streams expire to which nobody writes for a day, perhaps; what is opened next is kept again."""
+        """Let streams expire that nobody writes to for a day, perhaps; the next opening makes them last."""
         if openings:
             marks = [Mark(each.evaluation_id, *each.key, ended=True) for each in openings]
             await self._log.settle(marks)

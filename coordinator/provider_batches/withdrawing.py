@@ -1,9 +1,12 @@
 """Taking back what executors were told of and have not begun, so that a provider batch may answer it.
 
-Whoever withdraws does as an executor does that has to stop as soon as it has a task: it claims the attempt and
-hands it back, at no charge. So the log decides whose an attempt is, as ever: what an executor has claimed stays
-with it, and what is handed back here no executor can claim. The coordinator opens the next attempt, and
-nobody is told of that one.
+Whoever withdraws does as an executor does that has to stop as soon as it has a task: it claims the attempt
+and hands it back, at no charge. So the log decides whose an attempt is, as ever: what an executor has
+claimed stays with it, and what is handed back here no executor can claim. The coordinator opens the next
+attempt, and nobody is told of that one.
+
+What was opened before Redis started again nobody can claim, nor hand back; the coordinator opens another
+attempt of it in any case, and of that one nobody is told either.
 
 It may die anywhere. A task that was taken and not handed back is taken over by an executor; one that was
 handed back and not acknowledged is refused to whoever comes for it.
@@ -18,7 +21,7 @@ from coordinator.provider_batches.requests import has_batches
 from eventlog import payloads as p
 from eventlog.codec import encode, make_event
 from eventlog.keys import shard_of
-from eventlog.log import Append, LogWriter, Mode, Record
+from eventlog.log import Answer, Append, LogWriter, Mode, Record, Reply
 from projections.ledger import Batch
 from taskqueue.lines import Lines, line_of, target_of
 from taskqueue.retries import MOVED
@@ -43,7 +46,7 @@ class Withdrawing:
         self._now = now
 
     async def withdraw(self, batch: Batch) -> int:
-        """Hand back all that waits for executors and could be asked in a provider batch; returns how many."""
+        """Take back all that waits for executors and a provider batch could answer; returns how many."""
         wanted = dict.fromkeys(lines_to_ask(batch.batch_id, spec_of(batch)), CHUNK)
         name, withdrawn = f"{self._source}-{token_hex(8)}", 0
         while taken := await self._queue.consume(name, wanted, block=AT_ONCE):
@@ -60,15 +63,17 @@ class Withdrawing:
         replies = await self._log.append(calls)
         # Only now: until it is on record who has an attempt, its task must not be lost.
         await self._queue.ack(name, taken)
-        return sum(all(answer.on_record for answer in reply.answers) for reply in replies)
+        return sum(_is_free(reply) for reply in replies)
 
     def _withdrawal(self, name: str, delivery: Delivery, epoch: str) -> Append:
         now = self._now()
-        claim = p.Provisioning(executor=name, nonce=delivery.id, runtime=RUNTIME)
-        end = p.Retrying(p.Fault(kind=MOVED, message="to be asked in a provider batch"), now)
+        facts: tuple[p.AnyPayload, ...] = (
+            p.Provisioning(executor=name, nonce=delivery.id, runtime=RUNTIME),
+            p.Retrying(p.Fault(kind=MOVED, message="to be asked in a provider batch"), now),
+        )
         events = [
             make_event(
-                payload,
+                fact,
                 evaluation_id=delivery.task.evaluation_id,
                 batch_id=delivery.batch_id,
                 attempt=delivery.task.attempt,
@@ -76,10 +81,15 @@ class Withdrawing:
                 occurred_at=now,
                 source=name,
             )
-            for sequence, payload in enumerate((claim, end), start=1)
+            for sequence, fact in enumerate(facts, start=1)
         ]
         records = [Record(event, encode(event)) for event in events]
         return Append(delivery.task.evaluation_id, records, epoch, Mode.WITHDRAWAL)
+
+
+def _is_free(reply: Reply) -> bool:
+    """Whether an attempt is handed back, or of an epoch that is over; one that is claimed is a conflict."""
+    return all(answer.on_record or answer is Answer.EPOCH for answer in reply.answers)
 
 
 def lines_to_ask(batch_id: str, spec: BatchSpec) -> list[str]:

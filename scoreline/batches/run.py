@@ -197,7 +197,7 @@ async def _ask_in_batches(
 
 def _who_asks(moved: Moved) -> str:
     many = counted(moved.to_providers, "evaluation goes", "evaluations go")
-    taken = f", {moved.withdrawn:,} of them taken back from executors" if moved.withdrawn else ""
+    taken = f" ({moved.withdrawn:,} taken back from executors)" if moved.withdrawn else ""
     rest = "; what executors have begun ends there" if moved.to_executors else ""
     return f"{many} to provider batches{taken}{rest}."
 

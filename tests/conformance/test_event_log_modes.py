@@ -23,7 +23,7 @@ async def test_a_claim_wakes_nobody_and_the_next_event_does(form):
 
 
 async def test_a_withdrawal_claims_and_ends_an_attempt_at_once(form):
-    """The reader is woken, whoever else has the task is refused, and a lost reply may be asked for again."""
+    """The reader is woken, whoever else has the task is refused, and the call may be repeated."""
     queued, claim, end = history("queued provisioning retrying")
     await append(form, queued, mode=Mode.OPENING)
     assert await append(form, claim, end, mode=Mode.WITHDRAWAL) == [OK, OK]

@@ -1,4 +1,4 @@
-"""What executors were told of and have not begun goes to provider batches, if whoever resumes wants it so."""
+"""What executors were told of and have not begun goes to provider batches, if somebody wants it so."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +23,16 @@ from taskqueue.retries import MOVED, RATE_LIMITED, SHUTDOWN
 from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.builders import START, history
-from tests.unit.provider_batch_stage import NO_TIME, SPEC, B, Crash, Fate, Stage, a_stage
+from tests.unit.provider_batch_stage import (
+    NO_TIME,
+    SPEC,
+    B,
+    Crash,
+    Fate,
+    Stage,
+    a_stage,
+    with_fallback,
+)
 
 ONE_BY_ONE = replace(SPEC, batch_api=None)
 MANY = 5
@@ -179,14 +188,38 @@ async def test_what_was_withdrawn_goes_back_if_minds_are_changed() -> None:
         assert stage.provider.batches == {}
 
 
-async def test_what_was_withdrawn_when_redis_was_lost_is_tried_by_executors() -> None:
-    """Nobody remembers that it was: the opening's epoch is over, and nothing is charged."""
+async def test_what_was_told_before_redis_started_again_is_moved_too() -> None:
+    """Nobody can claim it: as when embedded servers stop with the last command, and start with the next."""
     stage = await told()
-    await move(stage)
+    stage.log.restart()
+    assert await move(stage) == MANY
+    await answered(stage)
+    assert stage.asked() == dict.fromkeys(range(1, MANY + 1), 1)
+    assert [task.attempt for task in await stage.tasks()] == [3] * MANY
+
+
+async def test_what_redis_has_forgotten_is_asked_once_all_the_same() -> None:
+    """Before it was withdrawn, or after; nothing is charged."""
+    for is_withdrawn in (False, True):
+        stage = await told()
+        await (move(stage) if is_withdrawn else stage.queue.forget(B, ["target-0"]))
+        stage.log.lose_everything()
+        await move(stage)
+        await answered(stage)
+        assert stage.asked() == dict.fromkeys(range(1, MANY + 1), 1)
+        assert (await stage.opening(1)).retries == SPEC.retries
+
+
+async def test_what_the_provider_did_not_answer_stays_with_executors_when_redis_is_lost() -> None:
+    """With `sync`: it is not asked a second time."""
+    stage = await a_stage(1, spec=with_fallback(BatchFallback.SYNC))
+    stage.provider.outcome = lambda _request: Unanswered("expired")
+    await answered(stage)
+    assert [task.attempt for task in await stage.tasks()] == [2]
     stage.log.lose_everything()
-    await stage.go_round(2)
-    assert [task.attempt for task in await stage.tasks()] == [2] * MANY
-    assert (await stage.opening(1)).retries == SPEC.retries
+    await answered(stage)
+    assert [task.attempt for task in await stage.tasks()] == [3]
+    assert stage.asked() == {1: 1}
 
 
 async def test_a_stream_does_not_wait_for_the_provider() -> None:
