@@ -22,6 +22,7 @@ from coordinator.opening import Openings, lines_of, spec_of
 from coordinator.provider_batches.desk import Desk, ProviderPorts
 from coordinator.provider_batches.driver import ProviderBatches
 from coordinator.provider_batches.requests import is_asked_in
+from coordinator.provider_batches.withdrawing import Withdrawing
 from coordinator.publishing import Publisher
 from coordinator.settings import CoordinatorSettings
 from coordinator.watching import Watch
@@ -92,7 +93,8 @@ class Coordinator:
                 now=now,
                 new_id=lambda: token_hex(8),
             )
-            self.provider_batches = ProviderBatches(desk, publisher, clock=clock, luck=random)
+            withdrawing = Withdrawing(log, queue, source=settings.name, now=now)
+            self.provider_batches = ProviderBatches(desk, publisher, withdrawing, clock=clock, luck=random)
 
     async def go_round(self) -> int:
         """Do for each batch what is to be done next; returns how many are not over."""

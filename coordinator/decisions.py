@@ -7,28 +7,59 @@ somebody thought of it, the row as it stands now has the last word.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from coordinator.attempts import Ending, Logged, Opener
+from coordinator.attempts import PROVIDER_BATCH, Ending, Logged, Opener
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED
+from projections.change import Row
 from projections.ledger import Decide, Opening, Standing
+from taskqueue.retries import MOVED
 
 OpenerOf = Callable[[str], Opener]
 """Who opens an attempt of this evaluation: it knows the epoch of the evaluation's shard."""
+IsAsked = Callable[[p.AnyPayload], bool]
+"""Whether the answer to an opening is to come from a provider batch."""
+
+
+def _by_executors(_opening: p.AnyPayload) -> bool:
+    return False
 
 
 def try_again(
-    opener_of: OpenerOf, expected: Mapping[str, int], *, reason: p.OpeningReason, retries: int
+    opener_of: OpenerOf,
+    expected: Mapping[str, int],
+    *,
+    reason: p.OpeningReason,
+    retries: int,
+    is_asked: IsAsked = _by_executors,
 ) -> Decide:
-    """Open the next attempt, if the one that was looked at is still the newest."""
+    """Open the next attempt, if the one that was looked at is still the newest.
+
+    What nobody has begun opens for a provider batch, if its batch wants that. Nothing else changes hands:
+    what executors have tried, they try again.
+    """
 
     def decide(standing: Standing, logged: Logged) -> Opening | None:
         row = standing.row
         if row.cursor.phase in ENDED or row.cursor.attempt != expected[row.evaluation_id]:
             return None
         opener = opener_of(row.evaluation_id).tracing(logged)
-        return Opening(opener.again(row, logged, reason=reason, retries=retries), opener.epoch)
+        events = opener.again(row, logged, reason=reason, retries=retries)
+        asks = len(events) == 1 and _is_to_begin(row, logged) and is_asked(events[0].data)
+        return Opening(events, "" if asks else opener.epoch, asks=asks)
 
     return decide
+
+
+def _is_to_begin(row: Row, logged: Logged) -> bool:
+    """Whether an attempt was withdrawn, or came to nothing because Redis was lost or started again.
+
+    Not one for which a provider was asked before: executors were told of it because it did not answer.
+    """
+    last = logged[row.cursor[:2]].data
+    if isinstance(last, p.Queued):
+        claims = (event.data for event in logged.values() if isinstance(event.data, p.Provisioning))
+        return all(claim.runtime != PROVIDER_BATCH for claim in claims)
+    return isinstance(last, p.Retrying) and last.error.kind == MOVED
 
 
 def reopen(
@@ -36,7 +67,7 @@ def reopen(
     *,
     retries: int,
     waiting: Collection[str] = (),
-    is_asked: Callable[[p.AnyPayload], bool] = lambda _opening: False,
+    is_asked: IsAsked = _by_executors,
 ) -> Decide:
     """Open an attempt of what is settled, because an operator asks.
 

@@ -47,13 +47,15 @@ class Openings:
             return 0
         opened = await self._ledger.open_attempts(evaluation_ids, decide)
         telemetry.count_opened(opened)
-        # One without an epoch waits for its turn in a group.
+        # One without an epoch waits for its turn in a group, or for a provider.
         queued = [one for one in opened if is_to_be_run(one.events) and one.epoch]
         await self._leave_contexts(batch, queued)
         await self._publisher.publish(lines_of(batch), ((one.events, one.epoch) for one in queued))
         # An ending concerns nobody who had not heard of the evaluation.
         endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
         await self._tell_of_endings([Unpublished(one.evaluation_id, one.events) for one in endings])
+        left = [one for one in opened if is_to_be_run(one.events) and one.was_published and not one.epoch]
+        await self._publisher.let_go([one.events[0][0] for one in left])
         return len(opened)
 
     async def end_all(self, batch: Batch, ending: Ending) -> None:

@@ -12,7 +12,8 @@ from coordinator.provider_batches.requests import unfit
 from eventlog import tracing
 from eventlog.lifecycle import SETTLED
 from projections.ledger import Batch, Ledger, Purse
-from taskqueue.spec import BatchFallback, pack
+from projections.provider_batches import ProviderBooks
+from taskqueue.spec import BatchFallback, BatchSpec, pack
 
 PAGE = 2_000
 _WAYS_BACK = {
@@ -38,6 +39,26 @@ class UnknownBatch(Refused):
     def __init__(self, batch_id: str) -> None:
         super().__init__(f"There is no batch {batch_id!r}.")
         self.batch_id = batch_id
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What becomes of a batch that is to be answered by provider batches from now on."""
+
+    batch: Batch
+    """As it stood before."""
+    withdrawn: int = 0
+    """Evaluations that executors had been told of and had not begun."""
+
+    @property
+    def to_providers(self) -> int:
+        """How many go to provider batches."""
+        return max(0, self.batch.total - self.batch.published) + self.withdrawn
+
+    @property
+    def to_executors(self) -> bool:
+        """Whether something may be left that executors have begun."""
+        return self.batch.in_flight > self.withdrawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +121,32 @@ class Operator:
         if self.coordinator.provider_batches:
             await self.coordinator.provider_batches.call_off(batch_id)
 
-    async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> Batch:
-        """Have what executors were not told of answered by provider batches, or by executors again."""
+    async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> Moved:
+        """Have what executors have not begun answered by provider batches, or by executors again.
+
+        The spec comes first: should we die in between, what was withdrawn is asked in a provider batch, and
+        whoever asks again withdraws the rest.
+        """
         batch = await self.batch(batch_id)
-        spec = replace(spec_of(batch), batch_api=fallback)
         provider = self.coordinator.provider_batches
-        if provider is None or batch.finished or spec == spec_of(batch):
-            return batch
+        if provider is None or batch.finished or batch.state in _WAYS_BACK:
+            return Moved(batch)
+        await self._change_spec(batch, replace(spec_of(batch), batch_api=fallback), provider.books)
+        withdrawn = await provider.withdrawing.withdraw(batch) if fallback else 0
+        return Moved(batch, withdrawn)
+
+    async def _change_spec(self, batch: Batch, spec: BatchSpec, books: ProviderBooks) -> None:
+        batch_id, fallback = batch.batch_id, spec.batch_api
+        if spec == spec_of(batch):
+            return
         if fallback and (why := unfit(spec)):
             raise Refused(f"{batch_id} can't be asked in provider batches: {why}.")
-        if fallback and await provider.books.has_groups(batch_id):
+        if fallback and await books.has_groups(batch_id):
             raise Refused(
                 f"{batch_id} has evaluations that wait for each other: no batch asks them at once."
             )
         reason = f"provider batches, {fallback}" if fallback else "no provider batches"
-        await provider.books.change_spec(batch_id, pack(spec), by=self.name, reason=reason)
-        return batch
+        await books.change_spec(batch_id, pack(spec), by=self.name, reason=reason)
 
     async def retry(self, batch_id: str, *, only: Sequence[str] = ()) -> int:
         """Try dead letters again, all or a selection; returns how many."""

@@ -8,7 +8,7 @@ from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.clock import utc_now
 from eventlog.events import Event
-from eventlog.log import Append, LogWriter, Mode, Record
+from eventlog.log import Append, EventLog, Mark, Mode, Record
 from taskqueue.lines import Lines
 from taskqueue.tasks import Task, TaskQueue
 
@@ -21,7 +21,7 @@ Events = Sequence[tuple[Event, bytes]]
 class Publisher:
     """Publishes what Postgres has already; any of it may be published again."""
 
-    def __init__(self, log: LogWriter, queue: TaskQueue) -> None:
+    def __init__(self, log: EventLog, queue: TaskQueue) -> None:
         self._log = log
         self._queue = queue
 
@@ -46,6 +46,12 @@ class Publisher:
                 await self.enqueue(lines, taken)
             told += len(taken)
         return told
+
+    async def let_go(self, openings: Sequence[Event]) -> None:
+        """Let streams expire that nobody writes to for a day, perhaps; the next opening makes them last."""
+        if openings:
+            marks = [Mark(each.evaluation_id, *each.key, ended=True) for each in openings]
+            await self._log.settle(marks)
 
     async def enqueue(self, lines: Lines, openings: Sequence[Event]) -> None:
         """Put the tasks of openings where they have to wait."""

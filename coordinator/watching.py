@@ -8,6 +8,7 @@ from coordinator import decisions
 from coordinator.epochs import Epochs
 from coordinator.looking import look
 from coordinator.opening import Openings, lines_of, spec_of
+from coordinator.provider_batches.requests import is_asked_in
 from coordinator.publishing import Publisher
 from coordinator.reconcile import Next, reconcile
 from coordinator.settings import CoordinatorSettings
@@ -155,6 +156,12 @@ class Watch:
         self, batch: Batch, standings: Sequence[Standing], reason: p.OpeningReason
     ) -> None:
         expected = {one.row.evaluation_id: one.row.cursor.attempt for one in standings}
-        retries = spec_of(batch).retries
-        decide = decisions.try_again(self._openings.opener, expected, reason=reason, retries=retries)
+        spec = spec_of(batch)
+        decide = decisions.try_again(
+            self._openings.opener,
+            expected,
+            reason=reason,
+            retries=spec.retries,
+            is_asked=is_asked_in(spec),
+        )
         await self._openings.open(batch, list(expected), decide)

@@ -1,8 +1,8 @@
 -- Append events: judge all of an evaluation's, then write. A Lua error does not roll back.
 --
 -- KEYS   stream, fence, wake, epoch; then stream and fence of each further evaluation of the same shard
--- ARGV   the epoch the caller saw ("" skips the check), the mode (normal | tail | claim | opening | late),
---        then attempt, sequence, type and body of each event; none at all just asks for the epoch.
+-- ARGV   the epoch the caller saw ("" skips the check), the mode (normal | tail | claim | withdrawal | opening |
+--        late), then attempt, sequence, type and body of each event; none at all just asks for the epoch.
 --        An empty argument goes on to the next evaluation
 -- Reply  {epoch now, then for each evaluation {answer, ...} and, for claims only, its stream as it stands}
 --        Where Redis refuses an evaluation, its error stands in place of the answers
@@ -215,8 +215,10 @@ end
 
 local function write()
   kept = {}
-  -- A tail is put back whole or not at all: half an attempt would look like a gap.
-  if not (mode == 'tail' and refused) then
+  -- A tail is put back whole or not at all: half an attempt would look like a gap. Of a withdrawal, the end
+  -- without the claim would end what somebody else is at work on.
+  local whole = mode == 'tail' or mode == 'withdrawal'
+  if not (whole and refused) then
     local wrote = false
     for i, event in ipairs(events) do
       if answers[i] == 'OK' or (answers[i] == 'CONFLICT' and keeps_conflict(event)) then

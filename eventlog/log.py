@@ -36,6 +36,8 @@ class Mode(StrEnum):
     """All or nothing: an owner puts its attempt back after Redis lost it."""
     CLAIM = "claim"
     """One event, sequence 1; the reply brings the stream along."""
+    WITHDRAWAL = "withdrawal"
+    """A claim and its end in one: all or nothing, and judged as a claim is."""
     OPENING = "opening"
     """Events that Postgres has already: no reader is woken."""
     LATE = "late"

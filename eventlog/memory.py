@@ -9,6 +9,8 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.log import EXPIRY_SECONDS, Answer, Append, Mark, Mode, Record, Reply
 
+WHOLE_OR_NOT = frozenset({Mode.TAIL, Mode.WITHDRAWAL})
+
 
 @dataclass(slots=True)
 class _Stream:
@@ -76,7 +78,7 @@ class MemoryEventLog:
         after = before.copy()
         answers = tuple(self._add(after, record, call.mode, epoch) for record in call.records)
         whole = all(answer.on_record for answer in answers)
-        wrote = len(after.entries) > len(before.entries) and (call.mode is not Mode.TAIL or whole)
+        wrote = len(after.entries) > len(before.entries) and (call.mode not in WHOLE_OR_NOT or whole)
         if wrote:
             self._streams[call.evaluation_id] = after
         if _is_news(call.mode, wrote=wrote, whole=whole):

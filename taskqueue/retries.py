@@ -4,6 +4,8 @@ RATE_LIMITED = "rate_limited"
 """The other side asked for patience."""
 SHUTDOWN = "shutdown"
 """An executor that was told to stop handed the evaluation back."""
+MOVED = "moved"
+"""Whoever resumed the batch withdrew the evaluation, to have it asked in a provider batch."""
 
-UNCHARGED_KINDS = frozenset({RATE_LIMITED, SHUTDOWN})
+UNCHARGED_KINDS = frozenset({RATE_LIMITED, SHUTDOWN, MOVED})
 """Nobody's fault: the evaluation is tried again, and its retries stay what they are."""

@@ -20,6 +20,7 @@ from coordinator.provider_batches.finding import Finding, Found, Missing, Unclea
 from coordinator.provider_batches.pacing import Patience
 from coordinator.provider_batches.provider import BatchProvider, ProviderTrouble
 from coordinator.provider_batches.sending import AWAY, Sending
+from coordinator.provider_batches.withdrawing import Withdrawing
 from coordinator.publishing import Publisher
 from eventlog import tracing
 from projections.ledger import Batch
@@ -32,8 +33,15 @@ class ProviderBatches:
     """Looks after everything that is asked through provider batches."""
 
     def __init__(
-        self, desk: Desk, publisher: Publisher, *, clock: Callable[[], float], luck: Callable[[], float]
+        self,
+        desk: Desk,
+        publisher: Publisher,
+        withdrawing: Withdrawing,
+        *,
+        clock: Callable[[], float],
+        luck: Callable[[], float],
     ) -> None:
+        self.withdrawing = withdrawing
         self._desk = desk
         self._clock = clock
         self._finding, self._collecting = Finding(desk), Collecting(desk)

@@ -24,6 +24,11 @@ logger = logging.getLogger(__name__)
 AWAY = (LogUnavailable, TablesUnavailable, QueueUnavailable)
 LONGEST_LULL = timedelta(seconds=5)
 """Between two looks at whether a batch has something to submit."""
+RELEASE_AGAIN = 60.0
+"""Seconds between two looks at whether a batch that asks no provider has left something with us.
+
+Somebody may have changed his mind, and changed it back, while we did not look.
+"""
 
 
 class Sending:
@@ -38,8 +43,8 @@ class Sending:
         self._forming = Forming(desk)
         lull = min(LONGEST_LULL, desk.settings.longest_poll)
         self._lull = Patience(replace(desk.settings, longest_poll=lull), luck)
-        self._released: dict[str, bytes] = {}
-        """Batches of which nothing waits for a provider, and the specs that say so."""
+        self._released: dict[str, tuple[bytes, float]] = {}
+        """Batches of which nothing waited for a provider, the specs that say so, and when that was seen."""
 
     def expect(self, batch_id: str) -> None:
         """Look at a batch in the next round: there may be something to submit."""
@@ -111,7 +116,8 @@ class Sending:
 
     async def _release(self, batch: Batch) -> None:
         """Tell executors of what waits for a provider though nobody wants to ask one any more."""
-        if self._released.get(batch.batch_id) == batch.spec:
+        spec, seen_at = self._released.get(batch.batch_id, (b"", 0.0))
+        if spec == batch.spec and self._clock() - seen_at < RELEASE_AGAIN:
             return
         room = self._desk.window - batch.in_flight
         while room > 0:
@@ -122,5 +128,5 @@ class Sending:
             await self._publisher.publish(lines_of(batch), told)
             room -= len(released)
             if len(released) < limit:
-                self._released[batch.batch_id] = batch.spec
+                self._released[batch.batch_id] = batch.spec, self._clock()
                 return

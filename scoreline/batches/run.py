@@ -12,8 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from coordinator.operations import Budget
-from projections.ledger import Batch
+from coordinator.operations import Budget, Moved
 from scoreline.batches.control import operator
 from scoreline.batches.drive import Drive, drive
 from scoreline.batches.standing import command
@@ -100,9 +99,9 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
         if batch_api is not None:
-            batch = asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
+            moved = asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
             if batch_api:
-                console.print(_who_asks(batch), markup=False)
+                console.print(_who_asks(moved), markup=False)
         asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings))
         wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
@@ -191,16 +190,16 @@ async def _ask_to_resume(batch_id: str, budget: Budget, servers: Servers, settin
 
 async def _ask_in_batches(
     batch_id: str, servers: Servers, settings: Settings, *, wanted: bool | str
-) -> Batch:
+) -> Moved:
     async with operator(servers, settings) as asking:
         return await asking.ask_in_batches(batch_id, read_batch_api(wanted))
 
 
-def _who_asks(batch: Batch) -> str:
-    """Say for how many it is too late: whoever was told of an evaluation may be asking already."""
-    many = counted(max(0, batch.total - batch.published), "evaluation goes", "evaluations go")
-    late = f"; {batch.in_flight:,} that executors know of are asked one by one" if batch.in_flight else ""
-    return f"{many} to provider batches{late}."
+def _who_asks(moved: Moved) -> str:
+    many = counted(moved.to_providers, "evaluation goes", "evaluations go")
+    taken = f" ({moved.withdrawn:,} taken back from executors)" if moved.withdrawn else ""
+    rest = "; what executors have begun ends there" if moved.to_executors else ""
+    return f"{many} to provider batches{taken}{rest}."
 
 
 async def _ask_to_retry(batch_id: str, only: Sequence[str], servers: Servers, settings: Settings) -> int:

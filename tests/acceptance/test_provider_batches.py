@@ -1,6 +1,7 @@
 """`scoreline batch run --batch-api`: from a folder to scorecards, the answers by provider batches."""
 
 import json
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -64,6 +65,31 @@ async def test_a_run_that_is_killed_is_resumed_without_a_second_submission(
     assert "30 evaluations go to provider batches." in ran.stderr
     assert json.loads(ran.stdout.splitlines()[-1])["passed"] == 30
     assert sim.stats.batches_created == 1
+
+
+async def test_what_is_left_of_a_run_is_moved_to_provider_batches(folder: Folder, sim: Simulator) -> None:
+    """Nothing is asked twice, and the log tells the whole story."""
+    folder.cases(200)
+    async with folder.started(*RUN, *CLAUDE, "--rpm-limit", "600") as run:
+        await until(lambda: sim.stats.of("/v1/messages", 200) >= 10, 90)
+        run.process.send_signal(signal.SIGINT)
+        await run.end()
+    asked = sim.stats.of("/v1/messages", 200)
+    sim.change(batch_seconds=0)
+    batch_id = folder.batch_id()
+    ran = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json", "--batch-api")
+    assert ran.code == 0, ran.stderr
+    summary = json.loads(ran.stdout.splitlines()[-1])
+    assert (summary["completed"], summary["passed"]) == (200, 200)
+    assert sim.stats.of("/v1/messages", 200) + sim.stats.batch_requests == 200
+    assert sim.stats.batch_requests >= 200 - asked - 16
+    many = sim.stats.batch_requests
+    assert f"{many} evaluations go to provider batches ({many} taken back from executors)" in ran.stderr
+    verified = await folder.run("replay", "--batch", batch_id, "--verify")
+    assert verified.code == 0, verified.stdout + verified.stderr
+    [(moved,)] = folder.ask("SELECT evaluation_id FROM evaluations WHERE attempt > 2 LIMIT 1")
+    story = await folder.run("replay", moved)
+    assert "moved: to be asked in a provider batch" in " ".join(story.stdout.split())
 
 
 async def test_what_can_not_be_asked_in_batches_is_refused(folder: Folder) -> None:

@@ -2,7 +2,7 @@
 
 from eventlog.log import Mode
 from tests.builders import EVALUATION, event, history
-from tests.conformance.asking import FENCED, OK, append, stream
+from tests.conformance.asking import CLOSED, CONFLICT, DUPLICATE, EPOCH, FENCED, OK, append, ask, stream
 
 
 async def test_an_opening_from_postgres_wakes_nobody(form):
@@ -20,6 +20,41 @@ async def test_a_claim_wakes_nobody_and_the_next_event_does(form):
     assert await form.wake_ups(EVALUATION) == []
     await append(form, running)
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
+
+
+async def test_a_withdrawal_claims_and_ends_an_attempt_at_once(form):
+    """The reader is woken, whoever else has the task is refused, and the call may be repeated."""
+    queued, claim, end = history("queued provisioning retrying")
+    await append(form, queued, mode=Mode.OPENING)
+    assert await append(form, claim, end, mode=Mode.WITHDRAWAL) == [OK, OK]
+    assert await form.wake_ups(EVALUATION) == [EVALUATION]
+    assert await append(form, claim, end, mode=Mode.WITHDRAWAL) == [DUPLICATE, DUPLICATE]
+    assert await append(form, event("provisioning", source="rival"), mode=Mode.CLAIM) == [CONFLICT]
+    assert await append(form, event("running", sequence=3)) == [CLOSED]
+    assert await stream(form) == [queued, claim, end]
+
+
+async def test_a_withdrawal_leaves_an_attempt_that_somebody_has(form):
+    """Neither its claim nor its end is written: the owner goes on."""
+    queued, claim, running = history("queued provisioning running")
+    other = [event(word, sequence=n, source="rival") for n, word in [(1, "provisioning"), (2, "retrying")]]
+    await append(form, queued, mode=Mode.OPENING)
+    await append(form, claim, mode=Mode.CLAIM)
+    assert (await append(form, *other, mode=Mode.WITHDRAWAL))[0] == CONFLICT
+    assert await form.wake_ups(EVALUATION) == []
+    assert await append(form, running) == [OK]
+    assert await stream(form) == [queued, claim, running]
+
+
+async def test_a_withdrawal_needs_what_a_claim_needs(form):
+    """An opening in the stream, and of this epoch: else the end alone would be written."""
+    _, claim, end = history("queued provisioning retrying")
+    assert (await append(form, claim, end, mode=Mode.WITHDRAWAL))[0] == FENCED
+    before = await form.log.epoch(EVALUATION)
+    await form.lose_everything()
+    reply = await ask(form, claim, end, mode=Mode.WITHDRAWAL, epoch=before)
+    assert reply.answers == (EPOCH, EPOCH)
+    assert await stream(form) == []
 
 
 async def test_what_was_paid_for_is_kept_behind_a_fence(form):

@@ -57,7 +57,7 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(
         AppendStep,
         st.lists(SAID, min_size=1, max_size=5).map(tuple),
-        st.sampled_from([Mode.NORMAL, Mode.TAIL]),
+        st.sampled_from([Mode.NORMAL, Mode.TAIL, Mode.WITHDRAWAL]),
         EPOCHS,
     ),
     st.builds(AppendStep, st.tuples(SAID), st.just(Mode.CLAIM), EPOCHS),

@@ -9,14 +9,17 @@ import pytest
 
 from coordinator.coordinator import Coordinator
 from coordinator.provider_batches.settings import ProviderBatchSettings
-from coordinator.submission import NewEvaluation
+from coordinator.submission import NewEvaluation, evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
+from eventlog.keys import epoch_key, events_key, shard_of
+from eventlog.log import EXPIRY_SECONDS
 from projections.provider_batches_shown import shown_chunks, unanswered
 from scoreline.batches.provider_batches import AtProviders, provider_document, provider_lines
 from scoreline.provider_sim.simulator import Simulator
+from taskqueue.lines import line_of
 from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
-from tests.integration.coordinating import House, house
+from tests.integration.coordinating import CONSUMER, House, house
 from tests.provider import provider
 from tests.waiting import until
 
@@ -45,8 +48,9 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
         yield lent
 
 
-def spec(fallback: BatchFallback = BatchFallback.RESUBMIT) -> BatchSpec:
-    claude = TargetSpec("anthropic", "anthropic/claude", {"model": "claude-sonnet-4-5", "prices": PRICES})
+def spec(fallback: BatchFallback | None = BatchFallback.RESUBMIT, *, is_metered: bool = False) -> BatchSpec:
+    options: dict[str, Any] = {"model": "claude-sonnet-4-5", "prices": PRICES}
+    claude = TargetSpec("anthropic", "anthropic/claude", options, is_metered=is_metered)
     return BatchSpec("a batch", (claude,), retries=2, batch_api=fallback)
 
 
@@ -194,3 +198,66 @@ async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, s
     assert answer.output == made[0].input
     document = provider_document(await looked_at(here))
     assert sum(each["succeeded"] for each in document["batches"]) == 20
+
+
+async def test_what_no_executor_has_begun_is_moved_to_provider_batches(here: House, sim: Simulator) -> None:
+    """Two are in hand, and stay there; the rest is asked together, once, and at no charge."""
+    await here.submit(B, 8, spec=spec(None, is_metered=True))
+    await go_round(here, times=2)
+    line = line_of(B, "target-0")
+    taken = await here.queues.tasks.consume(CONSUMER, {line: 2}, block=NO_TIME)
+    begun = sorted(int(each.task.evaluation_id.rpartition(".")[2]) for each in taken)
+    for number in begun:
+        await here.claim(B, number)
+    moved = await here.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
+    assert (moved.withdrawn, moved.to_executors) == (6, True)
+    rest = [number for number in range(1, 9) if number not in begun]
+
+    async def are_asked() -> bool:
+        await here.store(B)
+        await go_round(here)
+        return sim.stats.batch_requests == 6
+
+    await until(are_asked)
+    standing = await here.standing(B)
+    assert [standing[number - 1] for number in rest] == ["2 queued"] * 6
+    assert [standing[number - 1] for number in begun] == ["1 provisioning"] * 2
+    keys = [evaluation_id(B, number) for number in rest]
+    lives = [await here.log.redis.ttl(events_key(shard_of(key, here.log.shards), key)) for key in keys]
+    assert all(0 < life <= EXPIRY_SECONDS for life in lives)
+    sim.finish_batches()
+    await until_standing(here, *("1 provisioning" if n in begun else "3 queued" for n in range(1, 9)))
+    opening = await here.opening(B, rest[0], 3)
+    assert (opening.reason, opening.retries) == ("scoring", 2)
+    assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 6)
+
+
+async def test_nothing_is_withdrawn_of_what_executors_have_claimed(here: House, sim: Simulator) -> None:
+    """Though the task is still there: it came twice, or its executor has yet to acknowledge it."""
+    await here.submit(B, 2, spec=spec(None, is_metered=True))
+    await go_round(here)
+    for number in (1, 2):
+        await here.claim(B, number)
+    assert (await here.operator.ask_in_batches(B, BatchFallback.RESUBMIT)).withdrawn == 0
+    await here.store(B)
+    assert await here.standing(B) == ["1 provisioning"] * 2
+    assert sim.stats.batches_created == 0
+
+
+async def test_what_was_told_before_redis_started_again_is_moved_too(here: House, sim: Simulator) -> None:
+    """Nobody can claim it, so nobody can hand it back: the coordinator opens another attempt by itself."""
+    await here.submit(B, 4, spec=spec(None, is_metered=True))
+    await go_round(here, times=2)
+    for shard in range(here.log.shards):
+        await here.log.redis.delete(epoch_key(shard))
+    assert (await here.operator.ask_in_batches(B, BatchFallback.RESUBMIT)).withdrawn == 4
+    [line] = await here.queues.tasks.counts([line_of(B, "target-0")])
+    assert line.is_drained
+
+    async def are_asked() -> bool:
+        await go_round(here)
+        return sim.stats.batch_requests == 4
+
+    await until(are_asked)
+    assert await here.standing(B) == ["2 queued"] * 4
+    assert sim.stats.batches_created == 1

@@ -9,6 +9,7 @@ CORE = "projections/migrations/0001_core.sql"
 ROLES = "projections/migrations/0002_roles.sql"
 
 LOG = "tests/conformance/test_event_log.py"
+LOG_MODES = "tests/conformance/test_event_log_modes.py"
 LOG_KEEPING = "tests/conformance/test_event_log_keeping.py"
 TABLES = "tests/conformance/test_tables.py"
 WORKER = "tests/integration/test_storage_worker.py"
@@ -38,6 +39,7 @@ BUDGETS = "tests/integration/test_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
+PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
 
 class Mutant(NamedTuple):
@@ -269,7 +271,7 @@ MUTANTS = (
     Mutant(
         "a tail is put back whole or not at all",
         APPEND,
-        "if not (mode == 'tail' and refused) then",
+        "if not (whole and refused) then",
         "if true then",
         (LOG_KEEPING,),
     ),
@@ -614,5 +616,26 @@ MUTANTS = (
         "if standing.epoch or row.cursor != (asked, 0, Phase.QUEUED):",
         "if standing.epoch:",
         (PROVIDER_BATCHES, PROVIDER_CRASH),
+    ),
+    Mutant(
+        "a withdrawal does not end what somebody else has claimed",
+        APPEND,
+        "local whole = mode == 'tail' or mode == 'withdrawal'",
+        "local whole = mode == 'tail'",
+        (LOG_MODES,),
+    ),
+    Mutant(
+        "a withdrawn task is acknowledged after its attempt is handed back",
+        "coordinator/provider_batches/withdrawing.py",
+        "        epochs = await self._log.epochs()\n",
+        "        await self._queue.ack(name, taken)\n        epochs = await self._log.epochs()\n",
+        (PROVIDER_WITHDRAWN,),
+    ),
+    Mutant(
+        "what was withdrawn is opened for a provider, and nothing else is",
+        "coordinator/decisions.py",
+        "_is_to_begin(row, logged) and is_asked(events[0].data)",
+        "is_asked(events[0].data)",
+        (PROVIDER_WITHDRAWN,),
     ),
 )

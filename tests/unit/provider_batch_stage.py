@@ -30,11 +30,13 @@ from projections.ledger_memory import MemoryLedger
 from projections.memory import MemoryTables
 from projections.progress import Progress
 from projections.provider_batches_memory import MemoryProviderBooks
+from storage_worker.storage import Storage
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
 from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
 from taskqueue.tasks import Task
 from tests.builders import START
+from tests.storing import PATIENCE
 
 B = "nightly"
 CLAUDE = TargetSpec(
@@ -160,6 +162,10 @@ class Stage:
                 yield one
 
         await accept(self.ledger, NewBatch(B, spec), each(), now=self.now, shards=DEFAULT_SHARDS)
+
+    async def store(self) -> None:
+        """Let a storage worker see all streams."""
+        await Storage(self.log, self.tables, PATIENCE).store(sorted(self.tables.evaluations))
 
     async def go_round(self, times: int = 1) -> None:
         """Let the coordinator and its provider batches go round; then some time passes."""

@@ -277,12 +277,12 @@ def test_a_result_that_is_read_again_finds_its_attempt_over(stands: Cursor, is_r
 
 
 async def test_what_is_left_of_a_batch_can_be_asked_in_provider_batches() -> None:
-    """Resumed with --batch-api: what executors have not been told of."""
+    """Resumed with --batch-api: what executors have not been told of; the rest is in their hands."""
     stage = await a_stage(6, spec=replace(SPEC, batch_api=None), window=2, chunk=2)
     await stage.go_round(2)
-    batch = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
-    assert (batch.total - batch.published, batch.in_flight) == (4, 2)
     assert len(await stage.tasks()) == 2
+    moved = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
+    assert (moved.to_providers, moved.withdrawn, moved.to_executors) == (4, 0, True)
     stage.coordinator.settings = replace(stage.settings, window=100)
     await stage.go_round(6)
     assert sorted(stage.asked()) == [3, 4, 5, 6]
