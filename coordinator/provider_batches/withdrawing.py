@@ -61,7 +61,7 @@ class Withdrawing:
             for each in taken
         ]
         replies = await self._log.append(calls)
-        # Only now: until it is on record who has an attempt, its task must not be lost.
+        # Only now: a task that is gone before waits until the whole queue is drained.
         await self._queue.ack(name, taken)
         return sum(_is_free(reply) for reply in replies)
 

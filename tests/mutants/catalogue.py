@@ -625,13 +625,6 @@ MUTANTS = (
         (LOG_MODES,),
     ),
     Mutant(
-        "a withdrawn task is acknowledged after its attempt is handed back",
-        "coordinator/provider_batches/withdrawing.py",
-        "        epochs = await self._log.epochs()\n",
-        "        await self._queue.ack(name, taken)\n        epochs = await self._log.epochs()\n",
-        (PROVIDER_WITHDRAWN,),
-    ),
-    Mutant(
         "what was withdrawn is opened for a provider, and nothing else is",
         "coordinator/decisions.py",
         "_is_to_begin(row, logged) and is_asked(events[0].data)",
