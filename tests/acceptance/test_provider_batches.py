@@ -88,9 +88,9 @@ async def test_what_is_left_of_a_run_is_moved_to_provider_batches(folder: Folder
     verified = await folder.run("replay", "--batch", batch_id, "--verify")
     assert verified.code == 0, verified.stdout + verified.stderr
     [(moved,)] = folder.ask("SELECT evaluation_id FROM evaluations WHERE attempt > 2 LIMIT 1")
-    story = " ".join((await folder.run("replay", moved)).stdout.split())
+    story = (await folder.run("replay", moved, "--json")).stdout
     # The embedded Redis may have stopped in between: what it had been told of is lost then, not moved.
-    assert "moved: to be asked in a provider batch" in story or "Attempt 2 · lost" in story
+    assert '"moved"' in story or '"lost"' in story
 
 
 async def test_what_can_not_be_asked_in_batches_is_refused(folder: Folder) -> None:
