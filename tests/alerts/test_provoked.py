@@ -19,18 +19,19 @@ MADE = {
 
 async def provoked(home: Path, postgres_url: str) -> tuple[list[Measured], list[Told]]:
     """Make all troubles once."""
-    home.mkdir()
     async with course(home, postgres_url) as here:
         return await provoke_all(here), here.watchers.receiver.notes
 
 
-async def test_troubles_reach_whom_they_concern_and_so_does_their_end(tmp_path: Path, postgres_url: str):
+async def test_troubles_reach_whom_they_concern_and_so_does_their_end(
+    tmp_path_factory: pytest.TempPathFactory, postgres_url: str
+):
     """Each is told to the receiver of its severity, and told again when it is over."""
     try:
-        measured, notes = await provoked(tmp_path / "first", postgres_url)
+        measured, notes = await provoked(tmp_path_factory.mktemp("first"), postgres_url)
     except pytest.fail.Exception:
         # A minute is a second here: whoever was too busy for some seconds has slept through minutes.
-        measured, notes = await provoked(tmp_path / "second", postgres_url)
+        measured, notes = await provoked(tmp_path_factory.mktemp("second"), postgres_url)
     assert {each.alert for each in measured} == MADE
     stalled = next(note for note in notes if note.alert == "WorkerStalled")
     lost = next(
