@@ -87,6 +87,8 @@ async def test_what_is_left_of_a_run_is_moved_to_provider_batches(folder: Folder
     assert f"{many} evaluations go to provider batches ({many} taken back from executors)" in ran.stderr
     verified = await folder.run("replay", "--batch", batch_id, "--verify")
     assert verified.code == 0, verified.stdout + verified.stderr
+    told = "event::jsonb #>> '{data,error,kind}' = 'moved' OR event::jsonb #>> '{data,reason}' = 'lost'"
+    assert folder.ask(f"SELECT count(DISTINCT evaluation_id) FROM events WHERE {told}") == [(many,)]
     [(moved,)] = folder.ask("SELECT evaluation_id FROM evaluations WHERE attempt > 2 LIMIT 1")
     story = (await folder.run("replay", moved, "--json")).stdout
     # The embedded Redis may have stopped in between: what it had been told of is lost then, not moved.
