@@ -96,9 +96,12 @@ class Child(asyncio.SubprocessProtocol):
         await self._exited.wait()
 
     def _feed(self, stdin: bytes) -> None:
+        """Write the input and close it: a program that does not read it closes the pipe, and may."""
         if pipe := self._transport.get_pipe_transport(0):
             writer = cast("asyncio.WriteTransport", pipe)
-            writer.write(stdin)
+            # uvloop raises RuntimeError for a pipe that the program has closed, asyncio an OSError.
+            with suppress(OSError, RuntimeError):
+                writer.write(stdin)
             writer.close()
 
 

@@ -2,12 +2,15 @@
 
 import asyncio
 import os
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from executor.contract import Transient
 from executor.sandbox.job import Job, Limits
+from executor.sandbox.probe import Probe
 from executor.sandbox.sandbox import Sandbox
 from tests.integration.sandboxed import needs_sandbox, python
 
@@ -30,6 +33,40 @@ async def test_standard_input_is_what_was_given_and_then_ends() -> None:
     assert ignored.exit_code == 0
     empty = await Sandbox().run(Job(("cat",), 5))
     assert (empty.exit_code, empty.stdout) == (0, b"")
+
+
+INPUT_HABITS = {
+    "ignores it": "echo done",
+    "closes it and works on": "exec 0<&-; sleep 0.05; echo done",
+    "reads one byte": "head -c 1 >/dev/null; echo done",
+    "closes everything": "echo done; exec 0<&- 1>&- 2>&-",
+}
+
+
+@pytest.mark.parametrize("runner", [uvloop.run, asyncio.run])
+@pytest.mark.parametrize("allow_unsandboxed", [False, True])
+def test_a_program_need_not_read_its_input(
+    runner: Callable[[Coroutine[object, object, None]], None],
+    allow_unsandboxed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On either event loop, with and without walls: a closed pipe is no error, whatever its size was."""
+    if allow_unsandboxed:
+        monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: Probe(None, "none here"))
+    sandbox = Sandbox(allow_unsandboxed=allow_unsandboxed)
+    jobs = [
+        Job(("sh", "-c", script), 20, stdin=b"x" * size)
+        for script in INPUT_HABITS.values()
+        for size in (1, 300_000)
+        for _ in range(4)
+    ]
+
+    async def run_all() -> None:
+        outcomes = await asyncio.gather(*map(sandbox.run, jobs))
+        assert [each.stdout for each in outcomes] == [b"done\n"] * len(jobs)
+        assert {each.exit_code for each in outcomes} == {0}
+
+    runner(run_all())
 
 
 async def test_the_environment_is_minimal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,7 @@ BUDGETS = "tests/integration/test_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
+SANDBOX = "tests/integration/test_sandbox.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
 
@@ -630,5 +631,13 @@ MUTANTS = (
         "_is_to_begin(row, logged) and is_asked(events[0].data)",
         "is_asked(events[0].data)",
         (PROVIDER_WITHDRAWN,),
+    ),
+    # What a target does with its input is its own affair.
+    Mutant(
+        "a closed standard input is no error",
+        "executor/sandbox/child.py",
+        "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
+        "if True:\n                writer.write(stdin)",
+        (SANDBOX,),
     ),
 )

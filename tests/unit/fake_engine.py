@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from eventlog.tasks import end
+
 _REASONS = {101: "UPGRADED", 200: "OK", 201: "Created", 204: "No Content", 404: "Not Found"}
 
 
@@ -27,6 +29,8 @@ class Box:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     exit_code: int = 0
     oom_killed: bool = False
+    is_deaf: bool = False
+    """Whether the program reads none of its input, so that the engine has no room for more."""
 
     def write(self, text: bytes, stream: int = 1) -> None:
         """Write to standard output, or to standard error."""
@@ -142,9 +146,11 @@ class FakeEngine:
         return _reply(writer, 200, {"status": f"Downloaded {image}:{tag}"})
 
     async def _attach(self, reader: asyncio.StreamReader, box: Box) -> bool:
-        while piece := await reader.read(65536):
-            box.stdin.feed_data(piece)
-        box.stdin.feed_eof()
+        """Pass the input on, and close the connection when the container ends, read or not."""
+        passing = asyncio.create_task(_pass_on(reader, box))
+        ended = asyncio.create_task(box.ended.wait())
+        await asyncio.wait([passing, ended], return_when=asyncio.FIRST_COMPLETED)
+        await end([passing, ended])
         return False
 
     async def _logs(self, writer: asyncio.StreamWriter, box: Box) -> bool:
@@ -160,6 +166,14 @@ class FakeEngine:
                     await writer.drain()
         writer.write(b"0\r\n\r\n")
         return True
+
+
+async def _pass_on(reader: asyncio.StreamReader, box: Box) -> None:
+    while piece := await reader.read(65536):
+        box.stdin.feed_data(piece)
+        if box.is_deaf:
+            await box.ended.wait()
+    box.stdin.feed_eof()
 
 
 async def _request(reader: asyncio.StreamReader) -> Request:

@@ -24,6 +24,14 @@ async def shout(box: Box) -> int:
     return 0
 
 
+async def ignore(box: Box) -> int:
+    """Answer without reading the input."""
+    box.is_deaf = True
+    await asyncio.sleep(0.02)
+    box.write(b"unasked")
+    return 0
+
+
 async def fail(box: Box) -> int:
     """Say why, and fail."""
     box.write(b"no such luck", stream=2)
@@ -59,7 +67,7 @@ async def report(box: Box) -> int:
     return 0
 
 
-IMAGES = {"shout": shout, "fail": fail, "hang": hang, "flood": flood, "hoard": hoard, "report": report}
+IMAGES = {each.__name__: each for each in (shout, ignore, fail, hang, flood, hoard, report)}
 
 
 @pytest.fixture
@@ -94,6 +102,14 @@ async def test_the_prompt_goes_in_and_standard_output_comes_back(engine: FakeEng
     reply = await ask(engine, "shout")
     assert (reply.answer.output, reply.exit_code) == ("HELLO!", 0)
     assert engine.calls[-1] == "DELETE containers"
+
+
+@pytest.mark.parametrize("characters", [0, 5, 4_000_000])
+async def test_a_container_need_not_read_its_input(engine: FakeEngine, characters: int) -> None:
+    """The engine closes the connection with input unread: the output is the answer all the same."""
+    for _ in range(20):
+        reply = await ask(engine, "ignore", question("x" * characters))
+        assert (reply.answer.output, reply.exit_code) == ("unasked", 0)
 
 
 async def test_a_container_has_no_network_no_rights_and_limits(engine: FakeEngine) -> None:
