@@ -6,6 +6,7 @@ Whatever goes wrong on the way becomes the closing event that `faults` has for i
 attempt without one: somebody else owns the evaluation now, or its batch was stopped.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 
@@ -23,6 +24,8 @@ from executor.tracing import process_task
 from executor.verdict import completed, shortened
 from taskqueue.board import BatchBoard
 from taskqueue.retries import SHUTDOWN
+
+logger = logging.getLogger(__name__)
 
 
 class Evaluating:
@@ -46,6 +49,7 @@ class Evaluating:
     async def carry_out(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> Closing | None:
         """Work on an attempt until its end is on record; None if it ended without us."""
         owned, known = claimed.attempt, _recalled(hand, claimed)
+        self._log("attempt claimed", hand)
         try:
             if isinstance(known, Known) and known.traceparent is not None:
                 closing = await self._traced(hand, owned, known, kit)
@@ -54,8 +58,15 @@ class Evaluating:
             if closing:
                 await owned.on_record()
         except AttemptLost:
+            self._log("attempt fenced", hand)
             return None
+        self._log("attempt closed", hand, status=status_of(closing))
         return closing
+
+    def _log(self, message: str, hand: InHand, **fields: str) -> None:
+        evaluation_id, attempt = hand.delivery.task
+        about = {"evaluation_id": evaluation_id, "attempt": attempt, "batch_id": hand.delivery.batch_id}
+        logger.debug(message, extra={**about, "executor": self._worker, **fields})
 
     async def _traced(
         self, hand: InHand, owned: OwnedAttempt, known: Known, kit: Kit | Permanent

@@ -67,11 +67,12 @@ def _dlq_growing(limits: Thresholds) -> Alert:
 
 
 def _stalled_tasks(limits: Thresholds) -> Alert:
-    taken = f"sum(rate(eval_queue_claim_total[{time(limits.taken_over_window)}]))"
+    window = limits.taken_over_window
+    claimed = grown("eval_queue_claim_total", window)
     return Alert(
         name="StalledTasks",
         severity=Severity.WARNING,
-        expression=f"{taken} > {limits.taken_over_a_second}",
+        expression=f"{claimed} / {seconds(window)} > {limits.taken_over_a_second}",
         lasting=5 * MINUTE,
         summary="Tasks are left lying again and again",
         description="{{ $value | humanize }} tasks a second are taken over from executors that left them.",

@@ -102,10 +102,10 @@ class MemoryTaskQueue:
             yield self._hand_out(line, waiting.ready.popleft(), consumer)
 
     def _hand_out(self, line: str, message: _Message, consumer: str) -> Delivery:
-        message.consumer, message.taken_at = consumer, self._clock()
+        before, message.consumer, message.taken_at = message.consumer, consumer, self._clock()
         message.deliveries += 1
         self._lines[line].held[str(message.id)] = message
-        return Delivery(line, str(message.id), message.task, message.deliveries)
+        return Delivery(line, str(message.id), message.task, message.deliveries, before)
 
     def _promoted(self, line: str) -> _Line:
         """Look a line up, with all in it ready that is due."""

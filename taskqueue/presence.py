@@ -4,6 +4,7 @@ An executor is a new one each time it starts: its incarnation's name is never us
 while its last heartbeat is younger than `LIFETIME`, on the server's clock.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Protocol
@@ -13,6 +14,13 @@ from pydantic.dataclasses import dataclass
 
 LIFETIME = timedelta(seconds=20)
 BEAT = timedelta(seconds=5)
+_INSTANCE = re.compile(r"-[0-9a-f]{8}$")
+"""What an executor's instance has behind the executor's name."""
+
+
+def name_of(incarnation: str) -> str:
+    """Return the name of the executor that an instance is of."""
+    return _INSTANCE.sub("", incarnation)
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="ignore"))

@@ -129,10 +129,10 @@ class RedisTaskQueue:
         """Read entries; what is no task is let go, since it would come back for ever."""
         deliveries = []
         for line, entries in found:
-            for message, fields, *handed_out in entries:
+            for message, fields, *claim in entries:
                 task = as_task(fields)
                 if task:
-                    deliveries.append(Delivery(line, message.decode(), task, *handed_out))
+                    deliveries.append(_delivery(line, message, task, *claim))
                 else:
                     await self._drop(consumer, line, message.decode())
         return deliveries
@@ -151,7 +151,7 @@ class RedisTaskQueue:
                 arguments = [keys.GROUP, consumer, _milliseconds(idle), limit - len(taken)]
                 replies = await self._run(_TAKE_OVER, [([keys.tasks_key(line)], arguments)])
                 taken += await self._read(consumer, [(line, replies[0])])
-        telemetry.claimed.add(len(taken))
+        telemetry.count_claims(each.claimed_from for each in taken)
         return taken
 
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
@@ -208,6 +208,10 @@ class RedisTaskQueue:
     async def _run(self, script: Script, calls: Iterable[Call]) -> list[Any]:
         with translated():
             return await script.run(self._redis, list(calls))
+
+
+def _delivery(line: str, message: bytes, task: Task, count: int = 1, holder: bytes = b"") -> Delivery:
+    return Delivery(line, message.decode(), task, count, holder.decode())
 
 
 def _pair(line: str) -> list[str]:

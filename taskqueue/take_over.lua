@@ -1,22 +1,22 @@
--- Take tasks of one batch that were left idle, oldest first.
+-- Claim tasks of one queue that their consumer left idle, oldest first.
 --
--- KEYS: the batch's stream of tasks
+-- KEYS: the queue's stream of tasks
 -- ARGV: group, consumer, ms of idleness, how many
--- Returns for each task: id, fields, how often it has been handed out.
+-- Returns for each task: id, fields, how often it has been delivered, the consumer that held it before.
 
 local tasks = KEYS[1]
-local group, consumer, idle, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
-local from, taken = '0-0', {}
+local group, consumer, idle, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local taken = {}
 
-repeat
-  local page = redis.pcall('XAUTOCLAIM', tasks, group, consumer, idle, from, 'COUNT', limit - #taken)
-  if page.err then
-    return string.find(page.err, 'NOGROUP', 1, true) and {} or page
+-- XPENDING before XCLAIM: XAUTOCLAIM does not return the former consumer.
+local pending = redis.pcall('XPENDING', tasks, group, 'IDLE', idle, '-', '+', limit)
+if pending.err then
+  return string.find(pending.err, 'NOGROUP', 1, true) and {} or pending
+end
+for _, held in ipairs(pending) do
+  local entry = redis.call('XCLAIM', tasks, group, consumer, idle, held[1])[1]
+  if entry then -- false or absent where the entry was deleted from the stream
+    taken[#taken + 1] = { entry[1], entry[2], held[4] + 1, held[2] }
   end
-  for _, entry in ipairs(page[2]) do
-    local pending = redis.call('XPENDING', tasks, group, entry[1], entry[1], 1)
-    taken[#taken + 1] = { entry[1], entry[2], pending[1][4] }
-  end
-  from = page[1] -- one page looks at a part only: what is idle may lie behind many that are not
-until from == '0-0' or #taken >= limit
+end
 return taken

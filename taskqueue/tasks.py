@@ -43,6 +43,8 @@ class Delivery:
     task: Task
     deliveries: int = 1
     """How often this message has been handed out; a task that was given back is a new message."""
+    claimed_from: str = ""
+    """The consumer that held it until it was claimed as stalled."""
 
     @property
     def batch_id(self) -> str:

@@ -1,6 +1,11 @@
 """What the task queue tells of itself; `docs/telemetry.md` has the names."""
 
+from collections import Counter
+from collections.abc import Iterable
+
 from opentelemetry.metrics import get_meter
+
+from taskqueue.presence import name_of
 
 _meter = get_meter("taskqueue")
 
@@ -11,7 +16,7 @@ enqueued = _meter.create_counter("eval_queue_enqueue_total", description="Tasks 
 acked = _meter.create_counter("eval_queue_ack_total", description="Tasks done")
 nacked = _meter.create_counter("eval_queue_nack_total", description="Tasks given back, or given up")
 claimed = _meter.create_counter(
-    "eval_queue_claim_total", description="Tasks taken over from whoever left them lying"
+    "eval_queue_claim_total", description="Stalled tasks claimed from another executor"
 )
 
 
@@ -21,3 +26,9 @@ def begin() -> None:
         counter.add(0)
     for reason in (RETRY, DEAD_LETTER):
         nacked.add(0, reason)
+
+
+def count_claims(consumers: Iterable[str]) -> None:
+    """Count stalled tasks by the executor that held them: by its name, of which there are few."""
+    for worker, count in Counter(map(name_of, consumers)).items():
+        claimed.add(count, {"from_worker": worker})

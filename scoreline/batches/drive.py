@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
@@ -73,6 +74,11 @@ class Driving:
         self._errands: set[asyncio.Task[None]] = set()
         self._manager: ProcessManager | None = None
 
+    @property
+    def _verbose(self) -> bool:
+        """Whether the processes log to this command's standard error instead of to their file."""
+        return self.settings.log_level == "DEBUG"
+
     async def run(self) -> int:
         """Drive it, report, and return the exit code."""
         return await self._report() if await self.until_over() else INTERRUPTED
@@ -114,7 +120,7 @@ class Driving:
     def processes(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[ProcessManager]:
         """Keep processes alive that know where the servers are, and write to one log."""
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
-        log = stack.enter_context(self.log_path.open("ab"))
+        log = sys.stderr.fileno() if self._verbose else stack.enter_context(self.log_path.open("ab"))
         settings = self.settings.model_copy(update={"worker_drain": min(DRAIN, self.settings.worker_drain)})
         environ = worker_environ(settings, self.servers)
         return process_manager(environ, log_to=log, on_restart=self._restarted)
@@ -161,7 +167,7 @@ class Driving:
     async def _watch(self) -> None:
         async with crew_reader(self.servers.redis_url) as crew:
             watcher = Watcher(self.servers.postgres_url, self.wanted.batch_id, crew, self._say)
-            with ProgressDisplay(self.console) as display:
+            with ProgressDisplay(self.console, plain=self._verbose) as display:
                 await watcher.until_over(lambda look: self._show(display, look))
 
     def _show(self, display: ProgressDisplay, look: Look) -> None:

@@ -38,12 +38,14 @@ class ProgressDisplay:
         pace: Pace | None = None,
         every: timedelta = PLAIN_EVERY,
         stamped: bool = False,
+        plain: bool = False,
     ) -> None:
         self._console = console
         self._pace = pace or Pace()
         self._every = every
         self._stamped = stamped
-        self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        in_place = console.is_terminal and not plain
+        self._live = Live(console=console, auto_refresh=False) if in_place else None
         self._printed: tuple[datetime, str] | None = None
 
     def __enter__(self) -> Self:

@@ -41,10 +41,15 @@ class Where:
     concurrency: int | None = None
     queue: str | None = None
     detach: bool = False
+    verbose: bool = False
 
     def settings(self) -> Settings:
         """Read the settings, and check that they fit."""
-        settings = load_settings(redis_url=self.queue, worker_concurrency=self.concurrency)
+        settings = load_settings(
+            redis_url=self.queue,
+            worker_concurrency=self.concurrency,
+            log_level="DEBUG" if self.verbose else None,
+        )
         if self.distributed and not (settings.redis_url and settings.postgres_url):
             raise Problem("--distributed needs EVAL_REDIS_URL (or --queue) and EVAL_POSTGRES_URL.")
         try:
@@ -155,6 +160,7 @@ def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> Non
     argv += ["--distributed"] if where.distributed else []
     argv += ["--workers", str(wanted.fleet.executors if wanted.fleet else 0)]
     argv += ["--concurrency", str(settings.worker_concurrency)]
+    argv += ["--verbose"] if where.verbose else []
     argv += ["--min-pass-rate", str(wanted.min_pass_rate)] if wanted.min_pass_rate is not None else []
     # Not as an argument: a URL may hold a password, and a process list shows those.
     environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}

@@ -27,6 +27,12 @@ Concurrency = Annotated[
     int | None, typer.Option(min=1, max=10_000, help="Slots of each of them [EVAL_WORKER_CONCURRENCY].")
 ]
 Queue = Annotated[str | None, typer.Option(help="URL of the Redis to use [EVAL_REDIS_URL].")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="Log every step of its processes to standard error [EVAL_LOG_LEVEL=DEBUG]."
+    ),
+]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; it goes on in the background.")]
 BatchApi = Annotated[
     bool | None,
@@ -108,6 +114,7 @@ def run(  # noqa: PLR0913 - a command has its flags
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
+    verbose: Verbose = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show progress to the end (the default).")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -142,7 +149,12 @@ def run(  # noqa: PLR0913 - a command has its flags
         "fail_fast_after": fail_fast_after,
     }
     where = Where(
-        distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
+        distributed=distributed,
+        workers=workers,
+        concurrency=concurrency,
+        queue=queue,
+        detach=detach,
+        verbose=verbose,
     )
     if watch and detach:
         raise typer.BadParameter("--watch stays until the end, --detach returns at once")
@@ -165,6 +177,7 @@ def resume(  # noqa: PLR0913 - as above
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
+    verbose: Verbose = False,
     min_pass_rate: MinPassRate = None,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
@@ -178,7 +191,12 @@ def resume(  # noqa: PLR0913 - as above
 
     budget = read_budget(max_cost=max_cost, max_tokens=max_tokens)
     where = Where(
-        distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
+        distributed=distributed,
+        workers=workers,
+        concurrency=concurrency,
+        queue=queue,
+        detach=detach,
+        verbose=verbose,
     )
     code = resume_batch(
         batch,

@@ -20,9 +20,10 @@ def group() -> None:
 
 @app.command(
     epilog="Examples: scoreline worker start   ·   scoreline worker start --concurrency 50 --project search"
-    "   ·   scoreline worker start --once",
+    "   ·   scoreline worker start --id worker-0 --queue redis://localhost:6379"
+    "   ·   scoreline worker start --once --verbose",
 )
-def start(
+def start(  # noqa: PLR0913 - a command has its flags
     *,
     name: Annotated[
         str | None,
@@ -33,6 +34,12 @@ def start(
         typer.Option(min=1, max=10_000, help="Evaluations in hand at a time [EVAL_WORKER_CONCURRENCY]."),
     ] = None,
     project: Annotated[str | None, typer.Option(help="Work only on batches of this project.")] = None,
+    queue: Annotated[
+        str | None, typer.Option(metavar="URL", help="URL of the Redis to use [EVAL_REDIS_URL].")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log each attempt, too [EVAL_LOG_LEVEL=DEBUG].")
+    ] = False,
     once: Annotated[bool, typer.Option("--once", help="End when there is nothing left to do.")] = False,
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
@@ -52,7 +59,12 @@ def start(
 
     if follow_stdin:
         end_with_parent()
-    settings = load_settings(worker_id=name, worker_concurrency=concurrency)
+    settings = load_settings(
+        worker_id=name,
+        worker_concurrency=concurrency,
+        redis_url=queue,
+        log_level="DEBUG" if verbose else None,
+    )
     configure(settings.log_level)
     slots = settings.worker_concurrency
     plan = ExecutorSettings(

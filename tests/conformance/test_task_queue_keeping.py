@@ -21,6 +21,7 @@ async def test_an_idle_task_is_taken_over(queues):
     await queues.pass_time(SOON)
     (taken,) = await queues.tasks.take_over("b", ["batch-0", BATCH], idle=SOON, limit=9)
     assert (taken.id, taken.task, lost.deliveries, taken.deliveries) == (lost.id, lost.task, 1, 2)
+    assert (lost.claimed_from, taken.claimed_from) == ("", "a")
     assert await queues.tasks.ack("a", [lost]) == 0
     assert await queues.tasks.ack("b", [taken]) == 1
 

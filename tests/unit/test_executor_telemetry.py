@@ -314,17 +314,18 @@ async def test_events_of_a_traced_evaluation_carry_its_traceparent_on():
 
 @virtually
 async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
-    """Given up for good; and found lying, by whom."""
+    """Given up for good; and claimed as stalled: from which executor, by which."""
     stage = Stage(settings=replace(SETTINGS, slots=1))
     stage.target.how = raising(Permanent("no", "sk-secret"))
     await stage.announce()
     with tracing_spans() as spans:
         await traced(stage, "e-1")
-        await stage.tasks.consume("gone", {BATCH: 1}, block=SETTINGS.rhythm.block)
+        await stage.tasks.consume("worker-0-0badcafe", {BATCH: 1}, block=SETTINGS.rhythm.block)
         async with stage.executor():
             await until(stage.is_drained, timeout=86_400)
     found = {each.name: dict(each.attributes or {}) for each in spans}
-    assert found["eval.queue.claim_stalled"] == {"task_id": "e-1@1", "to_worker": "worker-1"}
+    claim = {"task_id": "e-1@1", "from_worker": "worker-0", "to_worker": "worker-1"}
+    assert found["eval.queue.claim_stalled"] == claim
     assert found["eval.queue.nack"] == {"worker_id": "worker-1", "task_id": "e-1@1", "reason": "dlq"}
     assert found["eval.worker.process_task"]["status"] == "failure"
     assert "sk-secret" not in "".join(each.to_json() for each in spans)
