@@ -2,9 +2,16 @@
 
 Reading never raises: an entry is either an `Entry` or a `Refused` that says why, so that one bad event
 cannot keep its neighbours from being read.
+
+What comes from a stream (`read_entry`) is held to more than the schema: values have the JSON types of the
+protocol, times and numbers are such that PostgreSQL and every reader can represent them. What is stored
+already (`decode`) is read leniently, its times clamped: one odd row must not fail a page of them.
 """
 
+import math
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -13,14 +20,24 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from eventlog import payloads as p
-from eventlog.events import EVENT_ADAPTER, EVENT_CLASSES, SCHEMA_VERSION, Event, EventKey, type_of
+from eventlog.events import (
+    EVENT_ADAPTER,
+    EVENT_CLASSES,
+    SCHEMA_VERSION,
+    Event,
+    EventKey,
+    QueuedEvent,
+    RetryingEvent,
+    type_of,
+)
+from eventlog.moments import clamped, is_in_range
 from eventlog.upcast import CannotUpcast, to_current
 
 MAX_EVENT_BYTES = 1024 * 1024
 """The whole envelope as JSON."""
 
 # Straight to the validator: the adapter around it costs as much again for each small event.
-_validate_json: Callable[[bytes], Event] = EVENT_ADAPTER.validator.validate_json
+_validate_json: Callable[..., Event] = EVENT_ADAPTER.validator.validate_json
 # By the class: the union would look for the right one each time, which costs as much again.
 _TO_JSON: dict[type[Event], Callable[..., bytes]] = {
     cls: TypeAdapter(cls).serializer.to_json for cls in EVENT_CLASSES.values()
@@ -28,6 +45,12 @@ _TO_JSON: dict[type[Event], Callable[..., bytes]] = {
 _FIELDS = [b"attempt", b"sequence", b"type", b"event"]
 _NUL_ESCAPE = b"\\u0000"
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_LARGE_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
+"""Where a number may be written that no float can hold."""
+_WRITTEN_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})"
+)
+"""RFC 3339, which PostgreSQL casts as well."""
 
 RawEntry = tuple[bytes, Sequence[bytes]]
 """A stream entry as the wire has it: its id, and fields and values in turn."""
@@ -139,10 +162,12 @@ def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | Refused:
     body = values[-1]
     if body is None:
         return Refused(entry_id, Reason.GARBAGE, "no field `event`", _as_json_list(fields))
-    read = decode(entry_id, body)
+    read = decode(entry_id, body, strict=True)
     if isinstance(read, Refused):
         return read
     event = read.event
+    if out_of_range := _out_of_range(event, body):
+        return Refused(entry_id, Reason.INVALID, out_of_range, body)
     if event.evaluation_id != evaluation_id:
         detail = f"written to the stream of {evaluation_id!r}, but names {event.evaluation_id!r}"
         return Refused(entry_id, Reason.MISMATCH, detail, body)
@@ -157,8 +182,8 @@ def _in_order(fields: Sequence[bytes]) -> list[bytes | None]:
     return [named.get(name) for name in _FIELDS]
 
 
-def decode(entry_id: bytes, body: bytes) -> Entry | Refused:
-    """Read the envelope of one entry, lifting old versions."""
+def decode(entry_id: bytes, body: bytes, *, strict: bool = False) -> Entry | Refused:
+    """Read one envelope, lifting old versions; `strict` refuses a value of another JSON type."""
     if len(body) > MAX_EVENT_BYTES:
         detail = f"{len(body)} bytes, {MAX_EVENT_BYTES} are allowed"
         return Refused(entry_id, Reason.OVERSIZE, detail, body)
@@ -171,9 +196,47 @@ def decode(entry_id: bytes, body: bytes) -> Entry | Refused:
     if _NUL_ESCAPE in body:
         body = _without_nuls(body)
     try:
-        return Entry(entry_id, _validate_json(body), body)
+        event = _validate_json(body, strict=strict)
     except ValidationError as error:
         return _decode_slowly(entry_id, body, error)
+    return Entry(entry_id, event if is_in_range(event.occurred_at) else _clamped(event), body)
+
+
+def _clamped(event: Event) -> Event:
+    return replace(event, occurred_at=clamped(event.occurred_at))
+
+
+def _out_of_range(event: Event, body: bytes) -> str:
+    """Name a value that the schema allows but PostgreSQL or a reader cannot represent."""
+    if not is_in_range(event.occurred_at):
+        return "occurred_at: the year should be between 2 and 9998"
+    if isinstance(event, RetryingEvent):
+        return _retry_time_out_of_range(event, body)
+    if isinstance(event, QueuedEvent) and _LARGE_EXPONENT.search(body) and _is_infinite(from_json(body)):
+        return "data.case: a number is too large for 64-bit floating point"
+    return ""
+
+
+def _retry_time_out_of_range(event: RetryingEvent, body: bytes) -> str:
+    """Check the one time that is read out of the stored JSON by SQL."""
+    written = from_json(body)["data"]["retry_at"]
+    if not _WRITTEN_TIME.fullmatch(written):
+        return "data.retry_at: should be written as RFC 3339, for example 2026-11-16T09:30:00Z"
+    return (
+        "" if is_in_range(event.data.retry_at) else "data.retry_at: the year should be between 2 and 9998"
+    )
+
+
+def _is_infinite(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    match value:
+        case float():
+            return math.isinf(value)
+        case list():
+            return any(_is_infinite(item) for item in value)
+        case dict():
+            return any(_is_infinite(item) for item in value.values())
+        case _:
+            return False
 
 
 def _decode_slowly(entry_id: bytes, body: bytes, error: ValidationError) -> Entry | Refused:
@@ -201,7 +264,8 @@ def _decode_slowly(entry_id: bytes, body: bytes, error: ValidationError) -> Entr
 def _decode_old(entry_id: bytes, body: bytes, found: p.JsonObject) -> Entry | Refused:
     try:
         lifted = to_current(found, current=SCHEMA_VERSION)
-        return Entry(entry_id, _validate_json(to_json(lifted)), body)
+        event = _validate_json(to_json(lifted))
+        return Entry(entry_id, event if is_in_range(event.occurred_at) else _clamped(event), body)
     except CannotUpcast as error:
         return Refused(entry_id, Reason.INVALID, str(error), body)
     except ValidationError as error:

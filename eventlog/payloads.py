@@ -18,6 +18,8 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0, le=1e12)]
+Tokens = Annotated[int, Field(ge=0, le=10**12)]
+"""Tokens of one call. Counters are 64 bits wide: nine million calls of this size fit into one."""
 
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -28,8 +30,8 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 class Usage:
     """Tokens a call consumed."""
 
-    input_tokens: Count = 0
-    output_tokens: Count = 0
+    input_tokens: Tokens = 0
+    output_tokens: Tokens = 0
 
     @property
     def total(self) -> int:

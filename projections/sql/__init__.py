@@ -4,6 +4,8 @@ from functools import cache
 from pathlib import Path
 from typing import LiteralString
 
+from projections import timestamps  # noqa: F401 - registers the loaders that every query's rows pass
+
 HERE = Path(__file__).parent
 
 

@@ -3,12 +3,16 @@ SELECT v.evaluation_id, v.batch_id, v.month, v.attempt, v.sequence, v.state, v.o
 FROM evaluations v
 JOIN events e ON e.month = v.month AND e.evaluation_id = v.evaluation_id
              AND e.attempt = v.attempt AND e.sequence = v.sequence
+-- A time in another notation, stored by an earlier release, must not fail the query: such a retry is due.
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN e.event #>> '{data,retry_at}' ~ '^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$'
+           THEN (e.event #>> '{data,retry_at}')::timestamptz END AS due_at
+) retry
 WHERE v.batch_id = %(batch_id)s AND v.ended_at IS NULL AND v.evaluation_id <= %(published_to)s
   AND v.state = 'retrying'
   -- By the clock of the executor, or by its word how long to wait: its clock may be far ahead.
   AND coalesce(
-      least((e.event #>> '{data,retry_at}')::timestamptz,
-            v.updated_at + ((e.event #>> '{data,retry_at}')::timestamptz - e.occurred_at)) <= %(now)s,
+      least(retry.due_at, v.updated_at + (retry.due_at - e.occurred_at)) <= %(now)s,
       true)
 ORDER BY v.evaluation_id
 LIMIT %(limit)s;

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from eventlog import payloads as p
 from eventlog.events import Event
+from eventlog.moments import clamped
 from scoreline.printable import excerpt
 from scoreline.replay.gaps import Bridging, OpenGap
 from scoreline.replay.lines import Fate, Line
@@ -29,12 +30,12 @@ def span(time: timedelta) -> str:
 
 def stamp(at: datetime) -> str:
     """Write a time in full, in UTC."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
+    return f"{clamped(at).astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
 
 
 def clock(at: datetime) -> str:
     """Write a time of day, in UTC."""
-    return f"{at.astimezone(UTC):%H:%M:%S.%f}"[:-3]
+    return f"{clamped(at).astimezone(UTC):%H:%M:%S.%f}"[:-3]
 
 
 def counted(number: int, what: str, plural: str = "") -> str:

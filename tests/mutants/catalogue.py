@@ -40,6 +40,7 @@ PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 SANDBOX = "tests/integration/test_sandbox.py"
+EXTREMES = "tests/integration/test_extreme_values.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
 
@@ -639,5 +640,20 @@ MUTANTS = (
         "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
         "if True:\n                writer.write(stdin)",
         (SANDBOX,),
+    ),
+    # Values that PostgreSQL or a reader cannot represent.
+    Mutant(
+        "an event time at an end of the calendar is refused on intake",
+        "eventlog/codec.py",
+        "    if not is_in_range(event.occurred_at):\n        return",
+        "    if False:\n        return",
+        (EXTREMES,),
+    ),
+    Mutant(
+        "a stored time that Python cannot represent is clamped",
+        "projections/sql/__init__.py",
+        "from projections import timestamps  #",
+        "#",
+        (EXTREMES,),
     ),
 )

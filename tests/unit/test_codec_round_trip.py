@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from eventlog import payloads as p
 from eventlog.codec import MAX_EVENT_BYTES, Entry, OversizeEvent, encode, make_event, read_entry
 from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION, type_of
+from eventlog.moments import is_in_range
 from tests.builders import BATCH, CASE, EVALUATION, PAYLOADS, START, event, raw_entry
 
 
@@ -30,10 +31,11 @@ JSON = st.recursive(
     max_leaves=8,
 )
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-MOMENTS = st.datetimes(timezones=ZONES)
+MOMENTS = st.datetimes(timezones=ZONES).filter(is_in_range)
+"""Times that an event may carry."""
 AMOUNTS = st.floats(0, 1e12)
 SCORES = st.floats(-1e12, 1e12)
-USAGES = st.builds(p.Usage, input_tokens=st.integers(0, 2**53), output_tokens=st.integers(0, 2**53))
+USAGES = st.builds(p.Usage, input_tokens=st.integers(0, 10**12), output_tokens=st.integers(0, 10**12))
 CASES = st.builds(
     p.Case, id=NAMES, input=JSON, expected=JSON, metadata=st.dictionaries(TEXT, JSON, max_size=2)
 )

@@ -1,0 +1,60 @@
+"""Producers without our library: plain XADDs against a real storage worker, read by the commands."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.codec import encode
+from tests.builders import BATCH, event, history
+from tests.integration.worker import Site, scoreline, site, worker_process
+from tests.waiting import until
+
+LIFE = "queued provisioning running responded scored completed"
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
+    async with site(redis_url, postgres_url) as made:
+        yield made
+
+
+async def command(here: Site, *arguments: str) -> tuple[int, str]:
+    """Run a command against the site's servers; returns its exit code and output."""
+    urls = {"EVAL_REDIS_URL": here.redis_url, "EVAL_POSTGRES_URL": here.postgres_url}
+    ran = await asyncio.to_thread(scoreline, *arguments, **urls)
+    assert "Traceback" not in ran.stderr, ran.stderr
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+async def test_extreme_time_is_quarantined_and_the_batch_stays_readable(here: Site, tmp_path: Path) -> None:
+    """Two events at the ends of the calendar stop two evaluations; the third is shown by every command."""
+    times = {"early": "0001-01-01T00:00:00+01:00", "late": "9999-12-31T23:59:59-05:00"}
+    async with worker_process(here):
+        for key, at in times.items():
+            await here.add_plainly(history("queued provisioning", evaluation_id=key))
+            good: dict[str, Any] = json.loads(encode(event("running", evaluation_id=key, sequence=2)))
+            fields = {"attempt": 1, "sequence": 2, "type": "running"}
+            await here.add_fields(key, fields | {"event": json.dumps(good | {"occurred_at": at})})
+        await here.add_plainly(history(LIFE, evaluation_id="ordinary"))
+
+        async def settled() -> bool:
+            kept = [await here.reasons(key) for key in times]
+            return kept == [["invalid"]] * 2 and await here.state("ordinary") == "completed"
+
+        await until(settled)
+    for arguments in (
+        ["batch", "status", BATCH],
+        ["batch", "export", BATCH, "-o", str(tmp_path / "out.jsonl")],
+        ["replay", "--batch", BATCH, "--verify"],
+        *(["replay", key] for key in (*times, "ordinary")),
+    ):
+        code, said = await command(here, *arguments)
+        assert code == 0, (arguments, said)
+    _, said = await command(here, "quarantine", "list", "--reason", "invalid")
+    assert "early" in said
+    assert "late" in said
+    assert '"evaluation_id":"ordinary"' in (tmp_path / "out.jsonl").read_text()
