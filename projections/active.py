@@ -21,7 +21,8 @@ class ActiveBatch(NamedTuple):
     failed: int
     timed_out: int
     cancelled: int
-    passed: int
+    passed: int | None
+    """None where there is no evaluator."""
     cost_usd: float
     accepted_at: float
     """Seconds since 1970."""

@@ -35,6 +35,8 @@ class ListedBatch(NamedTuple):
     accepted_at: datetime
     finished_at: datetime | None
     now: datetime
+    is_scored: bool
+    """Whether it has an evaluator."""
 
     @property
     def done(self) -> int:

@@ -46,10 +46,11 @@ class Pair(NamedTuple):
     """Which pair of variants, from 1."""
     repetition: int
     left_id: str | None
-    left_verdict: str | None
+    left_outcome: str | None
+    """passed, failed, dead_letter or cancelled; None where it has not ended."""
     left_score: float | None
     right_id: str | None
-    right_verdict: str | None
+    right_outcome: str | None
     right_score: float | None
 
 

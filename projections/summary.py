@@ -22,6 +22,7 @@ class Span(NamedTuple):
     began_at: datetime | None
     ended_at: datetime | None
     attempts: int
+    is_scored: bool = True
 
     @property
     def length(self) -> timedelta:

@@ -63,7 +63,8 @@ STANDING = Row(
         stat(
             "Pass rate",
             Sql("batch_pass_rate"),
-            shows="The share of ended evaluations, cancelled ones aside, with a good verdict.",
+            shows="Passed ÷ ended evaluations: dead letters and cancelled ones did not pass. "
+            "Empty without an evaluator.",
             when_red="See below which target, what failed, and whether that is the target's fault.",
             unit="percentunit",
             steps=(Step(None, "blue"),),

@@ -18,7 +18,7 @@ from grafana.panels import (
 )
 
 CHOSEN = 'batch_id=~"$batch"'
-ENDED = 'state=~"completed|failed|timed_out"'
+ENDED = 'state=~"completed|failed|timed_out|cancelled"'
 
 OVERVIEW = Row(
     "Overview",
@@ -129,7 +129,7 @@ BATCHES = Row(
                 " / (sum(rate(eval_batch_tests_total[$__rate_interval])) > 0)",
                 "all, at present",
             ),
-            shows="The share of ended evaluations with a good verdict.",
+            shows="Passed ÷ ended evaluations: dead letters and cancelled ones did not pass.",
             when_red="A sudden fall is a target or a prompt that changed, or a judge that broke: open the "
             "batch, look at what failed and why.",
             unit="percentunit",

@@ -1,6 +1,6 @@
 -- Batches that are not over: the oldest one by one, all others added up without an id.
 WITH active AS (
-    SELECT b.batch_id, b.state, b.accepted_at, b.max_cost_usd, b.max_tokens,
+    SELECT b.batch_id, b.state, b.accepted_at, b.max_cost_usd, b.max_tokens, is_scored(b) AS is_scored,
            row_number() OVER (ORDER BY b.accepted_at, b.batch_id) <= %(limit)s AS is_named,
            (SELECT max(e.at) FROM batch_events e WHERE e.batch_id = b.batch_id AND e.type = 'running') AS resumed_at
     FROM batches b
@@ -18,7 +18,7 @@ SELECT CASE WHEN a.is_named THEN a.batch_id END,
        count(*) FILTER (WHERE a.state <> 'paused'), count(*) FILTER (WHERE a.state = 'paused'),
        coalesce(sum(c.pending), 0)::bigint, coalesce(sum(c.completed), 0)::bigint, coalesce(sum(c.failed), 0)::bigint,
        coalesce(sum(c.timed_out), 0)::bigint, coalesce(sum(c.cancelled), 0)::bigint,
-       coalesce(sum(c.passed), 0)::bigint, coalesce(sum(c.cost_usd), 0)::float8,
+       CASE WHEN bool_or(a.is_scored) THEN coalesce(sum(c.passed) FILTER (WHERE a.is_scored), 0) END::bigint, coalesce(sum(c.cost_usd), 0)::float8,
        extract(epoch FROM min(a.accepted_at))::float8,
        max(CASE WHEN a.state = 'paused' THEN 0
                 ELSE extract(epoch FROM now() - greatest(c.last_ended_at, a.accepted_at, a.resumed_at)) END)::float8,

@@ -1,5 +1,6 @@
 -- Two batches side by side, evaluation by evaluation: the n-th variants of both lists belong together.
 -- A case that is in a batch more than once is met by its like, in order.
+-- An outcome is passed, failed, dead_letter or cancelled; null where the evaluation has not ended.
 WITH pairing AS (
     SELECT 'left' AS side, %(left)s::text AS batch_id, variant, place
     FROM unnest(%(left_variants)s::integer[]) WITH ORDINALITY AS l (variant, place)
@@ -8,7 +9,10 @@ WITH pairing AS (
     FROM unnest(%(right_variants)s::integer[]) WITH ORDINALITY AS r (variant, place)
 ), found AS (
     SELECT p.side, p.place, n.case_id, coalesce(v.repetition, 1) AS repetition, v.evaluation_id,
-           s.verdict, s.score,
+           CASE WHEN s.verdict IS NOT NULL THEN s.verdict
+                WHEN s.status IN ('failed', 'timed_out') THEN 'dead_letter'
+                ELSE s.status END AS outcome,
+           s.score,
            row_number() OVER (PARTITION BY p.side, p.place, n.case_id, coalesce(v.repetition, 1)
                               ORDER BY v.evaluation_id) AS nth
     FROM pairing p
@@ -23,7 +27,7 @@ WITH pairing AS (
     ) n
 )
 SELECT case_id, place::integer, repetition,
-       b.evaluation_id, b.verdict, b.score, a.evaluation_id, a.verdict, a.score
+       b.evaluation_id, b.outcome, b.score, a.evaluation_id, a.outcome, a.score
 FROM (SELECT * FROM found WHERE side = 'left') b
 FULL JOIN (SELECT * FROM found WHERE side = 'right') a USING (case_id, place, repetition, nth)
 ORDER BY coalesce(b.evaluation_id, a.evaluation_id);

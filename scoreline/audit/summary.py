@@ -14,6 +14,7 @@ from rich.text import Text
 from projections.pages import one_state
 from projections.summary import Summary, batch_summary
 from scoreline.audit.batches import connected
+from scoreline.batches.pass_rate import PassRate
 from scoreline.printable import printable
 from scoreline.replay.wording import money, span, stamp
 from scoreline.servers import ready_postgres
@@ -62,8 +63,9 @@ def _headline(summary: Summary) -> list[str]:
             f"{ended_count:,} of {status.total:,} evaluations ended{rates}: {_counts(summary.states)}"
         )
         score = "" if status.score is None else f", mean score {status.score:.3f}"
-        passed = f"{status.passed / status.completed:.1%} passed" if status.completed else "none completed"
-        lines.append(f"{passed}{score}, {status.tokens:,} tokens, {money(float(status.cost_usd))}")
+        rate = PassRate(status.passed, ended_count, status.total, summary.span.is_scored)
+        spent = f"{status.tokens:,} tokens, {money(float(status.cost_usd))}"
+        lines.append(f"{rate.words() or 'none ended'}{score}, {spent}")
     return lines
 
 

@@ -7,10 +7,11 @@ from projections.batches import Snapshot, read_snapshot
 from projections.pages import one_state
 from projections.streams import pairs
 from scoreline.audit.batches import connected, progress_bar
-from scoreline.batches.compare_fold import Comparison
+from scoreline.batches.compare_fold import Comparison, Side
 from scoreline.batches.compare_variants import Pairing, pair_variants
 from scoreline.batches.compare_view import Compared, compared_document, show
 from scoreline.batches.labels import variant_labels
+from scoreline.batches.pass_rate import is_scored
 from scoreline.batches.screen import screen
 from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
@@ -33,7 +34,9 @@ async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> C
     async with connected(postgres_url) as conn, one_state(conn):
         before, after = await read_snapshot(conn, left), await read_snapshot(conn, right)
         pairing = _pairing(before, after)
-        comparison = Comparison(limit)
+        comparison = Comparison(
+            limit, Side(is_scored=is_scored(before.spec)), Side(is_scored=is_scored(after.spec))
+        )
         with progress_bar("comparing", max(before.total, after.total)) as advance:
             async for pair in pairs(conn, left, right, variants=pairing.numbers):
                 comparison.add(pair)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from projections.streams import Pair
 from scoreline.batches.compare_statistics import RunningMean
+from scoreline.batches.pass_rate import PassRate
 
 
 class Flip(NamedTuple):
@@ -23,18 +24,27 @@ class Flip(NamedTuple):
 class Side:
     """What is counted of one batch."""
 
+    is_scored: bool = True
+    """Whether the batch has an evaluator."""
     total: int = 0
     only_here: int = 0
     """Evaluations that have no like in the other."""
-    judged: int = 0
+    ended: int = 0
     passed: int = 0
+    dead_letters: int = 0
     scores: RunningMean = field(default_factory=RunningMean)
 
-    def add(self, verdict: str | None, score: float | None) -> None:
+    @property
+    def pass_rate(self) -> PassRate:
+        """The pass rate of what was compared."""
+        return PassRate(self.passed, self.ended, self.total, self.is_scored)
+
+    def add(self, outcome: str | None, score: float | None) -> None:
         """Count an evaluation."""
         self.total += 1
-        self.judged += verdict is not None
-        self.passed += verdict == "passed"
+        self.ended += outcome is not None
+        self.passed += outcome == "passed"
+        self.dead_letters += outcome == "dead_letter"
         if score is not None:
             self.scores.add(score)
 
@@ -51,9 +61,9 @@ class Comparison:
     newly_failing: int = 0
     newly_passing: int = 0
     unjudged: int = 0
-    """Pairs of which at least one has no verdict: given up, cancelled, or not ended."""
+    """Pairs of which at least one has not ended, or has no evaluator."""
     lost: int = 0
-    """Of those, what had passed and has no verdict any more."""
+    """Of the newly failing, those that have no verdict any more: dead letters, or cancelled."""
     score_differences: RunningMean = field(default_factory=RunningMean)
     failing: list[Flip] = field(default_factory=list)
     passing: list[Flip] = field(default_factory=list)
@@ -65,39 +75,49 @@ class Comparison:
 
     @property
     def judged(self) -> int:
-        """Pairs that have two verdicts."""
+        """Pairs of which both have passed or not passed."""
         return self.both_passed + self.both_failed + self.newly_failing + self.newly_passing
 
     def add(self, pair: Pair) -> None:
         """Take a pair in."""
         if pair.left_id is not None:
-            self.left.add(pair.left_verdict, pair.left_score)
+            self.left.add(pair.left_outcome, pair.left_score)
         if pair.right_id is not None:
-            self.right.add(pair.right_verdict, pair.right_score)
+            self.right.add(pair.right_outcome, pair.right_score)
         if pair.left_id is None:
             self.right.only_here += 1
         elif pair.right_id is None:
             self.left.only_here += 1
         else:
-            self._add_verdicts(pair, pair.left_id, pair.right_id)
+            self._add_outcomes(pair, pair.left_id, pair.right_id)
             if pair.left_score is not None and pair.right_score is not None:
                 self.score_differences.add(pair.right_score - pair.left_score)
 
-    def _add_verdicts(self, pair: Pair, left_id: str, right_id: str) -> None:
-        match pair.left_verdict, pair.right_verdict:
+    def _add_outcomes(self, pair: Pair, left_id: str, right_id: str) -> None:
+        """Count what has become of a pair: dead letters and cancelled evaluations did not pass."""
+        match self._outcomes(pair):
+            case None, _:
+                self.unjudged += 1
+            case _, None:
+                self.unjudged += 1
             case "passed", "passed":
                 self.both_passed += 1
-            case "failed", "failed":
-                self.both_failed += 1
-            case "passed", "failed":
+            case "passed", right:
                 self.newly_failing += 1
+                self.lost += right != "failed"
                 self._keep(self.failing, pair, left_id, right_id)
-            case "failed", "passed":
+            case _, "passed":
                 self.newly_passing += 1
                 self._keep(self.passing, pair, left_id, right_id)
-            case left, _:
-                self.unjudged += 1
-                self.lost += left == "passed"
+            case _:
+                self.both_failed += 1
+
+    def _outcomes(self, pair: Pair) -> tuple[str | None, str | None]:
+        """Without an evaluator nothing was judged, whatever the scorecard has."""
+        return (
+            pair.left_outcome if self.left.is_scored else None,
+            pair.right_outcome if self.right.is_scored else None,
+        )
 
     def _keep(self, flips: list[Flip], pair: Pair, left_id: str, right_id: str) -> None:
         if len(flips) < self.limit:

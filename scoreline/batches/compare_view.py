@@ -10,9 +10,9 @@ from rich.text import Text
 
 from projections.batches import Snapshot
 from scoreline.batches.compare_fold import Comparison, Flip, Side
-from scoreline.batches.compare_statistics import Interval, mcnemar, rate_difference, wilson
+from scoreline.batches.compare_statistics import Interval, mcnemar, rate_difference
 from scoreline.batches.compare_variants import Pairing
-from scoreline.batches.standing import command, pass_rate
+from scoreline.batches.standing import command
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import counted
 
@@ -69,9 +69,9 @@ def _scope(found: Compared) -> Iterator[str]:
         if over:
             left_out = "; ".join(excerpt(str(label), LABEL_SHOWN) for label in over)
             yield f"only in the {whose}, not compared: {left_out}"
-    judged = f"{counted(comparison.judged, 'pair')} with two verdicts"
+    judged = f"{counted(comparison.judged, 'pair')} compared"
     others = {
-        "pairs without": comparison.unjudged,
+        "pairs not scored": comparison.unjudged,
         "evaluations only in the first": comparison.left.only_here,
         "only in the second": comparison.right.only_here,
     }
@@ -84,18 +84,18 @@ def _scope(found: Compared) -> Iterator[str]:
 def _sides(found: Compared) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("batch", overflow="fold")
-    for name in ("verdicts", "passed", "rate", "95 % interval", "mean score"):
+    for name in ("ended", "passed", "rate", "95 % interval", "mean score", "dead letters"):
         table.add_column(name, justify="right")
     sides = ((found.left, found.comparison.left), (found.right, found.comparison.right))
     for snapshot, side in sides:
-        rate = pass_rate(side.passed, side.judged)
         table.add_row(
             Text(printable(snapshot.batch_id)),
-            f"{side.judged:,}",
+            f"{side.ended:,}",
             f"{side.passed:,}",
-            "-" if rate is None else f"{rate:.1%}",
-            _range(wilson(side.passed, side.judged), ".1%"),
+            str(side.pass_rate),
+            _range(side.pass_rate.interval, ".1%"),
             f"{side.scores.mean:.3f}" if side.scores.count else "-",
+            f"{side.dead_letters:,}",
         )
     return table
 
@@ -195,9 +195,10 @@ def _side_document(snapshot: Snapshot, side: Side) -> dict[str, Any]:
         "name": snapshot.name,
         "evaluations": side.total,
         "only_here": side.only_here,
-        "judged": side.judged,
+        "ended": side.ended,
         "passed": side.passed,
-        "pass_rate": pass_rate(side.passed, side.judged),
-        "pass_rate_interval": wilson(side.passed, side.judged),
+        "dead_letters": side.dead_letters,
+        "pass_rate": side.pass_rate.value,
+        "pass_rate_interval": side.pass_rate.interval,
         "score": side.scores.mean if side.scores.count else None,
     }

@@ -23,6 +23,7 @@ from scoreline import fleet as fleets
 from scoreline.batches.crew import NOT_ASKED, crew_reader
 from scoreline.batches.departed import is_gone, report_dead
 from scoreline.batches.look import Look
+from scoreline.batches.pass_rate import batch_pass_rate
 from scoreline.batches.progress_line import ProgressDisplay
 from scoreline.batches.standing import ExitCode, command, exit_code, is_over
 from scoreline.batches.status import close_look, look_document, show
@@ -200,8 +201,8 @@ class Driving:
         gate = self.wanted.min_pass_rate
         if gate is None or not is_over(look.snapshot) or code is ExitCode.STOPPED:
             return code
-        passed = look.snapshot.passed / look.snapshot.total if look.snapshot.total else 1.0
-        if passed < gate:
-            self._say(f"{passed:.1%} of all evaluations passed, below the {gate:.1%} asked for")
+        rate = batch_pass_rate(look.snapshot)
+        if rate.value is None or rate.value < gate:
+            self._say(f"{rate.words() or 'nothing'} of all evaluations, below --min-pass-rate {gate:.1%}")
             return BELOW_THE_GATE
         return code

@@ -23,6 +23,7 @@ from scoreline.batches.export_junit import junit
 from scoreline.batches.export_record import make_record
 from scoreline.batches.export_writers import Write, csv_table, json_lines
 from scoreline.batches.labels import variant_labels
+from scoreline.batches.pass_rate import is_scored
 from scoreline.printable import printable
 from scoreline.problem import Problem
 from scoreline.servers import ready_postgres
@@ -102,7 +103,8 @@ def writer(
         case Format.CSV:
             return csv_table(file)
         case Format.JUNIT:
-            return junit(file, name=snapshot.name or snapshot.batch_id, endings=counts)
+            name = snapshot.name or snapshot.batch_id
+            return junit(file, name=name, endings=counts, is_scored=is_scored(snapshot.spec))
         case Format.PARQUET:
             from scoreline.batches.export_parquet import parquet  # noqa: PLC0415 - an extra
 
@@ -111,9 +113,10 @@ def writer(
 
 async def _write(conn: Connection, snapshot: Snapshot, write: Write, *, total: int) -> int:
     labels, written = variant_labels(snapshot.spec), 0
+    scored = is_scored(snapshot.spec)
     with progress_bar(f"exporting {printable(snapshot.batch_id)}", total) as advance:
         async for row in export_rows(conn, snapshot.batch_id):
-            write(make_record(row, labels))
+            write(make_record(row, labels, is_scored=scored))
             written += 1
             if written % ADVANCE_EVERY == 0:
                 advance(ADVANCE_EVERY)

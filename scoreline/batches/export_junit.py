@@ -14,29 +14,31 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @contextmanager
-def junit(file: IO[bytes], *, name: str, endings: Mapping[tuple[str, str], int]) -> Iterator[Write]:
+def junit(
+    file: IO[bytes], *, name: str, endings: Mapping[tuple[str, str], int], is_scored: bool = True
+) -> Iterator[Write]:
     """Write one suite; its counts stand at its beginning, so they must be known before."""
 
     def write(record: Record) -> None:
         file.write(_case(record, suite=name).encode())
 
-    opening = f"<testsuites>\n<testsuite{_attributes(_counts(name, endings))}>\n"
+    opening = f"<testsuites>\n<testsuite{_attributes(_counts(name, endings, is_scored=is_scored))}>\n"
     file.write(f'<?xml version="1.0" encoding="UTF-8"?>\n{opening}'.encode())
     yield write
     # Not after an error: half a document must not look whole.
     file.write(b"</testsuite>\n</testsuites>\n")
 
 
-def _counts(name: str, endings: Mapping[tuple[str, str], int]) -> dict[str, object]:
+def _counts(name: str, endings: Mapping[tuple[str, str], int], *, is_scored: bool) -> dict[str, object]:
     def of(*statuses: str) -> int:
         return sum(count for (status, _), count in endings.items() if status in statuses)
 
     return {
         "name": name,
         "tests": sum(endings.values()),
-        "failures": endings.get(("completed", "failed"), 0),
+        "failures": endings.get(("completed", "failed"), 0) if is_scored else 0,
         "errors": of("failed", "timed_out"),
-        "skipped": of("cancelled", "open"),
+        "skipped": of("cancelled", "open") if is_scored else of("cancelled", "open", "completed"),
     }
 
 
@@ -60,8 +62,10 @@ def _outcome(record: Record) -> str:
     match record.status, record.verdict:
         case "completed", "failed":
             return _element("failure", record.reason or "the verdict is: failed", "failed")
-        case "completed", _:
+        case "completed", "passed":
             return ""
+        case "completed", _:
+            return _element("skipped", "not scored: the batch has no evaluator")
         case (("failed" | "timed_out"), _):
             why = record.error
             return _element("error", why.message if why else "", why.kind if why else record.status)

@@ -52,8 +52,9 @@ class Record:
     ended_at: datetime | None
 
 
-def make_record(row: ExportRow, labels: Sequence[VariantLabel]) -> Record:
-    """Turn a row of the tables into what is exported."""
+def make_record(row: ExportRow, labels: Sequence[VariantLabel], *, is_scored: bool = True) -> Record:
+    """Turn a row of the tables into what is exported; without an evaluator there is no verdict."""
+    verdict = row.verdict if is_scored else None
     label = labels[row.variant] if row.variant < len(labels) else None
     scores = tuple(_judgement(score) for score in from_json(row.scores or "[]"))
     return Record(
@@ -64,8 +65,8 @@ def make_record(row: ExportRow, labels: Sequence[VariantLabel]) -> Record:
         prompt=label.prompt if label else None,
         repetition=row.repetition,
         status=row.status,
-        verdict=row.verdict,
-        passed=None if row.verdict is None else row.verdict == "passed",
+        verdict=verdict,
+        passed=None if verdict is None else verdict == "passed",
         score=row.score,
         scores=scores,
         reason="; ".join(f"{said.evaluator}: {said.reason}" for said in scores if said.reason),

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from projections.batches import ListedBatch, list_batches
 from scoreline.audit.batches import connected
+from scoreline.batches.pass_rate import listed_pass_rate
 from scoreline.batches.screen import screen
-from scoreline.batches.standing import pass_rate
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import money, span
 from scoreline.servers import ready_postgres
@@ -52,14 +52,13 @@ def table_of(batches: list[ListedBatch]) -> Table:
 
 
 def _cells(batch: ListedBatch) -> list[Text | str]:
-    passed = pass_rate(batch.passed, batch.completed)
     return [
         Text(printable(batch.batch_id)),
         Text(excerpt(batch.name, NAME_SHOWN)),
         Text(excerpt(batch.project, NAME_SHOWN)),
         batch.status,
         f"{batch.done:,}/{batch.total:,}",
-        "-" if passed is None else f"{passed:.1%}",
+        str(listed_pass_rate(batch)),
         f"{batch.dead_letters:,}",
         money(float(batch.cost_usd)),
         span(batch.now - batch.accepted_at),
@@ -80,7 +79,7 @@ def _document(batch: ListedBatch) -> dict[str, object]:
         "timed_out": batch.timed_out,
         "cancelled": batch.cancelled,
         "dead_letters": batch.dead_letters,
-        "pass_rate": pass_rate(batch.passed, batch.completed),
+        "pass_rate": listed_pass_rate(batch).value,
         "cost_usd": float(batch.cost_usd),
         "accepted_at": batch.accepted_at.isoformat(),
         "finished_at": batch.finished_at.isoformat() if batch.finished_at else None,

@@ -19,7 +19,8 @@ from projections.batches import Snapshot
 from scoreline.batches.budgets import spending
 from scoreline.batches.crew import NOT_ASKED, Crew
 from scoreline.batches.pace import Pace
-from scoreline.batches.standing import is_over, pass_rate, status_word
+from scoreline.batches.pass_rate import batch_pass_rate
+from scoreline.batches.standing import is_over, status_word
 from scoreline.printable import printable
 from scoreline.replay.wording import counted, span
 
@@ -114,9 +115,8 @@ def facts_of(
         yield f"{rate:,.1f}/s{' on average' if on_average else ''}"
         if goes_on:
             yield "no end in sight" if eta is None else f"{span(eta)} to go"
-    passed = pass_rate(snapshot.passed, snapshot.completed)
-    if passed is not None:
-        yield f"{passed:.1%} passed"
+    if passed := batch_pass_rate(snapshot).words():
+        yield passed
     if snapshot.retried:
         yield counted(snapshot.retried, "retry", "retries")
     if snapshot.dead_letters:

@@ -13,8 +13,11 @@ from typing import Any
 from rich.console import Console
 
 from coordinator.operations import Budget, Moved
+from projections.batches import read_snapshot
+from scoreline.audit.batches import connected
 from scoreline.batches.control import operator
 from scoreline.batches.drive import Drive, drive
+from scoreline.batches.pass_rate import is_scored
 from scoreline.batches.standing import command
 from scoreline.batches.submit import submit
 from scoreline.embedded import Servers, default_root
@@ -30,6 +33,7 @@ from scoreline.telemetry.wiring import Job, telling
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4
+NOT_JUDGED = "Not scored: there is no evaluator, answers are recorded only. To score: --evaluator exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
         batch_id, total = _handed_in(plan, servers, settings, console)
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
         if not plan.batch.evaluators:
-            console.print("There is no --evaluator: answers are recorded, and none is judged", markup=False)
+            console.print(NOT_JUDGED, markup=False, soft_wrap=True)
         wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, plan.min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
 
@@ -103,6 +107,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+        asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
         if batch_api is not None:
             moved = asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
             if batch_api:
@@ -124,6 +129,7 @@ def retry_batch(
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
     with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+        asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
         reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings))
         if not reopened:
             return _nothing_to_retry(batch_id, only, console, as_json=as_json)
@@ -131,6 +137,19 @@ def retry_batch(
         console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
         wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, min_pass_rate)
         return _go_on(wanted, where, servers, settings, console)
+
+
+async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | None) -> None:
+    """Refuse a gate for a batch without an evaluator."""
+    if min_pass_rate is None:
+        return
+    async with connected(servers.postgres_url) as conn:
+        snapshot = await read_snapshot(conn, batch_id)
+    if not is_scored(snapshot.spec):
+        raise Problem(
+            f"--min-pass-rate: {batch_id} has no evaluator, so nothing of it is scored. "
+            "Run it again with one: --evaluator exact"
+        )
 
 
 def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, as_json: bool) -> int:

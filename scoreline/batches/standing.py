@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import Any
 
 from projections.batches import Snapshot
+from scoreline.batches.pass_rate import batch_pass_rate
 
 STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")
 STOPPED = frozenset({"paused", "cancelled", "expired"})
@@ -43,11 +44,6 @@ def exit_code(snapshot: Snapshot) -> ExitCode:
     return ExitCode.FINISHED
 
 
-def pass_rate(passed: int, completed: int) -> float | None:
-    """Return the share of verdicts that are good; None where there is no verdict."""
-    return passed / completed if completed else None
-
-
 def document(snapshot: Snapshot) -> dict[str, Any]:
     """Write a batch for machines: the keys that every command promises, then more."""
     return {
@@ -75,7 +71,7 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         "dataset": snapshot.dataset,
         "reason": snapshot.reason,
         "dead_letters": snapshot.dead_letters,
-        "pass_rate": pass_rate(snapshot.passed, snapshot.completed),
+        "pass_rate": batch_pass_rate(snapshot).value,
     }
 
 

@@ -17,10 +17,11 @@ from scoreline.batches.crew import CrewReader, crew_reader
 from scoreline.batches.lanes import lanes_document
 from scoreline.batches.look import Look, take_look
 from scoreline.batches.pace import average, remaining
+from scoreline.batches.pass_rate import is_scored, variant_pass_rate
 from scoreline.batches.progress_line import PLAIN_EVERY, ProgressDisplay, bar, facts_of
 from scoreline.batches.provider_batches import discount_line, provider_document
 from scoreline.batches.screen import screen
-from scoreline.batches.standing import command, document, exit_code, is_over, pass_rate, status_word
+from scoreline.batches.standing import command, document, exit_code, is_over, status_word
 from scoreline.batches.watch import Watcher
 from scoreline.batches.why import reasons
 from scoreline.printable import excerpt, printable
@@ -182,14 +183,14 @@ def _variants(look: Look) -> Table:
     for name in ("done", "passed", "mean score", "dead letters"):
         table.add_column(name, justify="right")
     labels = {label.number: label for label in look.labels}
+    scored = is_scored(look.snapshot.spec)
     for result in look.variants:
         label = labels.get(result.variant)
-        rate = pass_rate(result.passed, result.completed)
         table.add_row(
             Text(excerpt(label.target, LABEL_SHOWN) if label else f"variant {result.variant}"),
             Text(excerpt(label.prompt, LABEL_SHOWN) if label else "-"),
             f"{result.done:,}/{result.total:,}",
-            "-" if rate is None else f"{rate:.1%}",
+            str(variant_pass_rate(result, is_scored=scored)),
             "-" if result.score is None else f"{result.score:.3f}",
             f"{result.dead_letters:,}",
         )

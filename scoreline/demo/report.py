@@ -9,6 +9,7 @@ from rich.text import Text
 from scoreline.audit.verified import Finding
 from scoreline.audit.verified import show as show_verified
 from scoreline.batches.export_record import Record
+from scoreline.batches.pass_rate import PassRate
 from scoreline.batches.standing import command
 from scoreline.demo.outcome import Outcome, TargetResult, complaints
 from scoreline.printable import excerpt
@@ -57,7 +58,7 @@ def _scorecards(targets: Sequence[TargetResult]) -> Table:
         right=("passed", "pass rate", "published", "same verdict"),
     )  # fmt: skip
     for each in targets:
-        rate = f"{each.passed / each.total:.1%}" if each.total else "-"
+        rate = str(PassRate(each.passed, each.total, each.total))
         same = f"{each.total - each.differing} of {each.total}"
         published = f"{each.published} of {each.total}"
         table.add_row(each.target, f"{each.passed} of {each.total}", rate, published, same)

@@ -23,6 +23,10 @@ from scoreline.spec.metering import metered
 from scoreline.spec.plan import Plan
 from taskqueue.spec import BatchSpec, Limits
 
+UNSCORED_GATE = (
+    "needs an evaluator: without one nothing is scored, and the gate could not fail. "
+    "Add one: --evaluator exact (or `evaluator: exact` in the spec)"
+)
 DEFAULT_SYNTHETIC = 1_000
 """Cases of a simulated batch for which nobody gave a dataset."""
 
@@ -129,6 +133,8 @@ def _planned(
         evaluators = evaluators if evaluators is not None else read_evaluators(("exact",), _flag, folder)
     if not targets:
         raise SpecError(_COMMAND_LINE, "which target? Give --target, or `target` in a spec")
+    if keys.get("min_pass_rate") is not None and not evaluators:
+        raise SpecError("--min-pass-rate", UNSCORED_GATE)
     source = _source(keys)
     return Plan(
         batch=_batch(keys, targets, evaluators or (), name=source.name),

@@ -30,21 +30,22 @@ async def test_flips_are_found_by_case_wherever_it_stands(here: Stage) -> None:
     )
     [found] = await here.documents("compare", "a", "b")
     assert (found["pairs"], found["newly_failing"], found["newly_passing"], found["both_passed"]) == (
-        3,
-        1,
+        4,
+        2,
         1,
         1,
     )
-    assert (found["unjudged"], found["lost"]) == (1, 1)
+    assert (found["unjudged"], found["lost"]) == (0, 1)
     assert (found["left"]["only_here"], found["right"]["only_here"]) == (1, 1)
-    assert (found["left"]["pass_rate"], found["right"]["pass_rate"]) == (0.8, 0.5)
+    assert (found["left"]["pass_rate"], found["right"]["pass_rate"]) == (0.8, 0.4)
     assert [
         (flip["change"], flip["case_id"], flip["left_id"], flip["right_id"]) for flip in found["flips"]
     ] == [
         ("newly_failing", "3", "a.00000003", "b.00000002"),
+        ("newly_failing", "4", "a.00000004", "b.00000001"),
         ("newly_passing", "2", "a.00000002", "b.00000003"),
     ]
-    assert (found["p_value"], found["pass_rate_difference"], found["score_difference"]) == (1.0, 0.0, 0.0)
+    assert (found["p_value"], found["pass_rate_difference"], found["score_difference"]) == (1.0, -0.25, 0.0)
 
 
 async def test_people_see_what_fails_now_first(here: Stage) -> None:

@@ -43,7 +43,7 @@ async def tables(conn: AsyncConnection[Any]) -> set[str]:
 async def test_a_new_database_gets_everything_and_then_nothing(postgres_url, conn):
     """Each is applied once, in order, and written down."""
     applied = await migrate(postgres_url)
-    assert [each.version for each in applied] == list(range(1, len(available()) + 1))
+    assert [each.version for each in applied] == sorted({each.version for each in available()})
     assert await migrate(postgres_url) == []
     rows = await ask(conn, "SELECT version, name, checksum FROM schema_migrations ORDER BY version")
     assert rows == [(each.version, each.name, each.checksum) for each in available()]

@@ -100,7 +100,7 @@ async def test_a_batch_under_way_is_shown_as_it_stands(redis_url, postgres_url):
         states = ("pending", "completed", "failed", "timed_out", "cancelled")
         assert [gauge("eval_batch_evaluations", "nightly", state) for state in states] == [3, 1, 1, 0, 0]
         assert [gauge("eval_active_batches", state) for state in ("running", "paused")] == [1, 0]
-        assert (gauge("eval_batch_passed", "nightly"), gauge("eval_queue_dlq_size", "nightly")) == (1, 1)
+        assert (gauge("eval_batch_passed", "nightly"), gauge("eval_queue_dlq_size", "nightly")) == (None, 1)
         assert gauge("eval_batch_cost_usd", "nightly") == 0.25
         assert gauge("eval_batch_budget_spent_ratio", "nightly") == 0.25
         assert gauge("eval_workers_present") == 2

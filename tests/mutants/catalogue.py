@@ -41,6 +41,7 @@ PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
+PASS_RATE = "tests/unit/test_pass_rate.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
 
@@ -655,5 +656,27 @@ MUTANTS = (
         "from projections import timestamps  #",
         "#",
         (EXTREMES,),
+    ),
+    # What the command line shows is true.
+    Mutant(
+        "a gate without an evaluator is refused",
+        "scoreline/spec/making.py",
+        'if keys.get("min_pass_rate") is not None and not evaluators:',
+        'if keys.get("min_pass_rate") == 2.0 and not evaluators:',
+        (PASS_RATE,),
+    ),
+    Mutant(
+        "the pass rate counts dead letters as not passed",
+        "scoreline/batches/pass_rate.py",
+        "PassRate(snapshot.passed, snapshot.done,",
+        "PassRate(snapshot.passed, snapshot.completed,",
+        (PASS_RATE,),
+    ),
+    Mutant(
+        "a batch without an evaluator has no pass rate",
+        "scoreline/batches/pass_rate.py",
+        'return spec is None or bool(from_json(spec).get("evaluators"))',
+        "return spec is None or bool(from_json(spec))",
+        (PASS_RATE,),
     ),
 )

@@ -90,7 +90,7 @@ def test_rate_difference_is_that_of_paired_values(passing: int, failing: int, sa
     )
 
 
-verdicts = st.sampled_from(["passed", "failed", None])
+verdicts = st.sampled_from(["passed", "failed", "dead_letter", "cancelled", None])
 sides = st.one_of(st.none(), st.tuples(verdicts, st.one_of(st.none(), scores)))
 
 
@@ -106,10 +106,11 @@ def test_fold_counts_what_counting_counts(pairs: list[Any], limit: int) -> None:
     for number, (left, right) in enumerate(pairs):
         comparison.add(paired(number, left, right))
     both = [(left[0], right[0]) for left, right in pairs if left and right]
-    assert comparison.newly_failing == both.count(("passed", "failed"))
-    assert comparison.newly_passing == both.count(("failed", "passed"))
-    assert comparison.judged + comparison.unjudged == len(both)
-    assert comparison.lost == both.count(("passed", None))
+    ended = [pair for pair in both if None not in pair]
+    assert comparison.newly_failing == sum(left == "passed" != right for left, right in ended)
+    assert comparison.newly_passing == sum(left != "passed" == right for left, right in ended)
+    assert (comparison.judged, comparison.unjudged) == (len(ended), len(both) - len(ended))
+    assert comparison.lost == sum(both.count(("passed", other)) for other in ("dead_letter", "cancelled"))
     assert comparison.left.only_here == sum(right is None for _, right in pairs)
     assert comparison.seen == len(pairs)
     assert len(comparison.failing) == min(limit, comparison.newly_failing)

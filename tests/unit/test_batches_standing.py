@@ -113,7 +113,7 @@ def test_plain_progress_is_a_line_now_and_then() -> None:
     lines = shown(*every_second, standing(state="paused", now=NOW + timedelta(seconds=21))).splitlines()
     assert len(lines) == 4
     assert lines[1].split(" · ") == [
-        "running 10 of 100 (10.0%)", "1.0/s", "1 min 30 s to go", "100.0% passed",
+        "running 10 of 100 (10.0%)", "1.0/s", "1 min 30 s to go", "100.0% passed so far",
         "1 executor (one), 2/4 slots busy",
     ]  # fmt: skip
     assert lines[3].startswith("paused 0 of 100")
