@@ -23,6 +23,7 @@ from bench.lanes_figures import Seen, read_stats
 from eventlog.redis_streams import connect
 from projections.database import prepare
 from scoreline.batches.submit import submit
+from scoreline.datasets.sources import SyntheticSource
 from scoreline.embedded import Servers, embedded_servers
 from scoreline.fleet import Fleet, start
 from scoreline.processes import process_manager
@@ -113,8 +114,8 @@ class Stage:
     async def run(self, sim: Provider, *, cases: int, **flags: Any) -> str:  # noqa: ANN401 - as they are typed
         """Hand a batch in whose target is a simulator; returns its id."""
         target = {"type": "anthropic", "model": MODEL, "base_url": sim.url, "key_variable": KEY}
-        given = {"mode": "simulated", "limit": cases, "targets": [target], "fail_fast_after": 0, **flags}
-        plan = make_plan(None, given, folder=Path.cwd())
+        given = {"targets": [target], "evaluators": ["exact"], "fail_fast_after": 0, **flags}
+        plan = make_plan(None, given, folder=Path.cwd(), source=SyntheticSource(cases))
         batch_id, _ = await submit(plan, self.servers, Settings(), Console(stderr=True, quiet=True))
         return batch_id
 

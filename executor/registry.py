@@ -62,6 +62,7 @@ EVALUATORS = Kind(
         "code": "executor.evaluators.code:CODE",
         "python": "executor.evaluators.python:PYTHON",
         "llm_judge": "executor.evaluators.llm_judge:LLM_JUDGE",
+        "simulated": "executor.evaluators.simulated:SIMULATED",
     },
 )
 

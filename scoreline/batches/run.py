@@ -29,6 +29,7 @@ from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
 from scoreline.spec.plan import Plan
 from scoreline.spec.values import batch_api as read_batch_api
+from scoreline.submission.preflight import preflight
 from scoreline.telemetry.wiring import Job, telling
 from taskqueue.backends import BadBackend, choose
 
@@ -77,6 +78,7 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
     flags = _with_settings(flags, settings)
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
+    preflight(plan, console)
     with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
         batch_id, total = _handed_in(plan, servers, settings, console)
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)

@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913 - a command has its flags
     prompt: Annotated[list[str] | None, typer.Option(help="A template; may be given again.")] = None,
     target: Annotated[list[str] | None, typer.Option(help="What is asked; may be given again.")] = None,
     evaluator: Annotated[list[str] | None, typer.Option(help="Who judges; may be given again.")] = None,
-    mode: Annotated[str | None, typer.Option(help="simulated: a dry run without a target.")] = None,
+    mode: Annotated[str | None, typer.Option(help="simulated: a dry run that calls nothing.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only cases with this tag.")] = None,
     repetitions: Annotated[int | None, typer.Option(min=1, help="How often each case is run.")] = None,

@@ -21,6 +21,7 @@ from scoreline.spec.errors import SpecError
 from scoreline.spec.keys import SINGULAR, Place, read_keys
 from scoreline.spec.metering import metered
 from scoreline.spec.plan import Plan
+from scoreline.spec.simulation import refuse_calls, simulate_evaluators, simulate_targets
 from taskqueue.spec import BatchSpec, Limits
 
 UNSCORED_GATE = (
@@ -48,27 +49,42 @@ class _Said:
     keys: Mapping[str, Any]
     targets: Targets | None
     evaluators: Evaluators | None
+    place: Place
+
+    def refuse_calls(self) -> None:
+        """Raise `SpecError` where this names something that would be called."""
+        refuse_calls(self.targets, self.evaluators, batch_api=self.keys.get("batch_api"), place=self.place)
 
 
 def make_plan(
-    spec_file: Path | None, flags: Mapping[str, Any], *, folder: Path, limits: Limits = TO_BE_LEARNT
+    spec_file: Path | None,
+    flags: Mapping[str, Any],
+    *,
+    folder: Path,
+    limits: Limits = TO_BE_LEARNT,
+    source: Source | None = None,
 ) -> Plan:
     """Read a spec file, if there is one, and flags by the names of its keys; raises `SpecError`.
 
     A flag that is None, or an empty list, was not given. Besides the keys, the columns of a dataset are
-    flags of their own: `records`, `id`, `input` and `expected`. Each of the limits stands where neither
-    says it.
+    flags of their own: `records`, `id`, `input` and `expected`. Each of the limits, and the `source` of
+    cases, stands where neither says it.
     """
-    written = _said_in(spec_file) if spec_file else _Said({}, None, None)
+    written = _said_in(spec_file) if spec_file else _Said({}, None, None, _flag)
     typed = _said_by(flags, folder)
     keys = {**written.keys, **typed.keys}
+    if keys.get("mode") == "simulated":
+        typed.refuse_calls()
+        if "mode" not in typed.keys:  # a flag simulates what the file would call; a file contradicts itself
+            written.refuse_calls()
+        keys.pop("batch_api", None)
     said_limits = (written.keys.get("limits", {}), typed.keys.get("limits", {}))
     keys["limits"] = {**asdict(limits), **said_limits[0], **said_limits[1]}
     keys = _with_columns(keys, {name: flags.get(name) for name in _COLUMN_FLAGS})
     targets = typed.targets or written.targets
     evaluators = typed.evaluators if typed.evaluators is not None else written.evaluators
     beside = spec_file.parent if spec_file else folder
-    plan = _planned(keys, targets, evaluators, folder=beside)
+    plan = _planned(keys, targets, evaluators, folder=beside, source=source)
     if typed.evaluators is None and not any(spec.type in RUN_FROM_A_FOLDER for spec in plan.batch.targets):
         # Nothing but the spec's own evaluators may be code that lies in a folder: it is the spec's.
         plan = replace(plan, batch=replace(plan.batch, workdir=str(beside.resolve())))
@@ -103,7 +119,7 @@ def _said(values: Mapping[str, Any], place: Place, base: Path) -> _Said:
     dataset = keys.get("dataset", {})
     if "path" in dataset:
         keys["dataset"] = {**dataset, "path": base / Path(dataset["path"]).expanduser()}
-    return _Said(keys, targets, evaluators)
+    return _Said(keys, targets, evaluators, place)
 
 
 def _as_written(values: Mapping[str, Any], place: Place) -> Place:
@@ -126,16 +142,23 @@ def _with_columns(keys: dict[str, Any], columns: Mapping[str, Any]) -> dict[str,
 
 
 def _planned(
-    keys: Mapping[str, Any], targets: Targets | None, evaluators: Evaluators | None, *, folder: Path
+    keys: Mapping[str, Any],
+    targets: Targets | None,
+    evaluators: Evaluators | None,
+    *,
+    folder: Path,
+    source: Source | None,
 ) -> Plan:
-    if keys.get("mode") == "simulated":
-        targets = targets or read_targets(("simulated",), _flag, folder)
-        evaluators = evaluators if evaluators is not None else read_evaluators(("exact",), _flag, folder)
+    is_simulated = keys.get("mode") == "simulated"
+    if is_simulated:
+        targets = simulate_targets(targets or read_targets(("simulated",), _flag, folder))
+        given = evaluators if evaluators is not None else read_evaluators(("exact",), _flag, folder)
+        evaluators = simulate_evaluators(given)
     if not targets:
         raise SpecError(_COMMAND_LINE, "which target? Give --target, or `target` in a spec")
     if keys.get("min_pass_rate") is not None and not evaluators:
         raise SpecError("--min-pass-rate", UNSCORED_GATE)
-    source = _source(keys)
+    source = _source(keys, source)
     return Plan(
         batch=_batch(keys, targets, evaluators or (), name=source.name),
         source=source,
@@ -151,15 +174,18 @@ def _planned(
         min_pass_rate=keys.get("min_pass_rate"),
         max_cost_usd=keys.get("max_cost"),
         max_tokens=keys.get("max_tokens"),
+        is_simulated=is_simulated,
     )
 
 
-def _source(keys: Mapping[str, Any]) -> Source:
+def _source(keys: Mapping[str, Any], default: Source | None) -> Source:
     dataset = dict(keys.get("dataset", {}))
     if "path" in dataset:
         return FileSource(dataset.pop("path"), Columns(**dataset))
     if "name" in dataset:
         return ImportedSource(keys.get("project", "default"), dataset["name"])
+    if default:
+        return default
     if keys.get("mode") == "simulated":
         return SyntheticSource(keys.get("limit", DEFAULT_SYNTHETIC))
     raise SpecError(_COMMAND_LINE, "which dataset? Give --dataset, or `dataset` in a spec")

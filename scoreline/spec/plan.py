@@ -45,3 +45,5 @@ class Plan:
     min_pass_rate: float | None = None
     max_cost_usd: Decimal | None = None
     max_tokens: int | None = None
+    is_simulated: bool = False
+    """Whether every target and evaluator that makes calls was replaced by its simulated form."""

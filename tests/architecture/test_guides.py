@@ -101,7 +101,7 @@ def default_of(field: FieldInfo) -> str:
     return shown(field.default_factory() if field.default_factory else field.default)  # type: ignore[call-arg]
 
 
-HEADINGS = {("evaluator", "python"): "python evaluator"}
+HEADINGS = {("evaluator", name): f"{name} evaluator" for name in ("python", "simulated")}
 HEADINGS |= {("target", name): "Models of providers" for name in PROVIDERS}
 TYPES = [
     pytest.param(kind, name, model, id=f"{kind.noun}-{name}")

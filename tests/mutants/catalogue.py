@@ -39,6 +39,7 @@ BUDGETS = "tests/integration/test_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
+SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
@@ -641,6 +642,28 @@ MUTANTS = (
         "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
         "if True:\n                writer.write(stdin)",
         (SANDBOX,),
+    ),
+    # A dry run calls nothing.
+    Mutant(
+        "--mode simulated replaces every target that makes calls",
+        "scoreline/spec/simulation.py",
+        'IN_PROCESS_TARGETS = frozenset({"simulated", "recorded"})',
+        'IN_PROCESS_TARGETS = frozenset({"simulated", "recorded", "anthropic"})',
+        (SIMULATION_MODE,),
+    ),
+    Mutant(
+        "--mode simulated replaces every evaluator that makes calls",
+        "scoreline/spec/making.py",
+        "evaluators = simulate_evaluators(given)",
+        "evaluators = given",
+        (SIMULATION_MODE,),
+    ),
+    Mutant(
+        "a target beside --mode simulated is refused",
+        "scoreline/spec/making.py",
+        "        typed.refuse_calls()\n",
+        "",
+        (SIMULATION_MODE,),
     ),
     # Values that PostgreSQL or a reader cannot represent.
     Mutant(
