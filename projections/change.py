@@ -9,7 +9,17 @@ from eventlog import payloads as p
 from eventlog.codec import Reason, Refused
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import CLOSED, ENDED, Phase
-from eventlog.timeline import COMMITTED_FIRST, Bridge, Cursor, Step, Unfolding, Verdict, entry_order
+from eventlog.timeline import (
+    COMMITTED_FIRST,
+    PAID_TYPES,
+    Bridge,
+    Cursor,
+    Step,
+    Unfolding,
+    Verdict,
+    entry_order,
+)
+from projections.attempt_totals import AttemptTotals
 from projections.progress import SPENDING_TYPES, Progress
 from projections.scorecard import Scorecard, scorecard
 
@@ -99,6 +109,8 @@ class Change:
     """Events that stood in the stream before one with a lower number."""
     quarantined: list[Quarantined] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
+    totals: AttemptTotals = field(default_factory=AttemptTotals)
+    """Answer and scores of the newest attempt, as far as they were applied."""
     side_progress: dict[EventKey, Progress] = field(default_factory=dict)
     """What side events add, each counted only by whoever really inserts it."""
 
@@ -113,11 +125,14 @@ class Change:
         return not (self.moves or self.side_events or self.quarantined)
 
 
-def fold(row: Row, shard: int, walked: Unfolding, *, exists: bool) -> Change:
-    """Fold a walk into the change it makes to the tables."""
+def fold(
+    row: Row, shard: int, walked: Unfolding, *, exists: bool, totals: AttemptTotals | None = None
+) -> Change:
+    """Fold a walk into the change it makes to the tables; `totals` are those of the row's attempt."""
     key, batch_id, month, cursor, owner, bridged, head = row
     before = cursor if exists else None
     change = Change(key, batch_id, month, shard, before, walked.cursor, owner, bridged, head)
+    change.totals = totals or change.totals
     change.progress.total = 0 if exists else 1
     change.progress.bridged = len(walked.bridges)
     change.bridges = walked.bridges
@@ -149,6 +164,8 @@ def _take(change: Change, step: Step, *, before: Phase) -> None:
         change.progress.add_spending(step, before=before)
     if step.verdict is not Verdict.APPLIED:
         return
+    if event.type in PAID_TYPES:
+        change.totals.add(event)
     if event.sequence == 0:
         _open_attempt(change, event, before)
     elif isinstance(event.data, p.Provisioning):
@@ -161,7 +178,7 @@ def _take(change: Change, step: Step, *, before: Phase) -> None:
 
 
 def _open_attempt(change: Change, event: Event, before: Phase) -> None:
-    change.owner, change.bridged = None, False
+    change.owner, change.bridged, change.totals = None, False, AttemptTotals()
     change.progress.retried += event.attempt > 1 and _tries_again(event)
     if before in ENDED:
         change.progress.remove_ending(before)
@@ -174,8 +191,10 @@ def _tries_again(event: Event) -> bool:
 
 
 def _end(change: Change, step: Step) -> None:
-    event = step.entry.event
-    change.scorecard, change.ending = scorecard(event, bridged=change.bridged), event
+    _, event, body = step.entry
+    result = event.data
+    totals = change.totals.of_completed(result, body) if isinstance(result, p.Completed) else None
+    change.scorecard, change.ending = scorecard(event, bridged=change.bridged, totals=totals), event
     change.ended_at = event.occurred_at
     change.progress.add_ending(change.scorecard)
 

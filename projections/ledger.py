@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from eventlog.events import Event, EventKey
+from projections.amounts import ZERO
 from projections.change import Row
 from projections.progress import Progress
-from projections.scorecard import ZERO
 
 
 class Purse(NamedTuple):

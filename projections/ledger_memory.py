@@ -16,6 +16,7 @@ from eventlog.events import Event, EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
+from projections.amounts import EXACT, ZERO
 from projections.change import Change, Row
 from projections.ledger import (
     Accepted,
@@ -35,8 +36,7 @@ from projections.ledger import (
 from projections.memory import MemoryTables
 from projections.memory_batches import BatchEvent, MemoryBatches, Window
 from projections.openings import accepted_row, newest_attempt, opening_change
-from projections.progress import EXACT, Progress
-from projections.scorecard import ZERO
+from projections.progress import Progress
 from projections.tables import Unstorable
 
 Decided = tuple[Standing, Opening]

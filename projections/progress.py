@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from decimal import Context, Decimal
+from decimal import Decimal
 from operator import attrgetter
 from typing import Self
 
 from eventlog import payloads as p
 from eventlog.lifecycle import SETTLED, Phase
 from eventlog.timeline import Step, Verdict
-from projections.scorecard import ZERO, Scorecard, exact
+from projections.amounts import EXACT, ZERO, exact
+from projections.scorecard import Scorecard
 
-EXACT = Context(prec=400)
-"""Room for every digit of any two floats: a rounded sum would depend on its order."""
 SPENDING_TYPES = frozenset({"responded", "scored", "completed"})
 """Event types that say what something cost."""
 

@@ -2,13 +2,14 @@
 
 from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic_core import to_json
 
 from eventlog import events as e
 from eventlog import payloads as p
+from projections.amounts import ZERO
+from projections.attempt_totals import AttemptTotals, Totals
 
 
 class Scorecard(NamedTuple):
@@ -30,29 +31,32 @@ class Scorecard(NamedTuple):
     ended_at: datetime
 
 
-def scorecard(event: e.Event, *, bridged: bool) -> Scorecard:
-    """Fold the event that ended an evaluation into its scorecard."""
+def scorecard(event: e.Event, *, bridged: bool, totals: Totals | None = None) -> Scorecard:
+    """Fold the event that ended an evaluation into its scorecard; `totals` are its attempt's."""
     match event.data:
         case p.Completed() as result:
-            return _completed(event, result, bridged=bridged)
+            return _completed(event, result, totals or NO_EVENTS.of_completed(result, b""), bridged=bridged)
         case p.Failed(error=error) | p.TimedOut(error=error):
             return _ended(event, bridged=bridged, error=to_json(error) if error else None)
         case _:
             return _ended(event, bridged=bridged, error=None)
 
 
-def _completed(event: e.Event, result: p.Completed, *, bridged: bool) -> Scorecard:
+NO_EVENTS = AttemptTotals()
+
+
+def _completed(event: e.Event, result: p.Completed, totals: Totals, *, bridged: bool) -> Scorecard:
     return Scorecard(
         evaluation_id=event.evaluation_id,
         batch_id=event.batch_id,
         attempt=event.attempt,
         status="completed",
         verdict=result.verdict,
-        score=result.score,
-        scores=to_json(result.scores) if result.scores else b"[]",
-        tokens=result.usage.total,
-        cost_usd=exact(result.cost_usd),
-        latency_ms=result.latency_ms,
+        score=totals.score,
+        scores=totals.scores,
+        tokens=totals.tokens,
+        cost_usd=totals.cost_usd,
+        latency_ms=totals.latency_ms,
         exit_code=result.exit_code,
         error=None,
         bridged=bridged,
@@ -77,12 +81,3 @@ def _ended(event: e.Event, *, bridged: bool, error: bytes | None) -> Scorecard:
         bridged=bridged,
         ended_at=event.occurred_at,
     )
-
-
-ZERO = Decimal(0)
-
-
-@lru_cache(maxsize=4_096)
-def exact(amount: float) -> Decimal:
-    """Take a float for the decimal it was written as, so that sums do not depend on their order."""
-    return Decimal(repr(amount)) if amount else ZERO

@@ -11,10 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
+from eventlog import payloads as p
 from eventlog.codec import Entry, RawEntry, Reason, Refused, decode_body, read_entry
 from eventlog.events import EventKey
-from eventlog.lifecycle import CLOSED
+from eventlog.lifecycle import CLOSED, Phase
 from eventlog.timeline import Cursor, Gap, Verdict, entry_order, unfold
+from projections.attempt_totals import AttemptTotals, left_out
 from projections.change import Change, Quarantined, Row, Stored, fold, quarantined
 
 MAX_ENTRIES = 5_000
@@ -33,6 +35,8 @@ class Sighting:
     refused: list[Refused] = field(default_factory=list)
     must_compare: bool = False
     """Whether Postgres must be asked which of the entries it has."""
+    needs_totals: bool = False
+    """Whether a `completed` leaves out what the row's attempt has on record."""
 
     @property
     def batch_id(self) -> str | None:
@@ -70,7 +74,16 @@ def sight(evaluation_id: str, raw: Sequence[RawEntry], row: Row | None) -> Sight
             seen.refused.append(Refused(read.id, Reason.MISMATCH, detail, read.body))
         else:
             seen.entries.append(read)
+            seen.needs_totals = seen.needs_totals or _leaves_out(read, row)
     return seen
+
+
+def _leaves_out(entry: Entry, row: Row | None) -> bool:
+    """Whether a scorecard needs events of this attempt that were applied before."""
+    if row is None or row.cursor.phase is not Phase.RESPONDED or entry.event.attempt != row.cursor.attempt:
+        return False
+    result = entry.event.data
+    return isinstance(result, p.Completed) and bool(left_out(result, entry.body))
 
 
 def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
@@ -133,10 +146,20 @@ def resolve(
         a for (a, s), known in stored.items() if s == 0 and known.verdict == Verdict.REJECTED
     )
     walked = unfold(row.cursor, entries, bridge_until_ms=bridge_until_ms, refused_attempts=refused)
-    change = fold(row, shard, walked, exists=seen.row is not None)
+    totals = _totals(row.cursor, stored) if seen.needs_totals else None
+    change = fold(row, shard, walked, exists=seen.row is not None, totals=totals)
     seen.refused += (_conflict(entry) for entry in walked.conflicts)
     change.quarantined += (quarantined(seen.evaluation_id, bad) for bad in seen.refused)
     return Resolution(change, gap=walked.gap, duplicates=walked.duplicates)
+
+
+def _totals(cursor: Cursor, stored: Mapping[EventKey, Stored]) -> AttemptTotals:
+    """Add up what the row's attempt has on record, as far as the row covers it."""
+    totals = AttemptTotals()
+    for key, known in sorted(stored.items()):
+        if key[0] == cursor.attempt and key[1] <= cursor.sequence and known.verdict == Verdict.APPLIED:
+            totals.add(decode_body(known.body))
+    return totals
 
 
 def _not_stored(seen: Sighting, stored: Mapping[EventKey, Stored]) -> list[Entry]:

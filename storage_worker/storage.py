@@ -200,7 +200,7 @@ class Storage:
             return Resolution(None, [quarantined(seen.evaluation_id, bad) for bad in refused])
 
     async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, Stored]]:
-        doubtful = [seen.row for seen in sightings if seen.must_compare and seen.row]
+        doubtful = [seen.row for seen in sightings if (seen.must_compare or seen.needs_totals) and seen.row]
         return await self._tables.stored(doubtful) if doubtful else {}
 
     def _patience_now(self) -> Patience:

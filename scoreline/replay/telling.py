@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from eventlog import payloads as p
 from eventlog.codec import Entry, Reason, Refused, decode_body
 from eventlog.events import EventKey
 from eventlog.lifecycle import ENDED
 from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict, unfold, was_committed_first
+from projections.attempt_totals import AttemptTotals, Totals
 from projections.change import quarantined
 from projections.recorded import History, RecordedEvent, RecordedRefusal
 from projections.retrace import PHASE_AFTER
@@ -214,6 +216,20 @@ def ending(lines: Sequence[Line], cursor: Cursor, bridges: Iterable[Bridge]) -> 
     """Fold the scorecard where the tables have none yet."""
     if cursor.phase not in ENDED:
         return None
-    closing = next((n.event for n in lines if n.key == cursor[:2] and n.fate is Fate.APPLIED), None)
+    applied = sorted((n for n in lines if n.fate is Fate.APPLIED), key=lambda line: line.key)
+    closing = next((n for n in applied if n.key == cursor[:2]), None)
+    if closing is None:
+        return None
     bridged = any(bridge.closing.key == cursor[:2] for bridge in bridges)
-    return scorecard(closing, bridged=bridged) if closing else None
+    return scorecard(closing.event, bridged=bridged, totals=_totals(closing, applied))
+
+
+def _totals(closing: Line, applied: Iterable[Line]) -> Totals | None:
+    """Add up the closing event's attempt, for a `completed` that does not repeat it."""
+    if not isinstance(result := closing.event.data, p.Completed):
+        return None
+    totals = AttemptTotals()
+    for line in applied:
+        if line.event.attempt == closing.event.attempt:
+            totals.add(line.event)
+    return totals.of_completed(result, closing.entry.body)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from eventlog import payloads as p
 from eventlog.codec import encode
 from tests.builders import BATCH, event, history
 from tests.integration.worker import Site, scoreline, site, worker_process
@@ -58,3 +59,39 @@ async def test_extreme_time_is_quarantined_and_the_batch_stays_readable(here: Si
     assert "early" in said
     assert "late" in said
     assert '"evaluation_id":"ordinary"' in (tmp_path / "out.jsonl").read_text()
+
+
+async def test_scores_and_cost_that_completed_does_not_repeat_are_in_scorecard_and_export(
+    here: Site, tmp_path: Path
+) -> None:
+    """Status, export and replay give one figure, and the tables equal the log."""
+    answered = p.Responded(output="4", usage=p.Usage(input_tokens=7), cost_usd=0.25, latency_ms=12.5)
+    judged = p.Scored(evaluator="judge", score=0.5, passed=True, cost_usd=0.5)
+    async with worker_process(here):
+        *before, end = history(LIFE, evaluation_id="foreign", responded=answered, scored=judged)
+        await here.add_plainly(before)
+
+        async def answered_row() -> bool:
+            return await here.state("foreign") == "responded"
+
+        await until(answered_row)  # so that what is left out has to be read back
+        bare = json.loads(encode(end)) | {"data": {"verdict": "passed"}}
+        fields = {"attempt": 1, "sequence": 5, "type": "completed", "event": json.dumps(bare)}
+        await here.add_fields("foreign", fields)
+
+        async def completed() -> bool:
+            return await here.state("foreign") == "completed"
+
+        await until(completed)
+    code, said = await command(here, "batch", "export", BATCH, "-o", str(tmp_path / "out.jsonl"))
+    assert code == 0, said
+    row = json.loads((tmp_path / "out.jsonl").read_text())
+    assert (row["tokens"], row["cost_usd"], row["latency_ms"], row["score"]) == (7, 0.75, 12.5, 0.5)
+    assert [one["evaluator"] for one in row["scores"]] == ["judge"]
+    code, said = await command(here, "batch", "status", BATCH, "--json")
+    assert (code, json.loads(said)["cost_usd"]) == (0, 0.75)
+    for mode in ("--verify", "--rebuild", "--verify"):
+        code, said = await command(here, "replay", "--batch", BATCH, mode)
+        assert code == 0, said
+    code, said = await command(here, "replay", "foreign", "--json")
+    assert json.loads(said)["scorecard"]["cost_usd"] in {0.75, "0.75"}

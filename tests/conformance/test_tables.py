@@ -172,7 +172,7 @@ async def test_a_full_scorecard_comes_back_as_it_was(form):
         verdict="failed",
         score=-0.1,
         scores=(score,),
-        usage=p.Usage(input_tokens=2**53),
+        usage=p.Usage(input_tokens=10**12),
         cost_usd=0.1,
         latency_ms=1e-3,
         exit_code=-(2**31),

@@ -41,6 +41,7 @@ PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
+TOTALS = "tests/unit/test_attempt_totals.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
@@ -606,6 +607,13 @@ MUTANTS = (
         "return number_in(chunk, result.custom_id) is not None",
         "return True",
         (PROVIDER_BATCHES,),
+    ),
+    Mutant(
+        "what `completed` leaves out is folded from the attempt's stored events",
+        "storage_worker/sighting.py",
+        "_totals(row.cursor, stored) if seen.needs_totals else None",
+        "None",
+        (TOTALS,),
     ),
     Mutant(
         "only one may submit again",

@@ -1,0 +1,14 @@
+"""Money and scores as exact decimals: a rounded sum would depend on the order of its parts."""
+
+from decimal import Context, Decimal
+from functools import lru_cache
+
+ZERO = Decimal(0)
+EXACT = Context(prec=400)
+"""Room for every digit of any two floats."""
+
+
+@lru_cache(maxsize=4_096)
+def exact(amount: float) -> Decimal:
+    """Take a float for the decimal it was written as."""
+    return Decimal(repr(amount)) if amount else ZERO
