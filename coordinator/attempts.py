@@ -12,7 +12,7 @@ from eventlog import payloads as p
 from eventlog.codec import make_event
 from eventlog.events import Event, EventKey
 from projections.change import Row
-from taskqueue.retries import UNCHARGED_KINDS
+from taskqueue.retries import HANDED_BACK_KINDS, UNCHARGED_KINDS
 
 LOST_LIMIT = 3
 """Executors that a case may take with it before it is given up."""
@@ -30,11 +30,14 @@ class Charges:
 
     transient: int = 0
     lost: int = 0
+    """Attempts whose executor died, whether their target was called or not."""
+    unstarted: int = 0
+    """Those of the lost that had not started: they use up no retry."""
 
     @property
     def total(self) -> int:
-        """Both together."""
-        return self.transient + self.lost
+        """Retries that are used up."""
+        return self.transient + self.lost - self.unstarted
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Opener:
         """Open the next attempt, or settle the evaluation if its budget is spent."""
         charges = Charges() if reason is p.OpeningReason.OPERATOR else charges_of(logged)
         opening = next_opening(logged, reason=reason, epoch=self.epoch, retries=retries - charges.total)
+        opening = _as_resumed(opening, attempt_of(logged, row.cursor.attempt))
         if reason is p.OpeningReason.LOST and (charges.lost >= LOST_LIMIT or charges.total > retries):
             return self.open(row, opening, p.Failed(error=_lost(charges, row)))
         return self.open(row, opening)
@@ -101,7 +105,29 @@ def next_opening(logged: Logged, *, reason: p.OpeningReason, epoch: str, retries
         scores=scores_of(logged, since=since) if answer else (),
         epoch=epoch,
         retries=max(0, retries),
+        resumed=None,
     )
+
+
+def attempt_of(logged: Logged, attempt: int) -> list[p.AnyPayload]:
+    """Return the payloads of one attempt in order."""
+    return [logged[key].data for key in sorted(logged) if key[0] == attempt]
+
+
+def _as_resumed(opening: p.Queued, before: Sequence[p.AnyPayload]) -> p.Queued:
+    """Mark an opening that is not a retry: the attempt before was handed back, moved, or never started.
+
+    One that was never claimed is submitted again: no executor was lost with it.
+    """
+    match opening.reason, before[-1]:
+        case p.OpeningReason.RETRY, p.Retrying(error=fault) if fault.kind in HANDED_BACK_KINDS:
+            return replace(opening, resumed=True)
+        case p.OpeningReason.LOST, p.Provisioning():
+            return replace(opening, resumed=True)
+        case p.OpeningReason.LOST, p.Queued():
+            return replace(opening, resumed=True, reason=p.OpeningReason.SUBMITTED)
+        case _:
+            return opening
 
 
 def last_opening(logged: Logged) -> p.Queued:
@@ -166,13 +192,15 @@ def charges_of(logged: Logged) -> Charges:
     attempts: dict[int, list[Event]] = {}
     for key in sorted(logged):
         attempts.setdefault(key[0], []).append(logged[key])
-    transient = lost = 0
+    transient = lost = unstarted = 0
     for events in attempts.values():
         if _asked_by_operator(events):
-            transient = lost = 0
+            transient = lost = unstarted = 0
         transient += _failed_in_passing(events)
-        lost += _was_abandoned(events)
-    return Charges(transient, lost)
+        if _was_abandoned(events):
+            lost += 1
+            unstarted += isinstance(events[-1].data, p.Provisioning)
+    return Charges(transient, lost, unstarted)
 
 
 def _asked_by_operator(events: Sequence[Event]) -> bool:

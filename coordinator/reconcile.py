@@ -14,8 +14,9 @@ alone makes "never stuck" true: whatever died or was lost, some row of this tabl
     nothing of its batch is in the queue any more → enqueue it again
     else                                          → wait: its task is on its way
 
-Opening waits until the epoch has held for the grace: an owner that Redis has forgotten may be putting its
-attempt back, with an answer that was paid for.
+After an epoch change, the next attempt of what was published before it opens once the grace is over: an
+owner that Redis has forgotten may be appending its attempt again, with an answer that was paid for. What
+was published in the current epoch has lost nothing since, and opens at once (model: `GRACE_AFTER_LOSS`).
 """
 
 from dataclasses import dataclass
@@ -72,17 +73,22 @@ class Sight:
     is_drained: bool = False
     """Whether nothing of its batch is in the queue any more."""
 
+    @property
+    def may_open(self) -> bool:
+        """Whether no owner can still be appending this evaluation again after an epoch change."""
+        return self.is_settled or self.told is Told.NOW
+
 
 def reconcile(seen: Sight) -> Next:
     """Decide; each step that follows may be repeated."""
     if seen.phase in ENDED or seen.told is Told.NEVER or seen.is_ahead:
         return Next.WAIT
     if seen.phase is Phase.RETRYING:
-        return Next.RETRY if seen.is_due and seen.is_settled else Next.WAIT
+        return Next.RETRY if seen.is_due and seen.may_open else Next.WAIT
     if seen.owner is Owner.AT_WORK:
         return Next.WAIT
     if seen.owner is Owner.GONE or seen.claimed_in_row or seen.told is Told.BEFORE:
-        return Next.LOST if seen.is_settled else Next.WAIT
+        return Next.LOST if seen.may_open else Next.WAIT
     if not seen.has_opening:
         return Next.PUBLISH
     return Next.ENQUEUE if seen.is_drained else Next.WAIT

@@ -18,7 +18,7 @@ from taskqueue.spec import BatchSpec, unpack
 
 ROUND_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 BATCH_SECONDS = (1, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800)
-REASONS = tuple(reason for reason in p.OpeningReason if reason is not p.OpeningReason.SUBMITTED)
+REASONS = tuple(p.OpeningReason)
 
 _meter = metrics.get_meter("scoreline.coordinator")
 _counter = _meter.create_counter

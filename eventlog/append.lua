@@ -19,7 +19,9 @@ local wake, epoch_key = KEYS[3], KEYS[4]
 local seen, mode = ARGV[1], ARGV[2]
 local CLOSING = {completed = true, retrying = true, failed = true, timed_out = true, cancelled = true}
 
--- Two halves: the random key is lost with the data, the run id changes with the process.
+-- Two halves: the random key is lost with the data, the run id changes with the process. A server that was
+-- stopped cleanly has lost nothing: whoever stopped it may bind the key, "random/run id/half", so that the
+-- epoch keeps its second half while the server with that run id lives.
 local function current_epoch()
   local server = redis.call('INFO', 'server')
   local random = redis.call('GET', epoch_key)
@@ -28,7 +30,9 @@ local function current_epoch()
     random = string.sub(redis.sha1hex(server .. now[1] .. now[2] .. epoch_key), 1, 12)
     redis.call('SET', epoch_key, random)
   end
-  return random .. '-' .. string.sub(string.match(server, 'run_id:(%x+)'), 1, 12)
+  local run = string.sub(string.match(server, 'run_id:(%x+)'), 1, 12)
+  local bare, bound_to, half = string.match(random, '^(%x+)/(%x+)/(%x+)$')
+  return (bare or random) .. '-' .. (bound_to == run and half or run)
 end
 
 -- Readers refuse numbers beyond a million; the fence must not be led astray by them either.

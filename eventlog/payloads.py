@@ -106,6 +106,11 @@ class Queued:
     """Transient faults that the evaluation may still survive, this attempt's included."""
     in_group: bool = False
     """Whether earlier evaluations of a serial group have left something for this one."""
+    resumed: Literal[True] | None = None
+    """Set where the attempt before was handed back, moved or never started: this one is not a retry.
+
+    Absent from the JSON otherwise, so that readers of an earlier release accept every other opening.
+    """
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)

@@ -186,8 +186,13 @@ def _open_attempt(change: Change, event: Event, before: Phase) -> None:
 
 
 def _tries_again(event: Event) -> bool:
-    """Whether an attempt does over what an earlier one left undone: not if its answer has just come."""
-    return isinstance(event.data, p.Queued) and event.data.reason is not p.OpeningReason.SCORING
+    """Whether an attempt is a retry: not if its answer has just come, nor after one that was not tried."""
+    opening = event.data
+    return (
+        isinstance(opening, p.Queued)
+        and opening.reason is not p.OpeningReason.SCORING
+        and not opening.resumed
+    )
 
 
 def _end(change: Change, step: Step) -> None:

@@ -7,5 +7,8 @@ SHUTDOWN = "shutdown"
 MOVED = "moved"
 """Whoever resumed the batch withdrew the evaluation, to have it asked in a provider batch."""
 
+HANDED_BACK_KINDS = frozenset({SHUTDOWN, MOVED})
+"""The attempt was handed back before its end: the next one continues it and is no retry."""
+
 UNCHARGED_KINDS = frozenset({RATE_LIMITED, SHUTDOWN, MOVED})
 """Nobody's fault: the evaluation is tried again, and its retries stay what they are."""

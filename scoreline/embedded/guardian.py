@@ -12,6 +12,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+from scoreline.embedded.continuity import EpochContinuity
 from scoreline.embedded.errors import EmbeddedServerError, file_error
 from scoreline.embedded.layout import Layout
 from scoreline.embedded.postgres import postgres, postgres_url
@@ -30,6 +31,7 @@ class Guardian:
         self._layout = layout
         self._servers: list[Server] = []
         self._unused = threading.Event()
+        self._continuity = EpochContinuity(layout.home)
 
     def run(self) -> None:
         """Serve until the last user is gone, then stop the servers cleanly."""
@@ -58,6 +60,7 @@ class Guardian:
                 server.start()
             for server in self._pair(sockets):
                 server.wait_ready()
+            self._continuity.server_started(valkey_url(sockets))
         except EmbeddedServerError as error:
             return error
         except OSError as error:
@@ -89,6 +92,8 @@ class Guardian:
                 server.request_stop()
         for server in self._servers:
             server.wait_stopped()
+        if self._servers:
+            self._continuity.server_stopped(self._servers[0].exit_code)
 
 
 def main() -> None:

@@ -61,6 +61,11 @@ class Server:
             return self._process.poll() is None
         return living_pid(self._recipe) is not None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How the server ended; None while it lives, or where another process started it."""
+        return self._process.returncode if self._process is not None else None
+
     def request_stop(self) -> None:
         """Ask for a clean end, without waiting for it."""
         self._signal(self._recipe.stop_signal)

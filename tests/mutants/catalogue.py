@@ -27,6 +27,8 @@ RETRACE = "tests/unit/test_retrace.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
 RECONCILE = "tests/unit/test_reconcile.py"
+CHANGE = "tests/unit/test_change.py"
+CONTINUITY = "tests/integration/test_epoch_continuity.py"
 ATTEMPTS = "tests/unit/test_attempts.py"
 FOLD = "tests/unit/test_executor_fold.py"
 LEDGER = "tests/conformance/test_ledger.py"
@@ -434,9 +436,37 @@ MUTANTS = (
     Mutant(
         "opening waits until owners had the time to put their attempts back",
         "coordinator/reconcile.py",
-        "        return Next.LOST if seen.is_settled else Next.WAIT\n",
+        "        return Next.LOST if seen.may_open else Next.WAIT\n",
         "        return Next.LOST\n",
         (RECONCILE,),
+    ),
+    Mutant(
+        "what was published in the current epoch waits for no grace",
+        "coordinator/reconcile.py",
+        "        return self.is_settled or self.told is Told.NOW\n",
+        "        return self.is_settled\n",
+        (RECONCILE,),
+    ),
+    Mutant(
+        "what was handed back, moved or never started is no retry",
+        "projections/change.py",
+        "        and not opening.resumed\n",
+        "",
+        (CHANGE,),
+    ),
+    Mutant(
+        "work that never started uses up no retry",
+        "coordinator/attempts.py",
+        "        return self.transient + self.lost - self.unstarted\n",
+        "        return self.transient + self.lost\n",
+        (ATTEMPTS,),
+    ),
+    Mutant(
+        "an epoch survives only a clean stop of the embedded server",
+        "scoreline/embedded/continuity.py",
+        "        if exit_code == 0 and self._run_id:\n",
+        "        if self._run_id:\n",
+        (CONTINUITY,),
     ),
     Mutant(
         "what the stream knows better is left to storage",

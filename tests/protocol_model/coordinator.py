@@ -51,7 +51,12 @@ class Seen(NamedTuple):
 
     @property
     def someone_may_return(self) -> bool:
-        """Whether the grace is running: an executor with a tail has not reconnected since the loss."""
+        """Whether the grace is running: an executor with a tail has not reconnected since the loss.
+
+        An attempt that was opened in the current epoch has lost nothing, and its opening waited already.
+        """
+        if self.postgres.epoch == self.epoch:
+            return False
         waits = any(each.keeps_tail and each.epoch != self.epoch for each in self.presences)
         return waits and self.has(Rule.GRACE_AFTER_LOSS)
 

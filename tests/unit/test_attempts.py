@@ -23,7 +23,7 @@ from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.timeline import Cursor
 from projections.change import Row
-from taskqueue.retries import UNCHARGED_KINDS
+from taskqueue.retries import MOVED, RATE_LIMITED, SHUTDOWN, UNCHARGED_KINDS
 from tests.builders import BATCH, CASE, EVALUATION, START, history
 
 OPENER = Opener("coordinator", START, "epoch-7")
@@ -151,6 +151,42 @@ def test_an_evaluation_without_an_opening_was_never_accepted() -> None:
         last_opening({})
 
 
+# -- what is no retry
+
+
+def closed_as(kind: str) -> dict[str, p.AnyPayload]:
+    """Close attempts for this kind of fault."""
+    return {"retrying": p.Retrying(p.Fault(kind=kind), START)}
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "own", "shown", "resumed"),
+    [
+        pytest.param(f"queued {CLAIMED} retrying", "retry", closed_as(SHUTDOWN), "retry", True, id="back"),
+        pytest.param("queued provisioning retrying", "retry", closed_as(MOVED), "retry", True, id="moved"),
+        pytest.param("queued", "lost", {}, "submitted", True, id="never claimed"),
+        pytest.param("queued provisioning", "lost", {}, "lost", True, id="claimed and not started"),
+        pytest.param(f"queued {CLAIMED}", "lost", {}, "lost", None, id="started and lost"),
+        pytest.param(f"queued {CLAIMED} retrying", "retry", {}, "retry", None, id="failed and tried again"),
+        pytest.param(
+            f"queued {CLAIMED} retrying", "retry", closed_as(RATE_LIMITED), "retry", None, id="refused"
+        ),
+    ],
+)
+def test_an_attempt_after_one_that_was_not_tried_is_marked(
+    words: str, reason: str, own: dict[str, p.AnyPayload], shown: str, *, resumed: bool | None
+) -> None:
+    """A hand-back, a move, and what never started are no retries; of the unclaimed no executor was lost."""
+    queued = opening(again(logged(words, **own), reason))
+    assert (queued.reason, queued.resumed) == (p.OpeningReason(shown), resumed)
+
+
+def test_the_mark_is_not_carried_on() -> None:
+    """An attempt that was continued and then failed is followed by a retry."""
+    first = p.Queued(case=CASE, resumed=True)
+    assert opening(again(logged(f"queued {CLAIMED} retrying", queued=first), "retry")).resumed is None
+
+
 # -- the budget
 
 
@@ -159,7 +195,8 @@ def test_an_evaluation_without_an_opening_was_never_accepted() -> None:
     [
         (["queued"], Charges()),
         ([f"queued {CLAIMED}"], Charges(lost=1)),
-        (["queued provisioning"], Charges(lost=1)),
+        (["queued provisioning"], Charges(lost=1, unstarted=1)),
+        (["queued provisioning", f"queued:lost {CLAIMED} retrying"], Charges(1, 1, 1)),
         ([f"queued {CLAIMED} responded scored"], Charges(lost=1)),
         ([f"queued {CLAIMED} retrying"], Charges(transient=1)),
         ([f"queued {CLAIMED} failed"], Charges()),
@@ -173,6 +210,14 @@ def test_an_evaluation_without_an_opening_was_never_accepted() -> None:
 def test_charges(attempts: list[str], charges: Charges) -> None:
     """Faults that pass and executors that were lost, since an operator last asked; nothing else."""
     assert charges_of(logged(*attempts)) == charges
+
+
+def test_work_that_never_started_uses_up_no_retry() -> None:
+    """An executor that died right after its claim leaves the allowance as it was."""
+    unstarted = again(logged("queued provisioning"), "lost", retries=0)
+    assert [event.type for event in unstarted] == ["queued"]
+    started = again(logged(f"queued {CLAIMED}"), "lost", retries=0)
+    assert [event.type for event in started] == ["queued", "failed"]
 
 
 @pytest.mark.parametrize("kind", sorted(UNCHARGED_KINDS))

@@ -10,7 +10,7 @@ from eventlog.events import Event
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor, unfold
 from projections.change import Change, Row, fold, quarantined
-from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
+from tests.builders import BATCH, CASE, EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
 
 MONTH = date(2026, 1, 1)
 AT_ONCE = 2**62
@@ -121,6 +121,15 @@ def test_each_attempt_queued_again_is_a_retry():
         *history("timed_out", attempt=4),
     )
     assert (retried.progress.retried, retried.progress.timed_out) == (2, 1)
+
+
+def test_an_attempt_that_continues_one_which_was_not_tried_is_no_retry():
+    """Handed back, moved or never started: the opening is marked so, whatever its reason."""
+    resumed = p.Queued(case=CASE, reason=p.OpeningReason.RETRY, resumed=True)
+    continued = change(
+        *history("queued provisioning retrying"), *history("queued", attempt=2, queued=resumed)
+    )
+    assert (continued.after.attempt, continued.progress.retried) == (2, 0)
 
 
 # Reopened by an operator.

@@ -47,9 +47,16 @@ def test_some_are_never_touched(untouchable: Callable[[Sight], bool]) -> None:
     assert {reconcile(seen) for seen in EVERY_SIGHT if untouchable(seen)} == {Next.WAIT}
 
 
-def test_nothing_is_opened_before_the_epoch_has_held() -> None:
+def test_nothing_of_an_earlier_epoch_is_opened_before_the_epoch_has_held() -> None:
     """An owner may be putting its attempt back, with an answer that was paid for."""
-    assert all(seen.is_settled for seen in those_where(OPENS))
+    assert all(seen.is_settled for seen in those_where(OPENS) if seen.told is Told.BEFORE)
+
+
+def test_what_was_published_in_the_current_epoch_opens_at_once() -> None:
+    """No write of it can have been lost since: a coordinator that has just started waits for no grace."""
+    published_now = [seen for seen in EVERY_SIGHT if seen.told is Told.NOW]
+    for seen in published_now:
+        assert reconcile(replace(seen, is_settled=False)) is reconcile(replace(seen, is_settled=True))
 
 
 def test_the_living_are_left_alone() -> None:
@@ -109,7 +116,8 @@ def test_nothing_waits_for_ever() -> None:
 def test_waiting_for_the_epoch_changes_when_and_not_what() -> None:
     """What is opened once the epoch has held was waited for until then, and nothing else was done."""
     for seen in those_where(OPENS):
-        assert reconcile(replace(seen, is_settled=False)) is Next.WAIT
+        if seen.told is Told.BEFORE:
+            assert reconcile(replace(seen, is_settled=False)) is Next.WAIT
 
 
 QUEUED = Sight(Phase.QUEUED, Told.NOW)
