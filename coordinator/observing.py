@@ -21,6 +21,8 @@ REDIS, POSTGRES = "redis", "postgres"
 INTERVAL = 5.0
 NAMED = 50
 """Batches that have series of their own."""
+FINISHED_WITHIN = timedelta(minutes=10)
+"""How long a finished batch has a series: the alert that names it looks back less far."""
 BEYOND = timedelta(minutes=15)
 STUCK_LIMIT = 1_000
 STUCK_EVERY = 60.0
@@ -52,11 +54,12 @@ class Observer:
         try:
             batches = await self._books.batches(limit=NAMED)
             stuck, asked = await self._stuck_now(), await self._books.provider_batches()
+            finished = await self._books.finished(within=FINISHED_WITHIN, limit=NAMED)
             self.view.reached(POSTGRES)
             queued = await self._queued(batches)
             workers = len(await self._queues.attendance.present())
             self.view.reached(REDIS)
-            self.view.show(Overview(tuple(batches), queued, workers, stuck, asked))
+            self.view.show(Overview(tuple(batches), queued, workers, stuck, asked, tuple(finished)))
         except TablesUnavailable:
             self.view.missed(POSTGRES)
         except QueueUnavailable:

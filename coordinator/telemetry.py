@@ -84,18 +84,19 @@ def count_started(batch: Batch) -> None:
 def count_over(batch: Batch, now: datetime) -> None:
     """Count a batch that is over."""
     mode, _ = _labels_of(batch.spec)
-    COMPLETED.add(1, {"eval_mode": mode, "status": status_of(batch)})
+    status = status_of(batch.state, completed=batch.completed, total=batch.total)
+    COMPLETED.add(1, {"eval_mode": mode, "status": status})
     if batch.accepted_at:
         BATCH_TIME.record(max(0.0, (now - batch.accepted_at).total_seconds()), {"eval_mode": mode})
 
 
-def status_of(batch: Batch) -> str:
-    """Say what a batch that is over has come to."""
-    if batch.state in {"cancelled", "expired"}:
-        return batch.state
-    if batch.completed >= batch.total:
+def status_of(state: str, *, completed: int, total: int) -> str:
+    """Name the outcome of a batch that is over."""
+    if state in {"cancelled", "expired"}:
+        return state
+    if completed >= total:
         return "success"
-    return "partial" if batch.completed else "failed"
+    return "partial" if completed else "failed"
 
 
 def count_opened(opened: Sequence[Opened]) -> None:

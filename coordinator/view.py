@@ -7,7 +7,8 @@ from time import monotonic
 
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
-from projections.active import ActiveBatch
+from coordinator.telemetry import status_of
+from projections.active import ActiveBatch, FinishedBatch
 from taskqueue.tasks import Counts
 
 OTHER = "other"
@@ -26,6 +27,8 @@ class Overview:
     workers: int = 0
     stuck: int = 0
     provider_batches: int = 0
+    finished: tuple[FinishedBatch, ...] = ()
+    """Batches that finished a short while ago."""
 
 
 class View:
@@ -126,6 +129,12 @@ def _evaluations(overview: Overview) -> Iterable[Observation]:
             yield Observation(getattr(batch, state), labels)
 
 
+def _finished(overview: Overview) -> Iterable[Observation]:
+    for batch in overview.finished:
+        status = status_of(batch.state, completed=batch.completed, total=batch.total)
+        yield Observation(batch.finished_at, {"batch_id": batch.batch_id, "status": status})
+
+
 _show("eval_coordinator_leading", "1 for the one that leads", lambda v: [Observation(int(v.is_leading))])
 _show(
     "eval_dependency_up",
@@ -137,6 +146,9 @@ _show_overview("eval_active_batches", "Batches that are not over", _states)
 _show_overview("eval_batch_evaluations", "Where a batch's evaluations are", _evaluations)
 _show_overview("eval_stuck_evaluations", "Handed out, and unchanged", lambda o: [Observation(o.stuck)])
 _show_overview("eval_batch_api_open", "Batches with providers", lambda o: [Observation(o.provider_batches)])
+_show_overview(
+    "eval_batch_finished_timestamp_seconds", "When it finished, of the last ten minutes", _finished
+)
 _show_batches("eval_batch_passed", "Good verdicts", lambda b: b.passed, adds_up=True)
 _show_batches("eval_batch_cost_usd", "Spent so far", lambda b: b.cost_usd, adds_up=True)
 _show_batches(

@@ -5,9 +5,8 @@ from datetime import timedelta
 from enum import StrEnum
 from textwrap import dedent
 
+from scoreline.runbook import RUNBOOK, runbook_link
 from scoreline.thresholds import Thresholds
-
-RUNBOOK = "docs/operations.md"
 
 
 class Severity(StrEnum):
@@ -32,10 +31,9 @@ class Alert:
     action: str
     """What to type first."""
 
-    @property
-    def runbook(self) -> str:
-        """Where it is explained."""
-        return f"{RUNBOOK}#{self.name.lower()}"
+    def runbook(self, base: str = RUNBOOK) -> str:
+        """Link to its section of the runbook."""
+        return runbook_link(self.name, base)
 
 
 def time(span: timedelta) -> str:
@@ -57,11 +55,10 @@ def lines(expression: str) -> str:
     return dedent(expression).strip()
 
 
-def grown(metric: str, window: timedelta, *, by: str = "") -> str:
+def grown(metric: str, window: timedelta) -> str:
     """Count what a counter has gained, its first step too: `increase` misses that of a new series."""
     over = time(window)
-    kept = f" by ({by})" if by else ""
-    return f"sum{kept} ((increase({metric}[{over}]) and {metric} offset {over}) or {metric})"
+    return f"sum((increase({metric}[{over}]) and {metric} offset {over}) or {metric})"
 
 
 def is_working(limits: Thresholds) -> str:

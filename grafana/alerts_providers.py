@@ -45,7 +45,7 @@ def _llm_api_errors(limits: Thresholds) -> Alert:
     errors = f"rate(eval_llm_errors_total[{window}])"
     calls = f"sum(rate(eval_rate_limit_acquired_total[{window}]))"
     expression = f"""
-        sum by (provider, kind) ({errors}) > {limits.llm_errors_a_second}
+        sum by (provider, kind) ({errors}) > {limits.llm_errors_per_second}
         unless on () sum({errors}) < {limits.llm_error_share} * {calls}
     """
     return Alert(

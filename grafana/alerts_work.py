@@ -26,7 +26,7 @@ def _queue_backlog(limits: Thresholds) -> Alert:
     expression = f"""
         (sum(eval_queue_pending_tasks) + sum(eval_queue_delayed_tasks))
         / (sum(rate(eval_queue_ack_total[{time(limits.pace_window)}])) > 0)
-        > {seconds(limits.drain)}
+        > {seconds(limits.backlog_drain)}
     """
     return Alert(
         name="QueueBacklog",
@@ -72,7 +72,7 @@ def _stalled_tasks(limits: Thresholds) -> Alert:
     return Alert(
         name="StalledTasks",
         severity=Severity.WARNING,
-        expression=f"{claimed} / {seconds(window)} > {limits.taken_over_a_second}",
+        expression=f"{claimed} / {seconds(window)} > {limits.stalled_claims_per_second}",
         lasting=5 * MINUTE,
         summary="Tasks are left lying again and again",
         description="{{ $value | humanize }} tasks a second are taken over from executors that left them.",
@@ -147,7 +147,7 @@ def _budget_nearly_spent(limits: Thresholds) -> Alert:
     return Alert(
         name="BudgetNearlySpent",
         severity=Severity.WARNING,
-        expression=f"max by (batch_id) (eval_batch_budget_spent_ratio) > {limits.budget}",
+        expression=f"max by (batch_id) (eval_batch_budget_spent_ratio) > {limits.budget_share}",
         lasting=timedelta(),
         summary="A batch will soon pause: its budget is nearly spent",
         description=(
@@ -158,17 +158,16 @@ def _budget_nearly_spent(limits: Thresholds) -> Alert:
 
 
 def _batch_completed(limits: Thresholds) -> Alert:
-    gained = grown(
-        "eval_distributed_batch_completed_total", limits.completed_window, by="eval_mode, status"
-    )
+    age = "time() - max by (batch_id, status) (eval_batch_finished_timestamp_seconds)"
     return Alert(
         name="BatchCompleted",
         severity=Severity.INFO,
-        expression=f"{gained} > 0",
+        expression=f"{age} < {seconds(limits.completed_window)}",
         lasting=timedelta(),
-        summary="Batches have ended",
+        summary="A batch has finished",
         description=(
-            "{{ $value | humanize }} batches of {{ $labels.eval_mode }} ended: {{ $labels.status }}."
+            "Batch {{ $labels.batch_id }} finished {{ $value | humanizeDuration }} ago"
+            " with status {{ $labels.status }}."
         ),
-        action="scoreline batch list --status completed",
+        action="scoreline batch status {{ $labels.batch_id }}",
     )

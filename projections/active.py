@@ -31,6 +31,17 @@ class ActiveBatch(NamedTuple):
     """The larger share of its limits that is spent; None without limits."""
 
 
+class FinishedBatch(NamedTuple):
+    """A batch that finished a short while ago."""
+
+    batch_id: str
+    state: str
+    total: int
+    completed: int
+    finished_at: float
+    """Seconds since 1970."""
+
+
 class ActiveBooks:
     """Reads them from Postgres."""
 
@@ -40,6 +51,11 @@ class ActiveBooks:
     async def batches(self, *, limit: int) -> list[ActiveBatch]:
         """List batches that are not over, the oldest first; those beyond the limit as one."""
         return [ActiveBatch(*row) for row in await self._rows("active_batches", {"limit": limit})]
+
+    async def finished(self, *, within: timedelta, limit: int) -> list[FinishedBatch]:
+        """List batches that finished within a span of time, newest first."""
+        wanted = {"within": within, "limit": limit}
+        return [FinishedBatch(*row) for row in await self._rows("active_finished", wanted)]
 
     async def stuck(self, *, beyond: timedelta, limit: int) -> int:
         """Count evaluations that have not moved for so long beyond their time-out, up to a limit."""

@@ -7,9 +7,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from eventlog.keys import DEFAULT_SHARDS
+from scoreline.alert_settings import AlertSettings
 from storage_worker.settings import Ordering
 from taskqueue.spec import Limits
 
@@ -33,7 +34,7 @@ class SettingsError(Exception):
     """A setting is unknown or makes no sense; says which, and what is allowed."""
 
 
-class Settings(BaseModel):
+class Settings(AlertSettings):
     """What the environment says; a flag of the same name overrides it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,6 +72,8 @@ class Settings(BaseModel):
     trace_ratio: float = Field(default=0.01, ge=0, le=1)
     """Share of evaluations that are traced."""
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    runbook_url: str | None = Field(default=None, pattern="^https?://", max_length=2000)
+    """Where docs/operations.md is published: the base of the links in alerts."""
 
     @property
     def limits(self) -> Limits:

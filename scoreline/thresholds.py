@@ -27,8 +27,8 @@ class Thresholds:
     """How long what is gone is remembered."""
 
     # Work
-    drain: timedelta = timedelta(hours=1)
-    """What is ready must be done within this, at the present pace."""
+    backlog_drain: timedelta = timedelta(hours=1)
+    """The queue must drain within this, at the present rate."""
     pace_window: timedelta = timedelta(minutes=10)
     no_progress: timedelta = timedelta(minutes=15)
     stuck_beyond_timeout: timedelta = timedelta(minutes=15)
@@ -38,16 +38,16 @@ class Thresholds:
     failure_sample: int = 20
     """Of fewer ends no share is taken."""
     failure_window: timedelta = timedelta(minutes=10)
-    taken_over_a_second: float = 0.1
+    stalled_claims_per_second: float = 0.1
     taken_over_window: timedelta = timedelta(minutes=5)
-    budget: float = 0.9
+    budget_share: float = 0.9
     completed_window: timedelta = timedelta(minutes=5)
 
     # Providers
     rate_limit_p95: timedelta = timedelta(seconds=5)
     rate_limit_wait: timedelta = timedelta(seconds=30)
     """How long one lane may have nothing, as seen from the command line."""
-    llm_errors_a_second: float = 0.1
+    llm_errors_per_second: float = 0.1
     llm_error_share: float = 0.05
     provider_window: timedelta = timedelta(minutes=5)
 

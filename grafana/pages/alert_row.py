@@ -27,6 +27,11 @@ _INCIDENTS = 'ALERTS{alertstate="firing", severity=~"critical|warning"}'
 # By itself the subquery would not see what began to fire within the last minute.
 _SINCE = f"time() - max(max_over_time(timestamp({_INCIDENTS})[7d:1m]) or timestamp({_INCIDENTS}))"
 
+_ACTIVE = 'ALERTS{alertstate=~"firing|pending"}'
+# ALERTS is always 1: the value is recorded beside it, and when it began is in ALERTS_FOR_STATE.
+_VALUE = f"0 * {_ACTIVE} + ignoring (alertstate, severity) group_left () eval_alert_value"
+_AGE = f"0 * {_ACTIVE} + ignoring (alertstate) group_left () (time() - ALERTS_FOR_STATE)"
+
 ROW = Row(
     "Alerts",
     [
@@ -45,23 +50,28 @@ ROW = Row(
         ),
         table(
             "Active alerts",
-            Prom(
-                'ALERTS{alertstate=~"firing|pending"}',
-                instant=True,
-                form="table",
-            ),
-            shows="Alerts that fire, and those whose condition holds but not yet for long enough.",
+            Prom(_VALUE, instant=True, form="table"),
+            Prom(_AGE, instant=True, form="table"),
+            shows="Alerts that fire, and those whose condition holds but not yet for long enough, each with"
+            " the value that its rule measures and with how long the condition has held.",
             when_red=RUNBOOK,
             height=6,
+            units={"age": "s"},
             transformations=[
+                {"id": "merge", "options": {}},
                 {
                     "id": "organize",
                     "options": {
-                        "excludeByName": {"__name__": True, "Value": True, "job": True, "instance": True},
+                        "excludeByName": {"Time": True, "__name__": True, "job": True, "instance": True},
                         "indexByName": {"severity": 0, "alertname": 1, "alertstate": 2},
-                        "renameByName": {"Time": "seen", "alertname": "alert", "alertstate": "state"},
+                        "renameByName": {
+                            "alertname": "alert",
+                            "alertstate": "state",
+                            "Value #A": "value",
+                            "Value #B": "age",
+                        },
                     },
-                }
+                },
             ],
             extra=[override("severity", custom__cellOptions={"type": "color-text"})],
             quiet=CALM,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from executor.lanes.contract import Why
 from projections.batches import Snapshot, Waiting
+from scoreline.batches.alert_measure import Measure, lasting, share
 from scoreline.batches.alerts_past import Past
 from scoreline.batches.crew import NOT_ASKED
 from scoreline.batches.look import Look
@@ -40,6 +41,9 @@ class Trouble:
     """What to type."""
     patience: timedelta = NO_PATIENCE
     """How long it must last before anybody is told: it may be over with the next look."""
+    measure: Measure | None = None
+    since: datetime | None = None
+    """When the condition began, where that is known of it."""
 
 
 def troubles(look: Look, past: Past, limits: Thresholds) -> list[Trouble]:
@@ -72,12 +76,14 @@ def _workers(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
     serving = len(look.crew.serving(look.snapshot.project))
     if serving < limits.min_workers:
         words = f"{counted(serving, 'executor')} alive, {look.snapshot.pending:,} evaluations wait."
-        yield Trouble("AllWorkersDown", "executors", words, START_WORKER, limits.worker_silence)
+        measure = Measure(serving, limits.min_workers)
+        yield Trouble("AllWorkersDown", "executors", words, START_WORKER, limits.worker_silence, measure)
     for name, since in past.lost.items():
         silent = look.snapshot.now - since
         if limits.worker_silence <= silent < limits.memory_window:
             words = f"executor {printable(name)} has not been heard of for {_whole(silent)}."
-            yield Trouble("WorkerDown", name, words, START_WORKER)
+            measure = lasting(silent, limits.worker_silence)
+            yield Trouble("WorkerDown", name, words, START_WORKER, measure=measure, since=since)
 
 
 def _standstill(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
@@ -89,19 +95,24 @@ def _standstill(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]
     elsewhere = bool(look.at_providers.unanswered.waiting) and not look.waiting
     if idle > limits.no_progress and not in_time and not elsewhere:
         words = f"nothing of it has ended for {span(idle)}."
-        yield Trouble("BatchStuck", "batch", words, command("status", _id(look)))
+        measure, since = lasting(idle, limits.no_progress), past.progressed_at
+        again = command("status", _id(look))
+        yield Trouble("BatchStuck", "batch", words, again, measure=measure, since=since)
     if oldest and now - oldest.unmoved_since > timeout + limits.stuck_beyond_timeout:
-        yield _stuck(oldest, now)
+        yield _stuck(oldest, now, timeout + limits.stuck_beyond_timeout)
     drain = _drain(look, past, limits)
-    if drain is not None and drain > limits.drain:
+    if drain is not None and drain > limits.backlog_drain:
         words = f"at the present pace, what executors know of takes {span(drain)}."
-        yield Trouble("QueueBacklog", "queue", words, START_WORKER)
+        measure = lasting(drain, limits.backlog_drain)
+        yield Trouble("QueueBacklog", "queue", words, START_WORKER, measure=measure)
 
 
-def _stuck(oldest: Waiting, now: datetime) -> Trouble:
+def _stuck(oldest: Waiting, now: datetime, allowed: timedelta) -> Trouble:
     who = printable(oldest.oldest)
     words = f"{who} has been {oldest.state} for {span(now - oldest.unmoved_since)}."
-    return Trouble("StuckEvaluations", oldest.oldest, words, f"scoreline replay {who}")
+    measure, since = lasting(now - oldest.unmoved_since, allowed), oldest.unmoved_since
+    action = f"scoreline replay {who}"
+    return Trouble("StuckEvaluations", oldest.oldest, words, action, measure=measure, since=since)
 
 
 def _drain(look: Look, past: Past, limits: Thresholds) -> timedelta | None:
@@ -117,13 +128,15 @@ def _drain(look: Look, past: Past, limits: Thresholds) -> timedelta | None:
 def _failures(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
     dead, again = look.snapshot.dead_letters, command("dlq", _id(look))
     if dead > limits.dead_letters:
-        yield Trouble("DLQGrowing", "dead letters", f"{dead:,} evaluations were given up.", again)
+        words, measure = f"{dead:,} evaluations were given up.", Measure(dead, limits.dead_letters)
+        yield Trouble("DLQGrowing", "dead letters", words, again, measure=measure)
     before = past.marks[0]
     given_up = dead - before.dead
     ended = look.snapshot.completed + dead - before.ended
     if ended >= limits.failure_sample and given_up > limits.failure_rate * ended:
         words = f"{given_up / ended:.0%} of the last {ended:,} evaluations were given up."
-        yield Trouble("HighFailureRate", "failures", words, again)
+        measure = share(given_up / ended, limits.failure_rate)
+        yield Trouble("HighFailureRate", "failures", words, again, measure=measure)
 
 
 def _lanes(look: Look, limits: Thresholds) -> Iterator[Trouble]:
@@ -132,14 +145,19 @@ def _lanes(look: Look, limits: Thresholds) -> Iterator[Trouble]:
         lane = printable(wait.view.lane)
         if wait.view.breaker != "closed":
             words = f"{lane} does not answer: {counted(wait.view.failures, 'call')} in a row failed."
-            yield Trouble("BreakerOpen", wait.view.lane, words, again)
+            measure = Measure(wait.view.failures, None)
+            yield Trouble("BreakerOpen", wait.view.lane, words, again, measure=measure)
         elif wait.view.why in SATURATED and wait.behind and wait.view.since:
-            waited = look.snapshot.now - datetime.fromtimestamp(wait.view.since, UTC)
+            since = datetime.fromtimestamp(wait.view.since, UTC)
+            waited = look.snapshot.now - since
             if waited > limits.rate_limit_wait:
                 words = (
                     f"{lane} has had nothing for {span(waited)}; {counted(wait.behind, 'task')} behind it."
                 )
-                yield Trouble("RateLimitSaturation", wait.view.lane, words, again)
+                measure = lasting(waited, limits.rate_limit_wait)
+                yield Trouble(
+                    "RateLimitSaturation", wait.view.lane, words, again, measure=measure, since=since
+                )
 
 
 def _budget(snapshot: Snapshot, limits: Thresholds) -> Iterator[Trouble]:
@@ -152,9 +170,11 @@ def _budget(snapshot: Snapshot, limits: Thresholds) -> Iterator[Trouble]:
         )
         if limit
     ]
-    if shares and max(shares) > limits.budget:
+    if shares and max(shares) > limits.budget_share:
         words = f"{max(shares):.0%} of its budget is spent; once all of it is, the batch pauses."
-        yield Trouble("BudgetNearlySpent", "budget", words, command("status", printable(snapshot.batch_id)))
+        again = command("status", printable(snapshot.batch_id))
+        measure = share(max(shares), limits.budget_share)
+        yield Trouble("BudgetNearlySpent", "budget", words, again, measure=measure)
 
 
 def _id(look: Look) -> str:

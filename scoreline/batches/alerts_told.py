@@ -3,16 +3,18 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from eventlog.clock import utc_now
+from scoreline.batches.alert_measure import severity_of
 from scoreline.batches.alerts import Trouble, troubles
 from scoreline.batches.alerts_past import Past
 from scoreline.batches.look import Look
 from scoreline.batches.standing import is_over
 from scoreline.batches.watch import AWAY
 from scoreline.printable import printable
+from scoreline.runbook import RUNBOOK, runbook_link
 from scoreline.thresholds import Thresholds
 
 Key = tuple[str, str]
@@ -26,6 +28,14 @@ class News(NamedTuple):
     at: datetime
     state: State
     trouble: Trouble
+    seen_since: datetime | None = None
+    """When a watcher first saw it."""
+
+
+def age_of(news: News) -> timedelta | None:
+    """Return how long the condition is known to have held; None where only this look is known."""
+    begun = [since for since in (news.trouble.since, news.seen_since) if since is not None]
+    return news.at - min(begun) if begun else None
 
 
 @dataclass(slots=True)
@@ -54,7 +64,7 @@ class Watchman:
         for key, trouble in here.items():
             if key not in self._told and now - self._since[key] >= trouble.patience:
                 self._told[key] = trouble
-                yield News(now, "firing", trouble)
+                yield News(now, "firing", trouble, self._since[key])
 
 
 def seen_once(look: Look, limits: Thresholds) -> list[News]:
@@ -65,25 +75,33 @@ def seen_once(look: Look, limits: Thresholds) -> list[News]:
     return [News(look.snapshot.now, "firing", each) for each in found]
 
 
-def alert_line(news: News) -> str:
-    """Write news for people."""
+def alert_line(news: News, runbook: str | None = None) -> str:
+    """Write news for people, with an absolute link to the runbook where its URL is known."""
     trouble, time = news.trouble, f"[{news.at.astimezone(UTC):%H:%M:%S}]"
     if news.state == "over":
         return f"{time} over: {trouble.name} ({printable(trouble.about)})"
-    return f"{time} ALERT {trouble.name}: {trouble.words} → {trouble.action}"
+    link = f"  {runbook_link(trouble.name, runbook)}" if runbook else ""
+    return f"{time} ALERT {trouble.name}: {trouble.words} → {trouble.action}{link}"
 
 
-def alert_json(news: News) -> str:
+def alert_json(news: News, runbook: str | None = None) -> str:
     """Write news for machines."""
-    trouble = news.trouble
+    trouble, age = news.trouble, age_of(news)
+    measure = trouble.measure
     return json.dumps(
         {
             "alert": trouble.name,
+            "severity": severity_of(trouble.name),
             "state": news.state,
             "at": news.at.isoformat(),
             "about": trouble.about,
             "message": trouble.words,
+            "value": measure.value if measure else None,
+            "threshold": measure.threshold if measure else None,
+            "unit": measure.unit if measure else None,
+            "age_seconds": None if age is None else age.total_seconds(),
             "action": trouble.action,
+            "runbook": runbook_link(trouble.name, runbook or RUNBOOK),
         }
     )
 
@@ -95,14 +113,18 @@ class Herald:
     tell: Callable[[str], None]
     as_json: bool
     watchman: Watchman = field(default_factory=Watchman)
+    runbook: str | None = None
 
     def see(self, look: Look) -> None:
         """Tell what is new since the last look."""
         self._tell(self.watchman.see(look))
 
-    def see_once(self, look: Look) -> None:
-        """Tell what is wrong now."""
-        self._tell(seen_once(look, self.watchman.limits))
+    def see_once(self, look: Look) -> list[News]:
+        """Return what is wrong now, and tell machines of it: people get a table."""
+        found = seen_once(look, self.watchman.limits)
+        if self.as_json:
+            self._tell(found)
+        return found
 
     def say(self, words: str) -> None:
         """Make an alert of what a watcher says of PostgreSQL, whose clock is away as well."""
@@ -111,4 +133,4 @@ class Herald:
 
     def _tell(self, news: Iterable[News]) -> None:
         for each in news:
-            self.tell(alert_json(each) if self.as_json else alert_line(each))
+            self.tell(alert_json(each, self.runbook) if self.as_json else alert_line(each, self.runbook))

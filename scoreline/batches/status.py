@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scoreline.audit.batches import connected
-from scoreline.batches.alerts_told import Herald
+from scoreline.batches.alert_table import alert_table
+from scoreline.batches.alerts_told import Herald, News, Watchman
 from scoreline.batches.crew import CrewReader, crew_reader
 from scoreline.batches.lanes import lanes_document
 from scoreline.batches.look import Look, take_look
@@ -27,7 +28,7 @@ from scoreline.batches.why import reasons
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import span, stamp
 from scoreline.servers import Servers, ready_postgres
-from scoreline.settings import load_settings
+from scoreline.settings import Settings, load_settings
 
 LABEL_SHOWN = 60
 ALERTING_EVERY = timedelta(seconds=5)
@@ -46,13 +47,17 @@ class Wanted:
 
 def run_status(wanted: Wanted) -> int:
     """Show how a batch stands, once or until it is over; returns the exit code."""
-    with ready_postgres(load_settings()) as servers:
-        return asyncio.run(_status(servers, wanted))
+    settings = load_settings()
+    with ready_postgres(settings) as servers:
+        return asyncio.run(_status(servers, wanted, settings))
 
 
-async def _status(servers: Servers, wanted: Wanted) -> int:
+async def _status(servers: Servers, wanted: Wanted, settings: Settings) -> int:
     console = screen()
-    herald = Herald(_printing(console, as_json=wanted.as_json), wanted.as_json)
+    watchman = Watchman(settings.thresholds)
+    tell = _printing(console, as_json=wanted.as_json)
+    herald = Herald(tell, wanted.as_json, watchman, settings.runbook_url)
+    found: list[News] | None = None
     async with crew_reader(servers.redis_url) as crew:
         look = await close_look(servers, wanted.batch_id, crew)
         if wanted.watching and not is_over(look.snapshot):
@@ -61,10 +66,12 @@ async def _status(servers: Servers, wanted: Wanted) -> int:
             await _watch(watcher, console, wanted, herald)
             look = await close_look(servers, wanted.batch_id, crew)
         elif wanted.alerting:
-            herald.see_once(look)
+            found = herald.see_once(look)
     if wanted.as_json:
         _print_json(look)
     else:
+        if found is not None:
+            _print_alerts(console, found, runbook=settings.runbook_url)
         show(console, look)
     return exit_code(look.snapshot)
 
@@ -95,6 +102,11 @@ def _printing(console: Console, *, as_json: bool) -> Callable[[str], None]:
     if as_json:
         return lambda line: print(line, flush=True)  # noqa: T201 - machines read stdout
     return lambda line: console.print(Text(line, style="yellow"), soft_wrap=True)
+
+
+def _print_alerts(console: Console, found: Sequence[News], *, runbook: str | None) -> None:
+    for line in alert_table(found, runbook=runbook):
+        console.print(line, soft_wrap=isinstance(line, Text))
 
 
 def _say(words: str) -> None:

@@ -44,7 +44,8 @@ def status(
     *,
     watch: Annotated[bool, typer.Option("--watch", help="Go on until it is over.")] = False,
     alert: Annotated[
-        bool, typer.Option("--alert", help="Say what is wrong, when it begins and when it is over.")
+        bool,
+        typer.Option("--alert", help="Show alerts: value, threshold, age, what to type [EVAL_ALERT_…]."),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object; with --watch one a line.")

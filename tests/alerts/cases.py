@@ -60,7 +60,7 @@ STUCK = {'eval_batch_idle_seconds{batch_id="b"}': "0+15x400"}
 FAILING = {'eval_llm_errors_total{provider="openai",kind="server"}': "0+3x400"}
 CALLS = 'eval_rate_limit_acquired_total{lane="openai"}'
 OVERDUE = "eval_worker_oldest_task_overdue_seconds{%s}"
-ENDED = "eval_distributed_batch_completed_total{%s}"
+FINISHED = 'eval_batch_finished_timestamp_seconds{batch_id="nightly-7",status="partial"}'
 DEAD = 'eval_queue_dlq_size{batch_id="b"}'
 BEGAN = 'eval_batch_started_timestamp_seconds{batch_id="b"}'
 
@@ -257,10 +257,10 @@ CASES: dict[str, Case] = {
         silent={"not yet": {'eval_batch_budget_spent_ratio{batch_id="b"}': "0.89x400"}},
     ),
     "BatchCompleted": Case(
-        fires={ENDED % 'eval_mode="python",status="partial",instance="c"': "_x110 1x300"},
-        labels={"eval_mode": "python", "status": "partial"},
-        says="1 batches of python ended: partial.",
-        silent={"long ago": {ENDED % 'eval_mode="python",status="partial"': "7x400"}},
+        fires={FINISHED: "_x110 1650x300"},
+        labels={"batch_id": "nightly-7", "status": "partial"},
+        says="Batch nightly-7 finished 2m 30s ago with status partial.",
+        silent={"long ago": {FINISHED: "1200x400"}},
     ),
     "RateLimitSaturation": Case(
         fires=waits(10_000),

@@ -11,6 +11,7 @@ import yaml
 
 from grafana.alert import Alert
 from grafana.alerts import RULES, alerts, rules
+from grafana.pages.alert_row import ROW
 from scoreline.thresholds import Thresholds
 from tests.alerts.cases import BESIDES, CASES, Series
 
@@ -50,7 +51,7 @@ def expected(alert: Alert, labels: dict[str, str], description: str) -> dict[str
         "exp_annotations": {
             "summary": alert.summary,
             "description": description,
-            "runbook_url": alert.runbook,
+            "runbook_url": alert.runbook(),
             "action": action,
         },
     }
@@ -84,6 +85,22 @@ def test_an_alert_fires_when_it_should_and_only_then(name: str, tmp_path: Path):
     for about, series in case.silent.items():
         tests.append(world(about, series) | {"promql_expr_test": [counted(name, case.at, None)]})
     check(tests, tmp_path)
+
+
+@needs_promtool
+def test_active_alerts_are_listed_with_value_and_age(tmp_path: Path):
+    """The dashboard's two queries have the same labels, so Grafana merges them into one row an alert."""
+    [panel] = [panel for panel in ROW.panels if panel.title == "Active alerts"]
+    value, age = (query.text for query in panel.queries)
+    labels = 'alertname="BatchStuck",alertstate="firing",batch_id="b",severity="warning"'
+
+    def found(query: str, number: float) -> dict[str, Any]:
+        sample = {"labels": "{" + labels + "}", "value": number}
+        return {"expr": query, "eval_time": "30m", "exp_samples": [sample]}
+
+    # Idle since the start, and beyond 15 minutes from 15:15 on.
+    asked = [found(value, 30 * 60), found(age, 30 * 60 - (15 * 60 + 15))]
+    check([world("stuck", CASES["BatchStuck"].fires) | {"promql_expr_test": asked}], tmp_path)
 
 
 def check(tests: list[dict[str, Any]], folder: Path) -> None:

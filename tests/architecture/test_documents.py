@@ -8,6 +8,7 @@ from eventlog.diagram import redraw
 from eventlog.events import EVENT_CLASSES
 from eventlog.log import Answer
 from eventlog.timeline import Verdict
+from scoreline.alert_settings import AlertSettings
 from scoreline.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -27,11 +28,26 @@ def test_the_protocol_names_every_word_of_the_wire():
     assert [word for word in words if f"`{word}`" not in text] == []
 
 
+SETTING = re.compile(r"EVAL_[A-Z_]+[A-Z0-9]+")
+
+
 def test_the_readme_names_every_setting():
-    """No setting is hidden, and none is invented."""
+    """No setting is hidden, and none is invented; thresholds of alerts are in the runbook."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    wanted = {PREFIX + name.upper() for name in Settings.model_fields}
-    assert set(re.findall(r"EVAL_[A-Z_]+[A-Z]", text)) == wanted
+    wanted = {PREFIX + name.upper() for name in Settings.model_fields} - thresholds().keys()
+    assert set(SETTING.findall(text)) == wanted
+
+
+def thresholds() -> dict[str, float]:
+    """List the settings of alert thresholds with their defaults."""
+    return {PREFIX + name.upper(): field.default for name, field in AlertSettings.model_fields.items()}
+
+
+def test_the_runbook_lists_every_threshold_with_its_default():
+    """What an operator may set is what the table has."""
+    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(EVAL_ALERT_\w+)` \| ([\d.]+) \|", text, re.MULTILINE)
+    assert {name: float(value) for name, value in rows} == thresholds()
 
 
 def test_links_between_documents_lead_somewhere():

@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from grafana.alert import RUNBOOK
 from grafana.alerts import alerts
+from scoreline.runbook import RUNBOOK
 from scoreline.thresholds import Thresholds
 from tests.architecture.test_deployment import ROOT, SERVICES
 from tests.architecture.test_guides import SHOWN, commands, guide
@@ -23,7 +23,8 @@ ALERTS = {alert.name: alert for alert in alerts(Thresholds())}
 def test_every_alert_has_its_section_and_no_other_has_one():
     """Where `runbook_url` leads there is something to read."""
     assert set(HEADING.findall(guide("operations.md"))) == set(ALERTS)
-    assert {alert.runbook for alert in ALERTS.values()} == {f"{RUNBOOK}#{name.lower()}" for name in ALERTS}
+    links = {alert.runbook() for alert in ALERTS.values()}
+    assert links == {f"{RUNBOOK}#{name.lower()}" for name in ALERTS}
     assert (ROOT / RUNBOOK).exists()
 
 

@@ -65,6 +65,24 @@ async def test_batches_are_counted_when_they_start_and_when_they_are_over(redis_
         assert measured["eval_batch_tests_failed_total"] == 5
 
 
+async def test_batches_that_have_just_finished_are_named(redis_url, postgres_url):
+    """Each with its outcome and its time; one that finished long ago has no series any more."""
+    async with house(redis_url, postgres_url) as here:
+        for name, hows in {"good": {}, "poor": {1: "failed"}, "old": {}}.items():
+            await here.submit(name, 2)
+            await here.work_until_over(name, hows)
+        async with here.pool.connection() as conn:
+            await conn.execute(
+                "UPDATE batches SET finished_at = now() - interval '11 minutes' WHERE batch_id = 'old'"
+            )
+            [[now]] = await (await conn.execute("SELECT extract(epoch FROM now())::float8")).fetchall()
+        await look(here, measured := Measured())
+        finished = "eval_batch_finished_timestamp_seconds"
+        for name, status in {"good": "success", "poor": "partial"}.items():
+            assert now - 60 < measured.gauge(finished, name, status) <= now
+        assert measured.gauge(finished, "old", "success") is None
+
+
 async def test_attempts_after_the_first_are_counted_by_their_reason(redis_url, postgres_url):
     """One because it was lost, one because its fault may pass, one because an operator asked."""
     async with house(redis_url, postgres_url) as here:

@@ -1,9 +1,12 @@
 """What `batch status --alert` says is wrong: pure words about looks, one after the other."""
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +16,9 @@ from grafana.alerts import alerts
 from projections.batches import Snapshot, Waiting
 from projections.provider_batches_shown import Unanswered
 from scoreline.batches import alerts as decided
+from scoreline.batches.alert_measure import Measure, Unit, severity_of
 from scoreline.batches.alerts_past import Past
-from scoreline.batches.alerts_told import Watchman, alert_line, seen_once
+from scoreline.batches.alerts_told import POSTGRES, Watchman, age_of, alert_json, alert_line, seen_once
 from scoreline.batches.crew import Crew
 from scoreline.batches.lanes import LaneWait
 from scoreline.batches.look import Look
@@ -192,3 +196,45 @@ def test_names_are_those_of_the_rules():
     seen = {name for look in looks for name in wrong(at(0), look)}
     assert {"AllWorkersDown", "CoordinatorDown", "DLQGrowing", "RedisDown"} <= seen
     assert seen <= {alert.name for alert in alerts(LIMITS)}
+
+
+def test_severities_are_those_of_the_rules():
+    """An alert is as grave here as it is to Prometheus."""
+    rules = {alert.name: alert.severity.value for alert in alerts(LIMITS)}
+    shown = {name: severity_of(name) for name in rules if name in decided_names()}
+    assert shown == {name: rules[name] for name in shown}
+    assert {"WorkerDown", "BudgetNearlySpent", "RateLimitSaturation"} <= shown.keys()
+
+
+def decided_names() -> set[str]:
+    """List the alerts that the command line knows."""
+    text = Path(decided.__file__).read_text(encoding="utf-8")
+    return set(re.findall(r'Trouble\(\s*"(\w+)"', text)) | {POSTGRES.name}
+
+
+def test_an_alert_has_its_value_its_threshold_and_its_age():
+    """Measured as the rule measures it; since when, where one look can know."""
+    look = at(1000, failed=40, completed=60, beats={})
+    [workers, letters, share] = seen_once(look, replace(LIMITS, dead_letters=30))
+    assert workers.trouble.measure == Measure(0, 1)
+    assert letters.trouble.measure == Measure(40, 30)
+    assert share.trouble.measure == Measure(0.4, 0.1, Unit.SHARE)
+    assert age_of(letters) is None
+    [stuck] = seen_once(at(901), LIMITS)
+    assert stuck.trouble.measure == Measure(901, 900, Unit.SECONDS)
+    assert age_of(stuck) == timedelta(seconds=901)
+
+
+def test_a_watcher_knows_how_long_an_alert_has_held():
+    """From the look at which it was first seen, told or not yet."""
+    watchman = Watchman()
+    [news] = [news for n in range(21) for news in watchman.see(at(n, beats={}))]
+    assert age_of(news) == timedelta(seconds=20)
+    line = json.loads(alert_json(news, "https://runbook.example/operations.md"))
+    assert (line["severity"], line["value"], line["threshold"], line["age_seconds"]) == (
+        "critical",
+        0,
+        1,
+        20,
+    )
+    assert line["runbook"] == "https://runbook.example/operations.md#allworkersdown"
