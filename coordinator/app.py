@@ -28,6 +28,7 @@ from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
 from projections.provider_batches_postgres import PostgresProviderBooks
 from taskqueue.backends import Queues, choose, open_queues
+from taskqueue.budget.redis_budgets import RedisBudgets
 from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
@@ -78,7 +79,10 @@ def build(
     ledger = PostgresLedger(pool, shards=site.shards)
     provider = ProviderPorts(PostgresProviderBooks(pool), AnthropicAccounts(os.environ), os.environ)
     return Coordinator(
-        *(log, ledger, queues.tasks, queues.board, queues.attendance), settings=settings, provider=provider
+        *(log, ledger, queues.tasks, queues.board, queues.attendance),
+        settings=settings,
+        provider=provider,
+        budgets=RedisBudgets(log.redis),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Container
 
 from coordinator.budget import LOOKED_AT, Streak, hopeless, overspent
+from coordinator.budget_keeper import BudgetKeeper
 from coordinator.opening import spec_of
 from projections.ledger import Batch, Ledger
 
@@ -14,15 +15,19 @@ class Brakes:
     begins to count anew.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, keeper: BudgetKeeper | None = None) -> None:
         self._ledger = ledger
+        self._keeper = keeper
         self._streaks: dict[str, Streak] = {}
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
         """Say why a running batch must not go on, if that is so; one that has ended just ends."""
         if batch.ended >= batch.total:
             return None
-        return overspent(batch.purse) or await self._hopeless(batch)
+        return await self._overspent(batch) or await self._hopeless(batch)
+
+    async def _overspent(self, batch: Batch) -> str | None:
+        return await self._keeper.reason_to_pause(batch) if self._keeper else overspent(batch.purse)
 
     async def _hopeless(self, batch: Batch) -> str | None:
         before = self._streaks.get(batch.batch_id) or Streak.begin(batch)

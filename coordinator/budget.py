@@ -2,31 +2,57 @@
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
+from projections.amounts import ZERO
 from projections.ledger import Batch, Failure, Purse
 
+Figure = TypeVar("Figure", Decimal, int)
+MEANINGLESS = Decimal("0.000000001")
+"""The least that an account can need: a call of unknown cost."""
 LONGEST_REASON = 300
 LOOKED_AT = 10
 """Failures looked at for each that is wanted: some were never tried, and say nothing."""
 
 
 def overspent(purse: Purse) -> str | None:
-    """Say that a budget is spent, if it is."""
-    if purse.max_cost_usd is not None and purse.spent_usd >= purse.max_cost_usd:
-        return f"its budget of {dollars(purse.max_cost_usd)} is spent ({dollars(purse.spent_usd)})"
-    if purse.max_tokens is not None and purse.spent_tokens >= purse.max_tokens:
-        return f"its budget of {purse.max_tokens:,} tokens is spent ({purse.spent_tokens:,})"
+    """Write that a budget has no room for another call, with its figures, if that is so."""
+    if _is_spent(purse.max_cost_usd, purse.spent_usd, purse.next_usd):
+        limit, spent = dollars(purse.max_cost_usd or ZERO), dollars(purse.spent_usd)
+        return f"budget {limit}: {spent} spent{_next_cost(purse)}"
+    if _is_spent(purse.max_tokens, purse.spent_tokens, purse.next_tokens):
+        return f"budget {purse.max_tokens:,} tokens: {purse.spent_tokens:,} spent{_next_tokens(purse)}"
     return None
+
+
+def _is_spent(limit: Figure | None, spent: Figure, needed: Figure) -> bool:
+    return limit is not None and (spent >= limit or spent + needed > limit)
+
+
+def _next_cost(purse: Purse) -> str:
+    known = purse.next_usd > MEANINGLESS
+    return f", the next call may cost up to {dollars(purse.next_usd)}" if known else ""
+
+
+def _next_tokens(purse: Purse) -> str:
+    return f", the next call may take up to {purse.next_tokens:,}" if purse.next_tokens > 1 else ""
+
+
+def over(purse: Purse) -> tuple[Decimal, int]:
+    """Return by how much a budget was exceeded: dollars and tokens."""
+    usd = ZERO if purse.max_cost_usd is None else max(ZERO, purse.spent_usd - purse.max_cost_usd)
+    return usd, 0 if purse.max_tokens is None else max(0, purse.spent_tokens - purse.max_tokens)
 
 
 def more(purse: Purse) -> tuple[str, ...]:
     """Write the flags that would let an overspent batch go on, with twice of what it had."""
     flags: list[str] = []
-    if purse.max_cost_usd is not None and purse.spent_usd >= purse.max_cost_usd:
-        flags += ["--max-cost", _plain(_twice(purse.max_cost_usd, purse.spent_usd))]
-    if purse.max_tokens is not None and purse.spent_tokens >= purse.max_tokens:
-        flags += ["--max-tokens", str(2 * max(purse.max_tokens, purse.spent_tokens // 2 + 1))]
+    if _is_spent(purse.max_cost_usd, purse.spent_usd, purse.next_usd):
+        enough = _twice(purse.max_cost_usd or ZERO, purse.spent_usd + purse.next_usd)
+        flags += ["--max-cost", _plain(enough)]
+    if _is_spent(purse.max_tokens, purse.spent_tokens, purse.next_tokens):
+        needed = purse.spent_tokens + purse.next_tokens
+        flags += ["--max-tokens", str(2 * max(purse.max_tokens or 0, needed // 2 + 1))]
     return tuple(flags)
 
 
@@ -41,13 +67,16 @@ def dollars(amount: Decimal) -> str:
     """Write an amount as people do: $5.00, and $0.0125 where cents would hide it."""
     if amount >= 1 or not amount:
         return f"${amount:,.2f}"
-    digits = f"{amount:.6f}".rstrip("0")
+    digits = f"{amount:.6f}".rstrip("0") if amount >= Decimal("0.0001") else f"{amount:.9f}".rstrip("0")
     return f"${digits.ljust(len('0.00'), '0')}"
 
 
-def _twice(limit: Decimal, spent: Decimal) -> Decimal:
-    doubled = 2 * limit
-    return doubled if doubled > spent else (2 * spent).to_integral_value(ROUND_CEILING)
+def _twice(limit: Decimal, needed: Decimal) -> Decimal:
+    """Double a limit, or what is needed where that is more, rounded up to two digits."""
+    if 2 * limit > needed:
+        return 2 * limit
+    last = Decimal(1).scaleb((2 * needed).adjusted() - 1)
+    return (2 * needed / last).to_integral_value(ROUND_CEILING) * last
 
 
 def _plain(amount: Decimal) -> str:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from coordinator import decisions, telemetry
 from coordinator.braking import Brakes
+from coordinator.budget_keeper import BudgetKeeper
 from coordinator.epochs import Epochs
 from coordinator.groups import contexts
 from coordinator.opening import Openings, lines_of, spec_of
@@ -33,6 +34,7 @@ from eventlog.log import EventLog, LogUnavailable
 from projections.ledger import Batch, Ledger, Unpublished
 from projections.tables import TablesUnavailable
 from taskqueue.board import BatchBoard, BatchState, Listing
+from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.lines import OWN
 from taskqueue.presence import Attendance
 from taskqueue.tasks import QueueUnavailable, TaskQueue
@@ -59,6 +61,7 @@ class Coordinator:
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = monotonic,
         provider: ProviderPorts | None = None,
+        budgets: BudgetAccounts | None = None,
     ) -> None:
         self.settings = settings = settings or CoordinatorSettings()
         self._ledger = ledger
@@ -73,7 +76,12 @@ class Coordinator:
         """Batches of the last round: some of what was done there may have come after their end."""
         self._epochs = epochs = Epochs(log, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
-        self._brakes = Brakes(ledger)
+        self._keeper = (
+            BudgetKeeper(ledger, budgets, attendance, is_settled=lambda: epochs.all_settled, clock=clock)
+            if budgets
+            else None
+        )
+        self._brakes = Brakes(ledger, self._keeper)
         self._openings = Openings(ledger, board, publisher, epochs, settings=settings, now=now)
         self._watch = Watch(
             *(log, ledger, queue, attendance),
@@ -180,6 +188,8 @@ class Coordinator:
             if batch.batch_id not in up and not batch.published_to:
                 telemetry.count_started(batch)
             if up.get(batch.batch_id) != listing:
+                if self._keeper and batch.state == "running":  # before executors see that it goes on
+                    await self._keeper.publish(batch)
                 await self._board.announce(listing, batch.spec)
         return set(up)
 
@@ -202,6 +212,8 @@ class Coordinator:
     async def _take_down(self, batch: Batch) -> None:
         # The listing goes last: while it is up, whoever comes next knows that there is something to do.
         await self._queue.forget(batch.batch_id, channels_of(batch))
+        if self._keeper:
+            await self._keeper.close(batch.batch_id)
         await self._board.take_down(batch.batch_id)
         self._stopped.pop(batch.batch_id, None)
 
@@ -271,7 +283,14 @@ def is_stopped(batch: Batch) -> bool:
 def listing_of(batch: Batch) -> Listing:
     """Write a batch out for the board."""
     state = STATES.get(batch.state, BatchState.STOPPED)
-    return Listing(batch.batch_id, state, batch.priority, batch.project, channels_of(batch))
+    return Listing(
+        batch.batch_id,
+        state,
+        batch.priority,
+        batch.project,
+        channels_of(batch),
+        has_budget=batch.has_budget,
+    )
 
 
 def channels_of(batch: Batch) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from executor.registry import make_evaluator, make_target
 from executor.runner import Executor, Ports, new_incarnation
 from executor.settings import Connection, ExecutorSettings
 from taskqueue.backends import Backend, open_queues
+from taskqueue.budget.redis_budgets import RedisBudgets
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ async def run_executor(
                 incarnation=incarnation,
                 surroundings=surroundings,
                 lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
+                budgets=RedisBudgets(redis),
                 luck=random.random,
             )
             heed_signals(executor.stop)

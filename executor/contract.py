@@ -13,12 +13,13 @@ Cancellation means stop now: kill what you started, and let `CancelledError` pas
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
 from eventlog import payloads as p
 from providers.limits import RateLimits
+from providers.prices import Price
 from taskqueue.spec import Options
 
 Fields = Mapping[str, JsonValue]
@@ -113,6 +114,26 @@ class Judged:
     answer: p.Answer = field(default_factory=lambda: p.Answer(output=""))
     heard: Callable[[RateLimits], object] = _nobody_listens
     """Whom to tell what a provider says of its rate limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSize:
+    """What bounds the cost of a call before it is made."""
+
+    characters: int = 0
+    """Of everything that is sent."""
+    max_output: int | None = None
+    """Tokens of the longest answer; None where nothing limits it."""
+    price: Price | None = None
+
+
+@runtime_checkable
+class Sized(Protocol):
+    """A target or an evaluator that can bound what a call of it costs."""
+
+    def request_size(self, request: Any) -> RequestSize:  # noqa: ANN401 - a question, or what is judged
+        """Measure a request; None: only what bounds every request."""
+        ...
 
 
 class Evaluator(Protocol):

@@ -18,6 +18,8 @@ from eventlog.clock import utc_now
 from eventlog.event_queue import EventQueue
 from eventlog.tasks import end
 from executor.admission import Admission, Unlimited
+from executor.budget.admission import BudgetAdmission
+from executor.budget.client import BudgetClient
 from executor.claiming import Claiming
 from executor.contract import Surroundings
 from executor.departures import Departures
@@ -35,6 +37,7 @@ from executor.settings import ExecutorSettings
 from executor.telemetry import Tally, at_work
 from executor.watch import Watch
 from taskqueue.board import BatchBoard
+from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.presence import Attendance, Presence
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
@@ -69,6 +72,7 @@ class Executor:
         surroundings: Surroundings | None = None,
         admission: Admission | None = None,
         lanes: Lanes | None = None,
+        budgets: BudgetAccounts | None = None,
         now: Callable[[], datetime] = utc_now,
         luck: Callable[[], float],
     ) -> None:
@@ -91,6 +95,10 @@ class Executor:
             lanes = PerWorkerLanes(lanes, lambda: self._company)
         self._lane_book = LaneBook(lanes, self._kits.uses, executor=incarnation) if lanes else None
         self._lane_watch = LaneWatch(lanes, self._used_lanes) if lanes else None
+        admission = admission or self._lane_book or Unlimited()
+        self._budget = BudgetClient(budgets, holder=incarnation) if budgets else None
+        if self._budget:
+            admission = BudgetAdmission(admission, self._budget, self._kits, self._watch.has_budget)
         self._claiming = Claiming(
             ports.events,
             incarnation=incarnation,
@@ -110,7 +118,7 @@ class Executor:
             hands=self.hands,
             watch=self._watch,
             departures=self._departures,
-            admission=admission or self._lane_book or Unlimited(),
+            admission=admission,
             rhythm=rhythm,
             outage=outage,
         )
@@ -148,6 +156,8 @@ class Executor:
             if self._lane_book and self._lane_watch:
                 loops.append(asyncio.create_task(self._lane_book.run()))
                 loops.append(asyncio.create_task(self._lane_watch.run()))
+            if self._budget:
+                loops.append(asyncio.create_task(self._budget.run()))
             await self._until_told_to_stop(loops)
             await self._finish(taking)
         finally:
@@ -175,6 +185,8 @@ class Executor:
         while True:
             try:
                 await self._watch.look()
+                if self._budget:
+                    self._budget.forget_all_but(self._watch.listed | self.hands.batches)
                 if self._settings.keeps_lanes_alone:
                     self._company = len(await self._attendance.present())
                 if self._settings.once and await self._watch.nothing_left():
@@ -200,6 +212,8 @@ class Executor:
             async with asyncio.timeout(self._settings.rhythm.last_words.total_seconds()):
                 await self.hands.empty()
                 await self._departures.empty()
+                if self._budget:  # what is settled and held here is known before this instance is gone
+                    await self._budget.declare()
                 await self._heartbeat.leave()
         logger.info("stopped", extra={"executor": self.incarnation, "left": len(self.hands)})
 

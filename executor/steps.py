@@ -13,6 +13,8 @@ from pydantic_core import from_json
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.event_queue import AttemptLost, OwnedAttempt
+from executor.budget.purposes import judge_call, target_call
+from executor.budget.spending import Paid, PaidCall
 from executor.contract import Judged, Question, RateLimited, Reply, Target, Transient
 from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
 from executor.fold import Known
@@ -50,6 +52,13 @@ class Prepared:
     question: Question
     lane: LaneUse | None = None
     """Whom to ask before the target is."""
+    kit: Kit | None = None
+
+    def paid_call(self) -> PaidCall:
+        """Describe the call of the target, for the batch's budget."""
+        if self.kit is None:
+            return PaidCall("target")
+        return target_call(self.kit, self.variant.number, self.question)
 
 
 async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard) -> Prepared:
@@ -59,7 +68,7 @@ async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard)
     context = await _context(delivery, board) if opening.in_group else NOTHING_LEFT
     target = None if known.answer else kit.target(variant.number)
     question = _question(delivery, opening, kit, variant, context, prompted=target is not None)
-    return Prepared(known, variant, target, kit.all_judges(), question, kit.lane(variant.number))
+    return Prepared(known, variant, target, kit.all_judges(), question, kit.lane(variant.number), kit)
 
 
 def _question(  # noqa: PLR0913 - it draws on all of them
@@ -105,7 +114,8 @@ async def obtain(prepared: Prepared, permits: Permits) -> Reply:
     label = prepared.variant.target.label
     loop = asyncio.get_running_loop()
     started = loop.time()
-    reply = await permits.calling(prepared.lane, partial(_ask, target, question, label), _used_by_reply)
+    ask = partial(permits.calling, prepared.lane, partial(_ask, target, question, label), _used_by_reply)
+    reply = await permits.spending.paying(prepared.paid_call, ask, _paid_for_reply)
     return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
 
 
@@ -123,6 +133,11 @@ async def _ask(target: Target, question: Question, label: str) -> Reply:
 
 def _used_by_reply(reply: Reply) -> Used:
     return Used(reply.answer.usage.total, reply.limits)
+
+
+def _paid_for_reply(reply: Reply) -> Paid:
+    answer = reply.answer
+    return Paid(p.Usage(), 0.0) if answer.cached else Paid(answer.usage, answer.cost_usd)
 
 
 def _timed(reply: Reply, seconds: float) -> Reply:
@@ -186,11 +201,13 @@ async def _judgement(
     spec, said = judge.spec, list[RateLimits]()
     judged = replace(judged, heard=said.append) if judge.lane else judged
     try:
-        score = await permits.calling(
+        ask = partial(
+            permits.calling,
             judge.lane,
             partial(_heard_out, judge, judged),
             lambda score: Used(score.usage.total, said[-1] if said else None),
         )
+        score = await permits.spending.paying(partial(judge_call, judge, judged), ask, _paid_for_score)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a judge may not take the executor with it
         return EvaluatorFault(spec.name, error)
     if score.evaluator != spec.name:
@@ -210,6 +227,10 @@ async def _heard_out(judge: Judge, judged: Judged) -> p.Score:
             return score
     except Overdue:
         raise EvaluatorTimedOut(judge.spec.timeout) from None
+
+
+def _paid_for_score(score: p.Score) -> Paid:
+    return Paid(score.usage, score.cost_usd)
 
 
 def _say_score(judging: Span, score: p.Score) -> None:

@@ -24,6 +24,12 @@ class Watch:
         """The batches to take from, with their weights."""
         self.lines: Mapping[str, Sequence[str]] = {}
         """The lines of each of them, in the order in which they are served."""
+        self.listed: frozenset[str] = frozenset()
+        self._with_budget: frozenset[str] = frozenset()
+
+    def has_budget(self, batch_id: str) -> bool:
+        """Whether calls of a batch are reserved before they are made."""
+        return batch_id in self._with_budget
 
     async def look(self) -> None:
         """Look at the board, stop what is to be stopped, and close what nobody needs any more.
@@ -36,6 +42,8 @@ class Watch:
         self.lines = {
             each.batch_id: [line_of(each.batch_id, channel) for channel in each.channels] for each in ours
         }
+        self.listed = frozenset(each.batch_id for each in listings)
+        self._with_budget = frozenset(each.batch_id for each in listings if each.has_budget)
         stopped = {each.batch_id for each in listings if each.state is BatchState.STOPPED}
         for hand in self._hands:
             if hand.delivery.batch_id in stopped:

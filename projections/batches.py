@@ -78,11 +78,21 @@ class Snapshot:
     cost_usd: Decimal = Decimal(0)
     max_cost_usd: Decimal | None = None
     max_tokens: int | None = None
+    unrecorded_usd: Decimal = Decimal(0)
+    """Estimated cost of calls that no event records."""
+    unrecorded_tokens: int = 0
+    next_usd: Decimal = Decimal(0)
+    next_tokens: int = 0
 
     @property
     def purse(self) -> Purse:
         """What it may cost, and what it has cost."""
-        return Purse(self.max_cost_usd, self.max_tokens, self.cost_usd, self.tokens)
+        return Purse(
+            *(self.max_cost_usd, self.max_tokens),
+            self.cost_usd + self.unrecorded_usd,
+            self.tokens + self.unrecorded_tokens,
+            *(self.next_usd, self.next_tokens),
+        )
 
     @property
     def done(self) -> int:

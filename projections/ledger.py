@@ -23,6 +23,9 @@ class Purse(NamedTuple):
     max_tokens: int | None = None
     spent_usd: Decimal = ZERO
     spent_tokens: int = 0
+    next_usd: Decimal = ZERO
+    """What the next call may cost, where the budget had no room for it."""
+    next_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,11 @@ class Batch:
     spent_tokens: int = 0
     failed: int = 0
     completed: int = 0
+    unrecorded_usd: Decimal = ZERO
+    """Estimated cost of calls that no event records."""
+    unrecorded_tokens: int = 0
+    next_usd: Decimal = ZERO
+    next_tokens: int = 0
 
     @property
     def allowed_seconds(self) -> float:
@@ -99,7 +107,17 @@ class Batch:
     @property
     def purse(self) -> Purse:
         """What it may cost, and what it has cost."""
-        return Purse(self.max_cost_usd, self.max_tokens, self.spent_usd, self.spent_tokens)
+        return Purse(
+            *(self.max_cost_usd, self.max_tokens),
+            self.spent_usd + self.unrecorded_usd,
+            self.spent_tokens + self.unrecorded_tokens,
+            *(self.next_usd, self.next_tokens),
+        )
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether its spend is limited."""
+        return self.max_cost_usd is not None or self.max_tokens is not None
 
     @property
     def in_flight(self) -> int:
@@ -196,6 +214,18 @@ class Ledger(Protocol):
 
     async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""
+        ...
+
+    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record the estimated spend that no event records; a smaller figure changes nothing."""
+        ...
+
+    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record what the next call may cost; cleared when the batch goes on."""
+        ...
+
+    async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
+        """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
         ...
 
     async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:

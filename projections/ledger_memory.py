@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import reduce
 from itertools import islice
 
@@ -16,7 +17,7 @@ from eventlog.events import Event, EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.amounts import EXACT, ZERO
+from projections.amounts import EXACT, ZERO, exact
 from projections.change import Change, Row
 from projections.ledger import (
     Accepted,
@@ -139,6 +140,26 @@ class MemoryLedger:
     async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""
         self.batches.allow(purse, BatchEvent(batch_id, "budget", by, reason))
+
+    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record the estimated spend that no event records; a smaller figure changes nothing."""
+        self.batches.note_unrecorded(batch_id, usd, tokens)
+
+    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record what the next call may cost; cleared when the batch goes on."""
+        self.batches.note_next(batch_id, usd, tokens)
+
+    async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
+        """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
+        spent: dict[str, tuple[Decimal, int]] = {}
+        for event in map(decode_body, [row.event for row in self.tables.events.values()]):
+            data = event.data
+            if event.batch_id != batch_id or not isinstance(data, p.Responded | p.Scored):
+                continue
+            if not (isinstance(data, p.Responded) and data.cached):
+                cost, tokens = spent.get(event.source, (ZERO, 0))
+                spent[event.source] = EXACT.add(cost, exact(data.cost_usd)), tokens + data.usage.total
+        return spent
 
     async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
         """Return the newest failures of a batch, the newest first."""

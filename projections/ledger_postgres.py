@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from psycopg import AsyncConnection
@@ -94,6 +95,20 @@ class PostgresLedger:
         """Write down what a batch may cost from now on."""
         limits = {"max_cost_usd": purse.max_cost_usd, "max_tokens": purse.max_tokens}
         await self._execute("ledger_allow", {"batch_id": batch_id, "by": by, "reason": reason, **limits})
+
+    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record the estimated spend that no event records; a smaller figure changes nothing."""
+        noted = {"batch_id": batch_id, "usd": usd, "tokens": tokens}
+        await self._execute("ledger_note_unrecorded", noted)
+
+    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record what the next call may cost; cleared when the batch goes on."""
+        await self._execute("ledger_note_next", {"batch_id": batch_id, "usd": usd, "tokens": tokens})
+
+    async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
+        """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
+        rows = await self._rows("ledger_spent_by_source", {"batch_id": batch_id})
+        return {source: (cost, tokens) for source, cost, tokens in rows}
 
     async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
         """Return the newest failures of a batch, the newest first."""

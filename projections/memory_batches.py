@@ -3,8 +3,10 @@
 from collections import defaultdict
 from dataclasses import replace
 from datetime import date, datetime
+from decimal import Decimal
 from typing import NamedTuple
 
+from projections.amounts import ZERO
 from projections.change import Row
 from projections.ledger import Batch, BatchHead, Purse
 
@@ -54,9 +56,22 @@ class MemoryBatches:
         batch = self.held.get(asked.batch_id)
         if batch is None or batch.finished or batch.state not in {"running", "paused"} - {asked.type}:
             return False
-        self._put(replace(batch, state=asked.type, reason=asked.reason))
+        batch = replace(batch, state=asked.type, reason=asked.reason)
+        goes_on = asked.type == "running"
+        self._put(replace(batch, next_usd=ZERO, next_tokens=0) if goes_on else batch)
         self.events.append(asked)
         return True
+
+    def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Raise the estimated spend that no event records."""
+        if batch := self.held.get(batch_id):
+            usd, tokens = max(usd, batch.unrecorded_usd), max(tokens, batch.unrecorded_tokens)
+            self._put(replace(batch, unrecorded_usd=usd, unrecorded_tokens=tokens))
+
+    def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Set what the next call may cost."""
+        if batch := self.held.get(batch_id):
+            self._put(replace(batch, next_usd=usd, next_tokens=tokens))
 
     def allow(self, purse: Purse, asked: BatchEvent) -> None:
         """Change what a batch may cost."""

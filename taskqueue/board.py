@@ -31,6 +31,8 @@ class Listing:
     project: str = "default"
     channels: tuple[str, ...] = (OWN,)
     """The lines in which its tasks wait, in the order in which they are served."""
+    has_budget: bool = False
+    """Whether its calls are reserved in its budget account before they are made."""
 
 
 class BatchBoard(Protocol):

@@ -9,7 +9,7 @@ The verdict has a form that the provider enforces: a tool that must be used, or 
 try to tell the judge what to say; it is shown between tags that it can't know, as data.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -17,7 +17,7 @@ import httpx2
 from pydantic import Field, ValidationInfo, field_validator
 
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import Judged, Permanent, RequestSize, Surroundings
 from executor.evaluators.llm_verdict import Scale, read_verdict, request_of_judge
 from executor.options import OptionModel, read_options
 from executor.targets.model import read_answer
@@ -35,7 +35,7 @@ from executor.targets.model_options import (
 from providers.access import access_to
 from providers.clients import LONGEST_CALL
 from providers.prices import cost_of
-from providers.requests import tokens_guessed
+from providers.requests import request_of, tokens_guessed
 from providers.table import PROVIDERS, split_model
 from taskqueue.spec import Options
 from taskqueue.template import UnknownField, placeholders
@@ -111,19 +111,7 @@ class LlmJudge:
     async def judge(self, judged: Judged) -> p.Score:
         """Have an answer judged by one call."""
         options, access = self.options, self.caller.access
-        fields = {"id": judged.case.id, "input": judged.case.input, "expected": judged.case.expected}
-        fields |= dict(judged.fields)
-        try:
-            params = request_of_judge(
-                access.provider,
-                options.call,
-                rubric=options.rubric,
-                scale=options.scored,
-                fields=fields,
-                output=judged.output,
-            )
-        except UnknownField as error:
-            raise Permanent("template", f"the rubric wants {error.name!r}, and the case has none") from None
+        params = self._params(judged)
         called = await self.caller.call(params, timeout=LONGEST_CALL)
         if called.limits:
             judged.heard(called.limits)
@@ -137,6 +125,29 @@ class LlmJudge:
             usage=answered.usage,
             cost_usd=cost_of(answered.usage, self.caller.price),
         )
+
+    def _params(self, judged: Judged) -> dict[str, Any]:
+        options, access = self.options, self.caller.access
+        fields = {"id": judged.case.id, "input": judged.case.input, "expected": judged.case.expected}
+        fields |= dict(judged.fields)
+        try:
+            return request_of_judge(
+                access.provider,
+                options.call,
+                rubric=options.rubric,
+                scale=options.scored,
+                fields=fields,
+                output=judged.output,
+            )
+        except UnknownField as error:
+            raise Permanent("template", f"the rubric wants {error.name!r}, and the case has none") from None
+
+    def request_size(self, request: Judged | None) -> RequestSize:
+        """Measure a request: its texts, the longest verdict, the prices."""
+        if request is None:
+            call = request_of(self.caller.access.provider.name, self.options.call, "")
+            return replace(self.caller.size_of(call), characters=0)
+        return self.caller.size_of(self._params(request))
 
     async def warm_up(self) -> None:
         """Be ready to call at once."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from eventlog import tracing
+from executor.budget.spending import UNLIMITED_SPENDING, Spending
 from executor.contract import Fault, RateLimited, Unreachable
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from executor.lanes.contract import Outcome, Policy, Settlement
@@ -83,6 +84,8 @@ class Permits:
 
     lender: Lender | None = None
     lent: dict[str, Permit] = field(default_factory=dict)
+    spending: Spending = UNLIMITED_SPENDING
+    """What of the batch's budget its calls draw on."""
 
     async def calling(
         self, use: LaneUse | None, call: Callable[[], Awaitable[T]], used: Callable[[T], "Used"]
@@ -110,6 +113,7 @@ class Permits:
         """Give back what was not used."""
         while self.lent:
             self.lent.popitem()[1].settle(Outcome.UNUSED)
+        self.spending.release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import httpx2
 from pydantic import Field, JsonValue, field_validator
 
 from executor.blotting import blot_out
-from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.contract import Permanent, Question, Reply, RequestSize, Surroundings
 from executor.options import OptionModel, read_options
 from executor.targets.answers import reply
 from executor.targets.headers import check_headers
@@ -99,6 +99,13 @@ class ModelTarget:
             latency_ms=called.latency_ms,
         ).answer
         return Reply(replace(answer, usage=answered.usage), limits=called.limits)
+
+    def request_size(self, request: Question | None) -> RequestSize:
+        """Measure a request: its texts, the longest answer, the prices."""
+        name = self.caller.access.provider.name
+        if request is None:
+            return replace(self.caller.size_of(request_of(name, self.options, "")), characters=0)
+        return self.caller.size_of(request_of(name, self.options, request.prompt, request.history))
 
     async def warm_up(self) -> None:
         """Be ready to call at once."""

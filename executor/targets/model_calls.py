@@ -16,7 +16,7 @@ import httpx2
 from pydantic import BaseModel
 
 from eventlog.clock import utc_now
-from executor.contract import Surroundings
+from executor.contract import RequestSize, Surroundings
 from executor.targets.headers import fill_in
 from executor.targets.model_faults import broken_off, fault_of
 from executor.targets.model_options import Prices
@@ -73,6 +73,13 @@ class Caller:
             came = gathered.text if gathered else ""
             raise fault_of(error, self.access, now=utc_now(), came=came) from None
         return replace(called, latency_ms=(perf_counter() - started) * 1e3)
+
+    def size_of(self, params: Mapping[str, Any]) -> RequestSize:
+        """Measure what would be sent."""
+        limits = (params.get(name) for name in ("max_tokens", "max_completion_tokens"))
+        longest = next((limit for limit in limits if isinstance(limit, int)), None)
+        texts = [params.get(name, "") for name in ("system", "messages", "tools", "response_format")]
+        return RequestSize(sum(map(_characters, texts)), longest, self.price)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -149,6 +156,19 @@ def _price(access: Access, options: Options, surroundings: Surroundings) -> Pric
 def _arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: value for name, value in params.items() if name in _NAMED}
     return {**named, "extra_body": {name: value for name, value in params.items() if name not in _NAMED}}
+
+
+def _characters(value: object) -> int:
+    """Count the characters of all texts in a value."""
+    match value:
+        case str():
+            return len(value)
+        case Mapping():
+            return sum(len(str(name)) + _characters(each) for name, each in value.items())
+        case list() | tuple():
+            return sum(map(_characters, value))
+        case _:
+            return len(str(value))
 
 
 def _plain(piece: object) -> Mapping[str, Any]:

@@ -4,7 +4,8 @@ SELECT b.batch_id, b.month, b.name, b.project, b.priority, b.spec::text, b.state
          + b.told_apart,
        b.published_to, b.deadline, b.finished_at IS NOT NULL, b.accepted_at,
        b.max_cost_usd, b.max_tokens, coalesce(c.cost_usd, 0), coalesce(c.tokens, 0)::bigint,
-       coalesce(c.failed, 0)::bigint, coalesce(c.completed, 0)::bigint
+       coalesce(c.failed, 0)::bigint, coalesce(c.completed, 0)::bigint,
+       b.unrecorded_usd, b.unrecorded_tokens, coalesce(b.next_usd, 0), coalesce(b.next_tokens, 0)
 FROM batches b
 CROSS JOIN LATERAL (
     SELECT sum(p.completed + p.failed + p.timed_out + p.cancelled) AS ended, sum(p.failed) AS failed, sum(p.completed) AS completed,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator.budget import dollars, more
+from coordinator.budget import dollars, more, over
 from coordinator.operations import Budget
 from projections.batches import Snapshot
 from scoreline.problem import Problem
@@ -34,12 +34,15 @@ def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - what the key mea
 def spending(snapshot: Snapshot) -> Iterator[str]:
     """Say what was spent, and of how much."""
     purse = snapshot.purse
+    usd, tokens = over(purse)
     if purse.max_cost_usd is not None:
-        yield f"{dollars(purse.spent_usd)} of {dollars(purse.max_cost_usd)}"
+        exceeded = f", over budget by {dollars(usd)}" if usd else ""
+        yield f"{dollars(purse.spent_usd)} of {dollars(purse.max_cost_usd)}{exceeded}"
     elif purse.spent_usd:
         yield money(float(purse.spent_usd))
     if purse.max_tokens is not None:
-        yield f"{purse.spent_tokens:,} of {purse.max_tokens:,} tokens"
+        exceeded = f", over budget by {tokens:,}" if tokens else ""
+        yield f"{purse.spent_tokens:,} of {purse.max_tokens:,} tokens{exceeded}"
 
 
 def flags_to_go_on(snapshot: Snapshot) -> tuple[str, ...]:

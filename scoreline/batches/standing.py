@@ -4,6 +4,7 @@ import shlex
 from enum import IntEnum
 from typing import Any
 
+from coordinator.budget import over
 from projections.batches import Snapshot
 from scoreline.batches.pass_rate import batch_pass_rate
 
@@ -17,6 +18,8 @@ class ExitCode(IntEnum):
     FINISHED = 0
     DEAD_LETTERS = 3
     STOPPED = 4
+    OVER_BUDGET = 5
+    """Completed, and its spend exceeds its budget."""
 
 
 def status_word(snapshot: Snapshot) -> str:
@@ -41,6 +44,8 @@ def exit_code(snapshot: Snapshot) -> ExitCode:
         return ExitCode.STOPPED
     if is_over(snapshot) and snapshot.dead_letters:
         return ExitCode.DEAD_LETTERS
+    if is_over(snapshot) and any(over(snapshot.purse)):
+        return ExitCode.OVER_BUDGET
     return ExitCode.FINISHED
 
 
@@ -66,6 +71,9 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         "max_tokens": snapshot.max_tokens,
         "spent_usd": float(snapshot.purse.spent_usd),
         "spent_tokens": snapshot.purse.spent_tokens,
+        "over_budget": any(over(snapshot.purse)),
+        "over_budget_usd": float(over(snapshot.purse)[0]),
+        "over_budget_tokens": over(snapshot.purse)[1],
         "name": snapshot.name,
         "project": snapshot.project,
         "dataset": snapshot.dataset,

@@ -54,7 +54,7 @@ async def test_a_batch_is_paused_once_its_budget_is_spent(here: House) -> None:
     assert len(await here.work("nightly")) == 4
     await here.go_round(3)
     assert await state(here) == "paused"
-    assert await why(here) == "its budget of $1.00 is spent ($1.00)"
+    assert await why(here) == "budget $1.00: $1.00 spent"
     assert await here.standing("nightly") == ["1 completed"] * 4 + ["1 queued"] * 8
     assert await here.work("nightly") == []
     [listing] = await here.queues.board.listings()
@@ -67,9 +67,9 @@ async def test_it_goes_on_with_a_larger_budget_and_not_without(here: House) -> N
     await here.go_round()
     await here.work("nightly")
     await here.go_round()
-    with pytest.raises(Refused, match=r"budget of \$1.00 is spent .* batch resume nightly --max-cost 2"):
+    with pytest.raises(Refused, match=r"budget \$1.00: \$1.00 spent. .* batch resume nightly --max-cost 2"):
         await here.operator.resume("nightly")
-    with pytest.raises(Refused, match=r"budget of \$0.50 is spent"):
+    with pytest.raises(Refused, match=r"budget \$0.50: \$1.00 spent"):
         await here.operator.resume("nightly", budget={"max_cost_usd": Decimal("0.50")})
     assert await state(here) == "paused"
     await here.operator.resume("nightly", budget={"max_cost_usd": Decimal(2)})
@@ -77,7 +77,7 @@ async def test_it_goes_on_with_a_larger_budget_and_not_without(here: House) -> N
         await here.go_round()
         await here.work("nightly")
     await here.go_round()
-    assert await why(here) == "its budget of $2.00 is spent ($2.00)"
+    assert await why(here) == "budget $2.00: $2.00 spent"
     await here.operator.resume("nightly", budget={"max_cost_usd": None})
     await here.work_until_over("nightly")
     assert await state(here) == "completed"
@@ -91,7 +91,7 @@ async def test_tokens_have_a_budget_of_their_own(here: House) -> None:
     await here.go_round()
     await here.work("nightly")
     await here.go_round()
-    assert await why(here) == "its budget of 20 tokens is spent (28)"
+    assert await why(here) == "budget 20 tokens: 28 spent"
     await here.operator.resume("nightly", budget={"max_tokens": None})
     await here.work_until_over("nightly")
 
@@ -159,7 +159,7 @@ async def test_an_answer_that_comes_too_late_was_paid(here: House) -> None:
 
     await until(is_stored)
     await here.go_round()
-    assert await why(here) == "its budget of $0.25 is spent ($0.25)"
+    assert await why(here) == "budget $0.25: $0.25 spent"
 
 
 # -- failing fast
@@ -273,7 +273,7 @@ async def shown(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
 async def test_status_says_what_is_spent_and_how_to_go_on(shown: Stage) -> None:
     """The reason, the figures, and the one command that helps."""
     await shown.submit("nightly", ["passed", "failed", "queued"])
-    paused = "its budget of $0.50 is spent ($0.50)"
+    paused = "budget $0.50: $0.50 spent"
     await shown.change(
         "nightly", f"state = 'paused', reason = '{paused}', max_cost_usd = 0.5, max_tokens = 1000"
     )
@@ -296,7 +296,7 @@ async def test_who_resumes_without_a_larger_budget_is_told_so(shown: Stage) -> N
     await shown.submit("nightly", ["passed", "queued"])
     await shown.change("nightly", "state = 'paused', max_cost_usd = 0.25")
     ran = await shown.run("resume", "nightly", "--detach", "--distributed")
-    assert "nightly can't go on: its budget of $0.25 is spent ($0.25)." in str(ran.exception)
+    assert "nightly can't go on: budget $0.25: $0.25 spent." in str(ran.exception)
     ran = await shown.run("resume", "nightly", "--max-cost", "a lot")
     assert "--max-cost must be an amount in dollars" in str(ran.exception)
     ran = await shown.run("resume", "nightly", "--max-tokens", "-1")

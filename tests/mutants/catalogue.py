@@ -606,7 +606,7 @@ MUTANTS = (
     Mutant(
         "a spent budget pauses its batch",
         "coordinator/braking.py",
-        "return overspent(batch.purse) or await self._hopeless(batch)",
+        "return await self._overspent(batch) or await self._hopeless(batch)",
         "return await self._hopeless(batch)",
         (BUDGETS,),
     ),

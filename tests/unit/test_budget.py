@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from coordinator.budget import Streak, budget_words, dollars, hopeless, more, overspent
+from coordinator.budget import Streak, budget_words, dollars, hopeless, more, over, overspent
 from projections.ledger import Batch, Failure, Purse
 
 BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "running", "", 100, 0, 0, "", None, False)
@@ -28,25 +28,41 @@ def purse(limit: str, spent: str) -> Purse:
         (Purse(), None, ()),
         (Purse(spent_usd=Decimal(1_000), spent_tokens=10**9), None, ()),
         (purse("5", "4.99"), None, ()),
-        (purse("5", "5"), "its budget of $5.00 is spent ($5.00)", ("--max-cost", "10")),
-        (purse("5", "5.02"), "its budget of $5.00 is spent ($5.02)", ("--max-cost", "10")),
-        (purse("5.50", "20.3"), "its budget of $5.50 is spent ($20.30)", ("--max-cost", "41")),
-        (purse("0.005", "0.0051"), "its budget of $0.005 is spent ($0.0051)", ("--max-cost", "0.01")),
+        (purse("5", "5"), "budget $5.00: $5.00 spent", ("--max-cost", "10")),
+        (purse("5", "5.02"), "budget $5.00: $5.02 spent", ("--max-cost", "10")),
+        (purse("5.50", "20.3"), "budget $5.50: $20.30 spent", ("--max-cost", "41")),
+        (purse("0.005", "0.0051"), "budget $0.005: $0.0051 spent", ("--max-cost", "0.01")),
         (Purse(None, 1_000, Decimal(9), 999), None, ()),
         (
             Purse(None, 1_000, Decimal(9), 1_000),
-            "its budget of 1,000 tokens is spent (1,000)",
+            "budget 1,000 tokens: 1,000 spent",
             ("--max-tokens", "2000"),
         ),
         (
             Purse(None, 10, Decimal(0), 25),
-            "its budget of 10 tokens is spent (25)",
+            "budget 10 tokens: 25 spent",
             ("--max-tokens", "26"),
         ),
         (
             Purse(Decimal(1), 10, Decimal(1), 10),
-            "its budget of $1.00 is spent ($1.00)",
+            "budget $1.00: $1.00 spent",
             ("--max-cost", "2", "--max-tokens", "20"),
+        ),
+        (
+            Purse(Decimal("0.05"), None, Decimal("0.0493"), 0, Decimal("0.002")),
+            "budget $0.05: $0.0493 spent, the next call may cost up to $0.002",
+            ("--max-cost", "0.1"),
+        ),
+        (
+            Purse(Decimal("0.01"), None, Decimal(0), 0, Decimal("0.0205")),
+            "budget $0.01: $0.00 spent, the next call may cost up to $0.0205",
+            ("--max-cost", "0.041"),
+        ),
+        (Purse(Decimal("0.05"), None, Decimal("0.0493"), 0, Decimal("0.0007")), None, ()),
+        (
+            Purse(None, 100, Decimal(0), 90, Decimal(1), 20),
+            "budget 100 tokens: 90 spent, the next call may take up to 20",
+            ("--max-tokens", "200"),
         ),
     ],
 )
@@ -63,6 +79,13 @@ def test_a_budget_is_spent_once_nothing_of_it_is_left(held, said, flags):
 def test_amounts_are_written_as_people_do(amount, written):
     """Cents where they say it, more digits where cents would hide it."""
     assert dollars(Decimal(amount)) == written
+
+
+def test_what_exceeds_a_budget_is_an_amount():
+    """In dollars and tokens; nothing where there is no limit, or just as much was spent."""
+    assert over(Purse(Decimal(1), 10, Decimal("1.25"), 12)) == (Decimal("0.25"), 2)
+    assert over(Purse(Decimal(1), 10, Decimal(1), 10)) == (Decimal(0), 0)
+    assert over(Purse(None, None, Decimal(9), 9)) == (Decimal(0), 0)
 
 
 def test_a_budget_in_words():

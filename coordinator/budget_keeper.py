@@ -1,0 +1,158 @@
+"""Keeps budget accounts as Postgres, the authority, has them, and decides when a budget pauses its batch.
+
+An account that is missing is created: at once for a batch of which nothing was published, else with a
+recovery during which executors declare again what they hold and have settled. Reservations of executors
+that are gone become spend that no event records, which is written down beside the batch.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from time import monotonic
+
+from coordinator.budget import overspent
+from projections.ledger import Batch, Ledger
+from taskqueue.budget.contract import (
+    NOTHING,
+    PROVIDER_BATCH,
+    Amount,
+    BudgetAccounts,
+    BudgetTerms,
+    BudgetView,
+    NewAccount,
+    nanodollars,
+)
+from taskqueue.presence import Attendance
+
+logger = logging.getLogger(__name__)
+
+RECOVERY = 5.0
+"""Seconds for which a re-created account grants nothing; executors declare their state every second."""
+STORED_WITHIN = 10.0
+"""Seconds for which a pause waits until all that was settled is on record, so that its figure is final."""
+
+
+class BudgetKeeper:
+    """Publishes accounts, and reads from them whether a batch can go on."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        accounts: BudgetAccounts,
+        attendance: Attendance,
+        *,
+        is_settled: Callable[[], bool],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._ledger = ledger
+        self._accounts = accounts
+        self._attendance = attendance
+        self._is_settled = is_settled
+        """Whether heartbeats can be trusted: not right after a loss of Redis."""
+        self._clock = clock
+        self._waits_since: dict[str, float] = {}
+
+    async def reason_to_pause(self, batch: Batch) -> str | None:
+        """Publish an account; return why its batch must pause: no room for a call, and none under way."""
+        view = await self.publish(batch)
+        if view is None:
+            return None
+        if view.held or not self._is_stored(batch, view):
+            return None
+        batch = await self._noted(batch, view)
+        return overspent(batch.purse)
+
+    async def publish(self, batch: Batch) -> BudgetView | None:
+        """Bring the account up to date, creating it if it is missing; None for a batch without a budget."""
+        if not batch.has_budget:
+            return None
+        view = await self._accounts.publish(terms_of(batch))
+        if view is None:
+            view = await self._created(batch)
+        if view and (dead := await self._dead(view)):
+            logger.warning(
+                "reservations of dead executors count as spent",
+                extra={"batch_id": batch.batch_id, "executors": dead},
+            )
+            view = await self._accounts.publish(terms_of(batch, dead=dead))
+        if view and _exceeds(view.unrecorded, unrecorded_of(batch)):
+            await self._ledger.note_unrecorded(batch.batch_id, view.unrecorded.usd, view.unrecorded.tokens)
+        return view
+
+    async def close(self, batch_id: str) -> None:
+        """Remove the account of a batch that is over."""
+        self._waits_since.pop(batch_id, None)
+        await self._accounts.close(batch_id)
+
+    async def _created(self, batch: Batch) -> BudgetView | None:
+        recovery, settled = 0.0, dict[str, Amount]()
+        if batch.published and await self._attendance.present():
+            recovery = RECOVERY
+            settled = _amounts(await self._ledger.spent_by_source(batch.batch_id))
+            # Read after what each source has spent: what was recorded meanwhile counts twice, never not.
+            batch = await self._ledger.batch(batch.batch_id) or batch
+            logger.info("budget account created again", extra={"batch_id": batch.batch_id})
+        return await self._accounts.publish(terms_of(batch), create=NewAccount(recovery, settled))
+
+    async def _dead(self, view: BudgetView) -> list[str]:
+        executors = [name for name in view.holders if not name.startswith(PROVIDER_BATCH)]
+        if not executors or not self._is_settled():
+            return []
+        live = await self._attendance.live(executors)
+        return sorted(set(executors) - live)
+
+    def _is_stored(self, batch: Batch, view: BudgetView) -> bool:
+        """Whether all that was settled is on record, or has had the time to be."""
+        behind = _exceeds(view.spent, recorded_of(batch) + view.unrecorded)
+        if not behind:
+            self._waits_since.pop(batch.batch_id, None)
+            return True
+        since = self._waits_since.setdefault(batch.batch_id, self._clock())
+        return self._clock() - since >= STORED_WITHIN
+
+    async def _noted(self, batch: Batch, view: BudgetView) -> Batch:
+        """Write down what the next call may cost, where a call was refused."""
+        if view.needed:
+            await self._ledger.note_next(batch.batch_id, view.needed.usd, view.needed.tokens)
+        elif not batch.next_usd and not batch.next_tokens:
+            return batch
+        else:
+            await self._ledger.note_next(batch.batch_id, NOTHING.usd, 0)
+        return await self._ledger.batch(batch.batch_id) or batch
+
+
+def terms_of(batch: Batch, *, dead: list[str] | None = None) -> BudgetTerms:
+    """Put what the ledger has as an account takes it."""
+    limit = None if batch.max_cost_usd is None else int(batch.max_cost_usd * 1_000_000_000)
+    return BudgetTerms(
+        batch.batch_id,
+        limit,
+        batch.max_tokens,
+        recorded_of(batch),
+        unrecorded_of(batch),
+        dead or (),
+    )
+
+
+def recorded_of(batch: Batch) -> Amount:
+    """What events record."""
+    return Amount(nanodollars(batch.spent_usd), batch.spent_tokens)
+
+
+def unrecorded_of(batch: Batch) -> Amount:
+    """What no event records."""
+    return Amount(nanodollars(batch.unrecorded_usd), batch.unrecorded_tokens)
+
+
+def _amounts(spent: "Mapping[str, tuple[object, int]]") -> dict[str, Amount]:
+    return {
+        source: Amount(nanodollars(cost), tokens)  # type: ignore[arg-type]
+        for source, (cost, tokens) in spent.items()
+    }
+
+
+ROUNDING = 1_000
+"""Nanodollars by which sums of rounded amounts may differ."""
+
+
+def _exceeds(one: Amount, other: Amount) -> bool:
+    return one.cost > other.cost + ROUNDING or one.tokens > other.tokens

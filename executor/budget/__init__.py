@@ -1,0 +1,1 @@
+"""Budget reservations of an executor: estimated and reserved before a paid call, settled after it."""

@@ -1,0 +1,155 @@
+"""An executor's side of budget accounts: what it holds, what it has settled, what it has observed.
+
+Every request declares all of it, so a request may be lost or repeated. One is under way at a time. What was
+settled travels with the next request, or by itself a moment later; it is declared again every second, so
+that an account that was lost is whole again soon after it is published.
+"""
+
+import asyncio
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
+
+from taskqueue.budget.contract import (
+    NOTHING,
+    Amount,
+    BudgetAccounts,
+    BudgetGrant,
+    BudgetRequest,
+    CostMaximum,
+)
+from taskqueue.tasks import QueueUnavailable
+
+LINGER = 0.025
+"""Seconds for which a settlement waits for others."""
+RENEW = 1.0
+"""Seconds between two declarations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """How many calls of a batch to reserve, and what for each."""
+
+    wanted: int
+    unit: Amount
+    least: Amount
+    own: Amount = NOTHING
+
+
+@dataclass(slots=True)
+class BatchSpend:
+    """One batch, as far as this executor is concerned."""
+
+    held: Amount = NOTHING
+    settled: Amount = NOTHING
+    unrecorded: Amount = NOTHING
+    limits_cost: bool = True
+    limits_tokens: bool = True
+    maxima: dict[str, CostMaximum] = field(default_factory=dict)
+
+    def masked(self, amount: Amount) -> Amount:
+        """Leave out what has no limit."""
+        return Amount(amount.cost if self.limits_cost else 0, amount.tokens if self.limits_tokens else 0)
+
+
+class BudgetClient:
+    """Reserves and settles for one executor instance."""
+
+    def __init__(self, accounts: BudgetAccounts, *, holder: str) -> None:
+        self._accounts = accounts
+        self._holder = holder
+        self._batches: dict[str, BatchSpend] = {}
+        self._asking = asyncio.Lock()
+        self._news = asyncio.Event()
+
+    def batch(self, batch_id: str) -> BatchSpend:
+        """Return what is known of a batch."""
+        return self._batches.setdefault(batch_id, BatchSpend())
+
+    def maximum(self, batch_id: str, purpose: str) -> CostMaximum:
+        """Return the fleet's largest observed cost of one kind of call."""
+        return self.batch(batch_id).maxima.get(purpose, CostMaximum())
+
+    async def reserve(self, wanted: Mapping[str, Reserve]) -> dict[str, BudgetGrant]:
+        """Reserve for several batches in one round trip; raises `QueueUnavailable`."""
+        async with self._asking:
+            grants = await self._request(wanted)
+            for batch_id, grant in grants.items():
+                spend = self.batch(batch_id)
+                each = grant.reserved
+                spend.held += Amount(each.cost * grant.granted, each.tokens * grant.granted)
+            return grants
+
+    def release(self, batch_id: str, reserved: Amount) -> None:
+        """Give a reservation back."""
+        if reserved:
+            self.batch(batch_id).held -= reserved
+            self._news.set()
+
+    def settle(self, batch_id: str, reserved: Amount, actual: Amount, *, recorded: bool = True) -> None:
+        """Replace a reservation by what the call cost."""
+        spend = self.batch(batch_id)
+        spend.held -= reserved
+        spend.settled += actual
+        if not recorded:
+            spend.unrecorded += actual
+        if reserved or actual:
+            self._news.set()
+
+    def observe(self, batch_id: str, purpose: str, actual: Amount) -> None:
+        """Remember what a call of one kind cost."""
+        was = self.maximum(batch_id, purpose)
+        seen = CostMaximum(was.calls + 1, actual.cost, actual.tokens)
+        self.batch(batch_id).maxima[purpose] = was.merged(seen)
+
+    def forget_all_but(self, batch_ids: Container[str]) -> None:
+        """Forget batches that are gone, once nothing of them is held."""
+        gone = [key for key, each in self._batches.items() if key not in batch_ids and not each.held]
+        for batch_id in gone:
+            del self._batches[batch_id]
+
+    async def run(self) -> None:
+        """Declare, for ever."""
+        while True:
+            try:
+                async with asyncio.timeout(RENEW):
+                    await self._news.wait()
+            except TimeoutError:
+                pass  # time to declare again
+            await asyncio.sleep(LINGER)
+            self._news.clear()
+            try:
+                await self.declare()
+            except QueueUnavailable:
+                await asyncio.sleep(LINGER * 10)  # declared again with the next request
+
+    async def declare(self) -> None:
+        """Declare all that there is."""
+        async with self._asking:
+            await self._request({key: Reserve(0, NOTHING, NOTHING) for key in self._batches})
+
+    async def _request(self, wanted: Mapping[str, Reserve]) -> dict[str, BudgetGrant]:
+        requests = [self._asked(batch_id, each) for batch_id, each in wanted.items()]
+        grants = dict(zip(wanted, await self._accounts.request(requests), strict=True)) if requests else {}
+        for batch_id, grant in grants.items():
+            if grant.exists:
+                self._learn(self.batch(batch_id), grant)
+        return grants
+
+    def _asked(self, batch_id: str, reserve: Reserve) -> BudgetRequest:
+        spend = self.batch(batch_id)
+        return BudgetRequest(
+            batch_id,
+            self._holder,
+            *(spend.held, spend.settled, spend.unrecorded),
+            wanted=reserve.wanted,
+            unit=reserve.unit,
+            least=reserve.least,
+            own=reserve.own,
+            maxima=dict(spend.maxima),
+        )
+
+    @staticmethod
+    def _learn(spend: BatchSpend, grant: BudgetGrant) -> None:
+        spend.limits_cost, spend.limits_tokens = grant.limits_cost, grant.limits_tokens
+        for purpose, each in grant.maxima.items():
+            spend.maxima[purpose] = spend.maxima.get(purpose, CostMaximum()).merged(each)

@@ -1,0 +1,190 @@
+"""The rules of a budget account. Pure; budget.lua does the same, number by number.
+
+    settled + reserved + estimate <= limit
+
+is checked and changed in one step. Two rules bend it without breaking it: a call that fits only alone gets
+all that is left, while nothing else is reserved (a pessimistic estimate would strand the rest of the
+budget, an unknown one everything); and a holder that is gone leaves its reservations behind as spend, for
+its calls were paid.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from taskqueue.budget.contract import (
+    NO_ACCOUNT,
+    NOTHING,
+    PROVIDER_BATCH,
+    Amount,
+    BudgetGrant,
+    BudgetRequest,
+    BudgetTerms,
+    BudgetView,
+    CostMaximum,
+    NewAccount,
+)
+
+LEASE = 60.0
+"""Seconds after which a silent holder's reservations become spend."""
+
+
+@dataclass(frozen=True, slots=True)
+class HolderState:
+    """What one holder has declared."""
+
+    held: Amount = NOTHING
+    settled: Amount = NOTHING
+    unrecorded: Amount = NOTHING
+    until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetAccount:
+    """One batch's account."""
+
+    limit_cost: int | None
+    limit_tokens: int | None
+    spent: Amount = NOTHING
+    unrecorded: Amount = NOTHING
+    needed: Amount = NOTHING
+    ready_at: float = 0.0
+    holders: Mapping[str, HolderState] = field(default_factory=dict)
+    maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
+
+    @property
+    def held(self) -> Amount:
+        """All reservations."""
+        return sum((each.held for each in self.holders.values()), NOTHING)
+
+
+def publish(
+    account: BudgetAccount | None, now: float, terms: BudgetTerms, create: NewAccount | None
+) -> tuple[BudgetAccount | None, BudgetView | None]:
+    """Take what Postgres has on record; the spend of an account never falls."""
+    if account is None:
+        if create is None:
+            return None, None
+        known = {name: HolderState(settled=each) for name, each in create.settled.items()}
+        ready_at = now + create.recovery if create.recovery else 0.0
+        account = BudgetAccount(None, None, ready_at=ready_at, holders=known)
+    account = replace(account, limit_cost=terms.limit_cost, limit_tokens=terms.limit_tokens)
+    account = _lapsed(account, now, frozenset(terms.dead))
+    unrecorded = _larger(account.unrecorded, terms.unrecorded)
+    spent = _larger(account.spent, terms.recorded + unrecorded)
+    account = replace(account, unrecorded=unrecorded, spent=spent)
+    return account, view(account)
+
+
+def request(
+    account: BudgetAccount | None, now: float, asked: BudgetRequest
+) -> tuple[BudgetAccount | None, BudgetGrant]:
+    """Take a holder's declaration, then reserve what fits."""
+    if account is None:
+        return None, NO_ACCOUNT
+    account = _declared(_lapsed(account, now, frozenset()), now, asked)
+    granted, reserved = _room(account, now, asked)
+    account = _reserved(account, asked, granted, reserved)
+    return account, BudgetGrant(
+        exists=True,
+        granted=granted,
+        reserved=reserved,
+        limits_cost=account.limit_cost is not None,
+        limits_tokens=account.limit_tokens is not None,
+        maxima=account.maxima,
+    )
+
+
+def view(account: BudgetAccount) -> BudgetView:
+    """Describe an account."""
+    holders = {name: each.held for name, each in account.holders.items() if each.held}
+    return BudgetView(
+        account.spent, account.held, account.unrecorded, account.needed, holders, account.maxima
+    )
+
+
+def _lapsed(account: BudgetAccount, now: float, dead: frozenset[str]) -> BudgetAccount:
+    """Turn the reservations of holders that are gone into spend; Postgres knows of provider batches."""
+    holders, spent, unrecorded = dict(account.holders), account.spent, account.unrecorded
+    for name, each in account.holders.items():
+        if not each.held or (each.until > now and name not in dead):
+            continue
+        holders[name] = replace(each, held=NOTHING)
+        if not name.startswith(PROVIDER_BATCH):
+            spent, unrecorded = spent + each.held, unrecorded + each.held
+            settled, lost = each.settled + each.held, each.unrecorded + each.held
+            holders[name] = HolderState(NOTHING, settled, lost, each.until)
+    return replace(account, holders=holders, spent=spent, unrecorded=unrecorded)
+
+
+def _declared(account: BudgetAccount, now: float, asked: BudgetRequest) -> BudgetAccount:
+    was = account.holders.get(asked.holder, HolderState())
+    settled = _larger(was.settled, asked.settled)
+    unrecorded = _larger(was.unrecorded, asked.unrecorded)
+    state = HolderState(asked.held, settled, unrecorded, now + LEASE)
+    maxima = dict(account.maxima)
+    for purpose, each in asked.maxima.items():
+        maxima[purpose] = maxima.get(purpose, CostMaximum()).merged(each)
+    return replace(
+        account,
+        spent=account.spent + (settled - was.settled),
+        unrecorded=account.unrecorded + (unrecorded - was.unrecorded),
+        holders={**account.holders, asked.holder: state},
+        maxima=maxima,
+    )
+
+
+def _room(account: BudgetAccount, now: float, asked: BudgetRequest) -> tuple[int, Amount]:
+    if asked.wanted <= 0 or now < account.ready_at:
+        return 0, NOTHING
+    held = account.held
+    granted = asked.wanted
+    for limit, spent, taken, unit in _limited(account, held, asked.unit):
+        if unit > 0:
+            granted = min(granted, max(0, limit - spent - taken) // unit)
+    if granted > 0:
+        return granted, _within(account, asked.unit)
+    if held == asked.own and _fits_alone(account, asked):
+        return 1, _left(account, held)
+    return 0, NOTHING
+
+
+def _fits_alone(account: BudgetAccount, asked: BudgetRequest) -> bool:
+    return all(
+        limit - spent >= max(1, least) for limit, spent, _, least in _limited(account, NOTHING, asked.least)
+    )
+
+
+def _limited(account: BudgetAccount, held: Amount, each: Amount) -> list[tuple[int, int, int, int]]:
+    """List limit, spend, reservations and one call's share of each figure that has a limit."""
+    spent, found = account.spent, list[tuple[int, int, int, int]]()
+    if account.limit_cost is not None:
+        found.append((account.limit_cost, spent.cost, held.cost, each.cost))
+    if account.limit_tokens is not None:
+        found.append((account.limit_tokens, spent.tokens, held.tokens, each.tokens))
+    return found
+
+
+def _within(account: BudgetAccount, unit: Amount) -> Amount:
+    """Reserve only what has a limit."""
+    cost = unit.cost if account.limit_cost is not None else 0
+    return Amount(cost, unit.tokens if account.limit_tokens is not None else 0)
+
+
+def _left(account: BudgetAccount, held: Amount) -> Amount:
+    cost, tokens = account.limit_cost or 0, account.limit_tokens or 0
+    return Amount(cost, tokens) - account.spent - held
+
+
+def _reserved(account: BudgetAccount, asked: BudgetRequest, granted: int, each: Amount) -> BudgetAccount:
+    if granted:
+        state = account.holders[asked.holder]
+        more = Amount(each.cost * granted, each.tokens * granted)
+        holders = {**account.holders, asked.holder: replace(state, held=state.held + more)}
+        return replace(account, holders=holders, needed=NOTHING)
+    if asked.wanted > 0 and not _fits_alone(account, asked):
+        return replace(account, needed=Amount(max(1, asked.least.cost), max(1, asked.least.tokens)))
+    return account
+
+
+def _larger(one: Amount, other: Amount) -> Amount:
+    return Amount(max(one.cost, other.cost), max(one.tokens, other.tokens))

@@ -1,0 +1,120 @@
+"""Budget accounts on Redis: one hash per batch, one script that settles and reserves on the server's clock.
+
+A request whose reply was lost may have reserved something. The next request of the same holder declares
+anew what it holds, and so takes it back.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+
+from eventlog.scripts import Call, Script
+from taskqueue.budget.contract import (
+    NO_ACCOUNT,
+    Amount,
+    BudgetGrant,
+    BudgetRequest,
+    BudgetTerms,
+    BudgetView,
+    CostMaximum,
+    NewAccount,
+)
+from taskqueue.refusals import translated
+
+STAYS = 30 * 86_400
+"""Seconds for which an account is kept that nothing touches."""
+
+_BUDGET = Script(Path(__file__).parent / "budget.lua")
+
+
+def budget_key(batch_id: str) -> str:
+    """Name the hash of a batch's account."""
+    return f"eval:budget:{{{batch_id}}}"
+
+
+class RedisBudgets:
+    """`BudgetAccounts` on a Redis or Valkey server; only a test passes a `now` of its own."""
+
+    def __init__(self, redis: Redis, *, now: Callable[[], float] | None = None) -> None:
+        self._redis = redis
+        self._now = now
+
+    async def request(self, requests: Sequence[BudgetRequest]) -> list[BudgetGrant]:
+        """Declare, settle and reserve, each request atomically, all in one round trip."""
+        if not requests:
+            return []
+        with translated():
+            replies = await _BUDGET.run(self._redis, [self._request(each) for each in requests])
+        return [_grant(reply) for reply in replies]
+
+    async def publish(self, terms: BudgetTerms, *, create: NewAccount | None = None) -> BudgetView | None:
+        """Set limits and recorded spend; None where the account is missing and not to be created."""
+        with translated():
+            [reply] = await _BUDGET.run(self._redis, [self._publish(terms, create)])
+        return _view(reply) if reply else None
+
+    async def close(self, batch_id: str) -> None:
+        """Remove an account."""
+        with translated():
+            await self._redis.unlink(budget_key(batch_id))
+
+    def _request(self, asked: BudgetRequest) -> Call:
+        arguments: list[Any] = ["request", self._clock(), STAYS, asked.holder]
+        arguments += _flat(asked.held, asked.settled, asked.unrecorded)
+        arguments += [asked.wanted, *_flat(asked.unit, asked.least, asked.own)]
+        for purpose, each in asked.maxima.items():
+            arguments += [purpose, *each]
+        return [budget_key(asked.batch_id)], arguments
+
+    def _publish(self, terms: BudgetTerms, create: NewAccount | None) -> Call:
+        arguments: list[Any] = ["publish", self._clock(), STAYS]
+        arguments += [_text(terms.limit_cost), _text(terms.limit_tokens)]
+        arguments += _flat(terms.recorded, terms.unrecorded)
+        arguments += ["" if create is None else create.recovery, len(terms.dead), *terms.dead]
+        for holder, settled in (create.settled if create else {}).items():
+            arguments += [holder, *_flat(settled)]
+        return [budget_key(terms.batch_id)], arguments
+
+    def _clock(self) -> str:
+        return format(self._now(), ".17g") if self._now else ""
+
+
+def _flat(*amounts: Amount) -> Iterable[int]:
+    return [figure for each in amounts for figure in (each.cost, each.tokens)]
+
+
+def _text(limit: int | None) -> str:
+    return "" if limit is None else str(limit)
+
+
+def _grant(reply: Sequence[Any]) -> BudgetGrant:
+    if not reply:
+        return NO_ACCOUNT
+    granted, cost, tokens, limits_cost, limits_tokens, maxima = reply
+    reserved = Amount(int(cost), int(tokens))
+    return BudgetGrant(
+        exists=True,
+        granted=granted,
+        reserved=reserved,
+        limits_cost=bool(limits_cost),
+        limits_tokens=bool(limits_tokens),
+        maxima=_maxima(maxima),
+    )
+
+
+def _view(reply: Sequence[Any]) -> BudgetView:
+    figures, (holding, maxima) = list(map(int, reply[:8])), reply[8:]
+    spent, held, unrecorded, needed = (Amount(*figures[at : at + 2]) for at in range(0, 8, 2))
+    holders = {
+        holding[at].decode(): Amount(int(holding[at + 1]), int(holding[at + 2]))
+        for at in range(0, len(holding), 3)
+    }
+    return BudgetView(spent, held, unrecorded, needed, holders, _maxima(maxima))
+
+
+def _maxima(flat: Sequence[bytes]) -> Mapping[str, CostMaximum]:
+    return {
+        flat[at].decode(): CostMaximum(*map(int, flat[at + 1 : at + 4])) for at in range(0, len(flat), 4)
+    }

@@ -1,0 +1,101 @@
+"""Budgets as people meet them: 64 slots, judges, refusals and a kill, and one figure on every screen."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from scoreline.provider_sim.simulator import Simulator
+from tests.acceptance.batch_commands import PATIENCE, Folder
+from tests.provider import provider
+from tests.waiting import until
+
+pytest.importorskip("anthropic")
+pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
+
+INPUT, OUTPUT = 1.0, 5.0
+"""Dollars for a million tokens."""
+PAID = """
+dataset: cases.jsonl
+target: {type: anthropic, model: claude-haiku-4-5, prices: {input: 1, output: 5}}
+evaluator: {type: llm_judge, model: anthropic/claude-haiku-4-5, rubric: "Is {output} polite?",
+            prices: {input: 1, output: 5}}
+max_cost: 0.02
+"""
+
+
+@pytest.fixture
+async def sim() -> AsyncIterator[Simulator]:
+    """A provider whose answers differ in length and time, and that is overloaded now and then."""
+    async with provider(latency=0.2, latency_p95=0.6, output_tokens=60, overloaded=0.05) as lent:
+        yield lent
+
+
+@pytest.fixture
+def folder(tmp_path: Path, redis_url: str, postgres_url: str, sim: Simulator) -> Folder:
+    made = Folder(tmp_path, redis_url, postgres_url)
+    made.environ |= {"ANTHROPIC_BASE_URL": sim.base_url, "ANTHROPIC_API_KEY": "sk-sim"}
+    return made
+
+
+def billed(sim: Simulator) -> float:
+    """What the provider charges: every answer it gave, whether or not it was heard."""
+    return (sim.stats.input_tokens * INPUT + sim.stats.output_tokens * OUTPUT) / 1e6
+
+
+async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
+    folder: Folder, sim: Simulator
+) -> None:
+    """The provider bills at most 5 % more; every screen has one figure; a larger budget lets it go on."""
+    folder.cases(600)
+    folder.write("paid.yaml", PAID)
+    run = ("batch", "run", "-c", "paid.yaml", "--workers", "4", "--concurrency", "16", "--json")
+    async with folder.started(*run) as running:
+        await until(lambda: folder.ended() >= 10, PATIENCE)
+        running.kill_child("worker", "start")
+        ran = await running.end()
+    told = ran.told
+    assert (ran.code, told["status"], told["over_budget"]) == (4, "paused", False), ran.stderr
+    assert 0.02 * 0.6 <= billed(sim) <= 0.02 * 1.05
+    assert told["spent_usd"] <= 0.02
+    assert told["retried"] > 0
+    batch_id = told["batch_id"]
+    status = await folder.run("batch", "status", batch_id)
+    refused = await folder.run("batch", "resume", batch_id)
+    sentence = told["reason"]
+    assert sentence.startswith("budget $0.02: $0.01"), sentence
+    assert ", the next call may cost up to $0.0" in sentence
+    suggestion = f"To go on: scoreline batch resume {batch_id} --max-cost 0.04"
+    for screen in (ran.stderr, status.stdout + status.stderr, refused.stderr, "\n".join(told["why"])):
+        assert f"{sentence}. {suggestion}" in " ".join(screen.split()), screen
+    assert (status.code, refused.code) == (4, 1)
+    raised = await folder.run("batch", "resume", batch_id, "--max-cost", "0.03", "--json")
+    assert (raised.code, raised.told["max_cost_usd"]) == (4, 0.03), raised.stderr
+    assert raised.told["spent_usd"] > told["spent_usd"]
+    assert billed(sim) <= 0.03 * 1.05
+    [event] = folder.ask("SELECT by_whom FROM batch_events WHERE type = 'paused' LIMIT 1")
+    assert event == ("coordinator",)
+
+
+REPORTS = """
+def paid(prompt):
+    return {"output": prompt, "cost_usd": 0.30}
+"""
+
+
+async def test_a_cost_known_only_afterwards_overdraws_by_one_call_and_says_so(folder: Folder) -> None:
+    """A function that reports its cost is probed by one call; what exceeds the budget ends with 5."""
+    folder.write("reports.py", REPORTS)
+    folder.cases(1)
+    asked = ("batch", "run", "--dataset", "cases.jsonl", "--target", "python:reports:paid", "--json")
+    rest = ("--evaluator", "exact", "--workers", "2", "--max-cost")
+    over = await folder.run(*asked, *rest, "0.25")
+    assert (over.code, over.told["status"], over.told["over_budget"]) == (5, "completed", True), over.stderr
+    assert over.told["over_budget_usd"] == pytest.approx(0.05)
+    assert "over budget by $0.05" in over.stderr
+    exact = await folder.run(*asked, *rest, "0.30")
+    assert (exact.code, exact.told["over_budget"]) == (0, False), exact.stderr
+    folder.cases(40)
+    probed = await folder.run(*asked, *rest, "1.00")
+    assert (probed.code, probed.told["completed"]) == (4, 3), json.dumps(probed.told)
