@@ -8,18 +8,21 @@ over from workers that will not come back; and cutting off what everybody has re
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import ResponseError
+from redis.exceptions import RedisError, ResponseError
 
 from eventlog.backoff import Backoff
-from eventlog.keys import GROUP, wake_key
+from eventlog.keys import GROUP, events_key, shard_of, wake_key
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import translated
 from eventlog.scripts import Script
+from projections.tables import TablesUnavailable
 from storage_worker.storage import Storage
+from storage_worker.stream_scan import StreamScan
 from storage_worker.woken import WakeUp, read_wake_ups
 
 logger = logging.getLogger(__name__)
@@ -35,6 +38,8 @@ class Consumer:
         self._storage = storage
         self._streams = [wake_key(shard) for shard in range(shards)]
         self._consumer = consumer
+        self._shards = shards
+        self.scan = StreamScan(redis, storage, shards=shards)
 
     async def ensure_groups(self) -> None:
         """Have every group begin at the beginning of what its stream still holds.
@@ -81,8 +86,18 @@ class Consumer:
     async def finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
         """Store what the wake-ups tell of, and only then acknowledge: a crash repeats, it never loses."""
         with self._storage.picture.in_hand(entry_id for entry_id, _ in wake_ups):
-            await self._storage.wake(read_wake_ups(wake_ups))
+            woken = read_wake_ups(wake_ups)
+            await self._storage.wake(woken)
+            await self._quarantine_misplaced(stream, woken.evaluation_ids)
             await self._acknowledge(stream, wake_ups)
+
+    async def _quarantine_misplaced(self, stream: str, evaluation_ids: Sequence[str]) -> None:
+        """Look for events beside a wake-up that was written to another shard than its evaluation's."""
+        shard = self._streams.index(stream)
+        strays = {key for key in evaluation_ids if shard_of(key, self._shards) != shard}
+        # A server that is away now is no reason to hold the wake-ups: the next scan finds the streams.
+        with suppress(RedisError, OSError, LogUnavailable, TablesUnavailable):
+            await self.scan.quarantine([events_key(shard, key).encode() for key in sorted(strays)])
 
     async def _acknowledge(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
         """Acknowledge what is stored; a Redis that is away is waited for, or all would be done again."""

@@ -30,6 +30,8 @@ class StorageSettings:
     claim_idle: timedelta = timedelta(seconds=30)
     """How long a wake-up may be in a worker's hands before another takes it over."""
     health_port: int | None = None
+    scan_interval: timedelta = timedelta(minutes=1)
+    """How often the key space is searched for streams that no wake-up and no row leads to."""
 
     @property
     def sweep_interval(self) -> timedelta:

@@ -23,7 +23,7 @@ from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
 from eventlog.log import LogReader, LogUnavailable, Mark
 from eventlog.timeline import Cursor
-from projections.change import Change, Row, Stored, quarantined
+from projections.change import Change, Quarantined, Row, Stored, quarantined
 from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
 from storage_worker import telemetry
 from storage_worker.company import Company
@@ -81,8 +81,7 @@ class Storage:
         backoff = Backoff(longest=2.0)
         while True:
             try:
-                if woken.refused:
-                    self._count_quarantined(await self._tables.quarantine(woken.refused))
+                await self.quarantine(woken.refused)
                 await self._company.join(woken.evaluation_ids)
             except (LogUnavailable, TablesUnavailable) as error:
                 self._note_outage(error)
@@ -101,6 +100,17 @@ class Storage:
             lost = await self._pass(waiting[:size])
             # Whoever lost a race is read again before its wake-up is acknowledged.
             waiting = [*waiting[size:], *sorted(lost)]
+
+    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+        """Keep what is no event; returns how much of it was new."""
+        newly = await self._tables.quarantine(refused) if refused else 0
+        self._count_quarantined(newly)
+        return newly
+
+    async def without_row(self, evaluation_ids: Sequence[str]) -> list[str]:
+        """Name those of some evaluations that the tables do not have."""
+        rows = await self._tables.rows(evaluation_ids) if evaluation_ids else {}
+        return [key for key in evaluation_ids if key not in rows]
 
     async def sweep(self, *, unchanged_for: float, page: int) -> int:
         """Look again at every evaluation that has not ended nor moved for so many seconds."""

@@ -1,7 +1,8 @@
 """The sweep: looks again at what has not moved, so that no lost wake-up and no gap is for ever.
 
-It goes by the tables, never by SCAN. One worker does it at a time, by an advisory lock that its
-connection holds; for thrift only, as two sweeps would merely do the same work twice.
+It goes by the tables, and once a minute by SCAN for what has no row (stream_scan.py). One worker does it
+at a time, by an advisory lock that its connection holds; for thrift only, as two sweeps would merely do the
+same work twice.
 """
 
 import asyncio
@@ -32,17 +33,19 @@ async def sweep_forever(
     while True:
         await asyncio.sleep(interval)
         try:
-            await _lead_while_possible(storage, pool, consumer, interval)
+            await _lead_while_possible(storage, pool, consumer, settings)
         except (psycopg.Error, RedisError, LogUnavailable, TablesUnavailable, OSError) as error:
             logger.warning("the sweep was interrupted", extra={"error": str(error)})
 
 
 async def _lead_while_possible(
-    storage: Storage, pool: AsyncConnectionPool, consumer: Consumer, interval: float
+    storage: Storage, pool: AsyncConnectionPool, consumer: Consumer, settings: StorageSettings
 ) -> None:
+    interval = settings.sweep_interval.total_seconds()
     async with leadership(pool, LOCK) as holds:
         while holds:
             await storage.sweep(unchanged_for=interval, page=PAGE)
             await consumer.trim()
+            await consumer.scan.run_if_due(settings.scan_interval)
             await asyncio.sleep(interval)
             await holds()

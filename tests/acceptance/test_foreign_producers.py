@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from eventlog import payloads as p
-from eventlog.codec import encode
+from eventlog.codec import encode, fields_of
+from eventlog.keys import DEFAULT_SHARDS, events_key, shard_of, wake_key
 from tests.builders import BATCH, event, history
 from tests.integration.worker import Site, scoreline, site, worker_process
 from tests.waiting import until
@@ -95,3 +96,31 @@ async def test_scores_and_cost_that_completed_does_not_repeat_are_in_scorecard_a
         assert code == 0, said
     code, said = await command(here, "replay", "foreign", "--json")
     assert json.loads(said)["scorecard"]["cost_usd"] in {0.75, "0.75"}
+
+
+async def test_streams_that_no_wake_up_leads_to_are_found(here: Site) -> None:
+    """One without a row or wake-up is stored; those in the wrong shard are quarantined with both keys."""
+    await here.add_plainly(history(LIFE, evaluation_id="unnoticed"), wake=False)
+    right = {key: shard_of(key, DEFAULT_SHARDS) for key in ("woken-beside", "woken-right", "unwoken")}
+    wrong = {key: 7 if key == "unwoken" else (shard + 1) % DEFAULT_SHARDS for key, shard in right.items()}
+    for key, shard in wrong.items():
+        for each in history(LIFE, evaluation_id=key):
+            fields: Any = fields_of(each, encode(each))
+            await here.redis.xadd(events_key(shard, key), fields)
+    await here.redis.xadd(wake_key(wrong["woken-beside"]), {"id": "woken-beside"})
+    await here.redis.xadd(wake_key(right["woken-right"]), {"id": "woken-right"})
+    async with worker_process(here, "--gap-timeout", "0.2"):
+
+        async def found() -> bool:
+            kept = [await here.reasons(key) for key in right]
+            return kept == [["mismatch"] * 6] * 3 and await here.state("unnoticed") == "completed"
+
+        await until(found, 20)
+    for key, shard in right.items():
+        code, said = await command(here, "quarantine", "list", "--evaluation", key, "--json")
+        assert code == 0
+        assert events_key(wrong[key], key) in said
+        assert events_key(shard, key) in said
+        assert await here.state(key) is None
+    code, said = await command(here, "replay", "--batch", BATCH, "--verify")
+    assert code == 0, said

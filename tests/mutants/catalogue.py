@@ -44,6 +44,8 @@ PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
+FOREIGN = "tests/acceptance/test_foreign_producers.py"
+ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
@@ -644,6 +646,20 @@ MUTANTS = (
         "_totals(row.cursor, stored) if seen.needs_totals else None",
         "None",
         (TOTALS,),
+    ),
+    Mutant(
+        "streams that no wake-up leads to are found by a scan",
+        "storage_worker/sweep.py",
+        "await consumer.scan.run_if_due(settings.scan_interval)",
+        "pass",
+        (FOREIGN,),
+    ),
+    Mutant(
+        "a lower attempt's event after the fence is stale",
+        "eventlog/timeline.py",
+        "self._apply_contiguous(before=self.place[opening.key])",
+        "self._apply_contiguous(before=len(self.place))",
+        (ACROSS_ATTEMPTS,),
     ),
     Mutant(
         "only one may submit again",

@@ -1,0 +1,64 @@
+"""What the tables owe to the order of arrival, and what they do not.
+
+Within an attempt order does not matter. Between attempts the sequence 0 of a higher attempt is a fence:
+an event of a lower attempt takes effect if it arrived before that fence, and is stale if it arrived after.
+So the tables are a function of the events and of what each fence found before it, and of nothing else.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, given, settings
+
+from eventlog.events import Event
+from tests.builders import history
+from tests.dumps import memory_dump
+from tests.jumbled import in_order, lives
+from tests.unit.test_permutations import in_many_bites, in_one_bite
+
+SWAPS = 400
+
+
+def commute(one: Event, other: Event) -> bool:
+    """Whether two neighbours may change places: unless one is a fence before the other's attempt."""
+    if one.evaluation_id != other.evaluation_id:
+        return True
+    lower, higher = sorted((one, other), key=lambda each: each.attempt)
+    return lower.attempt == higher.attempt or higher.sequence > 0
+
+
+def reordered(random: Random, events: Sequence[Event]) -> list[Event]:
+    """Change the order in every way that leaves untouched what each fence found before it."""
+    order = list(events)
+    for _ in range(SWAPS if len(order) > 1 else 0):
+        at = random.randrange(len(order) - 1)
+        if commute(order[at], order[at + 1]):
+            order[at], order[at + 1] = order[at + 1], order[at]
+    return order
+
+
+@given(st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+def test_tables_depend_only_on_what_each_fence_found_before_it(random: Random) -> None:
+    """Whatever else is reordered, repeated, split and raced, the tables are byte for byte equal."""
+    arrived = in_order(lives(random))
+    random.shuffle(arrived)
+    expected = memory_dump(asyncio.run(in_one_bite(arrived)))
+    again = reordered(random, arrived)
+    again += random.sample(again, min(len(again), 3))
+    tables, _ = asyncio.run(in_many_bites(random, again))
+    assert memory_dump(tables) == expected
+
+
+def test_a_fence_that_arrives_first_makes_the_lower_attempt_stale() -> None:
+    """The other half of the statement: order between a fence and the attempts below it does decide."""
+    first = history("queued provisioning running retrying")
+    second = history("queued:retry provisioning running completed", attempt=2)
+    before = asyncio.run(in_one_bite([*first, *second]))
+    after = asyncio.run(in_one_bite([*second, *first]))
+    assert Counter(kept.verdict for kept in before.events.values()) == {"applied": 8}
+    assert Counter(kept.verdict for kept in after.events.values()) == {"applied": 4, "stale": 4}
+    assert before.scorecards == after.scorecards
