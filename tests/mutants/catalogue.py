@@ -109,8 +109,8 @@ MUTANTS = (
     Mutant(
         "acknowledgement after the commit",
         "storage_worker/consumer.py",
-        "            await self._storage.wake(woken)\n",
-        "            await self._acknowledge(stream, wake_ups)\n            await self._storage.wake(woken)\n",
+        "await self._storage.wake(woken)\n",
+        "await self._acknowledge(stream, wake_ups)\n            await self._storage.wake(woken)\n",
         (f"{WORKER}::test_health_tells_counts_and_what_the_worker_waits_for",),
     ),
     Mutant(
