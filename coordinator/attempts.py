@@ -81,7 +81,7 @@ class Opener:
         opening = next_opening(logged, reason=reason, epoch=self.epoch, retries=retries - charges.total)
         opening = _as_resumed(opening, attempt_of(logged, row.cursor.attempt))
         if reason is p.OpeningReason.LOST and (charges.lost >= LOST_LIMIT or charges.total > retries):
-            return self.open(row, opening, p.Failed(error=_lost(charges, row)))
+            return self.open(row, opening, p.Failed(_lost(charges, row), scores=opening.scores))
         return self.open(row, opening)
 
     def give_up(self, row: Row, logged: Logged, fault: p.Fault, *, told: bool) -> list[Event]:
@@ -92,7 +92,7 @@ class Opener:
         if not told and row.cursor.sequence == 0:
             return [self.event(row, p.Failed(error=fault), row.cursor.attempt, 1)]
         opening = next_opening(logged, reason=p.OpeningReason.SUBMITTED, epoch=self.epoch, retries=0)
-        return self.open(row, opening, p.Failed(error=fault))
+        return self.open(row, opening, p.Failed(fault, scores=opening.scores))
 
 
 def next_opening(logged: Logged, *, reason: p.OpeningReason, epoch: str, retries: int) -> p.Queued:

@@ -172,9 +172,14 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Failed:
-    """A fault that another try would not mend."""
+    """A fault that another try would not mend; scores that were found before it are kept."""
 
     error: Fault
+    scores: tuple[Score, ...] = ()
+    """Of the evaluators that came to one; the error names those that did not."""
+    usage: Usage = Usage()
+    cost_usd: Amount = 0.0
+    latency_ms: Amount = 0.0
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)

@@ -136,7 +136,7 @@ def _close(owned: OwnedAttempt, closing: Closing) -> Closing:
     try:
         owned.record(closing)
     except OversizeEvent:
-        if not isinstance(closing, p.Completed):
+        if not isinstance(closing, p.Completed | p.Failed):
             raise
         closing = shortened(closing)
         owned.record(closing)

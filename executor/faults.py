@@ -6,21 +6,25 @@
     TargetTimedOut                       retrying (timeout)       timed_out (task)
     EvaluatorFault of a RateLimited      retrying, not charged    retrying, not charged
     EvaluatorFault of a Transient        retrying                 failed (evaluator)
+    EvaluatorFault of a time-out         retrying (timeout)       failed (evaluator)
     EvaluatorFault of anything else      failed (evaluator)       failed (evaluator)
     Permanent                            failed                   failed
     an answer too large for an event     failed (oversize)        failed (oversize)
     anything else                        failed (error)           failed (error)
 
 The answer is on record before any evaluator is asked, so another attempt after a fault of an evaluator
-does not pay for the answer again. What is charged must never bear the name of what is not.
+does not pay for the answer again. So are the scores of the evaluators that came to one: the next attempt
+asks the others only, and `failed` carries them. What is charged must never bear the name of what is not.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
 from executor.contract import Fault, RateLimited, Transient
+from executor.verdict import unscored
 from taskqueue.retries import RATE_LIMITED, UNCHARGED_KINDS
 
 Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
@@ -31,6 +35,7 @@ FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(seconds=60)
 LONGEST_PATIENCE = timedelta(days=1)
 """What a Retry-After may ask for at most."""
+NO_ANSWER = p.Answer(output="")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -51,17 +56,26 @@ class EvaluatorTimedOut(Exception):  # noqa: N818 - what happened
 
 
 class EvaluatorFault(Exception):  # noqa: N818 - what happened
-    """An evaluator came to no judgement."""
+    """An evaluator came to no judgement, perhaps others too; what is on record of the rest stays."""
 
-    def __init__(self, evaluator: str, cause: BaseException) -> None:
-        super().__init__(f"evaluator {evaluator}: {described(cause)}")
+    def __init__(
+        self,
+        evaluator: str,
+        cause: BaseException,
+        *,
+        others: Sequence["EvaluatorFault"] = (),
+        answer: p.Answer = NO_ANSWER,
+        scores: Sequence[p.Score] = (),
+    ) -> None:
+        super().__init__("; ".join([f"evaluator {evaluator}: {described(cause)}", *map(str, others)]))
         self.evaluator = evaluator
         self.cause = cause
+        self.answer, self.scores = answer, scores
 
     @property
     def is_hopeless(self) -> bool:
         """Whether another attempt would not help."""
-        return not isinstance(self.cause, RateLimited | Transient)
+        return not isinstance(self.cause, RateLimited | Transient | EvaluatorTimedOut)
 
 
 def close_after(
@@ -75,12 +89,19 @@ def close_after(
             return p.Retrying(_fault(RATE_LIMITED, error), now + _patience(retry_after))
         case Transient(kind=kind) if retries > 0:
             return p.Retrying(_fault(charged(kind), error), backoff)
-        case TargetTimedOut() if retries > 0:
+        case TargetTimedOut() | EvaluatorTimedOut() if retries > 0:
             return p.Retrying(_fault("timeout", error), backoff)
         case TargetTimedOut(seconds=seconds):
             return p.TimedOut(limit="task", seconds=seconds, error=_fault("timeout", error))
         case _:
-            return p.Failed(_fault(_kind_of(error), error))
+            return _failed(error)
+
+
+def _failed(error: BaseException) -> p.Failed:
+    fault = _fault(_kind_of(error), error)
+    if isinstance(error, EvaluatorFault):
+        return unscored(error.answer, error.scores, fault)
+    return p.Failed(fault)
 
 
 def full_jitter(attempt: int, luck: float) -> timedelta:

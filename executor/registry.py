@@ -123,6 +123,13 @@ class LimitsItself(Protocol):
     limits_itself: bool
 
 
+@runtime_checkable
+class Deadlined(Protocol):
+    """A type whose calls may take longer than the deadline that evaluators have by default."""
+
+    default_timeout: float
+
+
 PATIENCE = 30.0
 """Seconds that an evaluator with a limit of its own may take beyond it."""
 
@@ -147,7 +154,9 @@ def parse_evaluator(text: str | Mapping[str, JsonValue], base: Path = Path()) ->
     if parts.rest:
         raise ValueError(f"{text!r}: to give it options write a mapping, {{type: {parts.type}, …}}")
     options = found.inline(parts.options, base) if isinstance(found, Inlining) else parts.options
-    said = {"name": parts.type, **parts.said}
+    said: Options = {"name": parts.type, **parts.said}
+    if isinstance(found, Deadlined):
+        said = {"timeout": found.default_timeout, **said}
     if isinstance(found, LimitsItself) and "timeout" in said:
         options = {**options, "timeout": said["timeout"]}
         found.check(options)

@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from eventlog import payloads as p
 from eventlog import tracing
+from eventlog.codec import OversizeEvent
 from eventlog.event_queue import AttemptLost, OwnedAttempt
 from executor.budget.purposes import judge_call, target_call
 from executor.budget.spending import Paid, PaidCall
@@ -21,7 +22,7 @@ from executor.fold import Known
 from executor.kits import Judge, Kit, invalid
 from executor.lanes.permits import LaneUse, Permits, Used
 from executor.overdue import Overdue, at_most
-from executor.verdict import responded, scored, was_paid
+from executor.verdict import brief, responded, scored, was_paid
 from providers.limits import RateLimits
 from taskqueue.board import BatchBoard
 from taskqueue.spec import Variant
@@ -159,18 +160,32 @@ def put_on_record(owned: OwnedAttempt, answer: p.Answer, *, on_record: bool) -> 
 async def judge(
     owned: OwnedAttempt, prepared: Prepared, answer: p.Answer, permits: Permits
 ) -> list[p.Score]:
-    """Have an answer judged by everybody who has not done so yet; raises `EvaluatorFault`.
+    """Have an answer scored by every evaluator that has not done so yet; raises `EvaluatorFault`.
 
-    All are heard out before a fault of one is raised: what the others say may have been paid for.
+    All of them finish before a fault of one is raised. Then every score found is put on record, paid or
+    not: the next attempt, or `batch retry`, runs only the evaluators that are missing.
     """
     question, scores = prepared.question, dict(prepared.known.scores)
     fields = {**question.fields, "output": answer.output}
     judged = Judged(question.case, answer.output, fields, answer)
     missing = [each for each in prepared.judges if each.spec.name not in scores]
     found = await _judgements(missing, judged, owned, permits)
-    _raise_worst([each for each in found if isinstance(each, EvaluatorFault)])
     scores |= {each.evaluator: each for each in found if isinstance(each, p.Score)}
+    if faults := [each for each in found if isinstance(each, EvaluatorFault)]:
+        _record_unpaid(owned, [each for each in found if isinstance(each, p.Score)])
+        names = [each.spec.name for each in prepared.judges if each.spec.name in scores]
+        raise _worst(faults, answer, [scores[name] for name in names])
     return [scores[each.spec.name] for each in prepared.judges]
+
+
+def _record_unpaid(owned: OwnedAttempt, scores: Sequence[p.Score]) -> None:
+    """Put scores on record that `completed` would have carried; paid ones are there already."""
+    for score in scores:
+        if not was_paid(score):
+            try:
+                owned.record(scored(score))
+            except OversizeEvent:
+                owned.record(scored(brief(score)))
 
 
 async def _judgements(
@@ -239,7 +254,8 @@ def _say_score(judging: Span, score: p.Score) -> None:
         judging.set_attribute("result.passed", score.passed)
 
 
-def _raise_worst(faults: Sequence[EvaluatorFault]) -> None:
-    """Raise what decides: a hopeless fault before one that may pass, a charged one before a free one."""
-    if faults:
-        raise max(faults, key=lambda fault: (fault.is_hopeless, not isinstance(fault.cause, RateLimited)))
+def _worst(faults: Sequence[EvaluatorFault], answer: p.Answer, scores: Sequence[p.Score]) -> EvaluatorFault:
+    """Choose what decides: a hopeless fault before one that may pass, a charged one before a free one."""
+    worst = max(faults, key=lambda fault: (fault.is_hopeless, not isinstance(fault.cause, RateLimited)))
+    others = [fault for fault in faults if fault is not worst]
+    return EvaluatorFault(worst.evaluator, worst.cause, others=others, answer=answer, scores=scores)

@@ -40,19 +40,35 @@ def was_paid(score: p.Score) -> bool:
 
 def completed(answer: p.Answer, scores: Sequence[p.Score], *, exit_code: int | None) -> p.Completed:
     """Sum an attempt up: passed if nobody objects, and the mean of what everybody says."""
-    costs: list[p.Answer | p.Score] = [answer, *scores]
     return p.Completed(
         verdict="failed" if any(score.passed is False for score in scores) else "passed",
         score=fsum(score.score for score in scores) / len(scores) if scores else None,
         scores=tuple(map(_plain, scores)),
-        usage=p.Usage(
-            input_tokens=sum(each.usage.input_tokens for each in costs),
-            output_tokens=sum(each.usage.output_tokens for each in costs),
-        ),
-        cost_usd=fsum(each.cost_usd for each in costs),
+        usage=_usage(answer, scores),
+        cost_usd=_cost(answer, scores),
         latency_ms=answer.latency_ms,
         exit_code=exit_code,
     )
+
+
+def unscored(answer: p.Answer, scores: Sequence[p.Score], error: p.Fault) -> p.Failed:
+    """Sum up an attempt with evaluators missing: the scores that there are, and the cost."""
+    return p.Failed(
+        error,
+        scores=tuple(map(_plain, scores)),
+        usage=_usage(answer, scores),
+        cost_usd=_cost(answer, scores),
+        latency_ms=answer.latency_ms,
+    )
+
+
+def _usage(answer: p.Answer, scores: Sequence[p.Score]) -> p.Usage:
+    each = [answer.usage, *(score.usage for score in scores)]
+    return p.Usage(sum(used.input_tokens for used in each), sum(used.output_tokens for used in each))
+
+
+def _cost(answer: p.Answer, scores: Sequence[p.Score]) -> float:
+    return fsum([answer.cost_usd, *(score.cost_usd for score in scores)])
 
 
 def _plain(score: p.Score) -> p.Score:
@@ -69,7 +85,11 @@ def _plain(score: p.Score) -> p.Score:
     )
 
 
-def shortened(result: p.Completed) -> p.Completed:
+def shortened(result: p.Completed | p.Failed) -> p.Completed | p.Failed:
     """Cut reasons short: the verdict must fit into an event, whatever the judges had to say."""
-    scores = tuple(replace(score, reason=score.reason[:SHORT_REASON]) for score in result.scores)
-    return replace(result, scores=scores)
+    return replace(result, scores=tuple(map(brief, result.scores)))
+
+
+def brief(score: p.Score) -> p.Score:
+    """Cut the reason of a score short."""
+    return replace(score, reason=score.reason[:SHORT_REASON])

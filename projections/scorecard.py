@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from eventlog import events as e
 from eventlog import payloads as p
-from projections.amounts import ZERO
+from projections.amounts import ZERO, exact
 from projections.attempt_totals import AttemptTotals, Totals
 
 
@@ -36,7 +36,9 @@ def scorecard(event: e.Event, *, bridged: bool, totals: Totals | None = None) ->
     match event.data:
         case p.Completed() as result:
             return _completed(event, result, totals or NO_EVENTS.of_completed(result, b""), bridged=bridged)
-        case p.Failed(error=error) | p.TimedOut(error=error):
+        case p.Failed() as failed:
+            return _failed(event, failed, bridged=bridged)
+        case p.TimedOut(error=error):
             return _ended(event, bridged=bridged, error=to_json(error) if error else None)
         case _:
             return _ended(event, bridged=bridged, error=None)
@@ -61,6 +63,16 @@ def _completed(event: e.Event, result: p.Completed, totals: Totals, *, bridged: 
         error=None,
         bridged=bridged,
         ended_at=event.occurred_at,
+    )
+
+
+def _failed(event: e.Event, failed: p.Failed, *, bridged: bool) -> Scorecard:
+    """Keep the scores there are: without a verdict, for an evaluator is missing."""
+    return _ended(event, bridged=bridged, error=to_json(failed.error))._replace(
+        scores=to_json(failed.scores) if failed.scores else b"[]",
+        tokens=failed.usage.total,
+        cost_usd=exact(failed.cost_usd),
+        latency_ms=failed.latency_ms,
     )
 
 

@@ -163,6 +163,8 @@ class LlmJudgeType:
     """How models become judges."""
 
     needs_expected: bool = False
+    default_timeout: float = LONGEST_CALL
+    """A judge's deadline is that of its call: cut off earlier, the call would be paid for and lost."""
     transport: httpx2.AsyncBaseTransport | None = None
     """Instead of the network."""
 

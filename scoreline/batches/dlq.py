@@ -11,7 +11,7 @@ from rich.text import Text
 from projections.batches import GivenUp, Snapshot, given_up, given_up_kinds, read_snapshot
 from projections.pages import one_state
 from scoreline.audit.batches import connected
-from scoreline.batches.faults import why_ended
+from scoreline.batches.faults import scores_kept, why_ended
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command
 from scoreline.printable import excerpt, printable
@@ -85,10 +85,15 @@ def _table(letters: list[GivenUp]) -> Table:
             Text(excerpt(each.case_id, CASE_SHOWN)),
             str(each.attempt),
             Text(excerpt(why.kind if why else each.status, CASE_SHOWN)),
-            Text(excerpt(why.message if why else "", MESSAGE_SHOWN)),
+            Text(_what_happened(why.message if why else "", each)),
             stamp(each.ended_at),
         )
     return table
+
+
+def _what_happened(message: str, each: GivenUp) -> str:
+    kept = ", ".join(f"{excerpt(name, 40)} {score:g}" for name, score in scores_kept(each.closing).items())
+    return excerpt(message, MESSAGE_SHOWN) + (f" (scores kept: {kept})" if kept else "")
 
 
 def _document(each: GivenUp) -> dict[str, object]:
@@ -102,5 +107,6 @@ def _document(each: GivenUp) -> dict[str, object]:
         "status": each.status,
         "kind": why.kind if why else each.status,
         "message": why.message if why else "",
+        "scores": scores_kept(each.closing),
         "ended_at": each.ended_at.isoformat(),
     }

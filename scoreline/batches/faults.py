@@ -30,6 +30,12 @@ def why_ended(status: str, error: str | None, closing: str | None) -> WhyEnded |
             return None
 
 
+def scores_kept(closing: str | None) -> dict[str, float]:
+    """Read the scores that a closing event carries, by evaluator."""
+    event = json.loads(closing) if closing else {}
+    return {score["evaluator"]: score["score"] for score in event.get("scores", ())}
+
+
 def _limit(event: dict[str, Any]) -> str:
     if "limit" not in event:
         return ""

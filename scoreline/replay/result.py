@@ -37,13 +37,14 @@ def result(story: Story, attempt: int | None = None) -> Result:
     closing = next((n.event for n in lines if n.event.type in CLOSING_TYPES), None)
     data = closing.data if closing else None
     completed = data if isinstance(data, p.Completed) else None
-    spent = completed or _answer(lines) or p.Answer(output="")
+    failed = data if isinstance(data, p.Failed) and data.scores else None
+    spent = completed or failed or _answer(lines) or p.Answer(output="")
     last = closing or (lines[-1].event if lines else None)
     return Result(
         state=(lines[-1].phase or "") if lines else "unopened",
         verdict=completed.verdict if completed else None,
         score=completed.score if completed else None,
-        scores={one.evaluator: one.score for one in _scores(lines, completed)},
+        scores={one.evaluator: one.score for one in _scores(lines, completed or failed)},
         tokens=spent.usage.total,
         cost_usd=spent.cost_usd,
         latency_ms=spent.latency_ms,
@@ -61,8 +62,8 @@ def _answer(lines: list[Line]) -> p.Answer | None:
     return next((answer for answer in (*answers, *known) if answer), None)
 
 
-def _scores(lines: list[Line], completed: p.Completed | None) -> tuple[p.Score, ...]:
-    named = completed.scores if completed else ()
+def _scores(lines: list[Line], closing: p.Completed | p.Failed | None) -> tuple[p.Score, ...]:
+    named = closing.scores if closing else ()
     return named or tuple(line.event.data for line in lines if isinstance(line.event.data, p.Scored))
 
 

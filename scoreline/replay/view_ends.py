@@ -130,16 +130,21 @@ def outcome(story: Story) -> Iterator[Text]:
     closing = (n for n in story.lines if n.event.attempt == card.attempt and n.event.type == card.status)
     said = next((wording.describe(line.event) for line in closing if line.fate is Fate.APPLIED), "")
     yield Text(f"{card.status}{not_yet}", style="bold red").append(f"  {said}", style="not bold")
+    yield from _judgements(story, card)
 
 
 def _completed(story: Story, card: Scorecard, not_yet: str) -> Iterator[Text]:
     style = "bold green" if card.verdict == "passed" else "bold red"
     score = "" if card.score is None else f", score {card.score:g}"
     yield Text(f"Scorecard{not_yet}  ", style="bold").append(f"{card.verdict}{score}", style=style)
+    yield from _judgements(story, card)
+    yield Text(f"  {', '.join(spent(card))}")
+
+
+def _judgements(story: Story, card: Scorecard) -> Iterator[Text]:
     for judgement in scores(story, card):
         said = f"{excerpt(judgement.evaluator, 40)}: {wording.judged(judgement)}"
         yield Text(f"  {said}  {excerpt(judgement.reason, LONG)}".rstrip())
-    yield Text(f"  {', '.join(spent(card))}")
 
 
 def scores(story: Story, card: Scorecard) -> tuple[p.Score, ...]:

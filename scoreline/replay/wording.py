@@ -99,12 +99,17 @@ def _parts_of_failure(data: p.Retrying | p.Failed | p.TimedOut | p.Cancelled) ->
     match data:
         case p.Retrying(error=error, retry_at=retry_at):
             return fault(error), f"again at {clock(retry_at)}"
-        case p.Failed(error=error):
-            return (fault(error),)
+        case p.Failed(error=error, scores=scores):
+            return fault(error), _scores_kept(scores)
         case p.TimedOut(limit=limit, seconds=seconds, error=error):
             return f"{excerpt(limit, SHORT)} limit of {seconds:g} s", fault(error) if error else ""
         case p.Cancelled(by=by, reason=reason):
             return f"by {excerpt(by, SHORT)}", excerpt(reason, SHORT)
+
+
+def _scores_kept(scores: Iterable[p.Score]) -> str:
+    kept = ", ".join(f"{excerpt(score.evaluator, SHORT)} {judged(score)}" for score in scores)
+    return f"scores kept: {kept}" if kept else ""
 
 
 def _spent(data: p.Answer | p.Completed) -> tuple[str, ...]:

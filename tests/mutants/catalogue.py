@@ -41,6 +41,9 @@ BUDGETS = "tests/integration/test_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
+FAULTS = "tests/unit/test_executor_faults.py"
+EXECUTOR_RUN = "tests/unit/test_executor_run.py"
+SCORECARD = "tests/unit/test_scorecard.py"
 SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
@@ -694,6 +697,28 @@ MUTANTS = (
         "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
         "if True:\n                writer.write(stdin)",
         (SANDBOX,),
+    ),
+    # Scores on record stay, whatever became of the other evaluators.
+    Mutant(
+        "a time-out of an evaluator is transient",
+        "executor/faults.py",
+        "case TargetTimedOut() | EvaluatorTimedOut() if retries > 0:",
+        "case TargetTimedOut() if retries > 0:",
+        (FAULTS,),
+    ),
+    Mutant(
+        "scores are put on record before a fault of another evaluator closes the attempt",
+        "executor/steps.py",
+        "        _record_unpaid(owned, [each for each in found if isinstance(each, p.Score)])\n",
+        "",
+        (EXECUTOR_RUN,),
+    ),
+    Mutant(
+        "a failed evaluation keeps its scores",
+        "projections/scorecard.py",
+        'scores=to_json(failed.scores) if failed.scores else b"[]"',
+        'scores=b"[]"',
+        (SCORECARD,),
     ),
     # A dry run calls nothing.
     Mutant(

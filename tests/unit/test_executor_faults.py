@@ -58,7 +58,7 @@ ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
     ),
     "judge's time-out": (
         EvaluatorFault("j", EvaluatorTimedOut(5.0)),
-        ("failed", "evaluator"),
+        ("retrying", "timeout"),
         ("failed", "evaluator"),
     ),
     "judge's bug": (EvaluatorFault("j", KeyError("x")), ("failed", "evaluator"), ("failed", "evaluator")),

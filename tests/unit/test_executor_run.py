@@ -255,13 +255,37 @@ async def test_an_evaluator_that_cancels_itself_does_not_silence_the_others():
 
 
 @virtually
-async def test_an_evaluator_that_hangs_fails_the_evaluation():
-    """Its own time-out ends it."""
+async def test_an_evaluator_that_hangs_is_tried_again():
+    """Its own time-out ends the attempt; it is transient."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", timeout=7.0)))
     stage.evaluators["a"] = FakeEvaluator(hang)
     await run_one(stage)
     closing = await stage.last("e-1")
-    assert closing.error == p.Fault(kind="evaluator", message="evaluator a: no judgement within 7 s")
+    assert isinstance(closing, p.Retrying)
+    assert closing.error == p.Fault(kind="timeout", message="evaluator a: no judgement within 7 s")
+
+
+@virtually
+async def test_scores_are_kept_where_evaluators_fail_for_good():
+    """Paid or not, they are on record and in `failed`, which names the missing; a retry runs the rest."""
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "odd", "judge", "shaky")))
+    stage.evaluators["odd"] = FakeEvaluator(raising(ValueError("no verdict")))
+    stage.evaluators["judge"] = FakeEvaluator(give_paid_score)
+    stage.evaluators["shaky"] = FakeEvaluator(raising(Transient("network")))
+    await run_one(stage)
+    assert await stage.story("e-1") == "queued provisioning running responded scored scored failed"
+    closing = await stage.last("e-1")
+    assert [score.evaluator for score in closing.scores] == ["a", "judge"]
+    assert closing.cost_usd == PAID_SCORE.cost_usd + ANSWER.cost_usd
+    assert closing.error.kind == "evaluator"
+    assert closing.error.message == "evaluator odd: ValueError: no verdict; evaluator shaky: network"
+    for name in ("odd", "shaky"):
+        stage.evaluators[name].how = give_paid_score
+    await stage.queue("e-1", attempt=2)
+    async with stage.executor():
+        await done(stage)
+    assert isinstance(await stage.last("e-1"), p.Completed)
+    assert [len(stage.evaluators[name].judged) for name in ("a", "odd", "judge", "shaky")] == [1, 2, 1, 2]
 
 
 @virtually

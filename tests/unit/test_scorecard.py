@@ -39,6 +39,18 @@ def test_a_completed_event_becomes_its_scorecard():
     assert from_json(card.scores) == [asdict(score) for score in SCORES]
 
 
+def test_a_failed_event_keeps_the_scores_there_are():
+    """An evaluator is missing, so there is no verdict; what the others found, and what it cost, stays."""
+    usage = p.Usage(input_tokens=7, output_tokens=5)
+    fault = p.Fault(kind="evaluator", message="evaluator tone: no judgement within 5 s")
+    failed = p.Failed(fault, scores=SCORES, usage=usage, cost_usd=0.1, latency_ms=12.5)
+    card = scorecard(event(failed, sequence=5), bridged=False)
+    assert (card.status, card.verdict, card.score) == ("failed", None, None)
+    assert from_json(card.scores) == [asdict(score) for score in SCORES]
+    assert (card.tokens, card.cost_usd, card.latency_ms) == (12, Decimal("0.1"), 12.5)
+    assert from_json(card.error or b"")["message"] == fault.message
+
+
 def test_a_completed_event_may_have_no_score_at_all():
     """No score is not a score of zero."""
     card = scorecard(event(p.Completed(verdict="failed"), sequence=3), bridged=False)
