@@ -7,15 +7,18 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from executor.contract import Evaluator, Permanent, Surroundings, Target, Warming
+from executor.lanes.contract import LaneLimit
+from executor.lanes.naming import Place, overall_use
 from executor.lanes.permits import LaneUse
 from taskqueue.board import BatchBoard
 from taskqueue.lines import SCORING, Lines, split, target_of
-from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec, Variant, unpack
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, Variant, unpack
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +28,7 @@ S = TypeVar("S", TargetSpec, EvaluatorSpec)
 M = TypeVar("M")
 
 
-def no_lane(_spec: TargetSpec | EvaluatorSpec, _limits: Limits, _here: Surroundings) -> LaneUse | None:
+def no_lane(_spec: TargetSpec | EvaluatorSpec, _place: Place, _here: Surroundings) -> LaneUse | None:
     """Have nobody to ask."""
     return None
 
@@ -36,7 +39,7 @@ class Makers:
 
     target: Callable[[TargetSpec, Surroundings], Target]
     evaluator: Callable[[EvaluatorSpec, Surroundings], Evaluator]
-    lane: Callable[[TargetSpec | EvaluatorSpec, Limits, Surroundings], LaneUse | None] = no_lane
+    lane: Callable[[TargetSpec | EvaluatorSpec, Place, Surroundings], LaneUse | None] = no_lane
     """Which lane something has to ask."""
 
 
@@ -49,7 +52,7 @@ class Judge:
     lane: LaneUse | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kit:
     """All that is needed to work on a batch."""
 
@@ -59,6 +62,8 @@ class Kit:
     judges: tuple[Judge | Permanent, ...]
     lanes: tuple[LaneUse | None, ...] = ()
     """Those of the targets."""
+    overall: LaneUse | None = None
+    """The lane that counts all calls of the batch, where those are limited."""
 
     @property
     def longest(self) -> float:
@@ -81,12 +86,24 @@ class Kit:
 
     def uses(self, channel: str) -> tuple[LaneUse, ...]:
         """Say which lanes the tasks in one of the batch's lines have to ask before they are taken."""
-        if channel == SCORING:
-            judges = [judge.lane for judge in self.judges if isinstance(judge, Judge)]
-            return tuple({use.lane: use for use in judges if use}.values())
+        found = self._judges_lanes() if channel == SCORING else self._target_lanes(channel)
+        return (*found, self.overall) if found and self.overall else found
+
+    def _judges_lanes(self) -> tuple[LaneUse, ...]:
+        judges = [judge.lane for judge in self.judges if isinstance(judge, Judge)]
+        return tuple({use.lane: use for use in judges if use}.values())
+
+    def _target_lanes(self, channel: str) -> tuple[LaneUse, ...]:
         number = target_of(channel)
         use = self.lanes[number] if number is not None and number < len(self.lanes) else None
         return (use,) if use else ()
+
+    @cached_property
+    def limits(self) -> tuple[tuple[str, LaneLimit], ...]:
+        """The limits that the batch declares, each with its lane."""
+        judges = (judge.lane for judge in self.judges if isinstance(judge, Judge))
+        uses = (use for use in (*self.lanes, *judges, self.overall) if use)
+        return tuple((use.lane, limit) for use in uses for limit in use.limits)
 
     def all_judges(self) -> list[Judge]:
         """List the evaluators; raises `Permanent` where one of them could not be made."""
@@ -128,7 +145,7 @@ class Kits:
                 body = await self._board.spec(batch_id)
                 if body is None:
                     return invalid("the batch's spec is not on the board")
-                self._kits[batch_id] = kit = self._make(body)
+                self._kits[batch_id] = kit = self._make(batch_id, body)
                 if isinstance(kit, Kit):
                     await kit.warm_up()
                     await self._note_lanes(batch_id, kit)
@@ -139,6 +156,15 @@ class Kits:
         batch_id, channel = split(line)
         kit = await self.of(batch_id) if channel else None
         return kit.uses(channel) if isinstance(kit, Kit) else ()
+
+    def limits(self, batch_ids: Collection[str]) -> dict[str, dict[str, LaneLimit]]:
+        """Return the limits that some batches declare: by lane, and by origin."""
+        found: dict[str, dict[str, LaneLimit]] = {}
+        for batch_id in batch_ids:
+            kit = self._kits.get(batch_id)
+            for lane, limit in kit.limits if isinstance(kit, Kit) else ():
+                found.setdefault(lane, {})[limit.origin] = limit
+        return found
 
     async def _note_lanes(self, batch_id: str, kit: Kit) -> None:
         """Let people see what the lines of a batch wait for."""
@@ -157,27 +183,28 @@ class Kits:
         """Close them all."""
         await self.keep_only(())
 
-    def _make(self, body: bytes) -> Kit | Permanent:
+    def _make(self, batch_id: str, body: bytes) -> Kit | Permanent:
         try:
             spec = unpack(body)
         except ValidationError as error:
             return invalid(f"the batch's spec can't be read: {error}")
         here = replace(self._surroundings, workdir=spec.workdir)
         targets = tuple(_attempt("target", self._makers.target, each, here) for each in spec.targets)
-        judges = tuple(self._judge(each, spec.limits, here) for each in spec.evaluators)
-        lanes = tuple(self._lane(each, spec.limits, here) for each in spec.targets)
-        return Kit(spec, spec.variants, targets, judges, lanes)
+        place = Place(batch_id, spec)
+        judges = tuple(self._judge(each, place, here) for each in spec.evaluators)
+        lanes = tuple(self._lane(each, place, here) for each in spec.targets)
+        return Kit(spec, spec.variants, targets, judges, lanes, overall_use(place))
 
-    def _lane(self, spec: TargetSpec | EvaluatorSpec, limits: Limits, here: Surroundings) -> LaneUse | None:
+    def _lane(self, spec: TargetSpec | EvaluatorSpec, place: Place, here: Surroundings) -> LaneUse | None:
         """Find a lane; where there is none for want of a key, the call itself will say so."""
         try:
-            return self._makers.lane(spec, limits, here)
+            return self._makers.lane(spec, place, here)
         except ValueError:
             return None
 
-    def _judge(self, spec: EvaluatorSpec, limits: Limits, here: Surroundings) -> Judge | Permanent:
+    def _judge(self, spec: EvaluatorSpec, place: Place, here: Surroundings) -> Judge | Permanent:
         made = _attempt("evaluator", self._makers.evaluator, spec, here)
-        return made if isinstance(made, Permanent) else Judge(spec, made, self._lane(spec, limits, here))
+        return made if isinstance(made, Permanent) else Judge(spec, made, self._lane(spec, place, here))
 
 
 def invalid(message: str) -> Permanent:

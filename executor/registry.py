@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from pydantic import JsonValue, ValidationError
 
@@ -134,22 +134,27 @@ PATIENCE = 30.0
 """Seconds that an evaluator with a limit of its own may take beyond it."""
 
 
+_TARGET_KEYS = frozenset({"label", "rate_limits"})
+_EVALUATOR_KEYS = frozenset({"name", "timeout", "rate_limits"})
+"""What stands beside the options of a target or an evaluator, whatever its type."""
+
+
 def parse_target(text: str | Mapping[str, JsonValue]) -> TargetSpec:
     """Read a target as people write it; raises `UnknownType`, or `ValueError` with a sentence."""
-    parts = split_target(text) if isinstance(text, str) else split_mapping(text, apart=frozenset({"label"}))
+    parts = split_target(text) if isinstance(text, str) else split_mapping(text, apart=_TARGET_KEYS)
     target_type(parts.type)
     if parts.rest:
         raise ValueError(f"{text!r}: to give it options write a mapping, {{type: {parts.type}, …}}")
     try:
-        return TargetSpec(type=parts.type, label=label_of(parts), options=parts.options)
+        limits: Any = parts.said.get("rate_limits")
+        return TargetSpec(type=parts.type, label=label_of(parts), options=parts.options, rate_limits=limits)
     except ValidationError as error:
         raise _misread(TARGETS, parts, error) from None
 
 
 def parse_evaluator(text: str | Mapping[str, JsonValue], base: Path = Path()) -> EvaluatorSpec:
     """Read an evaluator as people write it; files that it names are read now, from `base`."""
-    apart = frozenset({"name", "timeout"})
-    parts = split_evaluator(text) if isinstance(text, str) else split_mapping(text, apart=apart)
+    parts = split_evaluator(text) if isinstance(text, str) else split_mapping(text, apart=_EVALUATOR_KEYS)
     found = evaluator_type(parts.type)
     if parts.rest:
         raise ValueError(f"{text!r}: to give it options write a mapping, {{type: {parts.type}, …}}")

@@ -27,7 +27,7 @@ from executor.evaluation import Evaluating
 from executor.hands import Ending, Hands
 from executor.heartbeat import Heartbeat
 from executor.kits import Kits, Makers
-from executor.lanes.book import LaneBook
+from executor.lanes.book import DeclaredLimits, LaneBook
 from executor.lanes.contract import Lanes
 from executor.lanes.per_worker import PerWorkerLanes
 from executor.lanes.telemetry import LaneWatch
@@ -93,7 +93,9 @@ class Executor:
         self._company = 1
         if lanes and settings.keeps_lanes_alone:
             lanes = PerWorkerLanes(lanes, lambda: self._company)
-        self._lane_book = LaneBook(lanes, self._kits.uses, executor=incarnation) if lanes else None
+        self._lane_book = (
+            LaneBook(lanes, self._kits.uses, executor=incarnation, limits=self._limits) if lanes else None
+        )
         self._lane_watch = LaneWatch(lanes, self._used_lanes) if lanes else None
         admission = admission or self._lane_book or Unlimited()
         self._budget = BudgetClient(budgets, holder=incarnation) if budgets else None
@@ -187,6 +189,8 @@ class Executor:
                 await self._watch.look()
                 if self._budget:
                     self._budget.forget_all_but(self._watch.listed | self.hands.batches)
+                if self._lane_book:
+                    self._lane_book.declare_limits()
                 if self._settings.keeps_lanes_alone:
                     self._company = len(await self._attendance.present())
                 if self._settings.once and await self._watch.nothing_left():
@@ -216,6 +220,10 @@ class Executor:
                     await self._budget.declare()
                 await self._heartbeat.leave()
         logger.info("stopped", extra={"executor": self.incarnation, "left": len(self.hands)})
+
+    def _limits(self) -> DeclaredLimits:
+        """Return the limits of batches that run, or have work in hand here; those of others lapse."""
+        return self._kits.limits({*self._watch.priorities, *self.hands.batches})
 
     def _used_lanes(self) -> list[str]:
         return self._lane_book.used if self._lane_book else []

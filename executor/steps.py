@@ -54,6 +54,8 @@ class Prepared:
     lane: LaneUse | None = None
     """Whom to ask before the target is."""
     kit: Kit | None = None
+    is_sequential: bool = False
+    """Whether judges are called one after the other: the batch limits its calls in flight overall."""
 
     def paid_call(self) -> PaidCall:
         """Describe the call of the target, for the batch's budget."""
@@ -69,7 +71,8 @@ async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard)
     context = await _context(delivery, board) if opening.in_group else NOTHING_LEFT
     target = None if known.answer else kit.target(variant.number)
     question = _question(delivery, opening, kit, variant, context, prompted=target is not None)
-    return Prepared(known, variant, target, kit.all_judges(), question, kit.lane(variant.number), kit)
+    lane, is_sequential = kit.lane(variant.number), kit.overall is not None
+    return Prepared(known, variant, target, kit.all_judges(), question, lane, kit, is_sequential)
 
 
 def _question(  # noqa: PLR0913 - it draws on all of them
@@ -169,7 +172,8 @@ async def judge(
     fields = {**question.fields, "output": answer.output}
     judged = Judged(question.case, answer.output, fields, answer)
     missing = [each for each in prepared.judges if each.spec.name not in scores]
-    found = await _judgements(missing, judged, owned, permits)
+    judging = _one_by_one if prepared.is_sequential else _judgements
+    found = await judging(missing, judged, owned, permits)
     scores |= {each.evaluator: each for each in found if isinstance(each, p.Score)}
     if faults := [each for each in found if isinstance(each, EvaluatorFault)]:
         _record_unpaid(owned, [each for each in found if isinstance(each, p.Score)])
@@ -188,11 +192,17 @@ def _record_unpaid(owned: OwnedAttempt, scores: Sequence[p.Score]) -> None:
                 owned.record(scored(brief(score)))
 
 
+async def _one_by_one(
+    judges: Sequence[Judge], judged: Judged, owned: OwnedAttempt, permits: Permits
+) -> list[p.Score | EvaluatorFault]:
+    return [await _judgement(each, judged, owned, permits) for each in judges]
+
+
 async def _judgements(
     judges: Sequence[Judge], judged: Judged, owned: OwnedAttempt, permits: Permits
 ) -> list[p.Score | EvaluatorFault]:
     if len(judges) < 2:  # no task is needed to wait for one
-        return [await _judgement(each, judged, owned, permits) for each in judges]
+        return await _one_by_one(judges, judged, owned, permits)
     found = await asyncio.gather(
         *(_judgement(each, judged, owned, permits) for each in judges), return_exceptions=True
     )

@@ -18,6 +18,17 @@ Seconds = Annotated[float, Field(gt=0, le=7 * 86_400)]
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
+class Limits:
+    """Rate limits of one lane, for the whole fleet; None: to be learnt."""
+
+    rpm: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    tpm: Annotated[float, Field(gt=0, le=1e12)] | None = None
+    max_concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    delay: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    """Seconds between two calls, at least."""
+
+
+@dataclass(frozen=True, slots=True, config=STRICT)
 class TargetSpec:
     """What is asked: a type that a registry knows, and its options."""
 
@@ -27,6 +38,8 @@ class TargetSpec:
     options: Options = Field(default_factory=dict)
     is_metered: bool = False
     """Whether it has a lane: its tasks wait in a line of their own, so that they hold up nobody else."""
+    rate_limits: Limits | None = None
+    """Limits of its lane; each kind that is given replaces the batch's."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -38,17 +51,7 @@ class EvaluatorSpec:
     options: Options = Field(default_factory=dict)
     timeout: Seconds = 60.0
     is_metered: bool = False
-
-
-@dataclass(frozen=True, slots=True, config=STRICT)
-class Limits:
-    """What the whole fleet may ask of each provider; None: to be learnt."""
-
-    rpm: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    tpm: Annotated[float, Field(gt=0, le=1e12)] | None = None
-    max_concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    delay: Annotated[float, Field(ge=0, le=86_400)] = 0.0
-    """Seconds between two calls, at least."""
+    rate_limits: Limits | None = None
 
 
 class BatchFallback(StrEnum):
@@ -74,6 +77,11 @@ class BatchSpec:
     workdir: str = ""
     """Where the batch was submitted: `python:` targets are imported from there."""
     limits: Limits = Limits()
+    """Of every metered target and judge that has none of its own."""
+    accounts: dict[Name, Limits] = Field(default_factory=dict)
+    """By provider, by provider and account, or by the name of a lane: limits of each such lane."""
+    max_concurrency: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Calls of this batch in flight at a time: all targets and judges, the whole fleet."""
     fail_fast_after: int = Field(default=20, ge=0, le=1_000_000)
     """Permanent failures in a row after which the batch is paused; 0: never."""
     batch_api: BatchFallback | None = None

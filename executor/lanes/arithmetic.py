@@ -6,7 +6,7 @@ number. So nothing here rounds, and sums are taken in the same order there.
 
 from dataclasses import replace
 
-from executor.lanes import breaker, growth, pace
+from executor.lanes import breaker, growth, limits, pace
 from executor.lanes.contract import Ask, Grant, Outcome, Policy, Settlement, Why
 from executor.lanes.pace import NO_END
 from executor.lanes.state import Held, LaneState
@@ -18,7 +18,22 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 SHORTEST_WAIT, GATHERING, LOOK_AGAIN, LONGEST_WAIT = 0.02, 0.1, 0.05, 1.0
 STALE = 5.0
 
+ANSWERS = frozenset({Outcome.OK, Outcome.RATE_LIMITED, Outcome.REFUSED, Outcome.FAILED})
+"""What shows that the other side is there: something received the call."""
+REACHED_WITHIN = 60.0
+"""Seconds for which an answer shows that the other side is there."""
+
 Rooms = list[tuple[Why, int]]
+
+
+def answer(state: LaneState, now: float, ask: Ask) -> tuple[LaneState, Grant]:
+    """Answer one request: renew limits, settle what came of earlier permits, grant new ones."""
+    state = limits.declared(state, now, ask)
+    ask = replace(ask, policy=limits.strictest(state, ask.policy))
+    state = pace.adjusted(state, now, ask.policy)
+    for settlement in ask.settlements:
+        state = settle(state, now, ask.policy, settlement)
+    return take(state, now, ask)
 
 
 def settle(state: LaneState, now: float, policy: Policy, settlement: Settlement) -> LaneState:
@@ -27,6 +42,8 @@ def settle(state: LaneState, now: float, policy: Policy, settlement: Settlement)
     settlement = replace(settlement, age=max(0.0, settlement.age), retry_after=asked)
     state = pace.told(state, now, policy, settlement)
     state = growth.started(state, policy)
+    if settlement.outcome in ANSWERS:
+        state = replace(state, reached_at=now)
     state = _outcome(state, now, policy, settlement)
     if settlement.retry_after:
         state = _blocked(state, now, now + min(settlement.retry_after, LONGEST_BLOCK))
@@ -42,7 +59,7 @@ def _outcome(state: LaneState, now: float, policy: Policy, settlement: Settlemen
             return _refused_as_too_many(state, now, policy, settlement)
         case Outcome.REFUSED:
             return pace.charged(breaker.answered(state, now, policy), now, policy, settlement)
-        case Outcome.FAILED:
+        case Outcome.FAILED | Outcome.UNREACHED:
             state = pace.charged(state, now, policy, settlement)
             return breaker.failed(state, now, age=settlement.age, policy=policy)
         case Outcome.ABANDONED:
@@ -101,9 +118,14 @@ def take(state: LaneState, now: float, ask: Ask) -> tuple[LaneState, Grant]:
     state = _handed(state, now, ask, granted)
     if granted == wanted:
         cleared = replace(state, why="", since=0.0, short_until=0.0) if wanted else state
-        return cleared, Grant(granted, reserved)
+        return cleared, Grant(granted, reserved, was_reached=_was_reached(state, now))
     ready_in = _ready_in(state, now, why, reserved)
-    return _short(state, now, why, ready_in), Grant(granted, reserved, why, ready_in)
+    grant = Grant(granted, reserved, why, ready_in, _was_reached(state, now))
+    return _short(state, now, why, ready_in), grant
+
+
+def _was_reached(state: LaneState, now: float) -> bool:
+    return state.reached_at > 0 and now - state.reached_at <= REACHED_WITHIN
 
 
 def _believed(state: LaneState, now: float, ask: Ask) -> LaneState:
@@ -141,7 +163,7 @@ def _rooms(state: LaneState, now: float, ask: Ask, reserved: float) -> Rooms:
 def _places(state: LaneState, policy: Policy, *, is_probe: bool) -> int:
     """Count the calls that may be added to those in flight; a probe heeds only what was configured."""
     most = policy.max_concurrency or NO_END
-    if not is_probe:
+    if not is_probe and policy.is_adaptive:
         most = min(most, int(state.concurrency))
         if state.tpm and not state.tokens_per_call and not state.answered:
             most = min(most, growth.START_UNWEIGHED)

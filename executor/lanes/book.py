@@ -11,12 +11,14 @@ from datetime import timedelta
 
 from executor.admission import Admitted
 from executor.contract import RateLimited
-from executor.lanes.contract import Ask, Grant, Lanes, LanesUnavailable, Outcome, Settlement
+from executor.lanes.contract import Ask, Grant, LaneLimit, Lanes, LanesUnavailable, Outcome, Settlement
 from executor.lanes.permits import LaneUse, Permit, Permits
 from executor.lanes.telemetry import LaneTally
 
 Uses = Callable[[str], Awaitable[Sequence[LaneUse]]]
 """Which lanes a line has to ask."""
+DeclaredLimits = Mapping[str, Mapping[str, LaneLimit]]
+"""Limits that batches declare: by lane, and by origin."""
 
 LINGER = 0.025
 """Seconds for which good news waits for company."""
@@ -31,14 +33,24 @@ class LaneBook:
     """`Admission` by lanes."""
 
     def __init__(
-        self, lanes: Lanes, uses: Uses, *, executor: str, clock: Callable[[], float] | None = None
+        self,
+        lanes: Lanes,
+        uses: Uses,
+        *,
+        executor: str,
+        limits: Callable[[], DeclaredLimits] = dict,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._lanes = lanes
         self._uses = uses
+        self._limits = limits
         self._executor = executor
         self._clock = clock or asyncio.get_running_loop().time
         self._held: Counter[str] = Counter()
         self._known: dict[str, LaneUse] = {}
+        self._declared: dict[str, Mapping[str, LaneLimit]] = {}
+        """The limits that each lane was last sent, by origin."""
+        self._declared_at: dict[str, float] = {}
         self._unsaid: dict[str, deque[Settlement]] = defaultdict(lambda: deque(maxlen=MOST_UNSAID))
         self._granted: dict[str, list[dict[str, Permit]]] = defaultdict(list)
         self._lines: dict[str, Sequence[str]] = {}
@@ -60,9 +72,8 @@ class LaneBook:
         uses = {line: await self._uses(line) for line in dict.fromkeys(turns)}
         if not any(uses.values()):
             return Admitted(Counter(turns))
-        wanted = Counter(use.lane for line in turns for use in uses[line])
         async with self._asking:
-            grants = await self._ask({use.lane: use for each in uses.values() for use in each}, wanted)
+            grants, wanted = await self._grants(turns, uses)
         permits = {lane: self._permits(lane, grant) for lane, grant in grants.items()}
         granted = self._share_out(turns, uses, permits)
         for left in permits.values():
@@ -74,6 +85,24 @@ class LaneBook:
         held_back = {lane: grant.ready_in for lane, grant in grants.items() if grant.granted < wanted[lane]}
         metered = [line for line, each in uses.items() if each]
         return Admitted(granted, dict(self._shut(held_back)), metered)
+
+    async def _grants(
+        self, turns: Sequence[str], uses: Mapping[str, Sequence[LaneUse]]
+    ) -> tuple[dict[str, Grant], Counter[str]]:
+        """Request permits for all turns; of a batch whose calls are limited overall, first that many."""
+        overall = {line: [use for use in each if use.is_overall] for line, each in uses.items()}
+        wanted = Counter(use.lane for line in turns for use in overall[line])
+        grants: dict[str, Grant] = {}
+        if wanted:
+            grants = await self._ask({use.lane: use for each in overall.values() for use in each}, wanted)
+        left = Counter({lane: grant.granted for lane, grant in grants.items()})
+        further: Counter[str] = Counter()
+        for line in turns:
+            if all(left[use.lane] > 0 for use in overall[line]):
+                left.subtract(use.lane for use in overall[line])
+                further.update(use.lane for use in uses[line] if not use.is_overall)
+        others = {use.lane: use for each in uses.values() for use in each if use.lane in further}
+        return grants | await self._ask(others, further), wanted + further
 
     def _shut(self, held_back: Mapping[str, float]) -> Iterator[tuple[str, float]]:
         """Name all lines that a lane holds back, asked or not: they are to open together, and share it."""
@@ -90,7 +119,7 @@ class LaneBook:
     ) -> Counter[str]:
         granted: Counter[str] = Counter()
         for line in turns:
-            if all(permits[use.lane] for use in uses[line]):
+            if all(permits.get(use.lane) for use in uses[line]):
                 granted[line] += 1
                 if uses[line]:
                     self._granted[line].append(
@@ -161,10 +190,27 @@ class LaneBook:
         """Say all that there is to say."""
         async with self._asking:
             lanes = [lane for lane in self._known if self._unsaid[lane] or self._held[lane]]
-            await self._ask({lane: self._known[lane] for lane in lanes}, Counter())
+            lanes += [lane for lane in self._undeclared() if lane not in lanes]
+            await self._ask({lane: self._known.get(lane) or LaneUse(lane) for lane in lanes}, Counter())
+
+    def declare_limits(self) -> None:
+        """Send lanes the limits that have changed since they were last sent, a moment from now."""
+        if self._undeclared():
+            self._news.set()
+
+    def _undeclared(self) -> list[str]:
+        """Name the lanes whose limits have changed, or are due to be renewed."""
+        limits, now = self._limits(), self._clock()
+        return [
+            lane
+            for lane in limits.keys() | self._declared.keys()
+            if limits.get(lane, {}) != self._declared.get(lane, {})
+            or now - self._declared_at[lane] >= RENEW
+        ]
 
     async def _ask(self, uses: Mapping[str, LaneUse], wanted: Counter[str]) -> dict[str, Grant]:
         self._known.update(uses)
+        limits = {lane: dict(declared) for lane, declared in self._limits().items() if lane in uses}
         said = {lane: list(self._unsaid.pop(lane, ())) for lane in uses}
         asks = [
             Ask(
@@ -175,6 +221,8 @@ class LaneBook:
                 estimate=use.estimate,
                 policy=use.policy,
                 settlements=tuple(said[lane]),
+                limits=tuple(limits.get(lane, {}).values()),
+                withdrawn=tuple(self._declared.get(lane, {}).keys() - limits.get(lane, {}).keys()),
             )
             for lane, use in uses.items()
         ]
@@ -184,10 +232,18 @@ class LaneBook:
             self._keep(said.items())
             raise
         now = self._clock()
+        self._note_declared({lane: limits.get(lane, {}) for lane in uses}, now)
         for lane, grant in grants.items():
             if wanted[lane]:
                 self._tally.heard(lane, grant, now)
         return grants
+
+    def _note_declared(self, limits: DeclaredLimits, now: float) -> None:
+        for lane, declared in limits.items():
+            if declared:
+                self._declared[lane], self._declared_at[lane] = declared, now
+            else:
+                self._declared.pop(lane, None)
 
     def _keep(self, said: Iterable[tuple[str, Sequence[Settlement]]]) -> None:
         """Say it again next time."""

@@ -15,6 +15,8 @@ from executor.lanes.contract import Policy
 from executor.lanes.growth import start_of
 from executor.lanes.state import LaneState
 
+FIRST_CONTACT_PROBE = 5.0
+"""Seconds between two probes, at most, of a lane whose other side has never answered."""
 PROBE_LEASE = 2.0
 """How often over its open time a probe is waited for, before its executor is taken for dead."""
 
@@ -37,9 +39,15 @@ def failed(state: LaneState, now: float, *, age: float, policy: Policy) -> LaneS
         state,
         broken_at=state.broken_at if state.open_until else now,
         opened_at=now,
-        open_until=now + policy.breaker_seconds,
+        open_until=now + _open_for(state, policy),
         probe_until=0.0,
     )
+
+
+def _open_for(state: LaneState, policy: Policy) -> float:
+    if state.reached_at:
+        return policy.breaker_seconds
+    return min(policy.breaker_seconds, FIRST_CONTACT_PROBE)
 
 
 def answered(state: LaneState, now: float, policy: Policy) -> LaneState:

@@ -33,7 +33,9 @@ class Outcome(StrEnum):
     RATE_LIMITED = "rate_limited"
     """429, or 529: asked too much."""
     FAILED = "failed"
-    """The other side could not be reached, broke off, or answered 5xx."""
+    """The other side timed out, broke off, or answered 5xx."""
+    UNREACHED = "unreached"
+    """Connection refused, or the host name does not resolve: no process received the call."""
     REFUSED = "refused"
     """It answered, and the call was wrong: 400, 401, 404. The lane is well."""
     ABANDONED = "abandoned"
@@ -54,6 +56,20 @@ class Policy:
     """Seconds between two calls, at least."""
     breaker_failures: int = 5
     breaker_seconds: float = 30.0
+    is_adaptive: bool = True
+    """Whether calls in flight are also bound by what the lane has learnt (AIMD); else by limits alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneLimit:
+    """A limit that a batch declares on a lane; while it is in force it binds every batch on the lane."""
+
+    origin: str
+    """The batch's id and the key of its spec, separated by a space."""
+    rpm: float | None = None
+    tpm: float | None = None
+    max_concurrency: int | None = None
+    gap: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,10 @@ class Ask:
     """Tokens of a call, until the lane has learnt what calls take."""
     policy: Policy = Policy()
     settlements: tuple[Settlement, ...] = ()
+    limits: tuple[LaneLimit, ...] = ()
+    """The limits that this executor's batches declare on the lane."""
+    withdrawn: tuple[str, ...] = ()
+    """Origins of limits that it declared before, of batches that are paused or over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +119,8 @@ class Grant:
     """What kept the rest back."""
     ready_in: float = 0.0
     """Seconds until it is worth asking again; 0 where all was granted."""
+    was_reached: bool = False
+    """Whether the other side has answered any executor within the last minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +147,8 @@ class LaneView:
     """Calls since the lane was made, and how many of them were refused as too many."""
     tokens_per_call: float | None = None
     message: str = ""
+    limits: tuple[LaneLimit, ...] = ()
+    """Those in force."""
 
 
 class LanesUnavailable(Exception):  # noqa: N818 - what callers catch to wait and try again

@@ -4,11 +4,15 @@
 -- ARGV: now, or '' for the server's; how long the hash stays, in seconds;
 --       executor, held, wanted, estimate;
 --       rpm, tpm, most in flight, gap, failures until the breaker opens, seconds until it is probed;
+--       1 if calls in flight are also bound by what the lane has learnt; how many limits, how many withdrawn;
+--       then five for each limit declared: origin, rpm, tpm, most in flight, gap;
+--       then one for each limit withdrawn: its origin;
 --       then nine for each settlement: outcome, reserved, tokens, age, retry after,
 --       limit and remaining of requests, limit and remaining of tokens; '' for what is not known
--- Returns how many were granted, the tokens reserved for each, why not more, and when to ask again.
+-- Returns how many were granted, the tokens reserved for each, why not more, when to ask again, and 1 if
+-- the other side has answered within the last minute.
 --
--- The rules are those of arithmetic.py, pace.py, growth.py and breaker.py, operation by operation.
+-- The rules are those of arithmetic.py, limits.py, pace.py, growth.py and breaker.py, operation by operation.
 
 local BURST, LONGEST_START, EPOCH, NO_END, MOST, SMOOTHING = 0.25, 2, 2, 1000000000, 1e12, 0.1
 local START_KNOWN, START_UNKNOWN, START_UNWEIGHED = 32, 8, 4
@@ -16,6 +20,7 @@ local HIGHEST, SMALLEST_STEP = 10000, 0.05
 local FORGET_AFTER, SURE_AFTER, CUT, DEEPEST_CUT = 10, 5, 0.97, 0.7
 local GROW_EVERY, FAST, SLOW, NEAR, FAR, LOWEST_RPM, PROBE_LEASE = 1, 1.05, 1.001, 0.99, 1.1, 1, 2
 local LEASE, LONGEST_BLOCK, FIRST_PAUSE, LONGEST_PAUSE = 60, 86400, 1, 30
+local LIMIT_LEASE, RENEW_AFTER, REFUND_MARGIN, REACHED_WITHIN, FIRST_CONTACT_PROBE = 60, 5, 1, 60, 5
 local SHORTEST_WAIT, GATHERING, LOOK_AGAIN, LONGEST_WAIT, STALE = 0.02, 0.1, 0.05, 1, 5
 
 local NUMBERS = {
@@ -24,6 +29,7 @@ local NUMBERS = {
   'tokens_per_call', 'answered', 'oks', 'oks_since', 'taken_at', 'taken', 'slack', 'slack_since',
   'concurrency', 'was_cut', 'cut_at', 'blocked_at', 'blocked_until', 'refusals', 'failures', 'broken_at',
   'opened_at', 'open_until', 'probe_until', 'since', 'short_until', 'granted', 'rate_limited', 'rpm', 'tpm',
+  'gap', 'slowed_at', 'reached_at',
 }
 
 local max, min, floor = math.max, math.min, math.floor
@@ -32,10 +38,10 @@ local now, stays = tonumber(ARGV[1]), ARGV[2]
 local own_held, wanted, estimate = tonumber(ARGV[4]), max(0, tonumber(ARGV[5])), tonumber(ARGV[6])
 local most_in_flight, gap = tonumber(ARGV[9]), tonumber(ARGV[10])
 local breaker_failures, breaker_seconds = tonumber(ARGV[11]), tonumber(ARGV[12])
+local is_adaptive, declared, withdrawn = ARGV[13] == '1', tonumber(ARGV[14]), tonumber(ARGV[15])
+local FIRST_WITHDRAWN = 16 + 5 * declared
+local FIRST_SETTLEMENT = FIRST_WITHDRAWN + withdrawn
 
-if most_in_flight == 0 then
-  most_in_flight = nil
-end
 if not now then
   local time = redis.call('TIME')
   now = tonumber(time[1]) + tonumber(time[2]) / 1000000
@@ -43,7 +49,7 @@ end
 
 -- Reading.
 
-local was, s, held, in_flight = {}, { why = '' }, {}, 0
+local was, s, held, in_flight, limits, gone = {}, { why = '' }, {}, 0, {}, {}
 local found = redis.call('HGETALL', key)
 for at = 1, #found, 2 do
   local name, text = found[at], found[at + 1]
@@ -51,6 +57,10 @@ for at = 1, #found, 2 do
     local count, til = string.match(text, '^(%S+) (%S+)$')
     held[string.sub(name, 6)] = { tonumber(count), tonumber(til) }
     in_flight = in_flight + tonumber(count)
+  elseif string.sub(name, 1, 6) == 'limit:' then
+    local rpm, tpm, most, each_gap, til = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+    limits[string.sub(name, 7)] =
+      { tonumber(rpm), tonumber(tpm), tonumber(most), tonumber(each_gap), tonumber(til) }
   elseif name == 'why' then
     was.why, s.why = text, text
   else
@@ -76,6 +86,41 @@ local function least(one, other)
 end
 
 local policy_rpm, policy_tpm = known(tonumber(ARGV[7])), known(tonumber(ARGV[8]))
+most_in_flight, gap = max(0, most_in_flight or 0), max(0, gap)
+
+local renewed = {}
+
+local function renew(origin, rpm, tpm, most, each_gap)
+  rpm, tpm, each_gap = known(tonumber(rpm)), known(tonumber(tpm)), known(tonumber(each_gap))
+  most = max(0, tonumber(most) or 0)
+  local before, til = limits[origin], now + LIMIT_LEASE
+  local is_same = before and before[1] == rpm and before[2] == tpm and before[3] == most
+    and before[4] == each_gap
+  if not is_same or til - before[5] >= RENEW_AFTER then
+    limits[origin], renewed[origin] = { rpm, tpm, most, each_gap, til }, true
+  end
+end
+
+for origin, each in pairs(limits) do
+  if each[5] <= now then
+    limits[origin] = nil
+    gone['limit:' .. origin] = true
+  end
+end
+for at = FIRST_WITHDRAWN, FIRST_SETTLEMENT - 1 do
+  limits[ARGV[at]] = nil
+  gone['limit:' .. ARGV[at]] = true
+end
+for at = 16, FIRST_WITHDRAWN - 1, 5 do
+  renew(unpack(ARGV, at, at + 4))
+end
+for _, each in pairs(limits) do
+  policy_rpm, policy_tpm = least(policy_rpm, each[1]), least(policy_tpm, each[2])
+  most_in_flight, gap = least(most_in_flight, each[3]), max(gap, each[4])
+end
+if most_in_flight == 0 then
+  most_in_flight = nil
+end
 
 local function rpm_of()
   local said = least(policy_rpm, s.told_rpm)
@@ -95,6 +140,32 @@ local function started()
   if s.concurrency == 0 or (s.cut_at == 0 and s.concurrency < start) then
     s.concurrency = start
   end
+end
+
+local function fell(old, new)
+  return new > 0 and (old == 0 or new < old)
+end
+
+local function converted(at, start, old, new)
+  if at <= start or old == 0 then
+    return at
+  elseif new == 0 then
+    return min(at, start + LONGEST_START)
+  end
+  return new > old and start + (at - start) * (old / new) or at
+end
+
+local function adjusted()
+  local rpm, tpm, start = rpm_of(), tpm_of(), max(now, s.blocked_until)
+  if s.next_gap_at ~= 0 and gap < s.gap then
+    s.next_gap_at = s.next_gap_at - (s.gap - gap)
+  end
+  if fell(s.rpm, rpm) or fell(s.tpm, tpm) then
+    s.slowed_at = now
+  end
+  s.next_request_at = converted(s.next_request_at, start, s.rpm, rpm)
+  s.next_token_at = converted(s.next_token_at, start, s.tpm, tpm)
+  s.rpm, s.tpm, s.gap = rpm, tpm, gap
 end
 
 -- Settling: what the other side says of its limits, and of tokens.
@@ -118,12 +189,12 @@ local function told(age, request_limit, requests_left, token_limit, tokens_left)
   s.next_token_at = max(s.next_token_at, due(tokens_left, age, s.tokens_per_call, tpm_of()))
 end
 
-local function charged(tokens, reserved)
+local function charged(tokens, reserved, age)
   if not tokens or not (tokens >= 0 and tokens < MOST and reserved >= 0 and reserved < MOST) then
     return
   end
-  local tpm = tpm_of()
-  if tpm > 0 then
+  local tpm, is_cheaper = tpm_of(), now - age < s.slowed_at + REFUND_MARGIN
+  if tpm > 0 and not (tokens < reserved and is_cheaper) then
     s.next_token_at = max(s.next_token_at, now - BURST) + (tokens - reserved) * 60 / tpm
   end
 end
@@ -141,6 +212,9 @@ local function refunded(age)
     return
   end
   local share = 60 / max(rpm, s.rpm)
+  if granted_at < s.slowed_at + REFUND_MARGIN then
+    return
+  end
   if s.taken > 0 and granted_at >= s.taken_at - 1e-6 then
     s.next_request_at, s.taken = s.next_request_at - share, s.taken - 1
   elseif granted_at >= s.slack_since then
@@ -184,7 +258,8 @@ local function failed(age)
     return
   end
   s.broken_at = s.open_until ~= 0 and s.broken_at or now
-  s.opened_at, s.open_until, s.probe_until = now, now + breaker_seconds, 0
+  local open_for = s.reached_at > 0 and breaker_seconds or min(breaker_seconds, FIRST_CONTACT_PROBE)
+  s.opened_at, s.open_until, s.probe_until = now, now + open_for, 0
 end
 
 local function unheard(age)
@@ -253,28 +328,31 @@ local function settle(outcome, reserved, tokens, age, retry_after, ...)
   local request_limit, requests_left, token_limit, tokens_left = ...
   told(age, tonumber(request_limit), tonumber(requests_left), tonumber(token_limit), tonumber(tokens_left))
   started()
+  if outcome == 'ok' or outcome == 'rate_limited' or outcome == 'refused' or outcome == 'failed' then
+    s.reached_at = now
+  end
   if outcome == 'ok' then
     answered()
-    charged(tokens, reserved)
+    charged(tokens, reserved, age)
     weighed(tokens)
     counted()
     raised()
     s.refusals = now - age >= s.cut_at and 0 or s.refusals
   elseif outcome == 'rate_limited' then
     answered()
-    charged(tokens, reserved)
+    charged(tokens, reserved, age)
     refused_as_too_many(age, retry_after)
   elseif outcome == 'refused' then
     answered()
-    charged(tokens, reserved)
-  elseif outcome == 'failed' then
-    charged(tokens, reserved)
+    charged(tokens, reserved, age)
+  elseif outcome == 'failed' or outcome == 'unreached' then
+    charged(tokens, reserved, age)
     failed(age)
   elseif outcome == 'abandoned' then
-    charged(tokens, reserved)
+    charged(tokens, reserved, age)
     unheard(age)
   elseif outcome == 'unused' then
-    charged(0, reserved)
+    charged(0, reserved, age)
     refunded(age)
     unheard(age)
   else
@@ -285,20 +363,19 @@ local function settle(outcome, reserved, tokens, age, retry_after, ...)
   end
 end
 
-for at = 13, #ARGV, 9 do
+adjusted()
+for at = FIRST_SETTLEMENT, #ARGV, 9 do
   settle(unpack(ARGV, at, at + 8))
 end
 
 -- Granting.
-
-local gone = {}
 
 local function believed()
   in_flight = 0
   for name, each in pairs(held) do
     if each[2] <= now or name == executor then
       held[name] = nil
-      gone[name] = true
+      gone['held:' .. name] = true
     else
       in_flight = in_flight + each[1]
     end
@@ -312,7 +389,7 @@ end
 local reserved = tpm_of() > 0 and (s.tokens_per_call > 0 and s.tokens_per_call or known(estimate)) or 0
 believed()
 started()
-s.rpm, s.tpm = rpm_of(), tpm_of()
+adjusted()
 local share = s.rpm > 0 and 60 / s.rpm or 0
 local cost = s.tpm > 0 and reserved * 60 / s.tpm or 0
 local start = max(now, s.blocked_until)
@@ -343,7 +420,7 @@ end
 
 local function places()
   local most = most_in_flight or NO_END
-  if s.open_until == 0 then
+  if s.open_until == 0 and is_adaptive then
     most = min(most, floor(s.concurrency))
     if s.tpm > 0 and s.tokens_per_call == 0 and s.answered == 0 then
       most = min(most, START_UNWEIGHED)
@@ -448,14 +525,22 @@ if s.why ~= was.why then
 end
 if held[executor] then
   put('held:' .. executor, exact(held[executor][1]) .. ' ' .. exact(held[executor][2]))
+  gone['held:' .. executor] = nil
+end
+for origin in pairs(renewed) do
+  local texts = {}
+  for at, number in ipairs(limits[origin]) do
+    texts[at] = exact(number)
+  end
+  put('limit:' .. origin, table.concat(texts, ' '))
+  gone['limit:' .. origin] = nil
 end
 if #changed > 0 then
   redis.call('HSET', key, unpack(changed))
 end
 for name in pairs(gone) do
-  if not held[name] then
-    redis.call('HDEL', key, 'held:' .. name)
-  end
+  redis.call('HDEL', key, name)
 end
 redis.call('EXPIRE', key, stays)
-return { granted, exact(reserved), why, exact(wait) }
+local was_reached = (s.reached_at > 0 and now - s.reached_at <= REACHED_WITHIN) and 1 or 0
+return { granted, exact(reserved), why, exact(wait), was_reached }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from executor.lanes.arithmetic import settle, take
+from executor.lanes.arithmetic import answer
 from executor.lanes.contract import Ask, Grant, LaneView
 from executor.lanes.state import LaneState
 from executor.lanes.views import view
@@ -21,9 +21,7 @@ class MemoryLanes:
 
     def _asked(self, ask: Ask) -> Grant:
         now, state = self._now(), self._states.get(ask.lane, LaneState())
-        for settlement in ask.settlements:
-            state = settle(state, now, ask.policy, settlement)
-        self._states[ask.lane], grant = take(state, now, ask)
+        self._states[ask.lane], grant = answer(state, now, ask)
         return grant
 
     async def views(self, lanes: Sequence[str]) -> list[LaneView]:

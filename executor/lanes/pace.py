@@ -18,6 +18,8 @@ LONGEST_START = 2.0
 """Seconds that a new lane waits at most for its first call."""
 EPOCH = 2.0
 """Seconds after which a permit that comes back unused is worth nothing any more."""
+REFUND_MARGIN = 1.0
+"""Seconds after a rate fell in which a permit that comes back may still have been granted before that."""
 NO_END = 1_000_000_000
 MOST = 1e12
 SMOOTHING = 0.1
@@ -50,9 +52,44 @@ def reserved_for(state: LaneState, ask: Ask) -> float:
     return state.tokens_per_call or known(ask.estimate)
 
 
+def adjusted(state: LaneState, now: float, policy: Policy) -> LaneState:
+    """Convert the clocks where limits have changed: what is owed stays owed, at the new rate.
+
+    A stricter limit binds from its first moment on. A looser one gives back no credit: a clock that is
+    ahead of the time comes nearer by the ratio of the rates, so no burst follows and no long wait remains.
+    """
+    rpm, tpm, start = rpm_of(state, policy), tpm_of(state, policy), max(now, state.blocked_until)
+    gap_at = state.next_gap_at
+    if gap_at and policy.gap < state.gap:
+        gap_at -= state.gap - policy.gap
+    return replace(
+        state,
+        slowed_at=now if _fell(state.rpm, rpm) or _fell(state.tpm, tpm) else state.slowed_at,
+        next_request_at=_converted(state.next_request_at, start, old=state.rpm, new=rpm),
+        next_token_at=_converted(state.next_token_at, start, old=state.tpm, new=tpm),
+        next_gap_at=gap_at,
+        rpm=rpm,
+        tpm=tpm,
+        gap=policy.gap,
+    )
+
+
+def _fell(old: float, new: float) -> bool:
+    return new > 0 and (old == 0 or new < old)
+
+
+def _converted(due: float, start: float, *, old: float, new: float) -> float:
+    if due <= start or not old:
+        return due
+    if not new:
+        return min(due, start + LONGEST_START)
+    return start + (due - start) * (old / new) if new > old else due
+
+
 def opened(state: LaneState, now: float, ask: Ask) -> LaneState:
     """Set the clocks of a new lane, or of a limit that has just become known: empty, not full."""
-    rpm, tpm, start = rpm_of(state, ask.policy), tpm_of(state, ask.policy), max(now, state.blocked_until)
+    state = adjusted(state, now, ask.policy)
+    rpm, tpm, start = state.rpm, state.tpm, max(now, state.blocked_until)
     if rpm and not state.next_request_at:
         due = start + min(60 / rpm, LONGEST_START)
         state = replace(state, next_request_at=due, paced_since=now)
@@ -61,7 +98,7 @@ def opened(state: LaneState, now: float, ask: Ask) -> LaneState:
         state = replace(state, next_token_at=start + min(cost, LONGEST_START), paced_since=now)
     if ask.policy.gap > 0 and not state.next_gap_at:
         state = replace(state, next_gap_at=start + min(ask.policy.gap, LONGEST_START))
-    return replace(state, rpm=rpm, tpm=tpm)
+    return state
 
 
 def room(due: float, now: float, share: float) -> int:
@@ -103,6 +140,8 @@ def refunded(state: LaneState, now: float, policy: Policy, settlement: Settlemen
     if not rpm:
         return state
     granted_at, share = now - settlement.age, 60 / max(rpm, state.rpm)
+    if granted_at < state.slowed_at + REFUND_MARGIN:
+        return state
     if state.taken > 0 and granted_at >= state.taken_at - 1e-6:
         return replace(state, next_request_at=state.next_request_at - share, taken=state.taken - 1)
     if granted_at < state.slack_since:
@@ -117,7 +156,8 @@ def charged(state: LaneState, now: float, policy: Policy, settlement: Settlement
     if tokens is None or not 0 <= tokens < MOST or not 0 <= reserved < MOST:
         return state
     tpm = tpm_of(state, policy)
-    if not tpm:
+    is_cheaper = now - settlement.age < state.slowed_at + REFUND_MARGIN
+    if not tpm or (tokens < reserved and is_cheaper):
         return state
     due = max(state.next_token_at, now - BURST)
     return replace(state, next_token_at=due + (tokens - reserved) * 60 / tpm)

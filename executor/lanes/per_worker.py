@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from executor.lanes.contract import Ask, Grant, Lanes, LaneView, Policy, Settlement
+from executor.lanes.contract import Ask, Grant, LaneLimit, Lanes, LaneView, Policy, Settlement
 from providers.limits import Headroom, RateLimits
 
 
@@ -26,16 +27,20 @@ class PerWorkerLanes:
 
 def _part_of(ask: Ask, parts: int) -> Ask:
     settlements = tuple(_settled(each, parts) for each in ask.settlements)
-    return replace(ask, policy=_policy(ask.policy, parts), settlements=settlements)
+    limits = tuple(_limit(each, parts) for each in ask.limits)
+    return replace(ask, policy=_limit(ask.policy, parts), settlements=settlements, limits=limits)
 
 
-def _policy(policy: Policy, parts: int) -> Policy:
+L = TypeVar("L", Policy, LaneLimit)
+
+
+def _limit(limit: L, parts: int) -> L:
     return replace(
-        policy,
-        rpm=_divided(policy.rpm, parts),
-        tpm=_divided(policy.tpm, parts),
-        max_concurrency=max(1, policy.max_concurrency // parts) if policy.max_concurrency else None,
-        gap=policy.gap * parts,
+        limit,
+        rpm=_divided(limit.rpm, parts),
+        tpm=_divided(limit.tpm, parts),
+        max_concurrency=max(1, limit.max_concurrency // parts) if limit.max_concurrency else None,
+        gap=limit.gap * parts,
     )
 
 

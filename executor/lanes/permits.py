@@ -12,7 +12,7 @@ from eventlog import tracing
 from executor.budget.spending import UNLIMITED_SPENDING, Spending
 from executor.contract import Fault, RateLimited, Unreachable
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
-from executor.lanes.contract import Outcome, Policy, Settlement
+from executor.lanes.contract import LaneLimit, Outcome, Policy, Settlement
 from providers.limits import RateLimits
 
 T = TypeVar("T")
@@ -26,6 +26,10 @@ class LaneUse:
     policy: Policy = field(default_factory=Policy)
     estimate: float = 0.0
     """Tokens of a call, until it is known."""
+    limits: tuple[LaneLimit, ...] = ()
+    """Those that the batch declares on it."""
+    is_overall: bool = False
+    """Whether it counts all calls of a batch: a task holds its permit from its start to its end."""
 
 
 @dataclass(slots=True, eq=False)

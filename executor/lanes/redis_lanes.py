@@ -79,6 +79,11 @@ def call_for(ask: Ask, *, now: float | None = None) -> Call:
     arguments: list[Any] = [_text(now), STAYS, ask.executor, ask.held, ask.wanted, _text(ask.estimate)]
     arguments += map(_text, (policy.rpm, policy.tpm, policy.max_concurrency, policy.gap))
     arguments += map(_text, (policy.breaker_failures, policy.breaker_seconds))
+    arguments += [int(policy.is_adaptive), len(ask.limits), len(ask.withdrawn)]
+    for limit in ask.limits:
+        numbers = (limit.rpm, limit.tpm, limit.max_concurrency, limit.gap)
+        arguments += [limit.origin, *map(_text, numbers)]
+    arguments += ask.withdrawn
     for settlement in ask.settlements:
         arguments += [str(settlement.outcome), *map(_text, _numbers(settlement))]
     return [lane_key(ask.lane)], arguments
@@ -103,8 +108,9 @@ def _text(number: float | None) -> str:
     return "" if number is None else format(number, ".17g")
 
 
-def _grant(granted: int, reserved: bytes, why: bytes, ready_in: bytes) -> Grant:
-    return Grant(granted, float(reserved), Why(why.decode()) if why else None, float(ready_in))
+def _grant(granted: int, reserved: bytes, why: bytes, ready_in: bytes, was_reached: int) -> Grant:
+    reason = Why(why.decode()) if why else None
+    return Grant(granted, float(reserved), reason, float(ready_in), bool(was_reached))
 
 
 @contextmanager

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 
 HELD = "held:"
 """Begins the names of the hash's fields that say what an executor holds."""
+LIMIT = "limit:"
+"""Prefix of the hash's fields that hold the limits in force, followed by the origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,17 @@ class Held:
     """Permits in one executor's hands, and until when that is believed without its saying so again."""
 
     count: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class LimitInForce:
+    """A limit that a batch has declared, and when it expires; 0 stands for no limit of that kind."""
+
+    rpm: float
+    tpm: float
+    max_concurrency: int
+    gap: float
     until: float
 
 
@@ -79,8 +92,14 @@ class LaneState:
     rpm: float = 0.0
     """Under which limits the last ask was judged."""
     tpm: float = 0.0
+    gap: float = 0.0
+    slowed_at: float = 0.0
+    """When the rate last fell: what permits from before that cost is not known any more."""
+    reached_at: float = 0.0
+    """When the other side last answered, with whatever status."""
 
     held: Mapping[str, Held] = field(default_factory=dict)
+    limits: Mapping[str, LimitInForce] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:
@@ -88,15 +107,16 @@ class LaneState:
         return sum(each.count for each in self.held.values())
 
 
-_KINDS = {each.name: each.type for each in fields(LaneState) if each.name != "held"}
+_KINDS = {each.name: each.type for each in fields(LaneState) if each.name not in {"held", "limits"}}
 
 
 def read_state(found: Mapping[bytes, bytes]) -> LaneState:
     """Read a lane's hash; an empty one is a new lane."""
     texts = {name.decode(): value.decode() for name, value in found.items()}
     held = {name[len(HELD) :]: _held(text) for name, text in texts.items() if name.startswith(HELD)}
+    limits = {name[len(LIMIT) :]: _limit(text) for name, text in texts.items() if name.startswith(LIMIT)}
     known = {name: _value(_KINDS[name], text) for name, text in texts.items() if name in _KINDS}
-    return LaneState(**known, held=held)  # type: ignore[arg-type]  # by name, each of its field's kind
+    return LaneState(**known, held=held, limits=limits)  # type: ignore[arg-type]  # by name, each of its field's kind
 
 
 def _value(kind: object, text: str) -> float | int | str:
@@ -108,3 +128,8 @@ def _value(kind: object, text: str) -> float | int | str:
 def _held(text: str) -> Held:
     count, until = text.split()
     return Held(int(count), float(until))
+
+
+def _limit(text: str) -> LimitInForce:
+    rpm, tpm, max_concurrency, gap, until = text.split()
+    return LimitInForce(float(rpm), float(tpm), int(float(max_concurrency)), float(gap), float(until))

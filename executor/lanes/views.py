@@ -1,8 +1,8 @@
 """How a lane stands, said for people. Pure."""
 
 from executor.lanes import breaker
-from executor.lanes.contract import LaneView, Why
-from executor.lanes.state import LaneState
+from executor.lanes.contract import LaneLimit, LaneView, Why
+from executor.lanes.state import LaneState, LimitInForce
 
 Standing = tuple[Why | None, float | None, float | None]
 """Why, since, until."""
@@ -26,7 +26,15 @@ def view(lane: str, state: LaneState, now: float) -> LaneView:
         rate_limited=state.rate_limited,
         tokens_per_call=state.tokens_per_call or None,
         message=_message(state, now, why),
+        limits=tuple(
+            _limit(origin, each) for origin, each in sorted(state.limits.items()) if each.until > now
+        ),
     )
+
+
+def _limit(origin: str, limit: LimitInForce) -> LaneLimit:
+    most = limit.max_concurrency or None
+    return LaneLimit(origin, limit.rpm or None, limit.tpm or None, most, limit.gap)
 
 
 def _standing(state: LaneState, now: float) -> Standing:

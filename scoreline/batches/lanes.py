@@ -7,7 +7,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from executor.lanes.contract import LanesUnavailable, LaneView, Why
+from executor.lanes.contract import LaneLimit, LanesUnavailable, LaneView, Why
 from executor.lanes.redis_lanes import RedisLanes
 from scoreline.printable import printable
 from scoreline.replay.wording import clock, counted, span
@@ -47,6 +47,31 @@ def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
     for wait in waits:
         if wait.view.why and (wait.behind or _is_shut(wait.view)):
             yield f"{_reason(wait.view, wait.view.why, now)}{_since(wait.view, now)}; {_behind(wait)}."
+
+
+def limit_lines(waits: Sequence[LaneWait]) -> Iterator[str]:
+    """List the limits in force on each lane of a batch, and which batch has declared them."""
+    for wait in waits:
+        if wait.view.limits:
+            limits = "; ".join(map(_limit, wait.view.limits))
+            yield f"Limits in force on {printable(wait.view.lane)}: {limits}."
+
+
+def _limit(limit: LaneLimit) -> str:
+    found = {
+        "requests a minute": limit.rpm,
+        "tokens a minute": limit.tpm,
+        "calls in flight": limit.max_concurrency,
+        "s between two calls": limit.gap or None,
+    }
+    said = ", ".join(f"{_number(value)} {unit}" for unit, value in found.items() if value is not None)
+    batch_id, key = _origin(limit)
+    return f"{said} (batch {printable(batch_id)}, {printable(key)})"
+
+
+def _origin(limit: LaneLimit) -> tuple[str, str]:
+    batch_id, _, key = limit.origin.partition(" ")
+    return batch_id, key
 
 
 def _is_shut(view: LaneView) -> bool:
@@ -117,9 +142,22 @@ def lanes_document(waits: Sequence[LaneWait]) -> list[dict[str, Any]]:
             "breaker": wait.view.breaker,
             "calls": wait.view.granted,
             "rate_limited": wait.view.rate_limited,
+            "limits": [_limit_document(each) for each in wait.view.limits],
         }
         for wait in waits
     ]
+
+
+def _limit_document(limit: LaneLimit) -> dict[str, Any]:
+    batch_id, key = _origin(limit)
+    return {
+        "batch_id": batch_id,
+        "key": key,
+        "rpm": limit.rpm,
+        "tpm": limit.tpm,
+        "max_concurrency": limit.max_concurrency,
+        "delay": limit.gap or None,
+    }
 
 
 def _iso(moment: float | None) -> str | None:

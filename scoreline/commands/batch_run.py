@@ -86,13 +86,21 @@ def run(  # noqa: PLR0913 - a command has its flags
     batch_api: BatchApi = None,
     batch_fallback: BatchFallback = None,
     min_pass_rate: MinPassRate = None,
-    rpm_limit: Annotated[float | None, typer.Option(help="Requests a minute, of the whole fleet.")] = None,
-    tpm_limit: Annotated[float | None, typer.Option(help="Tokens a minute, of the whole fleet.")] = None,
+    rpm_limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]N", help="Requests a minute of each lane, or of one target or judge."),
+    ] = None,
+    tpm_limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[NAME=]N", help="Tokens a minute of each lane, or of one target or judge."),
+    ] = None,
     max_concurrency: Annotated[
-        int | None, typer.Option(min=1, help="Calls at a time, of the whole fleet.")
+        list[str] | None,
+        typer.Option(metavar="[NAME=]N", help="Calls in flight: of the batch, of each lane, or of one."),
     ] = None,
     delay: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Between two calls, at least.")
+        list[str] | None,
+        typer.Option(metavar="[NAME=]SECONDS", help="Between two calls on a lane, at least."),
     ] = None,
     max_cost: Annotated[
         str | None, typer.Option(metavar="USD", help="Pause once so much is spent.")
@@ -120,7 +128,11 @@ def run(  # noqa: PLR0913 - a command has its flags
 ) -> None:
     """Run a batch: every case, with every prompt and target, scored."""
     from scoreline.batches.run import Where, run_batch
+    from scoreline.spec.limit_flags import split_limit_flags
 
+    limits, named_limits = split_limit_flags(
+        {"rpm": rpm_limit, "tpm": tpm_limit, "max_concurrency": max_concurrency, "delay": delay}
+    )
     flags = {
         "name": name,
         "project": project,
@@ -143,7 +155,9 @@ def run(  # noqa: PLR0913 - a command has its flags
         "cache": cache,
         "batch_api": _batch_api(batch_api, batch_fallback),
         "min_pass_rate": min_pass_rate,
-        "limits": _given(rpm=rpm_limit, tpm=tpm_limit, max_concurrency=max_concurrency, delay=delay),
+        "limits": limits or None,
+        "named_limits": named_limits,
+        "max_concurrency": limits.get("max_concurrency"),
         "max_cost": max_cost,
         "max_tokens": max_tokens,
         "fail_fast_after": fail_fast_after,
@@ -216,8 +230,3 @@ def _batch_api(wanted: bool | None, fallback: str | None) -> bool | str | None: 
     if wanted is False or fallback not in ("resubmit", "sync"):
         raise typer.BadParameter("--batch-fallback is resubmit or sync, and goes with --batch-api")
     return fallback
-
-
-def _given(**flags: object) -> dict[str, object] | None:
-    """Keep what was typed of flags that are one key together."""
-    return {name: value for name, value in flags.items() if value is not None} or None

@@ -10,7 +10,7 @@ from executor.registry import evaluator_type, parse_evaluator, parse_target, tar
 from scoreline.datasets.columns import Columns
 from scoreline.datasets.sources import FileSource, Source
 from scoreline.spec.errors import SpecError
-from scoreline.spec.keys import Place
+from scoreline.spec.keys import Place, read_limits
 from scoreline.spec.plan import Recorded
 from scoreline.spec.secrets import find_secret
 from scoreline.spec.values import duration
@@ -48,7 +48,7 @@ def read_targets(described: Described, place: Place, base: Path) -> Targets:
     for number, said in enumerate(described):
         where = place("targets", number)
         try:
-            spec, found = _target(said, where)
+            spec, found = _target(_with_limits(said, where), where)
         except ValueError as error:
             raise SpecError(where, str(error)) from None
         if spec.type == "recorded":
@@ -78,7 +78,7 @@ def read_evaluators(described: Described, place: Place, base: Path) -> Evaluator
     for number, said in enumerate(described):
         where = place("evaluators", number)
         try:
-            spec = parse_evaluator(_in_seconds(said), base)
+            spec = parse_evaluator(_with_limits(_in_seconds(said), where), base)
             _refuse_secret(spec, where)
             evaluator_type(spec.type).check(spec.options)
         except ValueError as error:
@@ -93,6 +93,12 @@ def _in_seconds(said: str | dict[str, Any]) -> str | dict[str, Any]:
     if isinstance(said, str) or said.get("timeout") is None:
         return said
     return {**said, "timeout": duration(LONGEST)(said["timeout"])}
+
+
+def _with_limits(said: str | dict[str, Any], where: str) -> str | dict[str, Any]:
+    if isinstance(said, str) or said.get("rate_limits") is None:
+        return said
+    return {**said, "rate_limits": read_limits(said["rate_limits"], "rate_limits", where)}
 
 
 def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:

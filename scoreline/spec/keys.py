@@ -32,6 +32,8 @@ KEYS: Mapping[str, v.Check] = {
     "mode": v.one_of("simulated"),
     "min_pass_rate": v.share,
     "limits": v.mapping,
+    "accounts": v.mapping,
+    "max_concurrency": v.whole(1, 1_000_000),
     "max_cost": v.dollars,
     "max_tokens": v.whole(1, 10**15),
     "fail_fast_after": v.whole(0, 1_000_000),
@@ -65,7 +67,18 @@ def read_keys(said: Mapping[str, Any], place: Place) -> dict[str, Any]:
         found["dataset"] = _dataset(found["dataset"], place)
     if "limits" in found:
         found["limits"] = _within(found["limits"], "limits", LIMIT_KEYS, place)
+    if "accounts" in found:
+        found["accounts"] = {
+            name: read_limits(said, f"accounts.{name}", place("accounts", name))
+            for name, said in found["accounts"].items()
+        }
     return found
+
+
+def read_limits(said: Any, key: str, where: str) -> dict[str, Any]:  # noqa: ANN401 - as it was written
+    """Check the rate limits of one target, evaluator or account; raises `SpecError`."""
+    limits = _checked(v.mapping, said, key, where)
+    return _within(limits, key, LIMIT_KEYS, lambda *_: where)
 
 
 def unknown(key: str, known: Iterable[str]) -> str:

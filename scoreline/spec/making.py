@@ -19,6 +19,7 @@ from scoreline.spec.described import Evaluators, Targets, read_evaluators, read_
 from scoreline.spec.document import read_document
 from scoreline.spec.errors import SpecError
 from scoreline.spec.keys import SINGULAR, Place, read_keys
+from scoreline.spec.limit_flags import LIMIT_FLAGS, with_named_limits
 from scoreline.spec.metering import metered
 from scoreline.spec.plan import Plan
 from scoreline.spec.simulation import refuse_calls, simulate_evaluators, simulate_targets
@@ -33,13 +34,12 @@ DEFAULT_SYNTHETIC = 1_000
 
 RUN_FROM_A_FOLDER = frozenset({"python", "command"})
 _COLUMN_FLAGS = ("records", "id", "input", "expected")
-_AS_THEY_ARE = ("prompts", "repetitions", "retries", "timeout", "fail_fast_after", "batch_api")
+_NAMED_LIMITS = "named_limits"
+_AS_THEY_ARE = ("prompts", "repetitions", "retries", "timeout", "fail_fast_after", "batch_api", "accounts")
 _COMMAND_LINE = "the command line"
 _FLAGS = {meant: flag for flag, meant in SINGULAR.items()}
 """What people type for keys that are written in the plural."""
 TO_BE_LEARNT = Limits()
-_LIMIT_FLAGS = {"rpm": "rpm-limit", "tpm": "tpm-limit"}
-"""What people type for keys within `limits`, where it is not the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def make_plan(
 
     A flag that is None, or an empty list, was not given. Besides the keys, the columns of a dataset are
     flags of their own: `records`, `id`, `input` and `expected`. Each of the limits, and the `source` of
-    cases, stands where neither says it.
+    cases, stands where neither says it; `named_limits` has those typed for one target or judge.
     """
     written = _said_in(spec_file) if spec_file else _Said({}, None, None, _flag)
     typed = _said_by(flags, folder)
@@ -85,6 +85,8 @@ def make_plan(
     evaluators = typed.evaluators if typed.evaluators is not None else written.evaluators
     beside = spec_file.parent if spec_file else folder
     plan = _planned(keys, targets, evaluators, folder=beside, source=source)
+    if named := flags.get(_NAMED_LIMITS):
+        plan = replace(plan, batch=metered(with_named_limits(plan.batch, named)))
     if typed.evaluators is None and not any(spec.type in RUN_FROM_A_FOLDER for spec in plan.batch.targets):
         # Nothing but the spec's own evaluators may be code that lies in a folder: it is the spec's.
         plan = replace(plan, batch=replace(plan.batch, workdir=str(beside.resolve())))
@@ -100,14 +102,14 @@ def _said_by(flags: Mapping[str, Any], folder: Path) -> _Said:
     given = {
         name: value
         for name, value in flags.items()
-        if name not in _COLUMN_FLAGS and value is not None and value not in ([], ())
+        if name not in {*_COLUMN_FLAGS, _NAMED_LIMITS} and value is not None and value not in ([], ())
     }
     return _said(given, _flag, folder)
 
 
 def _flag(key: str, *within: str | int) -> str:
     if key == "limits" and within:
-        key = _LIMIT_FLAGS.get(str(within[0]), str(within[0]))
+        return LIMIT_FLAGS[str(within[0])]
     return f"--{_FLAGS.get(key, key).replace('_', '-')}"
 
 
@@ -200,6 +202,7 @@ def _batch(keys: Mapping[str, Any], targets: Targets, evaluators: Evaluators, *,
             evaluators=evaluators,
             workdir=str(targets.base),
             limits=Limits(**keys["limits"]),
+            max_concurrency=keys.get("max_concurrency"),
             **given,
         )
     except ValidationError as error:

@@ -9,7 +9,7 @@ from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
 
 def metered(batch: BatchSpec) -> BatchSpec:
     """Mark what is counted: types that somebody else counts and, where limits were given, every target."""
-    is_limited = batch.limits != Limits()
+    is_limited = batch.limits != Limits() or batch.max_concurrency is not None
     return replace(
         batch,
         targets=tuple(_target(each, is_limited=is_limited) for each in batch.targets),
@@ -19,9 +19,10 @@ def metered(batch: BatchSpec) -> BatchSpec:
 
 def _target(spec: TargetSpec, *, is_limited: bool) -> TargetSpec:
     # Recorded answers are asked of nobody.
-    is_limited = is_limited and spec.type != "recorded"
+    is_limited = (is_limited or spec.rate_limits is not None) and spec.type != "recorded"
     return replace(spec, is_metered=is_limited or isinstance(target_type(spec.type), Metered))
 
 
 def _evaluator(spec: EvaluatorSpec) -> EvaluatorSpec:
-    return replace(spec, is_metered=isinstance(evaluator_type(spec.type), Metered))
+    is_counted = isinstance(evaluator_type(spec.type), Metered)
+    return replace(spec, is_metered=is_counted or spec.rate_limits is not None)

@@ -11,6 +11,7 @@ from eventlog.redis_streams import connect
 from executor.lanes.contract import (
     Ask,
     Grant,
+    LaneLimit,
     Lanes,
     LanesUnavailable,
     LaneView,
@@ -132,8 +133,10 @@ async def test_a_broken_lane_is_probed_by_one_call_of_the_whole_fleet(form):
     other = form.another()
     await form.ask(0, *[Settlement(Outcome.FAILED)] * 5)
     form.now += 30
-    assert await form.ask(5) == Grant(1, 0.0, Why.BREAKER, 1.0)
-    assert (await other.ask([Ask("one", "b", 0, 5)]))[0] == Grant(0, 0.0, Why.BREAKER, 1.0)
+    assert await form.ask(5) == Grant(1, 0.0, Why.BREAKER, 1.0, was_reached=True)
+    assert (await other.ask([Ask("one", "b", 0, 5)]))[0] == Grant(
+        0, 0.0, Why.BREAKER, 1.0, was_reached=True
+    )
     await form.ask(0, OK)
     assert (await other.ask([Ask("one", "b", 0, 5)]))[0].granted == 5
 
@@ -176,6 +179,31 @@ async def test_what_was_saved_up_during_an_outage_is_said_all_at_once(form):
         await form.ask(3, *[refused] * number, lane=f"lane-{number}")
         view = await form.view(f"lane-{number}")
         assert (view.rate_limited, view.concurrency, view.granted) == (number, 4, 0)
+
+
+async def test_a_limit_that_one_batch_declares_binds_all_until_it_is_withdrawn(form):
+    """Another executor, which knows of no limit, keeps to it; what people see names its origin."""
+    other, strict = form.another(), LaneLimit("batch-a limits", rpm=60.0, max_concurrency=3)
+    await form.ask(0, limits=(strict,))
+    form.now += 10
+    assert (await other.ask([Ask("one", "b", 0, 5)]))[0].granted == 1
+    form.now += 0.5
+    assert (await other.ask([Ask("one", "b", 1, 5)]))[0].why is Why.RATE
+    assert (await form.view()).limits == (strict,)
+    await form.ask(0, withdrawn=(strict.origin,))
+    assert (await other.ask([Ask("one", "b", 1, 5)]))[0].granted == 5
+    assert (await form.view()).limits == ()
+
+
+async def test_of_two_limits_the_strictest_of_each_kind_holds_until_it_expires(form):
+    """One is renewed, the other expires after a minute, and none of what was not used is saved up."""
+    rate, flight = LaneLimit("a limits", rpm=60.0), LaneLimit("b targets.x", rpm=6_000.0, max_concurrency=9)
+    await form.ask(0, limits=(rate, flight))
+    form.now += 55
+    assert (await form.ask(20, limits=(flight,))).granted == 1
+    form.now += 5
+    assert await form.ask(20, held=1) == Grant(8, 0.0, Why.CONCURRENCY, 0.05)
+    assert (await form.view()).limits == (flight,)
 
 
 # Redis itself.

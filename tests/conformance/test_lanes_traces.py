@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from redis import Redis
 
 import executor.lanes.redis_lanes as form
-from executor.lanes.arithmetic import settle, take
-from executor.lanes.contract import Ask, Grant, Outcome, Policy, Settlement
+from executor.lanes.arithmetic import answer
+from executor.lanes.contract import Ask, Grant, LaneLimit, Outcome, Policy, Settlement
 from executor.lanes.state import LaneState, read_state
 from providers.limits import Headroom, RateLimits
 
@@ -35,6 +35,7 @@ MOODS = (
     (*[Outcome.OK] * 12, Outcome.RATE_LIMITED),
     (*[Outcome.RATE_LIMITED] * 6, Outcome.OK),
     (Outcome.FAILED, Outcome.FAILED, Outcome.OK, Outcome.UNUSED, Outcome.ABANDONED),
+    (Outcome.UNREACHED, Outcome.UNREACHED, Outcome.UNREACHED, Outcome.UNREACHED, Outcome.REFUSED),
 )
 """What may come of calls."""
 
@@ -45,6 +46,8 @@ class Dice(Random):
     mood: tuple[Outcome, ...] = MOODS[0]
     is_told: bool = True
     """Whether anybody says limits."""
+    is_shared: bool = False
+    """Whether batches declare limits on the lane."""
 
     def seconds(self, most: float) -> float:
         return self.choice([0.0, self.uniform(0.0, most), self.uniform(0.0, 0.2), self.uniform(0.0, 1.0)])
@@ -73,16 +76,28 @@ class Dice(Random):
             gap=self.choice([0.0, 0.0, 0.0, 0.4, 5.0]),
             breaker_failures=self.randint(1, 4),
             breaker_seconds=self.choice([0.5, 3.0, 30.0]),
+            is_adaptive=self.random() < 0.9,
         )
+
+    def limits(self) -> tuple[LaneLimit, ...]:
+        origins = self.sample(["one limits", "two target a:b", "limit:three"], self.choice([0, 1, 1, 2]))
+        return tuple(self._limit(origin) for origin in origins)
+
+    def _limit(self, origin: str) -> LaneLimit:
+        rpm, tpm = self.maybe(0.0, 30.0, 600.0, 1e13), self.choice([None, self.maybe(0.0, 300_000.0)])
+        return LaneLimit(origin, rpm, tpm, self.choice([None, 0, 1, 20]), self.choice([0.0, 0.0, 0.4, 5.0]))
 
     def ask(self, lane: str, policy: Policy) -> Ask:
         settlements = tuple(self.settlement() for _ in range(self.choice([0, 1, 1, 2, 6])))
         estimate, who = self.choice([0.0, self.uniform(0, 2e3)]), self.choice(["a", "b", "held:c d"])
         held, wanted = self.choice([0, self.randint(0, 30)]), self.choice([0, 1, self.randint(0, 40)])
-        return Ask(lane, who, held, wanted, estimate, policy, settlements)
+        limits = self.limits() if self.is_shared else ()
+        withdrawn = ("one limits", "limit:three") if self.is_shared and self.random() < 0.1 else ()
+        return Ask(lane, who, held, wanted, estimate, policy, settlements, limits, withdrawn)
 
     def trace(self, lane: str, length: int) -> Trace:
         self.mood, self.is_told = self.choice(MOODS), self.choice([True, False])
+        self.is_shared = self.choice([True, True, False])
         policies, now, steps = [self.policy() for _ in range(self.choice([1, 1, 2]))], START, Trace()
         longest = self.choice([1.0, 6.0, 90.0])
         for _ in range(length):
@@ -98,9 +113,7 @@ def in_python(trace: Trace) -> Iterator[tuple[LaneState, Grant]]:
         if ask is None:
             state = LaneState()
             continue
-        for settlement in ask.settlements:
-            state = settle(state, now, ask.policy, settlement)
-        state, grant = take(state, now, ask)
+        state, grant = answer(state, now, ask)
         yield state, grant
 
 

@@ -37,6 +37,7 @@ LANES = "tests/conformance/test_lanes.py"
 LANES_TRACES = "tests/conformance/test_lanes_traces.py"
 LANES_ARITHMETIC = "tests/unit/test_lanes_arithmetic.py"
 EXECUTOR_LANES = "tests/unit/test_executor_lanes.py"
+LANES_LIMITS = "tests/unit/test_lanes_limits.py"
 BUDGETS = "tests/integration/test_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
@@ -562,6 +563,48 @@ MUTANTS = (
         "{ 'retry_after', now < s.blocked_until and 0 or NO_END },",
         "{ 'retry_after', NO_END },",
         (LANES, LANES_TRACES),
+    ),
+    Mutant(
+        "the strictest limit in force binds every batch on a lane",
+        LANE,
+        "  policy_rpm, policy_tpm = least(policy_rpm, each[1]), least(policy_tpm, each[2])\n",
+        "",
+        (LANES, LANES_TRACES),
+    ),
+    Mutant(
+        "the strictest limit in force binds every batch on a lane, in memory",
+        "executor/lanes/limits.py",
+        "        most, gap = int(least(most, each.max_concurrency)), max(gap, each.gap)\n",
+        "",
+        (LANES_LIMITS, "tests/limits/test_limits.py"),
+    ),
+    Mutant(
+        "a limit expires with its lease",
+        LANE,
+        "  if each[5] <= now then\n    limits[origin] = nil\n",
+        "  if false then\n    limits[origin] = nil\n",
+        (LANES, LANES_TRACES),
+    ),
+    Mutant(
+        "limits of running batches are renewed",
+        "executor/lanes/book.py",
+        "            or now - self._declared_at[lane] >= RENEW\n",
+        "",
+        (EXECUTOR_LANES,),
+    ),
+    Mutant(
+        "permits from before a stricter limit give nothing back",
+        "executor/lanes/pace.py",
+        "    if granted_at < state.slowed_at + REFUND_MARGIN:\n        return state\n",
+        "",
+        (LANES_LIMITS,),
+    ),
+    Mutant(
+        "calls of a batch are limited overall",
+        "executor/kits.py",
+        "return (*found, self.overall) if found and self.overall else found",
+        "return found",
+        (EXECUTOR_LANES,),
     ),
     Mutant(
         "one probe in the whole fleet",

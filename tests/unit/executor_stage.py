@@ -18,13 +18,14 @@ from executor.admission import Admission
 from executor.contract import Evaluator, Judged, Question, Reply, Surroundings, Target
 from executor.kits import Makers
 from executor.lanes.contract import Lanes
+from executor.lanes.naming import Place
 from executor.lanes.permits import LaneUse
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings
 from taskqueue.board import BatchState, Listing
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec, pack
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, event, records
 from tests.simulation.virtual_loop import VirtualLoop, run_virtually
@@ -143,7 +144,7 @@ class Stage:
         return self.evaluators.setdefault(spec.name, FakeEvaluator())
 
     def lane_use(
-        self, spec: TargetSpec | EvaluatorSpec, _limits: Limits, _surroundings: Surroundings
+        self, spec: TargetSpec | EvaluatorSpec, _place: Place, _surroundings: Surroundings
     ) -> LaneUse | None:
         return self.uses.get(spec.label if isinstance(spec, TargetSpec) else spec.name)
 

@@ -9,16 +9,36 @@ from typing import Any, cast
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Question, RateLimited, Reply, Unreachable
-from executor.lanes.contract import Ask, Grant, Lanes, LanesUnavailable, Outcome, Policy, Settlement, Why
+from executor.contract import Judged, Question, RateLimited, Reply, Unreachable
+from executor.lanes.contract import (
+    Ask,
+    Grant,
+    LaneLimit,
+    Lanes,
+    LanesUnavailable,
+    Outcome,
+    Policy,
+    Settlement,
+    Why,
+)
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from providers.limits import Headroom, RateLimits
+from taskqueue.board import BatchState
 from taskqueue.lines import SCORING, line_of
 from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
 from tests.builders import BATCH, CASE
-from tests.unit.executor_stage import ANSWER, SETTINGS, Stage, hang, judged_by, raising, virtually
+from tests.unit.executor_stage import (
+    ANSWER,
+    SETTINGS,
+    FakeEvaluator,
+    Stage,
+    hang,
+    judged_by,
+    raising,
+    virtually,
+)
 from tests.waiting import until
 
 MODEL = TargetSpec("fake", "model", is_metered=True)
@@ -238,3 +258,53 @@ async def test_an_executor_alone_keeps_to_its_share():
         await asyncio.sleep(20)
         # Both share one memory here, as two processes would not: together they keep to one's share.
         assert len(stage.target.asked) - before == pytest.approx(20, abs=2)
+
+
+@virtually
+async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
+    """They are declared again while it runs, though nothing is asked, and withdrawn within two seconds."""
+    limit = LaneLimit(f"{BATCH} limits", rpm=600.0)
+    stage, lanes = staged(MODEL, model=LaneUse("lane", Policy(), limits=(limit,)))
+    await filled(stage, BATCH, 1)
+    async with stage.executor():
+        await asyncio.sleep(200)
+        [view] = await lanes.views(["lane"])
+        assert view.limits == (limit,)
+        await stage.announce(BATCH, state=BatchState.PAUSED)
+        await asyncio.sleep(2)
+        [view] = await lanes.views(["lane"])
+        assert view.limits == ()
+
+
+@virtually
+async def test_calls_of_a_batch_in_flight_are_limited_overall():
+    """Two targets and two judges with a lane each: never more than three calls, and all work gets done."""
+    targets = (MODEL, replace(MODEL, label="second"))
+    judges = (JUDGE, replace(JUDGE, name="other"))
+    stage, _ = staged(*targets, evaluators=judges)
+    stage.uses = {name: LaneUse(name) for name in ("model", "second", "judge", "other")}
+    stage.spec = replace(stage.spec, max_concurrency=3)
+    flight, most = 0, 0
+
+    async def called(_anything: object) -> None:
+        nonlocal flight, most
+        flight, most = flight + 1, max(most, flight + 1)
+        await asyncio.sleep(0.5)
+        flight -= 1
+
+    async def answer(question: Question) -> Reply:
+        await called(question)
+        return Reply(ANSWER)
+
+    async def judge(judged: Judged) -> p.Score:
+        await called(judged)
+        return p.Score(evaluator="any", score=1.0, passed=True)
+
+    stage.target.how = answer
+    stage.evaluators |= {name: FakeEvaluator(judge) for name in ("judge", "other")}
+    await filled(stage, BATCH, 20)
+    await filled(stage, BATCH, 20, variant=1)
+    async with stage.executor(), stage.executor(), stage.executor():
+        await until(lambda: len(stage.evaluators["other"].judged) == 40, 60)
+    assert most == 3
+    assert len(stage.evaluators["other"].judged) == 40

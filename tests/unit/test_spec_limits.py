@@ -7,11 +7,14 @@ import pytest
 
 from executor import registry
 from executor.contract import Metered, Surroundings
+from executor.lanes.contract import LaneLimit
+from executor.lanes.naming import Place, limits_on
 from scoreline.settings import RateLimitMode, SettingsError, load_settings
 from scoreline.spec.errors import SpecError
+from scoreline.spec.limit_flags import split_limit_flags
 from scoreline.spec.making import make_plan
 from scoreline.spec.plan import Plan
-from taskqueue.spec import Limits, Options
+from taskqueue.spec import BatchSpec, Limits, Options, TargetSpec
 
 SPEC = "dataset: a.jsonl\ntargets: [simulated, {type: recorded, path: b.jsonl}]\nevaluators: [exact]\n"
 
@@ -95,6 +98,67 @@ def test_with_a_limit_every_target_that_is_asked_is_counted(tmp_path):
         batch = planned(tmp_path, f"limits: {limits}\n").batch
         assert [each.is_metered for each in batch.targets] == [True, False]
         assert [each.is_metered for each in batch.evaluators] == [False]
+
+
+LIMITED = """
+evaluators:
+  - {type: contains, value: x, name: judge, rate_limits: {max_concurrency: 3, delay: 2s}}
+accounts: {openai: {rpm: 5}, "openai:team-a": {tpm: 7}}
+max_concurrency: 9
+"""
+
+
+def test_a_target_a_judge_and_an_account_have_limits_of_their_own(tmp_path):
+    """In the spec, or typed with their names; what has a limit is metered."""
+    path = tmp_path / "limited.yaml"
+    path.write_text("dataset: a.jsonl\ntargets: [simulated, 'python:app:f']\n" + LIMITED)
+    plain, named = split_limit_flags(
+        {"rpm": ["1000", "simulated=30"], "delay": ["judge=0.5"], "tpm": None, "max_concurrency": []}
+    )
+    batch = make_plan(path, {"limits": plain, "named_limits": named}, folder=tmp_path).batch
+    assert [each.rate_limits for each in batch.targets] == [Limits(rpm=30), None]
+    assert [each.rate_limits for each in batch.evaluators] == [Limits(max_concurrency=3, delay=0.5)]
+    assert batch.accounts == {"openai": Limits(rpm=5), "openai:team-a": Limits(tpm=7)}
+    assert (batch.limits.rpm, batch.max_concurrency) == (1000, 9)
+    assert all(each.is_metered for each in batch.targets)
+    assert all(each.is_metered for each in batch.evaluators)
+
+
+def test_the_most_specific_limit_of_each_kind_is_declared_with_its_origin():
+    """Of a target before its account's, of an account before the batch's."""
+    target = TargetSpec("openai", "gpt", is_metered=True, rate_limits=Limits(rpm=1))
+    accounts = {"openai": Limits(rpm=2, tpm=20), "openai:acct": Limits(tpm=30), "anthropic": Limits(rpm=4)}
+    limits = Limits(rpm=5, tpm=50, max_concurrency=5)
+    place = Place("b-1", BatchSpec("b", (target,), limits=limits, accounts=accounts))
+    assert list(limits_on("openai:acct:gpt-4o", target, place)) == [
+        LaneLimit("b-1 targets.gpt", rpm=1),
+        LaneLimit("b-1 accounts.openai:acct", tpm=30),
+        LaneLimit("b-1 limits", max_concurrency=5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("accounts: {openai: {rmp: 5}}", "there is no key `rmp`; did you mean `rpm`?"),
+        ("accounts: {openai: 5}", "`accounts.openai` must be a mapping of keys"),
+        ("max_concurrency: 0", "`max_concurrency` must be a whole number from 1"),
+    ],
+)
+def test_wrong_limits_of_an_account_are_named_with_their_line(tmp_path, line, said):
+    """As for every other key."""
+    complaint = refused(tmp_path, f"{line}\n")
+    assert said in complaint
+    assert "scoreline.yaml, line 4: " in complaint
+
+
+def test_a_limit_typed_for_a_name_that_is_not_there_is_refused(tmp_path):
+    """With the flag, and the names that there are."""
+    complaint = refused(tmp_path, named_limits={"gpt": {"rpm": 3}})
+    assert complaint == (
+        "--rpm-limit: no target or evaluator is named 'gpt'; there are: simulated, recorded:b.jsonl, exact"
+    )
+    assert "`rate_limits.rpm` must be a number" in refused(tmp_path, named_limits={"exact": {"rpm": "x"}})
 
 
 class _Counted:

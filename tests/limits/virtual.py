@@ -1,0 +1,139 @@
+"""A run in virtual time: real executors, real lanes in memory, a provider that writes down what it sees."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from random import Random
+
+from eventlog import payloads as p
+from executor.contract import Judged, Question, Reply, Surroundings
+from executor.lanes.contract import Policy
+from executor.lanes.memory import MemoryLanes
+from executor.lanes.naming import Place, limits_on
+from executor.lanes.permits import LaneUse
+from executor.settings import ExecutorSettings
+from taskqueue.board import BatchState, Listing
+from taskqueue.lines import Lines
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from taskqueue.tasks import Task
+from tests.limits.measure import Call, InForce, violations
+from tests.limits.plans import BatchPlan, RunPlan
+from tests.simulation.virtual_loop import VirtualLoop, run_virtually
+from tests.unit.executor_stage import FakeEvaluator, Stage
+
+SHARED = "shared"
+MODEL = TargetSpec("fake", "model", is_metered=True)
+JUDGE = EvaluatorSpec("fake", "judge", is_metered=True)
+
+
+class LaneStage(Stage):
+    """A stage on which every target and judge uses one lane, with the limits of its batch."""
+
+    def lane_use(
+        self, spec: TargetSpec | EvaluatorSpec, place: Place, _surroundings: Surroundings
+    ) -> LaneUse | None:
+        """Use the shared lane."""
+        return LaneUse(SHARED, Policy(), 200.0, tuple(limits_on(SHARED, spec, place)))
+
+
+@dataclass
+class Run:
+    """One run on its way."""
+
+    plan: RunPlan
+    stage: Stage
+    random: Random
+    calls: list[Call] = field(default_factory=list)
+    over: dict[str, float] = field(default_factory=dict)
+
+    async def called(self, batch_id: str) -> int:
+        """Take a call as the provider does."""
+        tokens = self.random.randint(*self.plan.tokens)
+        call = Call(batch_id, self.stage.clock(), tokens)
+        self.calls.append(call)
+        try:
+            await asyncio.sleep(self.random.uniform(*self.plan.latency))
+        finally:
+            call.ended = self.stage.clock()
+        return tokens
+
+    async def answer(self, question: Question) -> Reply:
+        """Answer as a target."""
+        tokens = await self.called(question.evaluation_id.partition(".")[0])
+        return Reply(p.Answer(output="4", usage=p.Usage(input_tokens=tokens), latency_ms=1.0))
+
+    async def judge(self, judged: Judged) -> p.Score:
+        """Judge as a model."""
+        tokens = await self.called(judged.case.id.partition(".")[0])
+        return p.Score(evaluator="judge", score=1.0, passed=True, usage=p.Usage(input_tokens=tokens))
+
+    async def batch(self, plan: BatchPlan) -> None:
+        """Have a batch begin and be over as planned."""
+        await asyncio.sleep(plan.begins)
+        judges = (JUDGE,) if plan.is_judged else ()
+        spec = BatchSpec(
+            "batch", (MODEL,), evaluators=judges, limits=plan.limits, max_concurrency=plan.overall
+        )
+        lines = Lines(plan.batch_id, spec)
+        listing = Listing(plan.batch_id, project=plan.batch_id, channels=lines.channels)
+        await self.stage.board.announce(listing, pack(spec))
+        for number in range(plan.tasks):
+            await self._enqueue(f"{plan.batch_id}.{number}", lines)
+        await asyncio.sleep(plan.over - plan.begins)
+        self.over[plan.batch_id] = self.stage.clock()
+        if plan.is_paused:
+            await self.stage.board.announce(replace(listing, state=BatchState.PAUSED), pack(spec))
+        else:
+            await self.stage.board.take_down(plan.batch_id)
+
+    async def _enqueue(self, evaluation_id: str, lines: Lines) -> None:
+        opening = p.Queued(case=p.Case(id=evaluation_id, input="2+2", expected="4"))
+        await self.stage.write(opening, evaluation_id, attempt=1, sequence=0)
+        await self.stage.tasks.enqueue(lines.line_for(opening), Task(evaluation_id, 1))
+
+    def in_force(self) -> list[InForce]:
+        """List the limits, and when each was in force."""
+        found = []
+        for plan in self.plan.batches:
+            own = [call.started for call in self.calls if call.batch_id == plan.batch_id]
+            if own:
+                over = self.over[plan.batch_id]
+                found.append(InForce(plan.batch_id, plan.limits, min(own), over, plan.overall))
+        return found
+
+
+async def _run(plan: RunPlan) -> Run:
+    settings = ExecutorSettings("worker", slots=plan.slots, drain=timedelta(seconds=20))
+    stage = LaneStage(settings=settings)
+    stage.lanes = MemoryLanes(stage.clock)
+    run = Run(plan, stage, Random(plan.seed))
+    stage.target.how = run.answer
+    stage.evaluators["judge"] = FakeEvaluator(run.judge)
+    async with AsyncExitStack() as fleet:
+        for project in _projects(plan):
+            stage.settings = replace(settings, project=project)
+            await fleet.enter_async_context(stage.executor())
+            await asyncio.sleep(run.random.uniform(0.0, 2.0))
+        await asyncio.gather(*map(run.batch, plan.batches))
+    return run
+
+
+def _projects(plan: RunPlan) -> list[str | None]:
+    """Name what each executor works for; None: everything."""
+    if not plan.is_scoped:
+        return [None] * plan.executors
+    number = max(plan.executors, len(plan.batches))
+    return [plan.batches[index % len(plan.batches)].batch_id for index in range(number)]
+
+
+def run_in_virtual_time(plan: RunPlan) -> tuple[list[str], int]:
+    """Run, and return which limits were exceeded, and how many calls there were."""
+    done: list[Run] = []
+
+    async def go() -> None:
+        done.append(await _run(plan))
+
+    run_virtually(go(), VirtualLoop())
+    [run] = done
+    return violations(run.calls, run.in_force()), len(run.calls)

@@ -1,0 +1,172 @@
+"""Limits in force on a lane: declared by batches, obeyed by all, renewed, withdrawn, expired."""
+
+from dataclasses import dataclass, field
+from random import Random
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from executor.lanes.arithmetic import answer
+from executor.lanes.contract import Ask, Grant, LaneLimit, Outcome, Policy, Settlement, Why
+from executor.lanes.limits import LIMIT_LEASE
+from executor.lanes.pace import BURST
+from executor.lanes.state import LaneState
+from executor.lanes.views import view
+from tests.unit.lanes_stage import START
+
+SLOW = LaneLimit("a limits", rpm=60.0)
+FAST = LaneLimit("b limits", rpm=600.0)
+
+
+@dataclass
+class OneLane:
+    """A lane, and the requests of executors at it."""
+
+    state: LaneState = field(default_factory=LaneState)
+    now: float = START
+    held: int = 0
+
+    def asks(
+        self, wanted: int, *limits: LaneLimit, withdrawn: tuple[str, ...] = (), **fields: object
+    ) -> Grant:
+        ask = Ask("lane", "e", self.held, wanted, limits=limits, withdrawn=withdrawn, **fields)  # type: ignore[arg-type]
+        self.state, grant = answer(self.state, self.now, ask)
+        self.held += grant.granted
+        return grant
+
+    def settles(self, *settlements: Settlement) -> None:
+        self.held -= len(settlements)
+        self.asks(0, settlements=settlements)
+
+    def later(self, seconds: float) -> "OneLane":
+        self.now += seconds
+        return self
+
+    def calls_in(self, seconds: float, *limits: LaneLimit) -> int:
+        """Request as much as there is, twenty times a second, and let every call end at once."""
+        calls = 0
+        for _ in range(round(seconds * 20)):
+            grant = self.later(0.05).asks(50, *limits)
+            calls += grant.granted
+            self.settles(*[Settlement(Outcome.OK)] * grant.granted)
+        return calls
+
+
+def test_the_strictest_limit_binds_every_batch_on_the_lane():
+    """A batch without a limit, and one with a looser limit, keep to that of a third."""
+    lane = OneLane()
+    lane.asks(0, SLOW)
+    assert lane.calls_in(30) in (29, 30, 31)
+    assert lane.calls_in(10, FAST) in (9, 10, 11)
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        (LaneLimit("a limits", max_concurrency=2), Why.CONCURRENCY),
+        (LaneLimit("a limits", gap=5.0), Why.GAP),
+        (LaneLimit("a limits", tpm=60.0), Why.TOKENS),
+    ],
+)
+def test_every_kind_of_limit_binds_a_batch_without_one(limit, why):
+    """Calls in flight of all batches count, tokens of all, and the gap is between calls of any two."""
+    lane = OneLane()
+    lane.asks(0, limit)
+    lane.later(5)
+    assert lane.asks(10, estimate=100.0).why is why
+    assert lane.held <= 2
+
+
+def test_calls_in_flight_of_other_batches_count_and_a_stricter_limit_waits_for_them():
+    """Eight run when a limit of two arrives: nothing starts until seven of them are over."""
+    lane = OneLane()
+    assert lane.asks(8).granted == 8
+    strict = LaneLimit("a limits", max_concurrency=2)
+    assert lane.asks(1, strict).granted == 0
+    lane.settles(*[Settlement(Outcome.OK)] * 6)
+    assert lane.asks(1).granted == 0
+    lane.settles(Settlement(Outcome.OK))
+    assert lane.asks(5).granted == 1
+
+
+def test_a_limit_expires_a_minute_after_its_last_renewal():
+    """Its batch's executors may all be gone."""
+    lane = OneLane()
+    lane.asks(0, SLOW)
+    lane.later(30).asks(0, SLOW)
+    lane.later(LIMIT_LEASE - 1).asks(0)
+    assert view("lane", lane.state, lane.now).limits == (SLOW,)
+    lane.later(1).asks(0)
+    assert view("lane", lane.state, lane.now).limits == ()
+    assert lane.asks(8).granted == 8
+
+
+def test_a_withdrawn_limit_no_longer_binds_and_leaves_no_long_wait():
+    """One call an hour, ten minutes between two: the next batch does not wait for what is left of that."""
+    lane = OneLane()
+    lane.later(3).asks(0, LaneLimit("a limits", rpm=1 / 60, gap=600.0))
+    assert lane.later(3).asks(1).granted == 1
+    assert lane.later(1).asks(1).granted == 0
+    assert lane.asks(0, withdrawn=("a limits",)).granted == 0
+    assert lane.asks(1, FAST).granted == 0
+    assert lane.later(2.1).asks(1).granted == 1
+
+
+def test_a_looser_limit_starts_without_a_burst():
+    """What was not used under the stricter limit is not saved up."""
+    lane = OneLane()
+    lane.asks(0, SLOW, FAST)
+    lane.later(30)
+    lane.asks(0, FAST, withdrawn=(SLOW.origin,))
+    assert lane.asks(100).granted <= 600 / 60 * BURST + 1
+
+
+def test_permits_from_before_a_stricter_limit_give_nothing_back():
+    """They cost a hundredth of what they would be worth now."""
+    lane = OneLane()
+    lane.asks(0, LaneLimit("b limits", rpm=6_000.0))
+    granted = lane.later(1).asks(20).granted
+    lane.later(0.1).asks(0, SLOW)
+    first = lane.later(1.1).asks(1)
+    lane.settles(*[Settlement(Outcome.UNUSED, age=1.2)] * granted)
+    assert (granted, first.granted) == (20, 1)
+    assert lane.asks(1).granted == 0
+
+
+def test_what_people_see_names_the_origin():
+    """Every limit in force, in order, with what it limits."""
+    lane = OneLane()
+    limits = (LaneLimit("b targets.x", tpm=5.0, max_concurrency=3), LaneLimit("a limits", rpm=7.5, gap=0.5))
+    lane.asks(1, *limits)
+    assert view("lane", lane.state, lane.now).limits == limits[::-1]
+    assert view("lane", lane.state, lane.now + LIMIT_LEASE).limits == ()
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 1 << 32), rpm=st.sampled_from([30.0, 300.0, 3_000.0]))
+def test_from_its_first_moment_a_stricter_limit_holds_in_every_window(seed, rpm):
+    """Looser limits come and go around it, permits come back unused, batches without limits ask, too."""
+    random, lane = Random(seed), OneLane()
+    strict, starts = LaneLimit("strict limits", rpm=rpm), list[float]()
+    begins = random.randint(0, 60)
+    for step in range(200):
+        lane.later(random.choice([0.0, 0.004, 0.03, 0.1, 0.4, 3.0]))
+        others = [LaneLimit(f"{name} limits", rpm=rpm * random.choice([1, 2, 50])) for name in "ab"]
+        declared = [*random.sample(others, random.randint(0, 2)), *([strict] if step >= begins else [])]
+        unused = random.randint(0, lane.held) if random.random() < 0.4 else 0
+        lane.held -= unused
+        back = tuple(Settlement(Outcome.UNUSED, age=random.choice([0.0, 0.5, 3.0])) for _ in range(unused))
+        gone = ("a limits", "b limits") if random.random() < 0.2 else ()
+        granted = lane.asks(
+            random.randint(0, 40), *declared, withdrawn=gone, settlements=back, policy=Policy()
+        )
+        if step >= begins:
+            starts += [lane.now] * granted.granted
+        del starts[len(starts) - min(unused, len(starts)) :]
+    worst, rate = 0.0, rpm / 60
+    least = float("inf")
+    for number, at in enumerate(starts):
+        least = min(least, number - rate * at)
+        worst = max(worst, number - rate * at - least)
+    assert worst <= rate * BURST + 1e-3
