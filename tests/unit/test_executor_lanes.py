@@ -10,6 +10,7 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import Judged, Question, RateLimited, Reply, Unreachable
+from executor.lanes.book import LaneBook
 from executor.lanes.contract import (
     Ask,
     Grant,
@@ -274,6 +275,23 @@ async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
         await asyncio.sleep(2)
         [view] = await lanes.views(["lane"])
         assert view.limits == ()
+
+
+@virtually
+async def test_limits_are_renewed_though_nothing_is_requested():
+    """A batch whose calls take minutes, or whose tasks wait elsewhere, still has its limits obeyed."""
+    stage, limits = Stage(), {"lane": {"a limits": LaneLimit("a limits", rpm=600.0)}}
+    lanes = MemoryLanes(stage.clock)
+    book = LaneBook(cast("Lanes", lanes), _no_uses, executor="e", limits=lambda: limits)
+    running = asyncio.create_task(book.run())
+    await asyncio.sleep(300)
+    [view] = await lanes.views(["lane"])
+    assert view.limits == tuple(limits["lane"].values())
+    running.cancel()
+
+
+async def _no_uses(_line: str) -> tuple[LaneUse, ...]:
+    return ()
 
 
 @virtually
