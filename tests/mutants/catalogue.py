@@ -54,6 +54,8 @@ EXTREMES = "tests/integration/test_extreme_values.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
+PROMISES = "tests/acceptance/test_promises.py"
+
 
 class Mutant(NamedTuple):
     """One mechanism, where it is, and the tests that must notice its loss."""
@@ -821,5 +823,21 @@ MUTANTS = (
         'return spec is None or bool(from_json(spec).get("evaluators"))',
         "return spec is None or bool(from_json(spec))",
         (PASS_RATE,),
+    ),
+    # Promises at the command line.
+    Mutant(
+        "a batch is accepted in one transaction",
+        "projections/ledger_postgres.py",
+        "                await _insert_chunk(conn, month, head.batch_id, chunk)\n",
+        "                async with transaction(self._pool) as other:\n"
+        "                    await _insert_chunk(other, month, head.batch_id, chunk)\n",
+        (f"{PROMISES}::test_a_batch_is_accepted_whole_or_not_at_all",),
+    ),
+    Mutant(
+        "a sandboxed program has no network",
+        "executor/sandbox/walls.py",
+        '"--unshare-net", ',
+        "",
+        (f"{PROMISES}::test_untrusted_code_reaches_nothing",),
     ),
 )

@@ -1,0 +1,37 @@
+"""The promises of the README, each with the acceptance test that proves it and the mutants it kills."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+HEADING = "## Promises at the command line\n"
+
+
+class Promise(NamedTuple):
+    """One row of the table in docs/proofs.md."""
+
+    words: str
+    """As the README has them."""
+    tests: tuple[str, ...]
+    """Acceptance tests, as pytest names them."""
+    mutants: tuple[str, ...]
+    """Mechanisms of the catalogue; without any of them a test of this row fails."""
+
+
+def promised() -> list[str]:
+    """List what the README promises, one line each."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    section = text.partition("## What it promises\n")[2].partition("\n## ")[0]
+    return re.findall(r"^- (.+)$", section, re.MULTILINE)
+
+
+def promises() -> list[Promise]:
+    """Read the table of docs/proofs.md."""
+    text = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+    section = text.partition(HEADING)[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (.+) \| (`tests/.+`) \| (.+) \|$", section, re.MULTILINE)
+    return [
+        Promise(words, tuple(re.findall(r"`([^`]+)`", tests)), tuple(mutants.split("; ")))
+        for words, tests, mutants in rows
+    ]
