@@ -43,6 +43,7 @@ async def accept(
         batch.submitted_by,
         batch.max_cost_usd,
         batch.max_tokens,
+        batch.run_id,
     )
     opening = _Opening(batch, now, shards, traced=batch.traced if telemetry.is_tracing() else 0.0)
     accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))

@@ -23,7 +23,7 @@ from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog
 from eventlog.tasks import end
 from projections.active import ActiveBooks
-from projections.leadership import leadership
+from projections.leadership import coordinator_lock, leadership
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
 from projections.provider_batches_postgres import PostgresProviderBooks
@@ -33,7 +33,6 @@ from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
-LOCK = 7_265_004
 IN_REDIS = (LogUnavailable, QueueUnavailable)
 FAREWELL = 5.0
 """Seconds that a call to a provider may still take when everything stops."""
@@ -62,7 +61,7 @@ async def run(site: Site, settings: CoordinatorSettings) -> None:
     await pool.open()
     try:
         coordinator = build(site, settings, log, pool)
-        observer = Observer(View(), ActiveBooks(pool), _queues(site, log))
+        observer = Observer(View(), ActiveBooks(pool, run_id=settings.run_id), _queues(site, log))
         telemetry.begin()
         with shown(observer.view):
             await _until_stopped(coordinator, observer, pool, stop)
@@ -111,7 +110,7 @@ async def _until_stopped(
 async def _lead_while_possible(
     coordinator: Coordinator, observer: Observer, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
-    async with leadership(pool, LOCK) as holds:
+    async with leadership(pool, coordinator_lock(coordinator.settings.run_id)) as holds:
         observer.view.reached(POSTGRES)
         if holds is None:
             await _pause(stop, STANDBY)

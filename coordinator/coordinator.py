@@ -97,6 +97,7 @@ class Coordinator:
         if provider:
             desk = Desk(
                 *(ledger, provider, self._openings, epochs, settings.provider, settings.window),
+                run_id=settings.run_id,
                 least_room=min(settings.chunk, settings.window),
                 now=now,
                 new_id=lambda: token_hex(8),
@@ -113,9 +114,11 @@ class Coordinator:
 
     async def _go_round(self) -> int:
         await self._epochs.look()
-        batches = await self._ledger.unfinished()
+        batches = await self._ledger.unfinished(self.settings.run_id)
         open_ids = {batch.batch_id for batch in batches}
-        await self._clear_up((await self.put_up(batches) | self._tended) - open_ids)
+        await self._clear_up(
+            await self._not_led_elsewhere((await self.put_up(batches) | self._tended) - open_ids)
+        )
         self._tended = open_ids
         for batch in batches:
             try:
@@ -192,6 +195,12 @@ class Coordinator:
                     await self._keeper.publish(batch)
                 await self._board.announce(listing, batch.spec)
         return set(up)
+
+    async def _not_led_elsewhere(self, batch_ids: set[str]) -> set[str]:
+        """Leave out what another run serves: its own coordinator looks after it."""
+        if not batch_ids:
+            return batch_ids
+        return batch_ids - await self._ledger.led_elsewhere(sorted(batch_ids), self.settings.run_id)
 
     async def _clear_up(self, batch_ids: Iterable[str]) -> None:
         """Take down what is over: somebody may have died before, or have put it up again since."""
@@ -290,7 +299,17 @@ def listing_of(batch: Batch) -> Listing:
         batch.project,
         channels_of(batch),
         has_budget=batch.has_budget,
+        requires=requires_of(batch),
+        run_id=batch.run_id,
     )
+
+
+def requires_of(batch: Batch) -> tuple[str, ...]:
+    """Name the labels that a batch requires; a spec that can't be read requires none."""
+    try:
+        return spec_of(batch).requires
+    except ValidationError:
+        return ()
 
 
 def channels_of(batch: Batch) -> tuple[str, ...]:

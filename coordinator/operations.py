@@ -1,6 +1,7 @@
 """What people ask of batches: pause, resume, cancel, retry. Each may be asked again, by anybody."""
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypedDict
@@ -14,6 +15,7 @@ from eventlog.lifecycle import SETTLED
 from projections.ledger import Batch, Ledger, Purse
 from projections.provider_batches import ProviderBooks
 from taskqueue.spec import BatchFallback, BatchSpec, pack
+from taskqueue.tasks import QueueUnavailable
 
 PAGE = 2_000
 _WAYS_BACK = {
@@ -76,6 +78,14 @@ class Operator:
             raise UnknownBatch(batch_id)
         return found
 
+    async def pause_run(self, batch_id: str, run_id: str | None, *, reason: str) -> bool:
+        """Pause a batch for the run that serves it; False if it is not running, or served by another."""
+        paused = await self.ledger.ask(batch_id, "paused", by=self.name, reason=reason, run_id=run_id)
+        if paused:
+            with suppress(QueueUnavailable):  # it is on record; coordinators write the board again
+                await self._put_up(batch_id)
+        return paused
+
     async def pause(self, batch_id: str, *, reason: str = "") -> None:
         """Let what is in hand come to its end, and start nothing new."""
         batch = await self.batch(batch_id)
@@ -87,8 +97,13 @@ class Operator:
             raise Refused(f"{batch_id} is {batch.state}: there is nothing to pause.")
         await self._put_up(batch_id)
 
-    async def resume(self, batch_id: str, *, budget: Budget | None = None) -> Batch:
-        """Go on with a batch that was paused, or whose coordinator is gone, perhaps with a new budget."""
+    async def resume(
+        self, batch_id: str, *, budget: Budget | None = None, run_id: str | None = None
+    ) -> Batch:
+        """Go on with a batch that was paused, or whose run has ended, perhaps with a new budget.
+
+        With a run id, that run serves the batch from now on, and any other run stops serving it.
+        """
         batch = await self.batch(batch_id)
         if batch.state in {"cancelled", "expired"}:
             raise Refused(f"{batch_id} is {batch.state}{_WAYS_BACK[batch.state].format(batch_id)}")
@@ -98,6 +113,7 @@ class Operator:
                 f"To try what failed again: scoreline batch retry {batch_id}"
             )
         await self._allow(batch, batch.purse._replace(**(budget or Budget())))
+        await self._assign(batch_id, run_id)
         await self.ledger.ask(batch_id, "running", by=self.name)
         return await self._put_up(batch_id)
 
@@ -148,14 +164,14 @@ class Operator:
         reason = f"provider batches, {fallback}" if fallback else "no provider batches"
         await books.change_spec(batch_id, pack(spec), by=self.name, reason=reason)
 
-    async def retry(self, batch_id: str, *, only: Sequence[str] = ()) -> int:
-        """Try dead letters again, all or a selection; returns how many."""
+    async def retry(self, batch_id: str, *, only: Sequence[str] = (), run_id: str | None = None) -> int:
+        """Try dead letters again, all or a selection, perhaps by another run; returns how many."""
         with tracing.alone("eval.coordinator.retry_failed", batch_id=batch_id) as span:
-            retried = await self._retry(batch_id, only)
+            retried = await self._retry(batch_id, only, run_id)
             span.set_attribute("retry_count", retried)
             return retried
 
-    async def _retry(self, batch_id: str, only: Sequence[str]) -> int:
+    async def _retry(self, batch_id: str, only: Sequence[str], run_id: str | None) -> int:
         batch = await self.batch(batch_id)
         if batch.state == "cancelled":
             raise Refused(f"{batch_id} is cancelled{_WAYS_BACK['cancelled']}")
@@ -163,6 +179,7 @@ class Operator:
         page = await anext(pages, None)
         if page is None:
             return 0
+        await self._assign(batch_id, run_id)
         if batch.finished or batch.state == "expired":
             await self.ledger.reopen(batch_id, by=self.name, reason="retry")
         batch = await self.batch(batch_id)
@@ -182,6 +199,11 @@ class Operator:
         while page := await self.ledger.dead_ids(batch_id, after=after, limit=PAGE):
             yield page
             after = page[-1]
+
+    async def _assign(self, batch_id: str, run_id: str | None) -> None:
+        if run_id is not None:
+            served_by = f"run {run_id}" if run_id else "the fleet"
+            await self.ledger.assign_run(batch_id, run_id, by=self.name, reason=served_by)
 
     async def _put_up(self, batch_id: str) -> Batch:
         """Let executors see at once what was asked."""

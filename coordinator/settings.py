@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from coordinator.provider_batches.settings import ProviderBatchSettings
+from eventlog.runs import FLEET
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +12,8 @@ class CoordinatorSettings:
     """Intervals and sizes."""
 
     name: str = "coordinator"
+    run_id: str = FLEET
+    """The local run whose batches it leads; it leads no others."""
     window: int = 20_000
     """Unfinished evaluations of one batch that executors have been told of."""
     chunk: int = 2_000

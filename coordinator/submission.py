@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from eventlog import payloads as p
+from eventlog.runs import FLEET
 from taskqueue.spec import BatchSpec
 
 
@@ -58,6 +59,8 @@ class NewBatch:
     max_tokens: int | None = None
     traced: float = 0.0
     """The share of its evaluations that are traced, where anybody records spans."""
+    run_id: str = FLEET
+    """The local run that serves it."""
 
 
 def evaluation_id(batch_id: str, number: int) -> str:

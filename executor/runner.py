@@ -85,7 +85,7 @@ class Executor:
         self._attendance = ports.attendance
         self._kits = Kits(ports.board, makers, surroundings or Surroundings(slots=settings.slots))
         self._watch = Watch(
-            ports.board, ports.tasks, hands=self.hands, kits=self._kits, project=settings.project
+            ports.board, ports.tasks, hands=self.hands, kits=self._kits, eligibility=settings.eligibility
         )
         self._departures = Departures(
             ports.tasks, incarnation, linger=rhythm.ack_linger.total_seconds(), outage=outage, now=now
@@ -236,5 +236,7 @@ class Executor:
             pid=os.getpid(),
             slots=self._settings.slots,
             busy=self.hands.busy,
-            project=self._settings.project,
+            project=self._settings.eligibility.project,
+            labels=tuple(sorted(self._settings.eligibility.labels)),
+            run_id=self._settings.eligibility.run_id,
         )

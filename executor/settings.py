@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from eventlog.keys import DEFAULT_SHARDS
+from taskqueue.eligibility import Eligibility
 from taskqueue.presence import BEAT
 
 MAX_NAME = 150
+EVERY_BATCH_OF_THE_FLEET = Eligibility()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,8 @@ class ExecutorSettings:
     name: str
     slots: int = 10
     """Evaluations in hand at a time."""
-    project: str | None = None
-    """Work only on batches of this project."""
+    eligibility: Eligibility = EVERY_BATCH_OF_THE_FLEET
+    """Which batches it may serve."""
     once: bool = False
     """End when there is nothing left to do."""
     drain: timedelta = timedelta(seconds=60)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from executor.hands import Ending, Hands
 from executor.kits import Kits
 from taskqueue.board import BatchBoard, BatchState, Listing
+from taskqueue.eligibility import Eligibility
 from taskqueue.lines import line_of
 from taskqueue.tasks import TaskQueue
 
@@ -13,13 +14,13 @@ class Watch:
     """The board as it was at the last look."""
 
     def __init__(
-        self, board: BatchBoard, tasks: TaskQueue, *, hands: Hands, kits: Kits, project: str | None
+        self, board: BatchBoard, tasks: TaskQueue, *, hands: Hands, kits: Kits, eligibility: Eligibility
     ) -> None:
         self._board = board
         self._tasks = tasks
         self._hands = hands
         self._kits = kits
-        self._project = project
+        self._eligibility = eligibility
         self.priorities: Mapping[str, int] = {}
         """The batches to take from, with their weights."""
         self.lines: Mapping[str, Sequence[str]] = {}
@@ -51,7 +52,9 @@ class Watch:
         await self._kits.keep_only({each.batch_id for each in listings} | self._hands.batches)
 
     def _is_for_us(self, listing: Listing) -> bool:
-        return listing.state is BatchState.RUNNING and self._project in {None, listing.project}
+        return listing.state is BatchState.RUNNING and self._eligibility.covers(
+            run_id=listing.run_id, project=listing.project, requires=listing.requires
+        )
 
     async def nothing_left(self) -> bool:
         """Whether no batch that may be worked on has a task, waiting, delayed or in anybody's hands."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from psycopg_pool import AsyncConnectionPool
 
+from eventlog.runs import FLEET
 from projections.postgres import transaction
 from projections.sql import query
 
@@ -43,10 +44,11 @@ class FinishedBatch(NamedTuple):
 
 
 class ActiveBooks:
-    """Reads them from Postgres."""
+    """Reads them from Postgres, for the batches that one run serves, or the fleet."""
 
-    def __init__(self, pool: AsyncConnectionPool) -> None:
+    def __init__(self, pool: AsyncConnectionPool, *, run_id: str = FLEET) -> None:
         self._pool = pool
+        self._run_id = run_id
 
     async def batches(self, *, limit: int) -> list[ActiveBatch]:
         """List batches that are not over, the oldest first; those beyond the limit as one."""
@@ -69,4 +71,4 @@ class ActiveBooks:
 
     async def _rows(self, name: str, wanted: dict[str, Any]) -> list[tuple[Any, ...]]:
         async with transaction(self._pool) as conn:
-            return await (await conn.execute(query(name), wanted)).fetchall()
+            return await (await conn.execute(query(name), {**wanted, "run_id": self._run_id})).fetchall()

@@ -4,6 +4,7 @@ None of them reads more of a batch than its counters and a window of open evalua
 `variant_results` and `serial_waiting`, which look at every row and are meant for single questions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from pydantic import AwareDatetime, TypeAdapter
 
+from eventlog.runs import FLEET
 from projections.ledger import Purse
 from projections.pages import Connection, UnknownBatch
 from projections.sql import query
@@ -37,6 +39,7 @@ class ListedBatch(NamedTuple):
     now: datetime
     is_scored: bool
     """Whether it has an evaluator."""
+    run_id: str = FLEET
 
     @property
     def done(self) -> int:
@@ -83,6 +86,10 @@ class Snapshot:
     unrecorded_tokens: int = 0
     next_usd: Decimal = Decimal(0)
     next_tokens: int = 0
+    run_id: str = FLEET
+    """The local run that serves it."""
+    requires: Sequence[str] = ()
+    """Labels that an executor must declare to serve it."""
 
     @property
     def purse(self) -> Purse:

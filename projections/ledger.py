@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from eventlog.events import Event, EventKey
+from eventlog.runs import FLEET
 from projections.amounts import ZERO
 from projections.change import Row
 from projections.progress import Progress
@@ -43,6 +44,8 @@ class BatchHead:
     submitted_by: str = "user"
     max_cost_usd: Decimal | None = None
     max_tokens: int | None = None
+    run_id: str = FLEET
+    """The local run that serves it."""
 
 
 class Link(NamedTuple):
@@ -96,6 +99,8 @@ class Batch:
     unrecorded_tokens: int = 0
     next_usd: Decimal = ZERO
     next_tokens: int = 0
+    run_id: str = FLEET
+    """The local run that serves it: a fencing token, which each run replaces."""
 
     @property
     def allowed_seconds(self) -> float:
@@ -200,16 +205,29 @@ class Ledger(Protocol):
         """Return the newest `responded` event to each question that has one."""
         ...
 
-    async def unfinished(self) -> list[Batch]:
-        """List submitted batches that are not over."""
+    async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
+        """List submitted batches that are not over and that this run serves, or the fleet."""
         ...
 
     async def batch(self, batch_id: str) -> Batch | None:
         """Return one submitted batch."""
         ...
 
-    async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
-        """Write down what is asked of a batch; False if it was so already, or can't be."""
+    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+        """Return those of these batches that are not over and that another run serves."""
+        ...
+
+    async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
+        """Let this run serve a batch, and no other."""
+        ...
+
+    async def ask(
+        self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
+    ) -> bool:
+        """Write down what is asked of a batch; False if it was so already, or can't be.
+
+        With a run id: only while that run serves it.
+        """
         ...
 
     async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:

@@ -16,6 +16,7 @@ from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
+from eventlog.runs import FLEET
 from eventlog.timeline import Cursor
 from projections.amounts import EXACT, ZERO, exact
 from projections.change import Change, Row
@@ -112,9 +113,18 @@ class MemoryLedger:
 
     # -- batches
 
-    async def unfinished(self) -> list[Batch]:
-        """List submitted batches that are not over."""
-        return [self._counted(batch) for batch in self.batches.unfinished()]
+    async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
+        """List submitted batches that are not over and that this run serves, or the fleet."""
+        return [self._counted(batch) for batch in self.batches.unfinished() if batch.run_id == run_id]
+
+    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+        """Return those of these batches that are not over and that another run serves."""
+        others = {batch.batch_id for batch in self.batches.unfinished() if batch.run_id != run_id}
+        return others.intersection(batch_ids)
+
+    async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
+        """Let this run serve a batch, and no other."""
+        self.batches.assign_run(run_id, BatchEvent(batch_id, "assigned", by, reason))
 
     async def batch(self, batch_id: str) -> Batch | None:
         """Return one submitted batch."""
@@ -133,9 +143,11 @@ class MemoryLedger:
             completed=sum(each.completed for each in counts),
         )
 
-    async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
+    async def ask(
+        self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
+    ) -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
-        return self.batches.ask(BatchEvent(batch_id, state, by, reason))
+        return self.batches.ask(BatchEvent(batch_id, state, by, reason), run_id=run_id)
 
     async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""

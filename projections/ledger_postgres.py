@@ -13,6 +13,7 @@ from pydantic_core import from_json, to_json
 from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
+from eventlog.runs import FLEET
 from eventlog.timeline import Cursor
 from projections.change import Row, Stored
 from projections.copy_events import binary_rows
@@ -71,24 +72,36 @@ class PostgresLedger:
         rows = await self._binary_rows("ledger_cached", [list(cache_keys)])
         return {key: decode_body(body) for key, body in rows}
 
-    async def unfinished(self) -> list[Batch]:
-        """List submitted batches that are not over."""
-        return await self._batches(None)
+    async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
+        """List submitted batches that are not over and that this run serves, or the fleet."""
+        return await self._batches(None, run_id)
+
+    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+        """Return those of these batches that are not over and that another run serves."""
+        wanted = {"batch_ids": list(batch_ids), "run_id": run_id}
+        return {batch_id for (batch_id,) in await self._rows("ledger_led_elsewhere", wanted)}
+
+    async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
+        """Let this run serve a batch, and no other."""
+        assigned = {"batch_id": batch_id, "run_id": run_id, "by": by, "reason": reason}
+        await self._execute("ledger_assign_run", assigned)
 
     async def batch(self, batch_id: str) -> Batch | None:
         """Return one submitted batch."""
         found = await self._batches(batch_id)
         return found[0] if found else None
 
-    async def _batches(self, batch_id: str | None) -> list[Batch]:
+    async def _batches(self, batch_id: str | None, run_id: str = FLEET) -> list[Batch]:
         async with transaction(self._pool) as conn:
-            cursor = await conn.execute(query("ledger_batches"), {"batch_id": batch_id})
+            cursor = await conn.execute(query("ledger_batches"), {"batch_id": batch_id, "run_id": run_id})
             rows = await cursor.fetchall()
         return [Batch(*_with_bytes(row)) for row in rows]
 
-    async def ask(self, batch_id: str, state: str, *, by: str, reason: str = "") -> bool:
+    async def ask(
+        self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
+    ) -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
-        asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason}
+        asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason, "run_id": run_id}
         return await self._execute("ledger_ask", asked) > 0
 
     async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
@@ -305,6 +318,7 @@ async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date
         "max_duration": head.max_duration,
         "max_cost_usd": head.max_cost_usd,
         "max_tokens": head.max_tokens,
+        "run_id": head.run_id,
         "now": now,
     }
     row = await (await conn.execute(query("ledger_insert_batch"), values)).fetchone()

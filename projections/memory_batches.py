@@ -51,10 +51,19 @@ class MemoryBatches:
         left = (batch for batch in self.held.values() if not batch.finished)
         return sorted(left, key=lambda batch: (batch.accepted_at, batch.batch_id))
 
-    def ask(self, asked: BatchEvent) -> bool:
-        """Change a batch's state, unless it is over, was stopped, or is so already."""
+    def assign_run(self, run_id: str, asked: BatchEvent) -> None:
+        """Change which run serves a batch."""
+        batch = self.held.get(asked.batch_id)
+        if batch and batch.run_id != run_id:
+            self._put(replace(batch, run_id=run_id))
+            self.events.append(asked)
+
+    def ask(self, asked: BatchEvent, *, run_id: str | None = None) -> bool:
+        """Change a batch's state, unless it is over, was stopped, is so already, or has another run."""
         batch = self.held.get(asked.batch_id)
         if batch is None or batch.finished or batch.state not in {"running", "paused"} - {asked.type}:
+            return False
+        if run_id not in {None, batch.run_id}:
             return False
         batch = replace(batch, state=asked.type, reason=asked.reason)
         goes_on = asked.type == "running"
@@ -150,4 +159,5 @@ def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
         accepted_at=now,
         max_cost_usd=head.max_cost_usd,
         max_tokens=head.max_tokens,
+        run_id=head.run_id,
     )

@@ -1,1 +1,8 @@
 """The front door: the command line, settings, embedded servers, and the processes behind a command."""
+
+import os
+import sys
+
+from scoreline.safe_path import demote_user_folders
+
+demote_user_folders(sys.path, sys.argv, os.environ)  # before anything else is imported

@@ -23,6 +23,7 @@ from scoreline.commands import (
     trace,
     worker,
 )
+from scoreline.managed import READY_FD, UNAVAILABLE
 from scoreline.secret_files import open_secret_files
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -70,6 +71,7 @@ def options(
 def main() -> None:
     """Run a command; what can be explained is explained in one line."""
     _ready_streams()
+    is_managed = READY_FD in os.environ
     try:
         open_secret_files(os.environ)
         try:
@@ -86,7 +88,7 @@ def main() -> None:
         if not isinstance(error, _explained()):
             raise
         typer.echo(f"error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(UNAVAILABLE if is_managed and isinstance(error, _server_away()) else 1)
 
 
 def _ready_streams() -> None:
@@ -107,6 +109,12 @@ def _end_unheard(error: OSError) -> NoReturn:
     # What is left in the buffer would be tried again, and end in a traceback.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(1)
+
+
+def _server_away() -> type[Exception]:
+    from scoreline.preflight import Unavailable
+
+    return Unavailable
 
 
 def _explained() -> tuple[type[Exception], ...]:

@@ -12,9 +12,12 @@ from pydantic import ConfigDict, Field, ValidationError
 from eventlog.keys import DEFAULT_SHARDS
 from scoreline.alert_settings import AlertSettings
 from storage_worker.settings import Ordering
+from taskqueue.eligibility import LABEL_PATTERN
 from taskqueue.spec import Limits
 
 PREFIX = "EVAL_"
+_LABEL = LABEL_PATTERN.strip("^$")
+LABELS_PATTERN = rf"^$|^{_LABEL}(,{_LABEL})*$"
 TEST_PREFIX = "EVAL_TEST_"
 """Names the test suite reads; they mean nothing here."""
 
@@ -48,6 +51,8 @@ class Settings(AlertSettings):
     gap_warning: Seconds = 5.0
     queue_backend: str = "redis"
     worker_id: str | None = Field(default=None, min_length=1, max_length=180)
+    worker_labels: str = Field(default="", pattern=LABELS_PATTERN, max_length=5_000)
+    """What executors that are started here declare, between commas: gpu,region=eu."""
     worker_concurrency: int = Field(default=16, ge=1, le=10_000)
     worker_max_retries: int = Field(default=3, ge=0, le=100)
     worker_task_timeout: Seconds = 300.0
@@ -74,6 +79,11 @@ class Settings(AlertSettings):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
     runbook_url: str | None = Field(default=None, pattern="^https?://", max_length=2000)
     """Where docs/operations.md is published: the base of the links in alerts."""
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """What executors that are started here declare."""
+        return frozenset(label for label in self.worker_labels.split(",") if label)
 
     @property
     def limits(self) -> Limits:

@@ -3,13 +3,13 @@
 import asyncio
 import os
 import signal
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO
 
 from scoreline.embedded import Servers
-from scoreline.processes import process_manager
+from scoreline.processes import process_manager, service_argv
 from scoreline.settings import Settings
 from storage_worker.settings import StorageSettings
 
@@ -78,14 +78,16 @@ def _telemetry(settings: Settings, *, alone: bool) -> dict[str, str]:
 
 def worker_argv(plan: WorkerPlan, number: int) -> list[str]:
     """Spell the command of one worker out."""
-    argv = [sys.executable, "-m", "scoreline", "storage-worker", "start", "--no-restart", "--follow-stdin"]
+    argv = service_argv("storage-worker", "start", "--no-restart", "--follow-stdin")
     argv += ["--name", f"{plan.name}-{number}", "--batch-size", str(plan.batch_size)]
     if plan.health_port is not None:
         argv += ["--health-port", str(plan.health_port + number)]
     return argv
 
 
-def run_here(plan: WorkerPlan, settings: Settings, servers: Servers) -> None:
+def run_here(
+    plan: WorkerPlan, settings: Settings, servers: Servers, *, report_ready: Callable[[], None]
+) -> None:
     """Be a storage worker until told to stop."""
     import uvloop
 
@@ -94,6 +96,7 @@ def run_here(plan: WorkerPlan, settings: Settings, servers: Servers) -> None:
 
     with telling(Job.STORAGE_WORKER, settings):
         collect_garbage_rarely()
+        report_ready()
         uvloop.run(build_app(storage_settings(plan, settings, servers)).run())
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from eventlog.runs import FLEET
 from taskqueue.lines import OWN
 
 
@@ -33,6 +34,10 @@ class Listing:
     """The lines in which its tasks wait, in the order in which they are served."""
     has_budget: bool = False
     """Whether its calls are reserved in its budget account before they are made."""
+    requires: tuple[str, ...] = ()
+    """Labels that an executor must declare to serve it."""
+    run_id: str = FLEET
+    """The local run whose executors serve it, and no others."""
 
 
 class BatchBoard(Protocol):

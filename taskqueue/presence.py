@@ -12,6 +12,9 @@ from typing import Protocol
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
+from eventlog.runs import FLEET
+from taskqueue.eligibility import Eligibility
+
 LIFETIME = timedelta(seconds=20)
 BEAT = timedelta(seconds=5)
 _INSTANCE = re.compile(r"-[0-9a-f]{8}$")
@@ -34,6 +37,15 @@ class Presence:
     slots: int = 1
     busy: int = 0
     project: str | None = None
+    labels: tuple[str, ...] = ()
+    """What it declares."""
+    run_id: str = FLEET
+    """The local run it was started by."""
+
+    @property
+    def eligibility(self) -> Eligibility:
+        """Which batches it may serve."""
+        return Eligibility(self.run_id, self.project, frozenset(self.labels))
 
 
 class Attendance(Protocol):

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from eventlog.payloads import Name
+from taskqueue.eligibility import MAX_LABELS, Label
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 Options = dict[str, JsonValue]
@@ -86,6 +87,8 @@ class BatchSpec:
     """Permanent failures in a row after which the batch is paused; 0: never."""
     batch_api: BatchFallback | None = None
     """Whether answers come from provider batches, and what becomes of requests that get none there."""
+    requires: tuple[Label, ...] = Field(default=(), max_length=MAX_LABELS)
+    """Labels that an executor must declare to serve it."""
 
     @property
     def variants(self) -> "tuple[Variant, ...]":

@@ -32,6 +32,8 @@ class Desk:
     settings: ProviderBatchSettings
     window: int
     """Unfinished evaluations of one batch that executors have been told of."""
+    run_id: str
+    """The local run whose batches are asked here, with its environment; no others are."""
     least_room: int
     """How much of it must be free before it is worth while to read results."""
     now: Callable[[], datetime]

@@ -10,7 +10,7 @@ patience.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from coordinator.opening import spec_of
 from coordinator.provider_batches import telemetry
@@ -55,12 +55,20 @@ class ProviderBatches:
 
     async def go_round(self) -> None:
         """Do for each provider batch what is to be done next, and form more."""
-        chunks = await self._desk.books.open_chunks()
+        chunks = await self._led_here(await self._desk.books.open_chunks())
         for chunk in chunks:
             if self._patience.is_due(chunk.id, self._clock()):
                 await self._guarded(chunk)
         self._patience.forget_all_but({chunk.id for chunk in chunks})
         await self._sending.go_round()
+
+    async def _led_here(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Leave out what another run asks: the keys for it are in that run's environment."""
+        batch_ids = {chunk.batch_id for chunk in chunks}
+        if not batch_ids:
+            return []
+        elsewhere = await self._desk.ledger.led_elsewhere(sorted(batch_ids), self._desk.run_id)
+        return [chunk for chunk in chunks if chunk.batch_id not in elsewhere]
 
     async def call_off(self, batch_id: str) -> None:
         """Ask providers to cancel what a batch has there; whatever fails is done by the next round."""

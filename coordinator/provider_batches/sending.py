@@ -52,7 +52,7 @@ class Sending:
 
     async def go_round(self) -> None:
         """Submit what waits in batches that go on."""
-        batches = await self._desk.ledger.unfinished()
+        batches = await self._desk.ledger.unfinished(self._desk.run_id)
         for batch in batches:
             if batch.state == "running" and self._lull.is_due(batch.batch_id, self._clock()):
                 await self._guarded(batch)

@@ -4,7 +4,7 @@ WITH active AS (
            row_number() OVER (ORDER BY b.accepted_at, b.batch_id) <= %(limit)s AS is_named,
            (SELECT max(e.at) FROM batch_events e WHERE e.batch_id = b.batch_id AND e.type = 'running') AS resumed_at
     FROM batches b
-    WHERE b.kind = 'submitted' AND b.total IS NOT NULL AND b.finished_at IS NULL
+    WHERE b.kind = 'submitted' AND b.total IS NOT NULL AND b.finished_at IS NULL AND b.run_id = %(run_id)s
 ), counted AS (
     SELECT p.batch_id, sum(p.total - p.completed - p.failed - p.timed_out - p.cancelled) AS pending,
            sum(p.completed) AS completed, sum(p.failed) AS failed, sum(p.timed_out) AS timed_out,

@@ -12,7 +12,7 @@ WITH running AS MATERIALIZED (
             SELECT sum((e ->> 'timeout')::float8) FROM json_array_elements(b.spec -> 'evaluators') e
         ), 0)) AS since
     ) t
-    WHERE b.kind = 'submitted' AND b.total IS NOT NULL AND b.finished_at IS NULL
+    WHERE b.kind = 'submitted' AND b.total IS NOT NULL AND b.finished_at IS NULL AND b.run_id = %(run_id)s
       AND b.state NOT IN ('paused', 'cancelled', 'expired') AND b.accepted_at < t.since
 )
 SELECT least(%(limit)s, coalesce(sum(stuck.many), 0))

@@ -4,5 +4,6 @@ SELECT coalesce(clock_timestamp() - activity.state_change, interval '0')
 FROM pg_locks AS held
 JOIN pg_stat_activity AS activity USING (pid)
 WHERE held.locktype = 'advisory' AND held.granted
-  AND held.classid = 0 AND held.objid = %s::bigint::oid AND held.objsubid = 1
+  AND held.classid = ((%(lock)s::bigint >> 32) & 4294967295)::oid AND held.objid = (%(lock)s::bigint & 4294967295)::oid
+  AND held.objsubid = 1
   AND held.database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -67,17 +67,23 @@ def _servers(look: Look, limits: Thresholds) -> Iterator[Trouble]:
         yield Trouble("RedisDown", "redis", look.crew.away, command("status", _id(look)), patience)
     if look.leaderless:
         words = "no coordinator leads: nothing new is published, retried or closed."
-        yield Trouble("CoordinatorDown", "coordinator", words, START_COORDINATOR, patience)
+        yield Trouble("CoordinatorDown", "coordinator", words, _start(look, START_COORDINATOR), patience)
+
+
+def _start(look: Look, of_the_fleet: str) -> str:
+    """Name the command that starts what is missing: a local run has its own coordinator and executors."""
+    return command("resume", _id(look)) if look.snapshot.run_id else of_the_fleet
 
 
 def _workers(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
     if look.crew.away:
         return
-    serving = len(look.crew.serving(look.snapshot.project))
+    serving = len(look.crew.serving(look.snapshot))
     if serving < limits.min_workers:
         words = f"{counted(serving, 'executor')} alive, {look.snapshot.pending:,} evaluations wait."
         measure = Measure(serving, limits.min_workers)
-        yield Trouble("AllWorkersDown", "executors", words, START_WORKER, limits.worker_silence, measure)
+        start = _start(look, START_WORKER)
+        yield Trouble("AllWorkersDown", "executors", words, start, limits.worker_silence, measure)
     for name, since in past.lost.items():
         silent = look.snapshot.now - since
         if limits.worker_silence <= silent < limits.memory_window:

@@ -45,7 +45,7 @@ class Past:
         """Begin with a look: all that is known besides is when the batch began."""
         began, snapshot = look.snapshot.accepted_at, look.snapshot
         progressed = snapshot.now if snapshot.done else began
-        heard = {each.name: _heard(look, each, None) for each in look.crew.serving(snapshot.project)}
+        heard = {each.name: _heard(look, each, None) for each in look.crew.serving(snapshot)}
         return cls(progressed, (Mark(began, 0, 0, 0), _mark(snapshot)), heard, {})
 
     def after(self, look: Look, limits: Thresholds) -> Self:
@@ -57,7 +57,7 @@ class Past:
 
     def with_crew(self, look: Look, limits: Thresholds) -> Self:
         """Take note of who is there, and who is missed: whoever was silent when it was last seen."""
-        serving, last_look = look.crew.serving(look.snapshot.project), self.marks[-1].at
+        serving, last_look = look.crew.serving(look.snapshot), self.marks[-1].at
         heard = {each.name: _heard(look, each, self.heard.get(each.name)) for each in serving}
         silent = {
             name: each.at for name, each in self.heard.items() if last_look - each.at >= limits.missed_beats

@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from eventlog.redis_streams import connect
+from projections.batches import Snapshot
 from scoreline.batches.lanes import LaneWait, read_lanes
 from scoreline.preflight import Unavailable, check_redis
 from taskqueue.keys import EXECUTORS
@@ -26,9 +27,13 @@ class Crew:
     beats: Mapping[str, float] = field(default_factory=dict)
     """When each incarnation was last heard of, on Redis' clock."""
 
-    def serving(self, project: str) -> tuple[Presence, ...]:
-        """Return those that take tasks of a project."""
-        return tuple(each for each in self.present if each.project in {None, project})
+    def serving(self, batch: Snapshot) -> tuple[Presence, ...]:
+        """Return those that take tasks of a batch."""
+        return tuple(
+            each
+            for each in self.present
+            if each.eligibility.covers(run_id=batch.run_id, project=batch.project, requires=batch.requires)
+        )
 
 
 NOT_ASKED = Crew(away="Redis was not asked.")

@@ -2,41 +2,66 @@
 
 import asyncio
 import json
+from collections.abc import Collection
+from datetime import timedelta
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from projections.batches import ListedBatch, list_batches
+from projections.leadership import led_runs
 from scoreline.audit.batches import connected
 from scoreline.batches.pass_rate import listed_pass_rate
 from scoreline.batches.screen import screen
+from scoreline.batches.standing import command
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import money, span
 from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
 NAME_SHOWN = 40
+STARTING = timedelta(seconds=15)
+"""How long the processes of a run that has just been submitted may take to start."""
 
 
 def run_list(*, status: str | None, project: str | None, limit: int, as_json: bool) -> int:
     """Print the newest batches."""
 
-    async def ask(url: str) -> list[ListedBatch]:
+    async def ask(url: str) -> tuple[list[ListedBatch], set[str]]:
         async with connected(url) as conn:
-            return await list_batches(conn, status=status, project=project, limit=limit)
+            batches = await list_batches(conn, status=status, project=project, limit=limit)
+            return batches, await led_runs(conn, {batch.run_id for batch in batches})
 
     with ready_postgres(load_settings()) as servers:
-        found = asyncio.run(ask(servers.postgres_url))
+        found, led = asyncio.run(ask(servers.postgres_url))
     if as_json:
         for batch in found:
             print(json.dumps(_document(batch)))  # noqa: T201 - machines read stdout
     elif found:
         screen().print(table_of(found))
+        for batch_id in abandoned(found, led):
+            _note(f"{batch_id}: nothing works on it. To go on: {command('resume', batch_id)}")
     else:
         wanted = " of this kind" if status or project else " yet"
         Console(stderr=True).print(f"There is no batch{wanted}. To run one: scoreline batch run")
     return 0
+
+
+def abandoned(batches: list[ListedBatch], led: Collection[str]) -> list[str]:
+    """Return the batches whose local run has ended before they were over, and was not paused."""
+    return [
+        printable(batch.batch_id)
+        for batch in batches
+        if batch.status == "running"
+        and batch.run_id
+        and batch.run_id not in led
+        and batch.now - batch.accepted_at > STARTING
+    ]
+
+
+def _note(text: str) -> None:
+    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def table_of(batches: list[ListedBatch]) -> Table:

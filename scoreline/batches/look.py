@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from coordinator.app import LOCK
 from projections.batches import (
     Snapshot,
     VariantResult,
@@ -12,7 +11,7 @@ from projections.batches import (
     variant_results,
     waiting,
 )
-from projections.leadership import leader_quiet
+from projections.leadership import coordinator_lock, leader_quiet
 from projections.pages import Connection
 from scoreline.batches.crew import NOT_ASKED, Crew, CrewReader
 from scoreline.batches.labels import VariantLabel, variant_labels
@@ -53,7 +52,7 @@ async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closel
         serial = await serial_waiting(conn, batch_id) if closely and snapshot.pending else 0
         results = await variant_results(conn, batch_id) if closely and len(labels) > 1 else []
         asked = await look_at_providers(conn, batch_id, snapshot.spec)
-        quiet = await leader_quiet(conn, LOCK)
+        quiet = await leader_quiet(conn, coordinator_lock(snapshot.run_id))
     return Look(
         snapshot,
         tuple(waits),

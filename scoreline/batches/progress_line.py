@@ -123,14 +123,14 @@ def facts_of(
         yield counted(snapshot.dead_letters, "dead letter")
     yield from spending(snapshot)
     if goes_on and crew is not NOT_ASKED:
-        yield crew_words(crew, snapshot.project)
+        yield crew_words(crew, snapshot)
 
 
-def crew_words(crew: Crew, project: str) -> str:
+def crew_words(crew: Crew, snapshot: Snapshot) -> str:
     """Say who is at work."""
     if crew.away:
         return "executors not known"
-    serving = crew.serving(project)
+    serving = crew.serving(snapshot)
     if not serving:
         return "no executor"
     busy, slots = sum(each.busy for each in serving), sum(each.slots for each in serving)

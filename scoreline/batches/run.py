@@ -4,30 +4,36 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from rich.console import Console
 
+from coordinator.coordinator import requires_of
 from coordinator.operations import Budget, Moved
+from eventlog.runs import FLEET
 from projections.batches import read_snapshot
+from projections.ledger import Batch
 from scoreline.audit.batches import connected
 from scoreline.batches.control import operator
 from scoreline.batches.drive import Drive, drive
+from scoreline.batches.interruption import INTERRUPTED, InterruptedRun, Interruption
 from scoreline.batches.pass_rate import is_scored
 from scoreline.batches.standing import command
 from scoreline.batches.submit import submit
 from scoreline.embedded import Servers, default_root
 from scoreline.fleet import Fleet
 from scoreline.problem import Problem
+from scoreline.process_log import log_of
+from scoreline.processes import service_argv
 from scoreline.replay.wording import counted
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
-from scoreline.spec.plan import Plan
 from scoreline.spec.values import batch_api as read_batch_api
 from scoreline.submission.preflight import preflight
 from scoreline.telemetry.wiring import Job, telling
@@ -63,12 +69,19 @@ class Where:
             raise Problem(str(error)) from error
         return settings
 
-    def fleet(self, batch_id: str, settings: Settings) -> Fleet | None:
+    def new_run(self) -> str:
+        """Make the id of a local run, whose processes serve only its batch, or name the fleet."""
+        return FLEET if self.distributed else token_hex(8)
+
+    def fleet(
+        self, batch_id: str, settings: Settings, run_id: str, requires: Sequence[str]
+    ) -> Fleet | None:
         """Say what to start here; None where others do the work."""
         executors = self.workers if self.workers is not None else 0 if self.distributed else LOCAL_EXECUTORS
         if self.distributed and not executors:
             return None
-        return Fleet(batch_id, executors, settings.worker_concurrency)
+        labels = tuple(requires) if run_id else ()  # what is run here may run here
+        return Fleet(batch_id, executors, settings.worker_concurrency, run_id=run_id, labels=labels)
 
 
 def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *, as_json: bool) -> int:
@@ -79,21 +92,32 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
     preflight(plan, console)
-    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
-        batch_id, total = _handed_in(plan, servers, settings, console)
+    with _ready(settings) as (servers, interruption):
+        run_id = where.new_run()
+        try:
+            batch_id, total = asyncio.run(
+                submit(plan, servers, settings, console, run_id=run_id, check=interruption.check)
+            )
+        except InterruptedRun:
+            console.print("interrupted: no batch was accepted, and nothing runs")
+            return INTERRUPTED
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
         if not plan.batch.evaluators:
             console.print(NOT_JUDGED, markup=False, soft_wrap=True)
-        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, plan.min_pass_rate)
-        return _go_on(wanted, where, servers, settings, console)
+        fleet = where.fleet(batch_id, settings, run_id, plan.batch.requires)
+        wanted = Drive(batch_id, fleet, as_json, plan.min_pass_rate)
+        return _go_on(wanted, where, servers, settings, console, interruption)
 
 
-def _handed_in(plan: Plan, servers: Servers, settings: Settings, console: Console) -> tuple[str, int]:
-    try:
-        return asyncio.run(submit(plan, servers, settings, console))
-    except KeyboardInterrupt:
-        console.print("interrupted: a batch is accepted whole or not at all; see scoreline batch list")
-        raise
+@contextmanager
+def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
+    """Lend servers, and receive signals from here on: what is accepted is paused if one comes."""
+    with (
+        ready_servers(settings) as servers,
+        telling(Job.SUBMITTER, settings),
+        Interruption() as interruption,
+    ):
+        yield servers, interruption
 
 
 def resume_batch(  # noqa: PLR0913 - what a resume may change
@@ -108,15 +132,17 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
     """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
-    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+    with _ready(settings) as (servers, interruption):
         asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
         if batch_api is not None:
             moved = asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
             if batch_api:
                 console.print(_who_asks(moved), markup=False)
-        asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings))
-        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, min_pass_rate)
-        return _go_on(wanted, where, servers, settings, console)
+        run_id = where.new_run()
+        batch = asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings, run_id))
+        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch))
+        wanted = Drive(batch_id, fleet, as_json, min_pass_rate)
+        return _go_on(wanted, where, servers, settings, console, interruption)
 
 
 def retry_batch(
@@ -130,15 +156,17 @@ def retry_batch(
     """Try dead letters again, and drive the batch to its end; returns the exit code."""
     settings = where.settings()
     console = Console(stderr=True, highlight=False)
-    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+    with _ready(settings) as (servers, interruption):
         asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
-        reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings))
+        run_id = where.new_run()
+        batch, reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings, run_id))
         if not reopened:
             return _nothing_to_retry(batch_id, only, console, as_json=as_json)
         many = counted(reopened, "evaluation is", "evaluations are")
         console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
-        wanted = Drive(batch_id, where.fleet(batch_id, settings), as_json, min_pass_rate)
-        return _go_on(wanted, where, servers, settings, console)
+        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch))
+        wanted = Drive(batch_id, fleet, as_json, min_pass_rate)
+        return _go_on(wanted, where, servers, settings, console, interruption)
 
 
 async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | None) -> None:
@@ -164,9 +192,16 @@ def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, a
     return 0
 
 
-def _go_on(wanted: Drive, where: Where, servers: Servers, settings: Settings, console: Console) -> int:
-    if not where.detach:
-        return drive(wanted, servers, settings, console)
+def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
+    wanted: Drive,
+    where: Where,
+    servers: Servers,
+    settings: Settings,
+    console: Console,
+    interruption: Interruption,
+) -> int:
+    if not where.detach or interruption.received:
+        return drive(wanted, servers, settings, console, interruption)
     if wanted.fleet:
         _drive_in_background(wanted, where, settings)
     if wanted.as_json:
@@ -177,7 +212,7 @@ def _go_on(wanted: Drive, where: Where, servers: Servers, settings: Settings, co
 
 def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> None:
     """Leave a process behind that drives the batch, and ends with it."""
-    argv = [sys.executable, "-m", "scoreline", "batch", "resume", wanted.batch_id]
+    argv = service_argv("batch", "resume", wanted.batch_id)
     argv += ["--distributed"] if where.distributed else []
     argv += ["--workers", str(wanted.fleet.executors if wanted.fleet else 0)]
     argv += ["--concurrency", str(settings.worker_concurrency)]
@@ -185,8 +220,7 @@ def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> Non
     argv += ["--min-pass-rate", str(wanted.min_pass_rate)] if wanted.min_pass_rate is not None else []
     # Not as an argument: a URL may hold a password, and a process list shows those.
     environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}
-    log_path = (settings.data_dir or default_root()) / f"{wanted.batch_id}.log"
-    log_path.parent.mkdir(parents=True, exist_ok=True)
+    log_path = log_of(settings.data_dir or default_root(), wanted.batch_id)
     with log_path.open("ab") as log:
         subprocess.Popen(  # noqa: S603 - this very program
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, start_new_session=True
@@ -210,9 +244,11 @@ def _spec_here(flags: Mapping[str, Any]) -> Path | None:
     return here if not says_what and here.exists() else None
 
 
-async def _ask_to_resume(batch_id: str, budget: Budget, servers: Servers, settings: Settings) -> None:
+async def _ask_to_resume(
+    batch_id: str, budget: Budget, servers: Servers, settings: Settings, run_id: str
+) -> Batch:
     async with operator(servers, settings) as asking:
-        await asking.resume(batch_id, budget=budget)
+        return await asking.resume(batch_id, budget=budget, run_id=run_id)
 
 
 async def _ask_in_batches(
@@ -229,6 +265,9 @@ def _who_asks(moved: Moved) -> str:
     return f"{many} to provider batches{taken}{rest}."
 
 
-async def _ask_to_retry(batch_id: str, only: Sequence[str], servers: Servers, settings: Settings) -> int:
+async def _ask_to_retry(
+    batch_id: str, only: Sequence[str], servers: Servers, settings: Settings, run_id: str
+) -> tuple[Batch, int]:
     async with operator(servers, settings) as asking:
-        return await asking.retry(batch_id, only=only)
+        reopened = await asking.retry(batch_id, only=only, run_id=run_id)
+        return await asking.batch(batch_id), reopened

@@ -130,7 +130,7 @@ def look_document(look: Look) -> dict[str, Any]:
         if look.crew.away
         else [
             {"name": each.name, "host": each.host, "busy": each.busy, "slots": each.slots}
-            for each in look.crew.serving(look.snapshot.project)
+            for each in look.crew.serving(look.snapshot)
         ],
     }
 
@@ -169,7 +169,7 @@ def _facts(look: Look) -> Iterator[str]:
     """Say what one look can tell: the rate of the whole time, and no end where nobody works."""
     snapshot = look.snapshot
     rate = average(snapshot.done, snapshot.duration)
-    attended = look.crew.away or look.crew.serving(snapshot.project) or snapshot.kind == "external"
+    attended = look.crew.away or look.crew.serving(snapshot) or snapshot.kind == "external"
     eta = remaining(snapshot.pending, rate) if attended else None
     return facts_of(snapshot, look.crew, rate=rate, eta=eta, on_average=True)
 

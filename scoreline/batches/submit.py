@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from coordinator.accepting import accept
 from coordinator.submission import NewBatch, NewEvaluation
 from eventlog.clock import utc_now
+from eventlog.runs import FLEET
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
 from projections.tables import TablesUnavailable
@@ -25,17 +26,28 @@ ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 """Letters that nobody mistakes for each other."""
 
 
-async def submit(plan: Plan, servers: Servers, settings: Settings, console: Console) -> tuple[str, int]:
-    """Accept a batch whole, or not at all; returns its id and how many evaluations it has."""
+async def submit(  # noqa: PLR0913 - a plan, a place, a run
+    plan: Plan,
+    servers: Servers,
+    settings: Settings,
+    console: Console,
+    *,
+    run_id: str = FLEET,
+    check: Callable[[], None] = lambda: None,
+) -> tuple[str, int]:
+    """Accept a batch whole, or not at all; returns its id and how many evaluations it has.
+
+    What `check` raises, before any evaluation, leaves nothing behind.
+    """
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
     try:
         ledger = PostgresLedger(pool, shards=settings.shards)
         async with prepared(plan, postgres_url=servers.postgres_url) as submission:
-            batch = _new_batch(submission.plan, settings)
+            batch = _new_batch(submission.plan, settings, run_id)
             with _counting(console) as count:
-                read = _counted(submission.evaluations(), count)
+                read = _counted(submission.evaluations(), count, check)
                 total = await accept(ledger, batch, read, now=utc_now(), shards=settings.shards)
             return batch.batch_id, total
     except TablesUnavailable as error:
@@ -48,7 +60,7 @@ async def submit(plan: Plan, servers: Servers, settings: Settings, console: Cons
         await pool.close()
 
 
-def _new_batch(plan: Plan, settings: Settings) -> NewBatch:
+def _new_batch(plan: Plan, settings: Settings, run_id: str) -> NewBatch:
     return NewBatch(
         new_batch_id(plan.batch.name),
         plan.batch,
@@ -61,6 +73,7 @@ def _new_batch(plan: Plan, settings: Settings) -> NewBatch:
         plan.max_cost_usd,
         plan.max_tokens,
         settings.trace_ratio,
+        run_id,
     )
 
 
@@ -95,10 +108,14 @@ class _counting:  # noqa: N801 - a context, used like a function
 
 
 async def _counted(
-    read: AsyncIterator[NewEvaluation], count: Callable[[int], None], every: int = 500
+    read: AsyncIterator[NewEvaluation],
+    count: Callable[[int], None],
+    check: Callable[[], None],
+    every: int = 500,
 ) -> AsyncIterator[NewEvaluation]:
     number = 0
     async for one in read:
+        check()
         number += 1
         if number % every == 0:
             count(number)

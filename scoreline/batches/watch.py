@@ -34,22 +34,28 @@ class Watcher:
         """Look until the batch is over, and return that look; raises `UnknownBatch`."""
         try:
             while True:
-                look = await self._patient_look()
+                look = await self.look()
                 on_look(look)
                 if is_over(look.snapshot):
                     return look
                 await self.pause(LOOK_EVERY)
         finally:
-            if self._conn:
-                await self._conn.close()
+            await self.aclose()
 
-    async def _patient_look(self) -> Look:
+    async def aclose(self) -> None:
+        """Close the connection."""
+        if self._conn:
+            await self._conn.close()
+
+    async def look(self) -> Look:
+        """Look at the batch once, as soon as the servers answer; raises `UnknownBatch`."""
         backoff, away = Backoff(longest=2.0, first=0.1), False
         while True:
             try:
                 conn = await self._connection()
                 look = await take_look(conn, self.batch_id, self.crew, closely=False)
-            except (OperationalError, InterfaceError):
+            except (OperationalError, InterfaceError) as error:
+                _raise_if_cancelled(error)
                 if not away:
                     self.say(AWAY)
                 away = True
@@ -65,3 +71,10 @@ class Watcher:
                 self.postgres_url, connect_timeout=3, application_name="scoreline batch"
             )
         return self._conn
+
+
+def _raise_if_cancelled(error: Exception) -> None:
+    """Raise the cancellation that this error stands for: a query that is cancelled fails with its own."""
+    task = asyncio.current_task()
+    if task and task.cancelling():
+        raise asyncio.CancelledError from error

@@ -1,5 +1,6 @@
 """Why a batch does not go on, or not faster, and what to do about it. Pure."""
 
+import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
@@ -46,14 +47,38 @@ def _nobody_there(look: Look) -> Iterator[str]:
         return
     if look.crew.away:
         yield f"Who works on it is not known. {look.crew.away}"
-    elif not look.crew.present:
-        again = command("resume", printable(look.snapshot.batch_id))
-        yield f"No executor is alive. To go on with it here: {again}; in a fleet: scoreline worker start"
-    elif not look.crew.serving(look.snapshot.project):
-        project = printable(look.snapshot.project)
-        yield f"No executor takes tasks of project {project}; {len(look.crew.present)} work for others."
+    elif not look.crew.serving(look.snapshot):
+        yield _unserved(look)
     if look.unpublished and not look.waiting:
         yield "Nothing of it is published. Is a coordinator running? scoreline coordinator start"
+
+
+def _unserved(look: Look) -> str:
+    """Say why no live executor may serve a batch, and what to type."""
+    snapshot = look.snapshot
+    again = command("resume", printable(snapshot.batch_id))
+    if snapshot.run_id:
+        return (
+            "Nothing works on it: the command that ran it has ended, and no other run takes it over. "
+            f"To go on: {again}"
+        )
+    if not look.crew.present:
+        return f"No executor is alive. To go on with it here: {again}; in a fleet: scoreline worker start"
+    if missing := _missing_labels(look):
+        labels = " ".join(f"--label {shlex.quote(printable(label))}" for label in snapshot.requires)
+        return (
+            f"It requires {', '.join(map(printable, missing))}, which no live executor declares. "
+            f"To start one: scoreline worker start {labels}; to go on with it here: {again}"
+        )
+    project = printable(snapshot.project)
+    return f"No executor takes tasks of project {project}; {len(look.crew.present)} work for others."
+
+
+def _missing_labels(look: Look) -> list[str]:
+    """Return the labels that the executor closest to serving the batch does not declare."""
+    fleet = [set(each.labels) for each in look.crew.present if not each.run_id]
+    missing = [[label for label in look.snapshot.requires if label not in labels] for labels in fleet]
+    return min(missing, key=len, default=list(look.snapshot.requires))
 
 
 def _waits(look: Look) -> Iterator[str]:

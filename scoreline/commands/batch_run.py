@@ -109,6 +109,12 @@ def run(  # noqa: PLR0913 - a command has its flags
     fail_fast_after: Annotated[
         int | None, typer.Option(min=0, help="Pause after so many failures in a row; 0: never.")
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LABEL", help="Label that executors of the fleet must declare to serve it (repeatable)."
+        ),
+    ] = None,
     distributed: Annotated[
         bool,
         typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine."),
@@ -161,6 +167,7 @@ def run(  # noqa: PLR0913 - a command has its flags
         "max_cost": max_cost,
         "max_tokens": max_tokens,
         "fail_fast_after": fail_fast_after,
+        "requires": require,
     }
     where = Where(
         distributed=distributed,

@@ -25,6 +25,7 @@ def start(
         int,
         typer.Option(min=1, max=1_000_000, help="Evaluations of a batch under way."),
     ] = 20_000,
+    run_id: Annotated[str, typer.Option("--run", hidden=True)] = "",
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Start a coordinator; of several, one leads and the others stand by."""
@@ -33,6 +34,7 @@ def start(
     from coordinator.app import Site, run
     from coordinator.settings import CoordinatorSettings
     from scoreline.logs import configure
+    from scoreline.managed import ready_report
     from scoreline.processes import end_with_parent
     from scoreline.servers import ready_servers
     from scoreline.settings import load_settings
@@ -40,11 +42,15 @@ def start(
 
     if follow_stdin:
         end_with_parent()
+    report_ready = ready_report()
     settings = load_settings()
     configure(settings.log_level)
-    wanted = CoordinatorSettings(name=name or f"coordinator@{socket.gethostname()}", window=window)
+    wanted = CoordinatorSettings(
+        name=name or f"coordinator@{socket.gethostname()}", run_id=run_id, window=window
+    )
     with ready_servers(settings) as servers, telling(Job.COORDINATOR, settings):
         site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
+        report_ready()
         uvloop.run(run(site, wanted))
 
 
@@ -53,10 +59,10 @@ def check() -> None:
     """Say whether a coordinator leads, and is getting on with it."""
     import asyncio
 
-    from coordinator.app import LOCK
+    from projections.leadership import COORDINATOR
     from scoreline.checks import check_leader
     from scoreline.servers import ready_servers
     from scoreline.settings import load_settings
 
     with ready_servers(load_settings()) as servers:
-        typer.echo(asyncio.run(check_leader(servers.postgres_url, LOCK)))
+        typer.echo(asyncio.run(check_leader(servers.postgres_url, COORDINATOR)))

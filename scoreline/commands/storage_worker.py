@@ -43,6 +43,7 @@ def start(  # noqa: PLR0913 - a command has its flags
 ) -> None:
     """Start storage workers and keep them running."""
     from scoreline.logs import configure
+    from scoreline.managed import ready_report
     from scoreline.processes import end_with_parent
     from scoreline.servers import ready_servers
     from scoreline.settings import load_settings
@@ -50,6 +51,7 @@ def start(  # noqa: PLR0913 - a command has its flags
 
     if follow_stdin:
         end_with_parent()
+    report_ready = ready_report()
     settings = load_settings(ordering=ordering, gap_timeout=gap_timeout)
     configure(settings.log_level)
     plan = WorkerPlan(name or socket.gethostname(), workers, batch_size, health_port)
@@ -59,7 +61,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         if restart or workers > 1:
             run_managed(plan, settings, servers)
         else:
-            run_here(plan, settings, servers)
+            run_here(plan, settings, servers, report_ready=report_ready)
 
 
 def _say_where(redis_url: str, postgres_url: str) -> None:

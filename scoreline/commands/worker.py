@@ -21,6 +21,7 @@ def group() -> None:
 @app.command(
     epilog="Examples: scoreline worker start   ·   scoreline worker start --concurrency 50 --project search"
     "   ·   scoreline worker start --id worker-0 --queue redis://localhost:6379"
+    "   ·   scoreline worker start --label gpu --label region=eu"
     "   ·   scoreline worker start --once --verbose",
 )
 def start(  # noqa: PLR0913 - a command has its flags
@@ -40,7 +41,15 @@ def start(  # noqa: PLR0913 - a command has its flags
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Log each attempt, too [EVAL_LOG_LEVEL=DEBUG].")
     ] = False,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=VALUE]",
+            help="Label to declare (repeatable): batches that require it run here [EVAL_WORKER_LABELS].",
+        ),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="End when there is nothing left to do.")] = False,
+    run_id: Annotated[str, typer.Option("--run", hidden=True)] = "",
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Start a worker: it takes tasks until told to stop, then finishes what it has in hand."""
@@ -53,12 +62,15 @@ def start(  # noqa: PLR0913 - a command has its flags
     from executor.contract import Surroundings
     from executor.settings import Connection, ExecutorSettings, Rhythm
     from scoreline.logs import configure
+    from scoreline.managed import ready_report
     from scoreline.processes import end_with_parent
     from scoreline.settings import RateLimitMode, load_settings
     from scoreline.telemetry.wiring import Job, telling
+    from taskqueue.eligibility import Eligibility
 
     if follow_stdin:
         end_with_parent()
+    report_ready = ready_report()
     settings = load_settings(
         worker_id=name,
         worker_concurrency=concurrency,
@@ -70,7 +82,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     plan = ExecutorSettings(
         _checked(settings.worker_id),
         slots=slots,
-        project=project,
+        eligibility=Eligibility(run_id, project, _labels(settings, label)),
         once=once,
         drain=timedelta(seconds=settings.worker_drain),
         rhythm=Rhythm(beat=timedelta(seconds=settings.worker_heartbeat_interval)),
@@ -85,6 +97,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     )
     with _redis(settings) as redis_url, telling(Job.EXECUTOR, settings):
         collect_garbage_rarely()
+        report_ready()
         uvloop.run(
             run_executor(Connection(redis_url, shards=settings.shards), plan, surroundings=surroundings)
         )
@@ -116,6 +129,18 @@ def check(
         typer.echo("Redis answers")
         if alive:
             typer.echo(asyncio.run(check_worker(redis_url, _checked(settings.worker_id))))
+
+
+def _labels(settings: "Settings", given: list[str] | None) -> frozenset[str]:
+    from taskqueue.eligibility import is_label
+
+    for label in given or ():
+        if not is_label(label):
+            raise typer.BadParameter(
+                f"{label!r} is not a label: letters, digits and . _ / -, perhaps with =VALUE",
+                param_hint="--label",
+            )
+    return settings.labels.union(given or ())
 
 
 def _checked(name: str | None) -> str:

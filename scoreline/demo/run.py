@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from secrets import token_hex
 
 from rich.console import Console
 from rich.text import Text
@@ -12,8 +13,9 @@ from projections.pages import Connection
 from projections.streams import export_rows
 from projections.verify import verify
 from scoreline.audit.batches import connected
-from scoreline.batches.drive import INTERRUPTED, Drive, Driving
+from scoreline.batches.drive import Drive, Driving
 from scoreline.batches.export_record import Record, make_record
+from scoreline.batches.interruption import Interruption
 from scoreline.batches.labels import variant_labels
 from scoreline.batches.screen import screen
 from scoreline.batches.submit import submit
@@ -53,14 +55,18 @@ class _Demo:
 
     async def run(self, executors: int, *, as_json: bool) -> int:
         plan = make_plan(gsm8k.SPEC, {}, folder=gsm8k.FOLDER)
+        run_id = token_hex(8)
         targets = [target.label for target in plan.batch.targets]
-        batch_id, total = await submit(plan, self.servers, self.settings, self.console)
+        batch_id, total = await submit(plan, self.servers, self.settings, self.console, run_id=run_id)
         self._say(f"{batch_id}: {total} evaluations accepted, {total // len(targets)} questions of GSM8K")
         self._say(f"answered by {' and '.join(targets)}; {executors} executors will score them")
         striker = Striker(self.servers.redis_url, self.settings.shards, batch_id, total, self._say)
-        wanted = Drive(batch_id, Fleet(batch_id, executors, SLOTS), beside=striker.strike)
-        if not await Driving(wanted, self.servers, self.settings, self.console).until_over():
-            return INTERRUPTED
+        wanted = Drive(batch_id, Fleet(batch_id, executors, SLOTS, run_id=run_id), beside=striker.strike)
+        with Interruption() as interruption:
+            driving = Driving(wanted, self.servers, self.settings, self.console, interruption)
+            stopped = await driving.until_over()
+        if stopped is not None:
+            return stopped
         outcome = await self._outcome(batch_id, targets, striker)
         show(self.console, outcome, await self._story(outcome))
         if as_json:

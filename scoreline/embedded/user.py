@@ -59,7 +59,7 @@ def _await_servers(layout: Layout) -> Servers:
 
 def _launch(layout: Layout, lock: int, attempts: int = 1) -> None:
     """Start a guardian that inherits the lock, and with it the exclusive right to be one."""
-    module = [sys.executable, "-m", "scoreline.embedded.guardian"]
+    module = [sys.executable, "-P", "-m", "scoreline.embedded.guardian"]
     try:
         if attempts > _ATTEMPTS:
             raise _failure(layout, "the guardian ends as soon as it starts.")

@@ -82,7 +82,7 @@ async def prometheus(root: Path, *, metrics: Path) -> AsyncIterator[Prometheus]:
     config = root / "prometheus.yml"
     config.write_text(yaml.safe_dump(_config(metrics)), encoding="utf-8")
     argv = [
-        *(sys.executable, "-m", "scoreline.observe.guarded"),
+        *(sys.executable, "-P", "-m", "scoreline.observe.guarded"),
         program,
         f"--config.file={config}",
         f"--storage.tsdb.path={root / 'prometheus'}",

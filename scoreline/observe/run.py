@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
+from secrets import token_hex
 
 from psycopg import AsyncConnection
 from rich.console import Console
@@ -76,11 +77,14 @@ class _Observing:
         metrics = root / "metrics"
         metrics.mkdir()
         log_path = (self.settings.data_dir or default_root()) / "observe.log"
+        run_id = token_hex(8)  # so that no other fleet on the same servers serves its batches
         async with (
             prometheus(root, metrics=metrics) as server,
-            crew(self.servers, self.settings, metrics=metrics, log_path=log_path) as provider,
+            crew(
+                self.servers, self.settings, run_id=run_id, metrics=metrics, log_path=log_path
+            ) as provider,
         ):
-            work = Work(self.servers, self.settings, provider, self.console, self._say)
+            work = Work(self.servers, self.settings, provider, self.console, self._say, run_id)
             try:
                 await self._seen(server, log_path)
                 await self._done(work, log_path)

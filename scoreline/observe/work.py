@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import LiteralString
 
@@ -67,6 +67,7 @@ class Work:
     provider: Simulator
     console: Console
     say: Callable[[str], None]
+    run_id: str
     demo: str = ""
     lanes: str = ""
     by_batch: str = ""
@@ -96,7 +97,7 @@ class Work:
 
     async def _submit(self, spec: Path) -> str:
         plan = make_plan(spec, {}, folder=spec.parent)
-        batch_id, total = await submit(plan, self.servers, self.settings, self.console)
+        batch_id, total = await submit(plan, self.servers, self.settings, self.console, run_id=self.run_id)
         self.say(f"{batch_id}: {total} evaluations")
         return batch_id
 
@@ -111,7 +112,7 @@ class Work:
 
 @asynccontextmanager
 async def crew(
-    servers: Servers, settings: Settings, *, metrics: Path, log_path: Path
+    servers: Servers, settings: Settings, *, run_id: str, metrics: Path, log_path: Path
 ) -> AsyncIterator[Simulator]:
     """Keep a fleet at work that tells of itself, and a provider for it to ask, which is lent."""
     async with simulated(changed(SimulatorSettings(), PROVIDER)) as provider:
@@ -126,5 +127,5 @@ async def crew(
         log_path.parent.mkdir(parents=True, exist_ok=True)
         with log_path.open("ab") as log:
             async with process_manager(environ, log_to=log) as manager:
-                fleets.start(FLEET, manager)
+                fleets.start(replace(FLEET, run_id=run_id), manager)
                 yield provider

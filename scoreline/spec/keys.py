@@ -37,6 +37,7 @@ KEYS: Mapping[str, v.Check] = {
     "max_cost": v.dollars,
     "max_tokens": v.whole(1, 10**15),
     "fail_fast_after": v.whole(0, 1_000_000),
+    "requires": v.many(v.label),
 }
 SINGULAR = {"prompt": "prompts", "target": "targets", "evaluator": "evaluators"}
 """Another name for the same key, where there is but one."""

@@ -35,9 +35,18 @@ DEFAULT_SYNTHETIC = 1_000
 RUN_FROM_A_FOLDER = frozenset({"python", "command"})
 _COLUMN_FLAGS = ("records", "id", "input", "expected")
 _NAMED_LIMITS = "named_limits"
-_AS_THEY_ARE = ("prompts", "repetitions", "retries", "timeout", "fail_fast_after", "batch_api", "accounts")
+_AS_THEY_ARE = (
+    "prompts",
+    "repetitions",
+    "retries",
+    "timeout",
+    "fail_fast_after",
+    "batch_api",
+    "accounts",
+    "requires",
+)
 _COMMAND_LINE = "the command line"
-_FLAGS = {meant: flag for flag, meant in SINGULAR.items()}
+_FLAGS = {meant: flag for flag, meant in SINGULAR.items()} | {"requires": "require"}
 """What people type for keys that are written in the plural."""
 TO_BE_LEARNT = Limits()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from scoreline.datasets.opening import looks_like_file
 from scoreline.datasets.record import kind_of
+from taskqueue.eligibility import is_label
 from taskqueue.spec import BatchFallback
 
 Check = Callable[[Any], Any]
@@ -38,6 +39,14 @@ def name(value: object) -> str:
     found = text(value)
     if len(found) > 200 or _CONTROL.search(found):
         raise ValueError("must have at most 200 characters, and no control characters")
+    return found
+
+
+def label(value: object) -> str:
+    """Take a label that executors declare."""
+    found = name(value)
+    if not is_label(found):
+        raise ValueError(f"must be labels such as gpu or region=eu; {found!r} is not")
     return found
 
 

@@ -109,9 +109,9 @@ class Folder:
         calls = self.root / "calls"
         return calls.read_text().split() if calls.exists() else []
 
-    async def run(self, *arguments: str) -> Ran:
-        """Run a command to its end."""
-        async with self.started(*arguments) as started:
+    async def run(self, *arguments: str, **environ: str) -> Ran:
+        """Run a command to its end, perhaps with more in its environment."""
+        async with self.started(*arguments, **environ) as started:
             return await started.end()
 
     def peak(self, *arguments: str) -> int:
@@ -130,7 +130,7 @@ class Folder:
         return used.ru_maxrss
 
     @asynccontextmanager
-    async def started(self, *arguments: str) -> "AsyncIterator[Started]":
+    async def started(self, *arguments: str, **environ: str) -> "AsyncIterator[Started]":
         """Run a command that does not outlive the block."""
         process = await asyncio.create_subprocess_exec(
             SCORELINE,
@@ -139,7 +139,7 @@ class Folder:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(**self.environ),
+            env=environment(**{**self.environ, **environ}),
         )
         started = Started(process)
         try:
@@ -156,6 +156,11 @@ class Folder:
                 return conn.execute(statement.encode()).fetchall()
         except (OperationalError, psycopg.errors.UndefinedTable):
             return []
+
+    def change(self, statement: str) -> None:
+        """Change the database."""
+        with psycopg.connect(self.postgres_url) as conn:
+            conn.execute(statement.encode())
 
     def ended(self) -> int:
         """How many evaluations have ended, as far as the database can say just now."""

@@ -32,8 +32,8 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
         running.interrupt()
         folder.write("open", "")
         drained = await running.end()
-    assert (drained.code, drained.told) == (130, {"batch_id": batch_id, "status": "running"})
-    assert "stopping: letting executors finish what they have in hand" in drained.stderr
+    assert (drained.code, drained.told["status"]) == (130, "paused"), drained.stderr
+    assert f"interrupted by SIGINT: pausing {batch_id}. Nothing new is started" in drained.stderr
     assert drained.stderr.splitlines()[-1].endswith(f"To go on: scoreline batch resume {batch_id}")
     answered = len(folder.calls)
     assert answered >= 2
@@ -43,7 +43,7 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
         await until(lambda: len(folder.calls) >= answered + 2, PATIENCE)
         second = running.family()
         running.interrupt()
-        await asyncio.wait_for(_said(running, b"stopping"), PATIENCE)
+        await asyncio.wait_for(_said(running, b"pausing"), PATIENCE)
         running.interrupt()
         stopped = await running.end()
     assert (stopped.code, stopped.stdout) == (130, "")

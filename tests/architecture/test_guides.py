@@ -24,8 +24,9 @@ from executor.registry import EVALUATORS, TARGETS, Kind
 from executor.sandbox.job import Limits
 from projections.batches import Snapshot
 from providers.table import PROVIDERS
-from scoreline.batches.drive import BELOW_THE_GATE, INTERRUPTED
+from scoreline.batches.drive import BELOW_THE_GATE
 from scoreline.batches.export_writers import COLUMNS
+from scoreline.batches.interruption import INTERRUPTED
 from scoreline.batches.look import Look
 from scoreline.batches.standing import STATUSES, ExitCode
 from scoreline.batches.status import look_document

@@ -267,3 +267,41 @@ async def test_a_sweep_does_not_look_beyond_what_is_published(books):
     await books.wait(10)
     assert list(await books.tables.open_evaluations(after="", unchanged_for=5, limit=9)) == [key(1)]
     assert replace(await batch_of(books), published=0).in_flight == 0
+
+
+# Runs: which coordinator leads a batch.
+
+
+async def test_a_batch_is_led_by_its_run_and_by_no_other(books):
+    """Each run sees its own unfinished batches; the newest run takes a batch from the one before."""
+    await accept(books, accepted(1))
+    await books.ledger.assign_run(B, "run-1", by="ada", reason="run run-1")
+    assert [batch.batch_id for batch in await books.ledger.unfinished("run-1")] == [B]
+    assert await books.ledger.unfinished() == await books.ledger.unfinished("run-2") == []
+    assert await books.ledger.led_elsewhere([B, "unknown"]) == {B}
+    assert await books.ledger.led_elsewhere([B], "run-1") == set()
+    await books.ledger.assign_run(B, "run-2", by="bob", reason="run run-2")
+    assert [batch.run_id for batch in await books.ledger.unfinished("run-2")] == ["run-2"]
+    assert await books.ledger.unfinished("run-1") == []
+    assert (await books.asked(B))[1:] == [
+        ("assigned", "ada", "run run-1"),
+        ("assigned", "bob", "run run-2"),
+    ]
+
+
+async def test_a_run_pauses_a_batch_only_while_it_serves_it(books):
+    """An interrupt of a run that was replaced does not pause the batch of the run that replaced it."""
+    await accept(books, accepted(1))
+    await books.ledger.assign_run(B, "run-2", by="bob")
+    assert not await books.ledger.ask(B, "paused", by="ada", reason="interrupted", run_id="run-1")
+    assert (await batch_of(books)).state == "running"
+    assert await books.ledger.ask(B, "paused", by="bob", reason="interrupted", run_id="run-2")
+    assert (await batch_of(books)).state == "paused"
+
+
+async def test_a_finished_batch_is_led_nowhere(books):
+    """What is over is cleared up by any coordinator, whichever run it belonged to."""
+    await books.ledger.accept(BatchHead(B, b"{}", run_id="run-1"), one_by_one([]), now=NOW)
+    assert await books.ledger.led_elsewhere([B]) == {B}
+    assert await books.ledger.finish(B)
+    assert await books.ledger.led_elsewhere([B]) == set()

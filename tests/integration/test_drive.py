@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from scoreline.batches.drive import Drive, Driving
+from scoreline.batches.interruption import Interruption
 from scoreline.embedded import Servers
 from scoreline.fleet import Fleet
 from scoreline.processes import Child, ProcessManager
@@ -27,7 +28,7 @@ def driving(redis_url: str, root: Path) -> Driving:
     """A driver of a fleet that is not started."""
     servers = Servers(redis_url, "postgresql://nobody.is.asked")
     console = Console(file=StringIO(), width=200)
-    return Driving(Drive("b", Fleet("b", 1)), servers, Settings(data_dir=root), console)
+    return Driving(Drive("b", Fleet("b", 1)), servers, Settings(data_dir=root), console, Interruption())
 
 
 async def started(manager: ProcessManager) -> Child:

@@ -13,6 +13,7 @@ from eventlog.log import LogUnavailable
 from executor.contract import Reply
 from executor.settings import Rhythm
 from taskqueue.board import BatchState
+from taskqueue.eligibility import Eligibility
 from taskqueue.spec import BatchSpec
 from taskqueue.tasks import Counts, QueueUnavailable
 from tests.builders import BATCH
@@ -118,7 +119,7 @@ async def test_an_answer_of_a_stopped_batch_is_on_record():
 @virtually
 async def test_a_batch_of_another_project_is_left_alone():
     """Executors may be reserved."""
-    stage = Stage(settings=replace(SETTINGS, project="search"))
+    stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(project="search")))
     await stage.announce("theirs", project="ads")
     await stage.announce("ours", project="search")
     await stage.queue("e-1", batch_id="theirs")
@@ -415,3 +416,44 @@ async def test_a_part_that_breaks_ends_the_executor(port, method):
     with pytest.raises(RuntimeError, match="a bug"):
         async with stage.executor(**{port: broken}) as executor:
             await until(executor._told_to_stop.is_set, timeout=60)
+
+
+@virtually
+async def test_an_executor_serves_its_own_run_and_nothing_else():
+    """Neither another run's batch nor the fleet's: environment, folder and keys are the run's."""
+    stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(run_id="run-1")))
+    for name, run_id in (("own", "run-1"), ("other", "run-2"), ("shared", "")):
+        await stage.announce(name, run_id=run_id)
+        await stage.queue(f"e-{name}", batch_id=name)
+    async with stage.executor():
+        await until(lambda: stage.is_drained("own"))
+        await asyncio.sleep(10)
+    assert await counts(stage, "other") == await counts(stage, "shared") == Counts(ready=1)
+
+
+@virtually
+async def test_an_executor_of_the_fleet_leaves_local_runs_alone():
+    """A local run's batch waits for the executors that were started with it."""
+    stage = Stage()
+    await stage.announce("local", run_id="run-1")
+    await stage.announce("shared")
+    await stage.queue("e-1", batch_id="local")
+    await stage.queue("e-2", batch_id="shared")
+    async with stage.executor():
+        await until(lambda: stage.is_drained("shared"))
+        await asyncio.sleep(10)
+    assert await counts(stage, "local") == Counts(ready=1)
+
+
+@virtually
+async def test_a_batch_is_served_where_all_its_labels_are_declared():
+    """One label of two is not enough, and labels that nothing requires do no harm."""
+    stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(labels=frozenset({"gpu", "ssd"}))))
+    await stage.announce("both", requires=("gpu", "region=eu"))
+    await stage.announce("one", requires=("gpu",))
+    await stage.queue("e-1", batch_id="both")
+    await stage.queue("e-2", batch_id="one")
+    async with stage.executor():
+        await until(lambda: stage.is_drained("one"))
+        await asyncio.sleep(10)
+    assert await counts(stage, "both") == Counts(ready=1)
