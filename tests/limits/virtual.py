@@ -14,6 +14,7 @@ from executor.lanes.naming import Place, limits_on
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from taskqueue.board import BatchState, Listing
+from taskqueue.eligibility import Eligibility
 from taskqueue.lines import Lines
 from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from taskqueue.tasks import Task
@@ -112,7 +113,7 @@ async def _run(plan: RunPlan) -> Run:
     stage.evaluators["judge"] = FakeEvaluator(run.judge)
     async with AsyncExitStack() as fleet:
         for project in _projects(plan):
-            stage.settings = replace(settings, project=project)
+            stage.settings = replace(settings, eligibility=Eligibility(project=project))
             await fleet.enter_async_context(stage.executor())
             await asyncio.sleep(run.random.uniform(0.0, 2.0))
         await asyncio.gather(*map(run.batch, plan.batches))
