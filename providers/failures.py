@@ -3,7 +3,8 @@
     429, 529                        asked too much: wait, nothing is charged
     408, 409, 5xx, no connection    nobody there, or something is broken there
     a reply that is none            may go well next time
-    400, 401, 403, 404, 413, 422    will not get better
+    400, 401, 403, 404, 413, 422    will not get better; 404 from an address that is not the provider's
+                                    own, without a word about a model, means the address
 
 An error that comes in the middle of a stream has no status any more; its type stands for one. What the
 provider says is quoted where it can't hold a key.
@@ -120,6 +121,11 @@ def _permanent(refusal: Refusal, access: Access, told: str) -> Failure:
                 "permission",
                 f"the key in {variable} may not use {access.model!r} at {title}{told}",
             )
+        case 404 | 405 if _is_elsewhere(refusal, access):
+            kind = "wrong_base_url"
+            setting = access.provider.base_url_variable
+            named = f"`base_url` and {setting}" if setting else "`base_url`"
+            advice = f"{access.place} answered {refusal.means}, no API of {title}: check {named}{told}"
         case 404:
             kind = "model_not_found"
             advice = f"there is no model {access.model!r} at {access.place}: check its name{told}"
@@ -134,6 +140,13 @@ def _permanent(refusal: Refusal, access: Access, told: str) -> Failure:
         case status:
             kind, advice = "invalid_request", f"{_answered(status, access)}: check the parameters{told}"
     return Failure(Class.PERMANENT, kind, advice)
+
+
+def _is_elsewhere(refusal: Refusal, access: Access) -> bool:
+    """Whether a "not found" means the address: it is not the provider's own, and no model is spoken of."""
+    return access.base_url != access.provider.base_url and not refusal.speaks_of(
+        ("model", access.model.lower())
+    )
 
 
 def _too_long(access: Access, told: str) -> tuple[str, str]:

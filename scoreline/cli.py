@@ -85,9 +85,10 @@ def main() -> None:
             raise
         _end_unheard(error)
     except Exception as error:
-        if not isinstance(error, _explained()):
+        said = str(error) if isinstance(error, _explained()) else _server_problem(error)
+        if said is None:
             raise
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {said}", err=True)
         sys.exit(UNAVAILABLE if is_managed and isinstance(error, _server_away()) else 1)
 
 
@@ -115,6 +116,13 @@ def _server_away() -> type[Exception]:
     from scoreline.preflight import Unavailable
 
     return Unavailable
+
+
+def _server_problem(error: Exception) -> str | None:
+    """Say in one line what an error of PostgreSQL or Redis means; None for any other."""
+    from scoreline.server_errors import explain
+
+    return explain(error)
 
 
 def _explained() -> tuple[type[Exception], ...]:

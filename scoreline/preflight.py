@@ -9,6 +9,7 @@ import errno
 import re
 import socket
 import ssl
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -68,11 +69,27 @@ async def check_redis(url: str) -> None:
         raise _malformed("EVAL_REDIS_URL", "redis://user:password@host:6379/0") from None
     except (exceptions.RedisError, OSError) as error:
         raise _redis_refusal(where, error) from None
-    if _major_minor(info["redis_version"]) < _OLDEST_REDIS:
-        problem = f"is too old (version {info['redis_version']})"
-        raise Unavailable(where, problem, "Use Redis 6.2 or newer, or Valkey.")
-    if info["role"] != "master":
+    if problem := unsupported(info):
+        raise Unavailable(where, *problem)
+    if info.get("role", "master") != "master":
         raise Unavailable(where, "is a read-only replica", "Set EVAL_REDIS_URL to its primary.")
+
+
+def unsupported(info: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Say why a server of another kind or age cannot be used, and what to use instead."""
+    match info.get("redis_mode"):
+        case "cluster":
+            return "is part of a cluster, which is not supported", "Use a Redis or Valkey of its own."
+        case "sentinel":
+            advice = "Set EVAL_REDIS_URL to its primary (SENTINEL GET-MASTER-ADDR-BY-NAME names it)."
+            return "is a Sentinel, which holds no data", advice
+    if "dragonfly_version" in info:
+        advice = "Use Redis 6.2 or newer, or Valkey."
+        return "is a Dragonfly, whose scripts may not name keys themselves", advice
+    version = str(info.get("redis_version", "0"))
+    if _major_minor(version) < _OLDEST_REDIS:
+        return f"is too old (version {version})", "Use Redis 6.2 or newer, or Valkey."
+    return None
 
 
 async def check_postgres(url: str) -> None:
@@ -93,6 +110,44 @@ async def check_postgres(url: str) -> None:
         raise Unavailable(where, f"is too old (version {version})", advice)
     if read_only:
         raise Unavailable(where, "is read-only", "Set EVAL_POSTGRES_URL to its primary.")
+
+
+_PRIVILEGES: dict[str, dict[str, tuple[str, ...]]] = {
+    "storage": {
+        "INSERT": ("batches", "events", "gap_bridges", "quarantine", "evaluations", "scorecards"),
+        "UPDATE": ("evaluations", "scorecards", "batch_progress"),
+        "DELETE": ("scorecards",),
+    },
+    "coordinator": {
+        "INSERT": ("batches", "events", "evaluations", "scorecards"),
+        "UPDATE": ("batches", "evaluations", "scorecards", "batch_progress"),
+    },
+}
+"""What each service does to which tables, as `projections/migrations` grant it."""
+_LACKING = """
+SELECT current_user, format('%%s on %%s', privilege, name)
+FROM unnest(%s::text[], %s::text[]) AS needed (privilege, name)
+WHERE NOT has_table_privilege(name, privilege)
+UNION ALL
+SELECT current_user, format('TEMPORARY on database %%s', current_database())
+WHERE NOT has_database_privilege(current_database(), 'TEMPORARY')
+"""
+
+
+async def check_privileges(url: str, service: str) -> None:
+    """Raise `Unavailable` unless the role of `url` may do what the service does to the tables."""
+    pairs = [(privilege, name) for privilege, names in _PRIVILEGES[service].items() for name in names]
+    columns = [[*column] for column in zip(*pairs, strict=True)]
+    async with await psycopg.AsyncConnection.connect(url, connect_timeout=_PATIENCE) as connection:
+        lacking = await (await connection.execute(_LACKING, columns)).fetchall()
+    if lacking:
+        role, first = lacking[0]
+        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise Unavailable(
+            f"The role {role} of EVAL_POSTGRES_URL",
+            f"lacks {first}{more}",
+            f"Use a member of scoreline_{service}: GRANT scoreline_{service} TO {role} (docs/deploy.md).",
+        )
 
 
 async def _redis_info(url: str) -> dict[str, Any]:

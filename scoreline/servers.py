@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from projections.database import DatabaseNotReady, check_ready, prepare
 from scoreline.embedded import Servers, default_root, embedded_servers
-from scoreline.preflight import check_postgres, check_redis
+from scoreline.preflight import check_postgres, check_privileges, check_redis
 from scoreline.settings import Settings
 
 __all__ = [
@@ -50,10 +50,12 @@ def ready_postgres(settings: Settings) -> Iterator[Servers]:
 
 
 @contextmanager
-def ready_servers(settings: Settings) -> Iterator[Servers]:
-    """Lend servers whose database has every table, and agrees on the shards."""
+def ready_servers(settings: Settings, *, service: str | None = None) -> Iterator[Servers]:
+    """Lend servers whose database has every table, agrees on the shards, and lets a service do its work."""
     with reachable_servers(settings) as servers:
         asyncio.run(check_ready(servers.postgres_url, shards=settings.shards))
+        if service:
+            asyncio.run(check_privileges(servers.postgres_url, service))
         yield servers
 
 

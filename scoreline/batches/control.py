@@ -20,6 +20,7 @@ from scoreline.audit.batches import connected
 from scoreline.batches.standing import command
 from scoreline.embedded import Servers
 from scoreline.problem import Problem
+from scoreline.server_errors import explain
 from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 
@@ -30,7 +31,7 @@ AT_ONCE = 5_000
 def run_pause(batch_id: str, *, reason: str) -> int:
     """Pause a batch; returns the exit code."""
     settings = load_settings()
-    with ready_servers(settings) as servers:
+    with ready_servers(settings, service="coordinator") as servers:
         asyncio.run(_pause(servers, settings, batch_id, reason))
     _say(f"{batch_id} is paused; what is in hand comes to its end. To go on: {command('resume', batch_id)}")
     return 0
@@ -39,7 +40,7 @@ def run_pause(batch_id: str, *, reason: str) -> int:
 def run_cancel(batch_id: str, *, reason: str) -> int:
     """Cancel a batch; returns the exit code."""
     settings = load_settings()
-    with ready_servers(settings) as servers:
+    with ready_servers(settings, service="coordinator") as servers:
         asyncio.run(_cancel(servers, settings, batch_id, reason))
     _say(f"{batch_id} is cancelled: nothing more of it is started, and what was in hand is called off")
     return 0
@@ -79,8 +80,8 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
     except Refused as refused:
         raise Problem(str(refused)) from refused
     except AWAY as error:
-        # Not the driver's words: they may quote pieces of a URL.
-        raise Problem("A server went away meanwhile. Asking again does no harm: try again.") from error
+        said = explain(error) or "A server went away meanwhile."
+        raise Problem(f"{said} To ask again does no harm.") from error
     finally:
         await pool.close()
         await log.aclose()

@@ -17,7 +17,9 @@ from projections.postgres import make_pool
 from projections.tables import TablesUnavailable
 from scoreline.batches.control import whoever
 from scoreline.embedded import Servers
+from scoreline.preflight import check_privileges
 from scoreline.problem import Problem
+from scoreline.server_errors import explain
 from scoreline.settings import Settings
 from scoreline.spec.plan import Plan
 from scoreline.submission.evaluations import prepared
@@ -40,6 +42,7 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
     What `check` raises, before any evaluation, leaves nothing behind.
     """
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
+    await check_privileges(servers.postgres_url, "coordinator")
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
     try:
@@ -51,10 +54,9 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
                 total = await accept(ledger, batch, read, now=utc_now(), shards=settings.shards)
             return batch.batch_id, total
     except TablesUnavailable as error:
-        # Not the driver's words: they may quote pieces of the URL.
+        said = explain(error) or "PostgreSQL went away."
         raise Problem(
-            "PostgreSQL went away while the batch was handed in; out of disk space, perhaps. "
-            "It was accepted whole or not at all: see scoreline batch list, and try again."
+            f"{said} The batch was accepted whole or not at all: see scoreline batch list."
         ) from error
     finally:
         await pool.close()

@@ -48,7 +48,7 @@ def start(
     wanted = CoordinatorSettings(
         name=name or f"coordinator@{socket.gethostname()}", run_id=run_id, window=window
     )
-    with ready_servers(settings) as servers, telling(Job.COORDINATOR, settings):
+    with ready_servers(settings, service="coordinator") as servers, telling(Job.COORDINATOR, settings):
         site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
         report_ready()
         uvloop.run(run(site, wanted))

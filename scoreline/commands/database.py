@@ -17,8 +17,11 @@ def migrate() -> None:
     """Bring the database up to date. Safe to repeat, and when two run at once."""
     import asyncio
 
+    from psycopg.errors import InsufficientPrivilege
+
     from projections.database import prepare
     from scoreline.preflight import check_postgres
+    from scoreline.problem import Problem
     from scoreline.servers import reachable_servers
     from scoreline.settings import load_settings
 
@@ -26,7 +29,15 @@ def migrate() -> None:
 
     async def given(url: str) -> None:
         await check_postgres(url)
-        _report([m.name for m in await prepare(url, shards=settings.shards)])
+        try:
+            applied = await prepare(url, shards=settings.shards)
+        except InsufficientPrivilege as denied:
+            said = (denied.diag.message_primary or "permission denied").rstrip(".")
+            raise Problem(
+                f"PostgreSQL denies this role to change the tables ({said}). Migrate as the owner of the"
+                " database, such as the migrator that deploy/postgres/init.sql makes."
+            ) from denied
+        _report([m.name for m in applied])
 
     if settings.postgres_url:
         asyncio.run(given(settings.postgres_url))

@@ -55,7 +55,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     settings = load_settings(ordering=ordering, gap_timeout=gap_timeout)
     configure(settings.log_level)
     plan = WorkerPlan(name or socket.gethostname(), workers, batch_size, health_port)
-    with ready_servers(settings) as servers:
+    with ready_servers(settings, service="storage") as servers:
         if settings.redis_url is None or settings.postgres_url is None:
             _say_where(servers.redis_url, servers.postgres_url)
         if restart or workers > 1:

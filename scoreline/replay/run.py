@@ -19,6 +19,7 @@ from scoreline.replay.origin import Origin
 from scoreline.replay.sources import AWAY, Sources, open_sources
 from scoreline.replay.view import show
 from scoreline.replay.view_diff import comparison_document, show_comparison
+from scoreline.server_errors import explain
 from scoreline.servers import Servers, named_servers
 from scoreline.settings import Settings, load_settings
 
@@ -43,9 +44,8 @@ def run_replay(wanted: Wanted) -> None:
         try:
             asyncio.run(_replay(wanted, settings, servers))
         except AWAY as away:
-            # Not the driver's words: they may quote pieces of the URL.
             which = "Redis" if isinstance(away, LogUnavailable) else "PostgreSQL"
-            raise Problem(f"{which} went away while it was read. Try again.") from away
+            raise Problem(explain(away) or f"{which} went away while it was read. Try again.") from away
 
 
 async def _replay(wanted: Wanted, settings: Settings, servers: Servers) -> None:

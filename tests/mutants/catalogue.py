@@ -50,6 +50,7 @@ SANDBOX = "tests/integration/test_sandbox.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
 ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
+SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
@@ -706,6 +707,20 @@ MUTANTS = (
         "self._apply_contiguous(before=self.place[opening.key])",
         "self._apply_contiguous(before=len(self.place))",
         (ACROSS_ATTEMPTS,),
+    ),
+    Mutant(
+        "a Redis Cluster is refused at start",
+        "scoreline/preflight.py",
+        'case "cluster":',
+        'case "no cluster":',
+        (SERVER_ERRORS,),
+    ),
+    Mutant(
+        "missing privileges are named at start",
+        "scoreline/preflight.py",
+        "    if lacking:\n",
+        "    if False:\n",
+        (SERVER_ERRORS,),
     ),
     Mutant(
         "only one may submit again",

@@ -1,5 +1,6 @@
 """What goes to providers and what comes back, as plain data: requests, replies, headers, refusals."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -345,6 +346,23 @@ def test_a_message_says_what_to_do_and_never_the_key(status, said, help_):
     failure = failure_of(refusal_of(status, {"error": {"message": said}}), OPENAI_ACCESS)
     assert help_ in failure.message
     assert KEY not in failure.message
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("<html>Not Found</html>", "wrong_base_url"),
+        ({"detail": "Not Found"}, "wrong_base_url"),
+        ({"error": {"message": "The model `gpt-x` does not exist"}}, "model_not_found"),
+    ],
+)
+def test_a_wrong_address_is_told_from_a_wrong_model(body, kind):
+    """A 404 from an address of the user's own that names no model is about the address."""
+    access = replace(OPENAI_ACCESS, base_url="http://127.0.0.1:9/v2")
+    failure = failure_of(refusal_of(404, body), access)
+    assert failure.kind == kind
+    assert "http://127.0.0.1:9/v2" in failure.message
+    assert ("OPENAI_BASE_URL" in failure.message) == (kind == "wrong_base_url")
 
 
 def test_patience_is_passed_on_and_overload_has_some_of_its_own():

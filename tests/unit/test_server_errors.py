@@ -1,0 +1,74 @@
+"""What errors of PostgreSQL and Redis are said to mean."""
+
+import psycopg
+import pytest
+from psycopg import errors
+from redis import exceptions as redis_errors
+
+from eventlog.log import LogUnavailable
+from projections.tables import TablesUnavailable
+from scoreline.server_errors import explain
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("42501", "denies this role"),
+        ("28P01", "does not accept the login"),
+        ("3D000", "no such database"),
+        ("42P01", "scoreline db migrate"),
+        ("25006", "read-only"),
+        ("53100", "out of disk space"),
+        ("53300", "too many connections"),
+        ("57014", "cancelled"),
+        ("57P01", "shutting down"),
+        ("08006", "broke"),
+    ],
+)
+def test_every_state_of_postgres_has_its_meaning(state: str, words: str) -> None:
+    """Also beneath the error that callers wait upon; only a full disk is called one."""
+    said = explain(errors.lookup(state)())
+    assert said is not None
+    assert words in said
+    assert ("disk" in said) == (state == "53100")
+    unavailable = TablesUnavailable("away")
+    unavailable.__cause__ = errors.lookup(state)()
+    assert explain(unavailable) == said
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (redis_errors.NoPermissionError("User executor has no permissions to run 'flushall'"), "denies"),
+        (redis_errors.ResponseError("MOVED 3999 127.0.0.1:6381"), "cluster"),
+        (redis_errors.ResponseError("CROSSSLOT Keys in request"), "cluster"),
+        (redis_errors.ReadOnlyError("You can't write against a read only replica."), "replica"),
+        (redis_errors.ResponseError("OOM command not allowed"), "full"),
+        (redis_errors.ResponseError("MISCONF Redis is configured to save"), "disk"),
+        (redis_errors.ResponseError("unknown command 'XAUTOCLAIM'"), "lacks a command"),
+        (redis_errors.AuthenticationError("invalid"), "login"),
+        (redis_errors.ConnectionError("redis://user:hunter2@x"), "went away"),
+    ],
+)
+def test_every_error_of_redis_has_its_meaning(error: Exception, words: str) -> None:
+    """And where the driver speaks, none of its words are repeated."""
+    said = explain(error)
+    assert said is not None
+    assert words in said
+    assert "hunter2" not in said
+
+
+def test_a_mistake_of_ours_keeps_its_traceback() -> None:
+    """A wrong statement or command is no server's fault."""
+    assert explain(errors.lookup("42601")()) is None
+    assert explain(redis_errors.ResponseError("wrong number of arguments")) is None
+    assert explain(ValueError("x")) is None
+
+
+def test_an_outage_is_called_one() -> None:
+    """Where nothing answers, that is what is said, without the driver's words."""
+    for away in (psycopg.OperationalError("host=db password=hunter2"), LogUnavailable("hunter2")):
+        said = explain(away)
+        assert said is not None
+        assert "went away" in said
+        assert "hunter2" not in said
