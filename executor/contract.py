@@ -163,6 +163,8 @@ class Surroundings:
 
     workdir: str = ""
     """Where the batch was submitted."""
+    interpreter: str = ""
+    """Of Python functions: the submitter's; none: this process's own."""
     slots: int = 1
     allow_unsandboxed: bool = False
     """Whether untrusted code may run where there is no sandbox: only if somebody said so."""

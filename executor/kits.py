@@ -188,7 +188,7 @@ class Kits:
             spec = unpack(body)
         except ValidationError as error:
             return invalid(f"the batch's spec can't be read: {error}")
-        here = replace(self._surroundings, workdir=spec.workdir)
+        here = replace(self._surroundings, workdir=spec.workdir, interpreter=spec.interpreter)
         targets = tuple(_attempt("target", self._makers.target, each, here) for each in spec.targets)
         place = Place(batch_id, spec)
         judges = tuple(self._judge(each, place, here) for each in spec.evaluators)

@@ -77,6 +77,8 @@ class BatchSpec:
     """For one call of the target."""
     workdir: str = ""
     """Where the batch was submitted: `python:` targets are imported from there."""
+    interpreter: str = ""
+    """Of the submitter's Python: what `python:` targets run under; none: the executor's own."""
     limits: Limits = Limits()
     """Of every metered target and judge that has none of its own."""
     accounts: dict[Name, Limits] = Field(default_factory=dict)

@@ -20,14 +20,15 @@ from executor.evaluators.extract import quoted
 from executor.options import OptionModel, read_options
 from executor.python_host.host import Call
 from executor.python_host.pool import HostPool
-from executor.targets.python import FunctionName, pool_of
+from executor.targets.python import FunctionName, Interpreter, pool_of
 from taskqueue.spec import Options
 
 
 class PythonOptions(OptionModel):
-    """Which function, and what passes."""
+    """Which function, what passes, and under which interpreter."""
 
     function: FunctionName
+    interpreter: Interpreter | None = None
     threshold: float = 0.5
 
 
@@ -87,7 +88,7 @@ class PythonType:
     def make(self, name: str, options: Options, surroundings: Surroundings) -> PythonEvaluator:
         """Make one."""
         read = read_options(PythonOptions, options, of="the python evaluator")
-        return PythonEvaluator(name, read.threshold, pool_of(read.function, surroundings))
+        return PythonEvaluator(name, read.threshold, pool_of(read.function, read.interpreter, surroundings))
 
 
 PYTHON = PythonType()

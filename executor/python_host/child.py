@@ -1,7 +1,10 @@
 """The child's side of a host: imports a function, and calls it as often as it is asked to.
 
-It runs as a script, before anything of the project can be imported, and needs the standard library only:
-the first place on its path is the directory the function lives in, whatever modules that may hold.
+It runs as a script under the user's interpreter, Python 3.8 or newer, which need not have the project
+installed: it imports the standard library only. All of that is imported first, also what asyncio and
+traceback would import later. Then the function's directory becomes the first place on the path, and modules
+of the standard library that a file there shadows are dropped: the function finds its own `queue.py`, this
+file and asyncio keep theirs.
 
     standard input    requests     each: length (4 bytes) and a JSON object
     standard output   replies      the same
@@ -16,7 +19,16 @@ parameter is given by its name: `case` (the case, as a dict), `fields` (all that
 a dict), `history` (earlier turns), or any of the fields. `**anything` takes all of the fields.
 """
 
+from __future__ import annotations
+
+import sys
+
+AT_START = frozenset(sys.modules)
+"""What an interpreter has loaded before its first line: no file of the user's can shadow that."""
+
+# ruff: noqa: E402 - the line above must come first
 import asyncio
+import concurrent.futures
 import faulthandler
 import fcntl
 import importlib
@@ -25,11 +37,15 @@ import json
 import os
 import signal
 import struct
-import sys
 import threading
 import time
 import traceback
 from typing import Any
+
+LOADED_LATE = ("ast", "concurrent.futures.thread", "linecache", "queue", "textwrap", "tokenize")
+"""What asyncio and traceback import only when they need it."""
+for _name in LOADED_LATE:
+    importlib.import_module(_name)
 
 LENGTH = struct.Struct(">I")
 TRACEBACK_LINES = 8
@@ -42,7 +58,7 @@ def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
     requests, replies = os.dup(0), os.dup(1)
     _end_with_the_lifeline(lifeline)
     _redirect_output()
-    sys.path[0] = workdir or os.getcwd()  # noqa: PTH109 - pathlib would be one more import at each start
+    _look_first_in(workdir or os.getcwd())  # noqa: PTH109 - pathlib would be one more import at each start
     try:
         target = _find(function)
     except BaseException as error:  # noqa: BLE001 - an import may raise anything, SystemExit included
@@ -79,6 +95,31 @@ def _redirect_output() -> None:
     os.dup2(2, 1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what a script starts with
     faulthandler.enable(all_threads=False)
+
+
+def _look_first_in(workdir: str) -> None:
+    """Put the function's directory in front, in the place of this script's where that is on the path."""
+    here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as in `main`
+    if sys.path and sys.path[0] and os.path.abspath(sys.path[0]) == here:  # noqa: PTH100 - as above
+        del sys.path[0]
+    sys.path.insert(0, workdir)
+    for name in _modules_in(workdir) & sys.modules.keys() - AT_START - {"__main__"}:
+        for loaded in [each for each in sys.modules if each == name or each.startswith(name + ".")]:
+            del sys.modules[loaded]
+
+
+def _modules_in(workdir: str) -> set[str]:
+    try:
+        with os.scandir(workdir) as entries:
+            return {name for entry in entries if (name := _module_name(entry))}
+    except OSError:
+        return set()
+
+
+def _module_name(entry: os.DirEntry[str]) -> str | None:
+    if entry.name.endswith(".py"):
+        return entry.name[: -len(".py")]
+    return entry.name if os.path.isfile(os.path.join(entry.path, "__init__.py")) else None  # noqa: PTH113, PTH118
 
 
 def _find(function: str) -> Any:  # noqa: ANN401 - anything that can be called
@@ -158,13 +199,17 @@ class Host:
             raise TooLarge(f"the function returned more than {self._max_text:,} characters")
 
     def _raised(self, number: int, error: BaseException) -> None:
-        transient = getattr(error, "transient", isinstance(error, TimeoutError | ConnectionError))
+        transient = getattr(error, "transient", isinstance(error, PASSING))
         kind = "too_large" if isinstance(error, TooLarge) else "python"
         sys.stdout.flush()
         _send(
             self._replies,
             {"call": number, "fault": kind, "transient": transient is True, "message": _told(error)},
         )
+
+
+PASSING = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError, ConnectionError)
+"""Exceptions that another call may not meet; before Python 3.11 the time-outs are three classes."""
 
 
 class TooLarge(Exception):  # noqa: N818 - what is wrong with a returned value
@@ -188,7 +233,7 @@ def _by_name(parameter: inspect.Parameter) -> bool:
 
 def _told(error: BaseException) -> str:
     """Tell the type, the text, and the last lines of the way there."""
-    said = "".join(traceback.format_exception_only(error))[:4_000].strip()
+    said = "".join(traceback.format_exception_only(type(error), error))[:4_000].strip()
     theirs = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
     lines = "".join(traceback.format_list(theirs)).splitlines()[-TRACEBACK_LINES:]
     return "\n".join([said, *(line[:300] for line in lines)])

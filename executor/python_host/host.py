@@ -8,6 +8,7 @@ whatever it may have started goes with its process group.
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Mapping
@@ -57,22 +58,25 @@ class Returned:
 class Host:
     """A child process, from its start to its end."""
 
-    def __init__(self, process: asyncio.subprocess.Process, lifeline: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, lifeline: int, python: str) -> None:
         self.is_async = False
         self.calls: dict[int, asyncio.Future[Returned]] = {}
-        self._process, self._lifeline = process, lifeline
+        self._process, self._lifeline, self._python = process, lifeline, python
         self._numbers = count(1)
         self._tail = b""
         self._lost: Fault | None = None
         self._tasks = [asyncio.create_task(self._keep_tail())]
 
     @classmethod
-    async def spawn(cls, function: str, *, workdir: str, environ: Mapping[str, str]) -> "Host":
-        """Start a child, in a process group of its own."""
+    async def spawn(
+        cls, function: str, *, workdir: str, environ: Mapping[str, str], interpreter: str = ""
+    ) -> "Host":
+        """Start a child in a process group of its own, under an interpreter or the executor's own."""
+        python = interpreter_path(interpreter, workdir=workdir, environ=environ)
         theirs, ours = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, str(_CHILD), function, workdir, str(MAX_TEXT), str(theirs)),
+                *(python, str(_CHILD), function, workdir, str(MAX_TEXT), str(theirs)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -84,11 +88,11 @@ class Host:
         except BaseException as error:
             os.close(ours)
             if isinstance(error, OSError):
-                raise _not_started(workdir, error) from error
+                raise _not_started(workdir, python, error) from error
             raise
         finally:
             os.close(theirs)
-        return cls(process, ours)
+        return cls(process, ours, python)
 
     async def ready(self, function: str) -> None:
         """Wait until the child has imported the function; raises a `Fault` if it can't."""
@@ -97,13 +101,15 @@ class Host:
         except asyncio.IncompleteReadError:
             raise await self._with_tail(await self._ended_too_early(function)) from None
         if broken := message.get("broken"):
-            raise await self._with_tail(Permanent("import", f"{function} can't be imported: {broken}"))
+            where = "" if self._python == sys.executable else f" by {self._python}"
+            fault = Permanent("import", f"{function} can't be imported{where}: {broken}")
+            raise await self._with_tail(fault)
         self.is_async = message["async"]
         self._tasks += [asyncio.create_task(self._take_replies()), asyncio.create_task(self._await_end())]
 
     async def _ended_too_early(self, function: str) -> Fault:
         code = await self._process.wait()
-        told = f"the process ended {_how(code)} while {function} was imported"
+        told = f"{self._python} ended {_how(code)} while it imported {function}"
         return Transient("host_lost", told) if code < 0 else Permanent("import", told)
 
     @property
@@ -205,7 +211,22 @@ class Host:
         return type(fault)(fault.kind, f"{fault.message}\nit printed: {tail}") if tail else fault
 
 
-def _not_started(workdir: str, error: OSError) -> Fault:
+def interpreter_path(interpreter: str, *, workdir: str, environ: Mapping[str, str]) -> str:
+    """Find an interpreter: a path from the batch's folder, a name on the PATH, or nothing for our own.
+
+    Links are not followed: the one of a virtual environment is what makes it one.
+    """
+    if not interpreter:
+        return sys.executable
+    if "/" in interpreter:
+        return os.path.join(workdir, os.path.expanduser(interpreter))  # noqa: PTH111, PTH118 - as written
+    return shutil.which(interpreter, path=environ.get("PATH")) or interpreter
+
+
+def _not_started(workdir: str, python: str, error: OSError) -> Fault:
+    if not shutil.which(python):
+        what = f"there is no interpreter {python} here: set `interpreter` of the python target"
+        return Permanent("interpreter", what)
     if isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError):
         return Permanent("import", f"the directory {workdir!r} of the batch can't be entered here: {error}")
     return Transient("host_lost", f"no process could be started: {error}")

@@ -20,8 +20,10 @@ IMPORT_AGAIN_AFTER = 5.0
 class HostPool:
     """Calls one function, in processes that it starts and ends."""
 
-    def __init__(self, function: str, *, workdir: str, environ: Mapping[str, str], slots: int) -> None:
-        self._function, self._workdir = function, workdir
+    def __init__(
+        self, function: str, *, workdir: str, environ: Mapping[str, str], slots: int, interpreter: str = ""
+    ) -> None:
+        self._function, self._workdir, self._interpreter = function, workdir, interpreter
         # Our own settings name servers and passwords that a function has no business with.
         self._environ = {name: value for name, value in environ.items() if not name.startswith("EVAL_")}
         self._secrets = secrets_in(environ)
@@ -82,7 +84,12 @@ class HostPool:
     async def _start(self) -> Host:
         self._starting += 1
         try:
-            host = await Host.spawn(self._function, workdir=self._workdir, environ=self._environ)
+            host = await Host.spawn(
+                self._function,
+                workdir=self._workdir,
+                environ=self._environ,
+                interpreter=self._interpreter,
+            )
             await self._make_ready(host)
         finally:
             self._starting -= 1

@@ -6,9 +6,10 @@
     def answer(prompt, **fields): ...              # every field by its name
 
 It returns the answer: a string, a dict with `output` and perhaps `usage` and `cost_usd`, or anything else
-that is JSON, which is written out. It raises if it has none; an exception with an attribute
-`transient = True`, a `TimeoutError` and a `ConnectionError` are worth another try, all others are not.
-The function runs in processes of its own (`executor.python_host`).
+that is JSON, which is written out; None is no answer. It raises if it has none; an exception with an
+attribute `transient = True`, a `TimeoutError` and a `ConnectionError` are worth another try, all others are
+not. The function runs in processes of its own (`executor.python_host`), under the interpreter that the
+options name, else that of the submitter (`BatchSpec.interpreter`), else the executor's.
 """
 
 import re
@@ -18,13 +19,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from executor.contract import Question, Reply, Surroundings
+from executor.contract import Permanent, Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
 from executor.python_host.host import Call
 from executor.python_host.pool import HostPool
 from executor.targets.answers import reply
 from taskqueue.spec import Options
 
+REPLY_KEYS = frozenset({"output", "usage", "cost_usd"})
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 
 
@@ -38,27 +40,44 @@ FunctionName = Annotated[str, Field(max_length=500), AfterValidator(_named)]
 """`package.module:function`, or a method of something in the module."""
 
 
+Interpreter = Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^\x00-\x1f]+$")]
+"""A path, from the folder of the spec on, or a name on the PATH."""
+
+
 class PythonOptions(OptionModel):
-    """Which function."""
+    """Which function, and under which interpreter."""
 
     function: FunctionName
+    interpreter: Interpreter | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PythonTarget:
     """A function that answers."""
 
+    function: str
     pool: HostPool
 
     async def ask(self, question: Question) -> Reply:
         """Call the function with a question."""
         offered = {"case": asdict(question.case), "history": question.history}
         returned = await self.pool.call(Call(question.prompt, question.fields, offered))
-        return _reply(returned.value, returned.seconds * 1e3)
+        return self._reply(returned.value, returned.seconds * 1e3)
 
     async def aclose(self) -> None:
         """End the processes the function runs in."""
         await self.pool.aclose()
+
+    def _reply(self, value: JsonValue, latency_ms: float) -> Reply:
+        if not isinstance(value, Mapping) or not {"output"} <= value.keys() <= REPLY_KEYS:
+            return reply(self._answer(value), latency_ms=latency_ms)
+        output, usage, cost = self._answer(value["output"]), value.get("usage"), value.get("cost_usd")
+        return reply(output, usage=usage, cost_usd=cost, latency_ms=latency_ms)
+
+    def _answer(self, value: JsonValue) -> JsonValue:
+        if value is None:
+            raise Permanent("no_answer", f"{self.function} returned None: return the answer, or raise")
+        return value
 
 
 class PythonType:
@@ -70,21 +89,19 @@ class PythonType:
 
     def make(self, options: Options, surroundings: Surroundings) -> PythonTarget:
         """Make one."""
-        function = read_options(PythonOptions, options, of="the python target").function
-        return PythonTarget(pool_of(function, surroundings))
+        read = read_options(PythonOptions, options, of="the python target")
+        return PythonTarget(read.function, pool_of(read.function, read.interpreter, surroundings))
 
 
 PYTHON = PythonType()
 
 
-def pool_of(function: str, surroundings: Surroundings) -> HostPool:
+def pool_of(function: str, interpreter: str | None, surroundings: Surroundings) -> HostPool:
     """Make the place where a function of a batch is called."""
-    workdir, environ, slots = surroundings.workdir, surroundings.environ, surroundings.slots
-    return HostPool(function, workdir=workdir, environ=environ, slots=slots)
-
-
-def _reply(value: JsonValue, latency_ms: float) -> Reply:
-    if isinstance(value, Mapping) and "output" in value and value.keys() <= {"output", "usage", "cost_usd"}:
-        usage, cost = value.get("usage"), value.get("cost_usd")
-        return reply(value["output"], usage=usage, cost_usd=cost, latency_ms=latency_ms)
-    return reply(value, latency_ms=latency_ms)
+    return HostPool(
+        function,
+        workdir=surroundings.workdir,
+        environ=surroundings.environ,
+        slots=surroundings.slots,
+        interpreter=interpreter or surroundings.interpreter,
+    )

@@ -91,7 +91,7 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
     flags = _with_settings(flags, settings)
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
-    preflight(plan, console)
+    plan = preflight(plan, console, distributed=where.distributed)
     with _ready(settings) as (servers, interruption):
         run_id = where.new_run()
         try:

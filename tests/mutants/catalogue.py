@@ -42,6 +42,7 @@ BUDGETS = "tests/integration/test_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
+PYTHON_TARGET = "tests/integration/test_python_target.py"
 FAULTS = "tests/unit/test_executor_faults.py"
 EXECUTOR_RUN = "tests/unit/test_executor_run.py"
 SCORECARD = "tests/unit/test_scorecard.py"
@@ -757,6 +758,28 @@ MUTANTS = (
         "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
         "if True:\n                writer.write(stdin)",
         (SANDBOX,),
+    ),
+    # Python functions run in the user's world, and in no other.
+    Mutant(
+        "a function runs under the interpreter that was named",
+        "executor/python_host/host.py",
+        "python = interpreter_path(interpreter, workdir=workdir, environ=environ)",
+        "python = sys.executable",
+        (PYTHON_TARGET,),
+    ),
+    Mutant(
+        "what the standard library loads late is loaded before the user's folder is on the path",
+        "executor/python_host/child.py",
+        "    importlib.import_module(_name)\n",
+        "    pass\n",
+        (PYTHON_TARGET,),
+    ),
+    Mutant(
+        "None is no answer",
+        "executor/targets/python.py",
+        "        if value is None:\n",
+        "        if False:\n",
+        (PYTHON_TARGET,),
     ),
     # Scores on record stay, whatever became of the other evaluators.
     Mutant(
