@@ -149,11 +149,12 @@ async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[Stage]:
         manager = await stack.enter_async_context(process_manager(environ, log_to=sys.stderr.fileno()))
         stack.callback(manager.kill)  # what is in hand is of no use any more
         start(Fleet("bench", executors, concurrency=slots), manager)
-        await _all_present(servers, executors)
+        await all_present(servers, executors)
         yield Stage(servers, root)
 
 
-async def _all_present(servers: Servers, executors: int) -> None:
+async def all_present(servers: Servers, executors: int) -> None:
+    """Wait until all executors of a fleet have reported."""
     redis = connect(servers.redis_url)
     attendance = open_queues(Backend.REDIS, redis).attendance
     while len(await attendance.present()) < executors:  # noqa: ASYNC110 - other processes
