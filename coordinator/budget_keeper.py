@@ -18,6 +18,7 @@ from taskqueue.budget.contract import (
     BudgetAccounts,
     BudgetTerms,
     BudgetView,
+    Holding,
     NewAccount,
     nanodollars,
 )
@@ -50,6 +51,8 @@ class BudgetKeeper:
         """Whether heartbeats can be trusted: not right after a loss of Redis."""
         self._clock = clock
         self._waits_since: dict[str, float] = {}
+        self._holding: dict[str, Mapping[str, Holding]] = {}
+        """What was last seen of each batch's holders: it outlives the account."""
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
         """Publish an account; return why its batch must pause: no room for a call, and none under way."""
@@ -74,6 +77,8 @@ class BudgetKeeper:
                 extra={"batch_id": batch.batch_id, "executors": dead},
             )
             view = await self._accounts.publish(terms_of(batch, dead=dead))
+        if view:
+            self._holding[batch.batch_id] = view.holders
         if view and _exceeds(view.unrecorded, unrecorded_of(batch)):
             await self._ledger.note_unrecorded(batch.batch_id, view.unrecorded.usd, view.unrecorded.tokens)
         return view
@@ -81,6 +86,7 @@ class BudgetKeeper:
     async def close(self, batch_id: str) -> None:
         """Remove the account of a batch that is over."""
         self._waits_since.pop(batch_id, None)
+        self._holding.pop(batch_id, None)
         await self._accounts.close(batch_id)
 
     async def _created(self, batch: Batch) -> BudgetView | None:
@@ -91,7 +97,8 @@ class BudgetKeeper:
             # Read after what each source has spent: what was recorded meanwhile counts twice, never not.
             batch = await self._ledger.batch(batch.batch_id) or batch
             logger.info("budget account created again", extra={"batch_id": batch.batch_id})
-        return await self._accounts.publish(terms_of(batch), create=NewAccount(recovery, settled))
+        create = NewAccount(recovery, settled, self._holding.get(batch.batch_id, {}))
+        return await self._accounts.publish(terms_of(batch), create=create)
 
     async def _dead(self, view: BudgetView) -> list[str]:
         executors = [name for name in view.holders if not name.startswith(PROVIDER_BATCH)]

@@ -23,6 +23,7 @@ from coordinator.opening import Openings, lines_of, spec_of
 from coordinator.provider_batches.desk import Desk, ProviderPorts
 from coordinator.provider_batches.driver import ProviderBatches
 from coordinator.provider_batches.requests import is_asked_in
+from coordinator.provider_batches.reservations import BatchReservations
 from coordinator.provider_batches.withdrawing import Withdrawing
 from coordinator.publishing import Publisher
 from coordinator.settings import CoordinatorSettings
@@ -101,6 +102,7 @@ class Coordinator:
                 least_room=min(settings.chunk, settings.window),
                 now=now,
                 new_id=lambda: token_hex(8),
+                reservations=BatchReservations(budgets, clock=clock) if budgets else None,
             )
             withdrawing = Withdrawing(log, queue, source=settings.name, now=now)
             self.provider_batches = ProviderBatches(desk, publisher, withdrawing, clock=clock, luck=random)

@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from eventlog import payloads as p
 from providers.limits import RateLimits
-from providers.prices import Price
+from taskqueue.budget.estimates import RequestSize
 from taskqueue.spec import Options
 
 Fields = Mapping[str, JsonValue]
@@ -114,17 +114,6 @@ class Judged:
     answer: p.Answer = field(default_factory=lambda: p.Answer(output=""))
     heard: Callable[[RateLimits], object] = _nobody_listens
     """Whom to tell what a provider says of its rate limits."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSize:
-    """What bounds the cost of a call before it is made."""
-
-    characters: int = 0
-    """Of everything that is sent."""
-    max_output: int | None = None
-    """Tokens of the longest answer; None where nothing limits it."""
-    price: Price | None = None
 
 
 @runtime_checkable

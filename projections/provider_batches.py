@@ -68,6 +68,9 @@ class Chunk:
     called_off: bool = False
     """Whether the provider was asked to cancel it."""
     note: str = ""
+    reserved_cost: int = 0
+    """Nanodollars reserved in the budget account of its batch."""
+    reserved_tokens: int = 0
 
     @property
     def size(self) -> int:

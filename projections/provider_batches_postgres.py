@@ -17,7 +17,7 @@ from projections.sql import query
 Connection = AsyncConnection[Any]
 COLUMNS = (
     *("id", "batch_id", "target", "members", "attempts", "bytes", "digest", "intended_at", "claimed_at"),
-    *("state", "provider_id", "submitted_at", "called_off", "note"),
+    *("state", "provider_id", "submitted_at", "called_off", "note", "reserved_cost", "reserved_tokens"),
 )
 """Of an open chunk, in the order of the query."""
 
@@ -155,6 +155,8 @@ def _written(chunk: Chunk) -> dict[str, Any]:
         "digest": chunk.digest,
         "intended_at": chunk.intended_at,
         "claimed_at": chunk.claimed_at,
+        "reserved_cost": chunk.reserved_cost,
+        "reserved_tokens": chunk.reserved_tokens,
     }
 
 

@@ -33,6 +33,9 @@ class Price:
     output: float
 
 
+FREE = Price(0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """The price of the models that a pattern fits."""

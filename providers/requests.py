@@ -87,6 +87,30 @@ def tokens_guessed(options: Mapping[str, JsonValue]) -> float:
     return float(200 + sent // 4 + min(allowed, 4 * MAX_TOKENS) // 2)
 
 
+def max_output_of(params: Mapping[str, Any]) -> int | None:
+    """Return the longest answer that a request allows, in tokens; None where it sets no limit."""
+    limits = (params.get(name) for name in ("max_tokens", "max_completion_tokens"))
+    return next((limit for limit in limits if isinstance(limit, int)), None)
+
+
+def characters_of(params: Mapping[str, Any]) -> int:
+    """Count the characters of all texts that a request sends as input."""
+    texts = (params.get(name, "") for name in ("system", "messages", "tools", "response_format"))
+    return sum(map(_characters, texts))
+
+
+def _characters(value: object) -> int:
+    match value:
+        case str():
+            return len(value)
+        case Mapping():
+            return sum(len(str(name)) + _characters(each) for name, each in value.items())
+        case list() | tuple():
+            return sum(map(_characters, value))
+        case _:
+            return len(str(value))
+
+
 def answer_of(message: object) -> Answered:
     """Read a reply of the Messages API or of Chat Completions; raises `InvalidReply`."""
     if not isinstance(message, Mapping):

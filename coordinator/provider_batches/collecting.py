@@ -44,6 +44,8 @@ class Collecting:
         room = self._desk.window - batch.in_flight
         async with aclosing(self._groups(this, provider)) as groups:
             async for group in groups:
+                if self._desk.reservations:
+                    self._desk.reservations.observe(chunk, group.values())
                 outcomes = await self._to_be_recorded(group, chunk, batch)
                 if not is_called_off(batch):
                     fitting = dict(islice(outcomes.items(), max(0, room)))

@@ -7,6 +7,7 @@ from datetime import datetime
 from coordinator.epochs import Epochs
 from coordinator.opening import Openings
 from coordinator.provider_batches.provider import ProviderOf
+from coordinator.provider_batches.reservations import BatchReservations
 from coordinator.provider_batches.settings import ProviderBatchSettings
 from projections.ledger import Batch, Ledger
 from projections.provider_batches import ProviderBooks
@@ -38,6 +39,8 @@ class Desk:
     """How much of it must be free before it is worth while to read results."""
     now: Callable[[], datetime]
     new_id: Callable[[], str]
+    reservations: BatchReservations | None = None
+    """Reserves budget; None where nothing is limited."""
 
     @property
     def books(self) -> ProviderBooks:

@@ -56,6 +56,8 @@ class ProviderBatches:
     async def go_round(self) -> None:
         """Do for each provider batch what is to be done next, and form more."""
         chunks = await self._led_here(await self._desk.books.open_chunks())
+        if self._desk.reservations:
+            await self._desk.reservations.declare(chunks)
         for chunk in chunks:
             if self._patience.is_due(chunk.id, self._clock()):
                 await self._guarded(chunk)
@@ -157,6 +159,8 @@ class ProviderBatches:
         if await self._collecting.collect(chunk, batch, provider):
             state = ChunkState.CANCELLED if is_called_off(batch) else ChunkState.COLLECTED
             await self._desk.books.close(chunk, state, now=self._desk.now())
+            if self._desk.reservations:
+                self._desk.reservations.close(chunk)
             self._sending.expect(batch.batch_id)
             logger.info("a provider batch is done with", extra={**_named(chunk), "state": state.value})
 

@@ -14,10 +14,18 @@ from coordinator import decisions
 from coordinator.opening import spec_of
 from coordinator.provider_batches.desk import Desk
 from coordinator.provider_batches.provider import BatchProvider, NoReply
-from coordinator.provider_batches.requests import Unaskable, has_batches, number_of, request
+from coordinator.provider_batches.requests import (
+    Unaskable,
+    has_batches,
+    number_of,
+    params_of,
+    request,
+)
+from coordinator.provider_batches.reservations import Allowance
 from eventlog import payloads as p
 from projections.ledger import Batch
 from projections.provider_batches import Asked, Chunk
+from taskqueue.budget.contract import NOTHING, Amount
 from taskqueue.spec import BatchSpec
 
 OPENING, CLOSING = b'{"requests":[', b"]}"
@@ -39,6 +47,7 @@ class Draft:
     length: int = len(OPENING) + len(CLOSING)
     is_full: bool = False
     digest: Any = field(default_factory=sha256)
+    allowance: Allowance = field(default_factory=Allowance)
 
     def add(self, asked: Asked, body: bytes) -> None:
         """Take one more request."""
@@ -63,13 +72,18 @@ class Forming:
                 draft = await self._gather(batch, spec, target)
                 await self._give_up(batch, draft)
                 if draft.ids and (draft.is_full or not await self._has_more_to_come(batch)):
+                    reserved = await self._reserved(batch, draft)
+                    if reserved is None:  # the account knows what is needed, and the batch will pause
+                        continue
                     provider = self._desk.ports.provider_of(each)
-                    chunk = await self._intend(batch, target, draft)
+                    chunk = await self._intend(batch, target, draft, reserved)
                     return (chunk, provider) if chunk else None
         return None
 
     async def _gather(self, batch: Batch, spec: BatchSpec, target: int) -> Draft:
         draft, after, page = Draft(self._desk.new_id()), "", self._settings.page
+        if reservations := self._desk.reservations:
+            draft.allowance = await reservations.allowance(batch, target)
         which = {"target": target, "targets": len(spec.targets), "limit": page}
         while found := await self._desk.books.waiting(batch, after=after, **which):
             after = found[-1].evaluation_id
@@ -88,8 +102,23 @@ class Forming:
         if draft.ids and draft.length + len(body) + 1 > self._settings.max_bytes:
             draft.is_full = True
             return
+        if not self._fits_budget(draft, asked, spec):
+            draft.is_full = True
+            return
         draft.add(asked, body)
         draft.is_full = len(draft.ids) >= self._settings.max_requests
+
+    def _fits_budget(self, draft: Draft, asked: Asked, spec: BatchSpec) -> bool:
+        if not draft.allowance.is_limited:
+            return True
+        opening = asked.opening.data
+        target = spec.variants[opening.variant].target if isinstance(opening, p.Queued) else spec.targets[0]
+        return draft.allowance.take(params_of(asked, spec), target, self._desk.ports.environ)
+
+    async def _reserved(self, batch: Batch, draft: Draft) -> Amount | None:
+        if self._desk.reservations is None:
+            return NOTHING
+        return await self._desk.reservations.reserve(batch, draft.chunk_id, draft.allowance)
 
     async def _give_up(self, batch: Batch, draft: Draft) -> None:
         if draft.hopeless:
@@ -103,7 +132,7 @@ class Forming:
         ahead, _ = await self._desk.ledger.next_window(fresh, limit=1)
         return bool(ahead)
 
-    async def _intend(self, batch: Batch, target: int, draft: Draft) -> Chunk | None:
+    async def _intend(self, batch: Batch, target: int, draft: Draft, reserved: Amount) -> Chunk | None:
         now = self._desk.now()
         chunk = Chunk(
             draft.chunk_id,
@@ -115,6 +144,8 @@ class Forming:
             draft.digest.hexdigest(),
             intended_at=now,
             claimed_at=now,
+            reserved_cost=reserved.cost,
+            reserved_tokens=reserved.tokens,
         )
         return chunk if await self._desk.books.intend(chunk, draft.ids) else None
 

@@ -6,6 +6,7 @@ and a batch that nobody remembers having created tells whose it is.
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -84,14 +85,19 @@ def members_of(chunk: Chunk) -> Iterator[tuple[str, int]]:
 
 def request(chunk_id: str, asked: Asked, spec: BatchSpec) -> bytes:
     """Write one request as JSON; raises `Unaskable`."""
+    params = params_of(asked, spec)
+    return to_json({"custom_id": custom_id(chunk_id, number_of(asked.evaluation_id)), "params": params})
+
+
+def params_of(asked: Asked, spec: BatchSpec) -> dict[str, Any]:
+    """Make the parameters of one request; raises `Unaskable`."""
     opening = asked.opening.data
     if not isinstance(opening, p.Queued) or opening.variant >= len(spec.variants):
         raise Unaskable(p.Fault(kind="invalid", message="its opening can't be read"))
     variant = spec.variants[opening.variant]
     try:
         prompt = render(variant.prompt, case_fields(opening.case))
-        params = request_of(variant.target.type, variant.target.options, prompt)
+        return request_of(variant.target.type, variant.target.options, prompt)
     except (UnknownField, ValueError, KeyError) as error:
         fault = p.Fault(kind="invalid", message=f"the request can't be made: {error}")
         raise Unaskable(fault) from None
-    return to_json({"custom_id": custom_id(chunk_id, number_of(asked.evaluation_id)), "params": params})

@@ -108,6 +108,8 @@ class Sending:
     async def abandon(self, chunk: Chunk) -> None:
         """Let the evaluations of a chunk that was not created be asked in another."""
         await self._desk.books.close(chunk, ChunkState.ABANDONED, now=self._desk.now())
+        if self._desk.reservations:
+            self._desk.reservations.close(chunk)
         self.expect(chunk.batch_id)
 
     async def _pause(self, batch: Batch, why: str) -> None:

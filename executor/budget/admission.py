@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from executor.admission import Admission, Admitted
-from executor.budget.client import BudgetClient, Reserve
-from executor.budget.estimates import FREE, Estimate, largest, together
+from executor.budget.client import NOT_RESERVED, BudgetClient, Reserve, Reserved
 from executor.budget.purposes import judge_calls, target_call
 from executor.budget.spending import Calibrations, PaidCall, Spending
 from executor.contract import Permanent
 from executor.kits import Kit, Kits
 from executor.lanes.permits import Permits
-from taskqueue.budget.contract import NOTHING, Amount, BudgetGrant
+from taskqueue.budget.estimates import FREE, Estimate, largest, together
 from taskqueue.lines import SCORING, split, target_of
 
 ASK_AGAIN = 0.1
@@ -34,7 +33,7 @@ class BudgetAdmission:
         self._kits = kits
         self._has_budget = has_budget
         self._calibrations = Calibrations()
-        self._reserved: dict[str, list[Amount]] = defaultdict(list)
+        self._reserved: dict[str, list[Reserved]] = defaultdict(list)
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
         """Reserve for the tasks of batches with a budget; what has no room is not asked for further."""
@@ -56,7 +55,9 @@ class BudgetAdmission:
         if not self._has_budget(batch_id):
             return permits
         amounts = self._reserved.get(line)
-        return replace(permits, spending=self._spending(batch_id, amounts.pop() if amounts else NOTHING))
+        return replace(
+            permits, spending=self._spending(batch_id, amounts.pop() if amounts else NOT_RESERVED)
+        )
 
     def give_back(self, unused: Mapping[str, int]) -> None:
         """Return what was reserved and found no task."""
@@ -66,7 +67,7 @@ class BudgetAdmission:
             self._release(line, back)
         self._admission.give_back(unused)
 
-    async def _admitted(self, turns: Sequence[str], reserved: Mapping[str, list[Amount]]) -> Admitted:
+    async def _admitted(self, turns: Sequence[str], reserved: Mapping[str, list[Reserved]]) -> Admitted:
         try:
             return await self._admission.admit(turns)
         except BaseException:
@@ -74,21 +75,22 @@ class BudgetAdmission:
                 self._release(line, amounts)
             raise
 
-    def _release(self, line: str, amounts: Sequence[Amount]) -> None:
-        self._client.release(split(line)[0], sum(amounts, NOTHING))
+    def _release(self, line: str, amounts: Sequence[Reserved]) -> None:
+        for each in amounts:
+            self._client.release(split(line)[0], each)
 
-    async def _reserve(self, wanted: Counter[str]) -> dict[str, list[Amount]]:
+    async def _reserve(self, wanted: Counter[str]) -> dict[str, list[Reserved]]:
         """Reserve line by line: the lines of one batch share an account, and each has its own estimate."""
-        reserved: dict[str, list[Amount]] = {}
+        reserved: dict[str, list[Reserved]] = {}
         for line, number in wanted.items():
             expected = await self._expected(line)
             if expected == FREE:
-                reserved[line] = [NOTHING] * number
+                reserved[line] = [NOT_RESERVED] * number
                 continue
             batch_id = split(line)[0]
-            asked = Reserve(number, expected.unit, expected.least)
-            grants = await self._client.reserve({batch_id: asked})
-            reserved[line] = _each(grants[batch_id])
+            asked = Reserve(number, expected.unit, expected.least, likely=expected.likely)
+            grant = (await self._client.reserve({batch_id: asked}))[batch_id]
+            reserved[line] = [Reserved(grant.reserved, expected.likely)] * grant.granted
         return reserved
 
     async def _expected(self, line: str) -> Estimate:
@@ -97,11 +99,11 @@ class BudgetAdmission:
         kit = await self._kits.of(batch_id)
         if isinstance(kit, Permanent):
             return FREE
-        spending = self._spending(batch_id, NOTHING)
+        spending = self._spending(batch_id, NOT_RESERVED)
         targets = largest(spending.expected(each) for each in _targets(kit, channel))
         return together([targets, *(spending.expected(each) for each in judge_calls(kit))])
 
-    def _spending(self, batch_id: str, reserved: Amount) -> Spending:
+    def _spending(self, batch_id: str, reserved: Reserved) -> Spending:
         return Spending(self._client, self._calibrations, batch_id=batch_id, reserved=reserved)
 
 
@@ -117,12 +119,8 @@ def _targets(kit: Kit, channel: str) -> list[PaidCall]:
     return [target_call(kit, n) for n in targets if not (mixed and kit.spec.targets[n].is_metered)]
 
 
-def _each(grant: BudgetGrant) -> list[Amount]:
-    return [grant.reserved] * grant.granted
-
-
 def _within(
-    turns: Sequence[str], wanted: Mapping[str, int], reserved: Mapping[str, Sequence[Amount]]
+    turns: Sequence[str], wanted: Mapping[str, int], reserved: Mapping[str, Sequence[Reserved]]
 ) -> list[str]:
     """Leave out the turns that got no reservation."""
     left = {line: len(amounts) for line, amounts in reserved.items()}

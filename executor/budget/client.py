@@ -8,6 +8,7 @@ that an account that was lost is whole again soon after it is published.
 import asyncio
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from taskqueue.budget.contract import (
     NOTHING,
@@ -25,6 +26,16 @@ RENEW = 1.0
 """Seconds between two declarations."""
 
 
+class Reserved(NamedTuple):
+    """A reservation, and what likely is spent of it."""
+
+    amount: Amount = NOTHING
+    likely: Amount = NOTHING
+
+
+NOT_RESERVED = Reserved()
+
+
 @dataclass(frozen=True, slots=True)
 class Reserve:
     """How many calls of a batch to reserve, and what for each."""
@@ -33,6 +44,14 @@ class Reserve:
     unit: Amount
     least: Amount
     own: Amount = NOTHING
+    likely: Amount = NOTHING
+
+
+class Observed(NamedTuple):
+    """Calls of one kind that this executor has made, and what they cost together."""
+
+    calls: int = 0
+    total: Amount = NOTHING
 
 
 @dataclass(slots=True)
@@ -42,6 +61,8 @@ class BatchSpend:
     held: Amount = NOTHING
     settled: Amount = NOTHING
     unrecorded: Amount = NOTHING
+    at_risk: Amount = NOTHING
+    observed: dict[str, Observed] = field(default_factory=dict)
     limits_cost: bool = True
     limits_tokens: bool = True
     maxima: dict[str, CostMaximum] = field(default_factory=dict)
@@ -77,18 +98,23 @@ class BudgetClient:
                 spend = self.batch(batch_id)
                 each = grant.reserved
                 spend.held += Amount(each.cost * grant.granted, each.tokens * grant.granted)
+                likely = wanted[batch_id].likely
+                spend.at_risk += Amount(likely.cost * grant.granted, likely.tokens * grant.granted)
             return grants
 
-    def release(self, batch_id: str, reserved: Amount) -> None:
+    def release(self, batch_id: str, reserved: Reserved) -> None:
         """Give a reservation back."""
-        if reserved:
-            self.batch(batch_id).held -= reserved
+        if reserved.amount or reserved.likely:
+            spend = self.batch(batch_id)
+            spend.held -= reserved.amount
+            spend.at_risk -= reserved.likely
             self._news.set()
 
-    def settle(self, batch_id: str, reserved: Amount, actual: Amount, *, recorded: bool = True) -> None:
+    def settle(self, batch_id: str, drawn: Reserved, actual: Amount, *, recorded: bool = True) -> None:
         """Replace a reservation by what the call cost."""
-        spend = self.batch(batch_id)
+        spend, reserved = self.batch(batch_id), drawn.amount
         spend.held -= reserved
+        spend.at_risk -= drawn.likely
         spend.settled += actual
         if not recorded:
             spend.unrecorded += actual
@@ -99,7 +125,18 @@ class BudgetClient:
         """Remember what a call of one kind cost."""
         was = self.maximum(batch_id, purpose)
         seen = CostMaximum(was.calls + 1, actual.cost, actual.tokens)
-        self.batch(batch_id).maxima[purpose] = was.merged(seen)
+        spend = self.batch(batch_id)
+        spend.maxima[purpose] = was.merged(seen)
+        calls, total = spend.observed.get(purpose, Observed())
+        spend.observed[purpose] = Observed(calls + 1, total + actual)
+
+    def typical(self, batch_id: str, purpose: str) -> Amount:
+        """Return what a call of one kind likely costs: midway from the mean to the maximum."""
+        calls, total = self.batch(batch_id).observed.get(purpose, Observed())
+        most = self.maximum(batch_id, purpose)
+        if not calls:
+            return Amount(most.cost, most.tokens)
+        return Amount((total.cost // calls + most.cost) // 2, (total.tokens // calls + most.tokens) // 2)
 
     def forget_all_but(self, batch_ids: Container[str]) -> None:
         """Forget batches that are gone, once nothing of them is held."""
@@ -140,11 +177,12 @@ class BudgetClient:
         return BudgetRequest(
             batch_id,
             self._holder,
-            *(spend.held, spend.settled, spend.unrecorded),
+            *(spend.held, spend.settled, spend.unrecorded, spend.at_risk),
             wanted=reserve.wanted,
             unit=reserve.unit,
             least=reserve.least,
             own=reserve.own,
+            likely=reserve.likely,
             maxima=dict(spend.maxima),
         )
 

@@ -12,11 +12,11 @@ from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from eventlog.payloads import Usage
-from executor.budget.client import BudgetClient, Reserve
-from executor.budget.estimates import Calibration, Estimate, estimate
-from executor.contract import Fault, RateLimited, RequestSize
+from executor.budget.client import NOT_RESERVED, BudgetClient, Reserve, Reserved
+from executor.contract import Fault, RateLimited
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from taskqueue.budget.contract import NOTHING, Amount, nanodollars
+from taskqueue.budget.estimates import Calibration, Estimate, RequestSize, estimate
 from taskqueue.tasks import QueueUnavailable
 
 T = TypeVar("T")
@@ -76,12 +76,12 @@ class Spending:
         calibrations: Calibrations | None = None,
         *,
         batch_id: str = "",
-        reserved: Amount = NOTHING,
+        reserved: Reserved = NOT_RESERVED,
     ) -> None:
         self._client = client
         self._calibrations = calibrations or Calibrations()
         self._batch_id = batch_id
-        self._left = reserved
+        self._left, self._likely = reserved
 
     @property
     def is_limited(self) -> bool:
@@ -97,7 +97,7 @@ class Spending:
             return await call()
         planned = make()
         expected = self.expected(planned)
-        drawn = await self._drawn(client, expected)
+        drawn = self._with_likely(await self._drawn(client, expected), expected.likely)
         try:
             got = await call()
         except BaseException as error:
@@ -115,13 +115,21 @@ class Spending:
             return Estimate()
         maximum = self._client.maximum(self._batch_id, planned.purpose)
         calibration = self._calibrations.of(self._batch_id, planned.purpose)
-        return estimate(maximum, planned.size, calibration, is_free=planned.is_free)
+        found = estimate(maximum, planned.size, calibration, is_free=planned.is_free)
+        if not maximum.calls:
+            return found
+        return found._replace(likely=self._client.typical(self._batch_id, planned.purpose))
 
     def release(self) -> None:
         """Give back what was not drawn."""
         if self._client:
-            self._client.release(self._batch_id, self._left)
-            self._left = NOTHING
+            self._client.release(self._batch_id, Reserved(self._left, self._likely))
+            self._left = self._likely = NOTHING
+
+    def _with_likely(self, drawn: Amount, likely: Amount) -> Reserved:
+        left = self._likely - likely
+        taken, self._likely = self._likely - left, left
+        return Reserved(drawn, taken)
 
     async def _drawn(self, client: BudgetClient, expected: Estimate) -> Amount:
         needed = client.batch(self._batch_id).masked(expected.unit)

@@ -17,7 +17,7 @@ import httpx2
 from pydantic import Field, ValidationInfo, field_validator
 
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, RequestSize, Surroundings
+from executor.contract import Judged, Permanent, Surroundings
 from executor.evaluators.llm_verdict import Scale, read_verdict, request_of_judge
 from executor.options import OptionModel, read_options
 from executor.targets.model import read_answer
@@ -37,6 +37,7 @@ from providers.clients import LONGEST_CALL
 from providers.prices import cost_of
 from providers.requests import request_of, tokens_guessed
 from providers.table import PROVIDERS, split_model
+from taskqueue.budget.estimates import RequestSize
 from taskqueue.spec import Options
 from taskqueue.template import UnknownField, placeholders
 

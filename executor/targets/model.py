@@ -12,7 +12,7 @@ import httpx2
 from pydantic import Field, JsonValue, field_validator
 
 from executor.blotting import blot_out
-from executor.contract import Permanent, Question, Reply, RequestSize, Surroundings
+from executor.contract import Permanent, Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
 from executor.targets.answers import reply
 from executor.targets.headers import check_headers
@@ -40,6 +40,7 @@ from providers.requests import (
     tokens_guessed,
 )
 from providers.table import PROVIDERS, Provider
+from taskqueue.budget.estimates import RequestSize
 from taskqueue.spec import Options
 
 Message = dict[Literal["role", "content"], str]

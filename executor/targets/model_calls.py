@@ -16,7 +16,7 @@ import httpx2
 from pydantic import BaseModel
 
 from eventlog.clock import utc_now
-from executor.contract import RequestSize, Surroundings
+from executor.contract import Surroundings
 from executor.targets.headers import fill_in
 from executor.targets.model_faults import broken_off, fault_of
 from executor.targets.model_options import Prices
@@ -25,10 +25,11 @@ from providers.access import Access, access_to
 from providers.clients import anthropic_client, errors_of, openai_client, patience
 from providers.dialects import limits_of
 from providers.limits import RateLimits
-from providers.prices import Price, price_of
-from providers.requests import InvalidReply
+from providers.prices import FREE, Price, price_of
+from providers.requests import InvalidReply, characters_of, max_output_of
 from providers.streams import Gathering, gathering
 from providers.table import Sdk
+from taskqueue.budget.estimates import RequestSize
 from taskqueue.spec import Options
 
 _NAMED = frozenset({"model", "messages", "max_tokens", "system", "stream_options"})
@@ -76,10 +77,8 @@ class Caller:
 
     def size_of(self, params: Mapping[str, Any]) -> RequestSize:
         """Measure what would be sent."""
-        limits = (params.get(name) for name in ("max_tokens", "max_completion_tokens"))
-        longest = next((limit for limit in limits if isinstance(limit, int)), None)
-        texts = [params.get(name, "") for name in ("system", "messages", "tools", "response_format")]
-        return RequestSize(sum(map(_characters, texts)), longest, self.price)
+        price = self.price or FREE
+        return RequestSize(characters_of(params), max_output_of(params), price.input, price.output)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -156,19 +155,6 @@ def _price(access: Access, options: Options, surroundings: Surroundings) -> Pric
 def _arguments(params: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: value for name, value in params.items() if name in _NAMED}
     return {**named, "extra_body": {name: value for name, value in params.items() if name not in _NAMED}}
-
-
-def _characters(value: object) -> int:
-    """Count the characters of all texts in a value."""
-    match value:
-        case str():
-            return len(value)
-        case Mapping():
-            return sum(len(str(name)) + _characters(each) for name, each in value.items())
-        case list() | tuple():
-            return sum(map(_characters, value))
-        case _:
-            return len(str(value))
 
 
 def _plain(piece: object) -> Mapping[str, Any]:

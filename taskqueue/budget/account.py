@@ -4,8 +4,8 @@
 
 is checked and changed in one step. Two rules bend it without breaking it: a call that fits only alone gets
 all that is left, while nothing else is reserved (a pessimistic estimate would strand the rest of the
-budget, an unknown one everything); and a holder that is gone leaves its reservations behind as spend, for
-its calls were paid.
+budget, an unknown one everything); and a holder that is gone leaves what its calls likely cost behind as
+spend, for they were paid.
 """
 
 from collections.abc import Mapping
@@ -21,6 +21,7 @@ from taskqueue.budget.contract import (
     BudgetTerms,
     BudgetView,
     CostMaximum,
+    Holding,
     NewAccount,
 )
 
@@ -35,6 +36,7 @@ class HolderState:
     held: Amount = NOTHING
     settled: Amount = NOTHING
     unrecorded: Amount = NOTHING
+    at_risk: Amount = NOTHING
     until: float = 0.0
 
 
@@ -64,7 +66,7 @@ def publish(
     if account is None:
         if create is None:
             return None, None
-        known = {name: HolderState(settled=each) for name, each in create.settled.items()}
+        known = {name: _remembered(name, create, now) for name in {**create.settled, **create.holding}}
         ready_at = now + create.recovery if create.recovery else 0.0
         account = BudgetAccount(None, None, ready_at=ready_at, holders=known)
     account = replace(account, limit_cost=terms.limit_cost, limit_tokens=terms.limit_tokens)
@@ -75,6 +77,12 @@ def publish(
     return account, view(account)
 
 
+def _remembered(name: str, create: NewAccount, now: float) -> HolderState:
+    holding, settled = create.holding.get(name, Holding()), create.settled.get(name, NOTHING)
+    until = now + LEASE if holding.held else 0.0
+    return HolderState(holding.held, settled, NOTHING, holding.at_risk, until)
+
+
 def request(
     account: BudgetAccount | None, now: float, asked: BudgetRequest
 ) -> tuple[BudgetAccount | None, BudgetGrant]:
@@ -82,12 +90,14 @@ def request(
     if account is None:
         return None, NO_ACCOUNT
     account = _declared(_lapsed(account, now, frozenset()), now, asked)
+    used = account.spent + account.held
     granted, reserved = _room(account, now, asked)
     account = _reserved(account, asked, granted, reserved)
     return account, BudgetGrant(
         exists=True,
         granted=granted,
         reserved=reserved,
+        used=used,
         limits_cost=account.limit_cost is not None,
         limits_tokens=account.limit_tokens is not None,
         maxima=account.maxima,
@@ -96,31 +106,43 @@ def request(
 
 def view(account: BudgetAccount) -> BudgetView:
     """Describe an account."""
-    holders = {name: each.held for name, each in account.holders.items() if each.held}
+    holders = {
+        name: Holding(each.held, each.at_risk) for name, each in account.holders.items() if each.held
+    }
     return BudgetView(
         account.spent, account.held, account.unrecorded, account.needed, holders, account.maxima
     )
 
 
 def _lapsed(account: BudgetAccount, now: float, dead: frozenset[str]) -> BudgetAccount:
-    """Turn the reservations of holders that are gone into spend; Postgres knows of provider batches."""
+    """Turn the calls of holders that are gone into spend; Postgres knows of provider batches."""
     holders, spent, unrecorded = dict(account.holders), account.spent, account.unrecorded
     for name, each in account.holders.items():
         if not each.held or (each.until > now and name not in dead):
             continue
-        holders[name] = replace(each, held=NOTHING)
+        holders[name] = replace(each, held=NOTHING, at_risk=NOTHING)
         if not name.startswith(PROVIDER_BATCH):
-            spent, unrecorded = spent + each.held, unrecorded + each.held
-            settled, lost = each.settled + each.held, each.unrecorded + each.held
-            holders[name] = HolderState(NOTHING, settled, lost, each.until)
+            lost = _lost(account, each)
+            spent, unrecorded = spent + lost, unrecorded + lost
+            counted = each.settled + lost, each.unrecorded + lost
+            holders[name] = HolderState(NOTHING, *counted, until=each.until)
     return replace(account, holders=holders, spent=spent, unrecorded=unrecorded)
+
+
+def _lost(account: BudgetAccount, state: HolderState) -> Amount:
+    """Count no more than was reserved, where there is a limit."""
+    cost, tokens = state.at_risk.cost, state.at_risk.tokens
+    return Amount(
+        cost if account.limit_cost is None else min(cost, state.held.cost),
+        tokens if account.limit_tokens is None else min(tokens, state.held.tokens),
+    )
 
 
 def _declared(account: BudgetAccount, now: float, asked: BudgetRequest) -> BudgetAccount:
     was = account.holders.get(asked.holder, HolderState())
     settled = _larger(was.settled, asked.settled)
     unrecorded = _larger(was.unrecorded, asked.unrecorded)
-    state = HolderState(asked.held, settled, unrecorded, now + LEASE)
+    state = HolderState(asked.held, settled, unrecorded, asked.at_risk, now + LEASE)
     maxima = dict(account.maxima)
     for purpose, each in asked.maxima.items():
         maxima[purpose] = maxima.get(purpose, CostMaximum()).merged(each)
@@ -178,8 +200,11 @@ def _left(account: BudgetAccount, held: Amount) -> Amount:
 def _reserved(account: BudgetAccount, asked: BudgetRequest, granted: int, each: Amount) -> BudgetAccount:
     if granted:
         state = account.holders[asked.holder]
-        more = Amount(each.cost * granted, each.tokens * granted)
-        holders = {**account.holders, asked.holder: replace(state, held=state.held + more)}
+        held = state.held + Amount(each.cost * granted, each.tokens * granted)
+        likely = asked.likely
+        at_risk = state.at_risk + Amount(likely.cost * granted, likely.tokens * granted)
+        state = replace(state, held=held, at_risk=at_risk)
+        holders = {**account.holders, asked.holder: state}
         return replace(account, holders=holders, needed=NOTHING)
     if asked.wanted > 0 and not _fits_alone(account, asked):
         return replace(account, needed=Amount(max(1, asked.least.cost), max(1, asked.least.tokens)))

@@ -2,11 +2,11 @@
 --
 -- KEYS: the account's hash
 -- ARGV: operation; now, or '' for the server's; how long the hash stays, in seconds; then for
---   request: holder; held, settled, unrecorded (cost and tokens each); wanted; unit, least, own (the same);
---            then four for each kind of call: its name, calls, largest cost, largest tokens
+--   request: holder; held, settled, unrecorded, at risk (cost and tokens each); wanted;
+--            unit, least, own, likely (the same); then four for each kind of call: its name, calls, largest cost, largest tokens
 --   publish: limits ('' for none), recorded, unrecorded (cost and tokens each); seconds of recovery, or ''
 --            not to create a missing account; how many holders are dead, and their names;
---            then three for each holder of a new account: its name, settled cost, settled tokens
+--            then seven for each holder of a new account: its name; settled, held, at risk
 -- Returns an empty list where the account is missing.
 --
 -- The rules are those of account.py, operation by operation; all amounts are whole numbers below 2^53.
@@ -27,7 +27,7 @@ local function add(one, other)
   return min(UNKNOWN, one + other)
 end
 
--- Reading. A holder: held, settled, unrecorded (cost and tokens each), until.
+-- Reading. A holder: held, settled, unrecorded, at risk (cost and tokens each), until.
 
 local s, holders, maxima, exists = {}, {}, {}, false
 local found = redis.call('HGETALL', key)
@@ -54,14 +54,16 @@ local changed = {}
 
 local function lapse(dead)
   for name, h in pairs(holders) do
-    if (h[1] > 0 or h[2] > 0) and (h[7] <= now or dead[name]) then
+    if (h[1] > 0 or h[2] > 0) and (h[9] <= now or dead[name]) then
       if string.sub(name, 1, #PROVIDER_BATCH) ~= PROVIDER_BATCH then
-        s.spent_cost, s.spent_tokens = add(s.spent_cost, h[1]), add(s.spent_tokens, h[2])
-        s.unrecorded_cost = add(s.unrecorded_cost, h[1])
-        s.unrecorded_tokens = add(s.unrecorded_tokens, h[2])
-        h[3], h[4], h[5], h[6] = add(h[3], h[1]), add(h[4], h[2]), add(h[5], h[1]), add(h[6], h[2])
+        local cost = s.limit_cost >= 0 and min(h[7], h[1]) or h[7]
+        local tokens = s.limit_tokens >= 0 and min(h[8], h[2]) or h[8]
+        s.spent_cost, s.spent_tokens = add(s.spent_cost, cost), add(s.spent_tokens, tokens)
+        s.unrecorded_cost = add(s.unrecorded_cost, cost)
+        s.unrecorded_tokens = add(s.unrecorded_tokens, tokens)
+        h[3], h[4], h[5], h[6] = add(h[3], cost), add(h[4], tokens), add(h[5], cost), add(h[6], tokens)
       end
-      h[1], h[2] = 0, 0
+      h[1], h[2], h[7], h[8] = 0, 0, 0, 0
       changed[name] = true
     end
   end
@@ -83,10 +85,10 @@ local function write()
   end
   for name in pairs(changed) do
     local h, texts = holders[name], {}
-    for at = 1, 6 do
+    for at = 1, 8 do
       texts[at] = whole(h[at])
     end
-    texts[7] = string.format('%.17g', h[7])
+    texts[9] = string.format('%.17g', h[9])
     put[#put + 1] = 'h:' .. name
     put[#put + 1] = table.concat(texts, ' ')
   end
@@ -113,8 +115,13 @@ if operation == 'publish' then
     end
     s = { spent_cost = 0, spent_tokens = 0, unrecorded_cost = 0, unrecorded_tokens = 0,
           needed_cost = 0, needed_tokens = 0, ready_at = recovery > 0 and now + recovery or 0 }
-    for at = 12 + count, #ARGV, 3 do
-      holders[ARGV[at]] = { 0, 0, tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), 0, 0, 0 }
+    for at = 12 + count, #ARGV, 7 do
+      local n = {}
+      for each = 1, 6 do
+        n[each] = tonumber(ARGV[at + each])
+      end
+      local til = (n[3] > 0 or n[4] > 0) and now + LEASE or 0
+      holders[ARGV[at]] = { n[3], n[4], n[1], n[2], 0, 0, n[5], n[6], til }
       changed[ARGV[at]] = true
     end
   end
@@ -134,8 +141,9 @@ if operation == 'publish' then
   for name, h in pairs(holders) do
     if h[1] > 0 or h[2] > 0 then
       holding[#holding + 1] = name
-      holding[#holding + 1] = whole(h[1])
-      holding[#holding + 1] = whole(h[2])
+      for _, figure in ipairs({ h[1], h[2], h[7], h[8] }) do
+        holding[#holding + 1] = whole(figure)
+      end
     end
   end
   return {
@@ -152,7 +160,7 @@ if not exists then
 end
 lapse({})
 local holder = ARGV[4]
-local h = holders[holder] or { 0, 0, 0, 0, 0, 0, 0 }
+local h = holders[holder] or { 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 local settled_cost, settled_tokens = max(h[3], tonumber(ARGV[7])), max(h[4], tonumber(ARGV[8]))
 local lost_cost, lost_tokens = max(h[5], tonumber(ARGV[9])), max(h[6], tonumber(ARGV[10]))
 s.spent_cost = add(s.spent_cost, settled_cost - h[3])
@@ -160,10 +168,11 @@ s.spent_tokens = add(s.spent_tokens, settled_tokens - h[4])
 s.unrecorded_cost = add(s.unrecorded_cost, lost_cost - h[5])
 s.unrecorded_tokens = add(s.unrecorded_tokens, lost_tokens - h[6])
 holders[holder] = {
-  tonumber(ARGV[5]), tonumber(ARGV[6]), settled_cost, settled_tokens, lost_cost, lost_tokens, now + LEASE,
+  tonumber(ARGV[5]), tonumber(ARGV[6]), settled_cost, settled_tokens, lost_cost, lost_tokens,
+  tonumber(ARGV[11]), tonumber(ARGV[12]), now + LEASE,
 }
 changed[holder] = true
-for at = 18, #ARGV, 4 do
+for at = 22, #ARGV, 4 do
   local was = maxima[ARGV[at]] or { 0, 0, 0 }
   local is = {}
   for each = 1, 3 do
@@ -175,14 +184,15 @@ end
 
 -- A request: reserving.
 
-local wanted = tonumber(ARGV[11])
+local wanted = tonumber(ARGV[13])
 local held_cost, held_tokens = held()
+local used_cost, used_tokens = add(s.spent_cost, held_cost), add(s.spent_tokens, held_tokens)
 local limits = {}
 if s.limit_cost >= 0 then
-  limits[1] = { s.limit_cost, s.spent_cost, held_cost, tonumber(ARGV[12]), tonumber(ARGV[14]) }
+  limits[1] = { s.limit_cost, s.spent_cost, held_cost, tonumber(ARGV[14]), tonumber(ARGV[16]) }
 end
 if s.limit_tokens >= 0 then
-  limits[#limits + 1] = { s.limit_tokens, s.spent_tokens, held_tokens, tonumber(ARGV[13]), tonumber(ARGV[15]) }
+  limits[#limits + 1] = { s.limit_tokens, s.spent_tokens, held_tokens, tonumber(ARGV[15]), tonumber(ARGV[17]) }
 end
 
 local function fits_alone()
@@ -203,9 +213,9 @@ if wanted > 0 and now >= s.ready_at then
     end
   end
   if granted > 0 then
-    reserved_cost = s.limit_cost >= 0 and tonumber(ARGV[12]) or 0
-    reserved_tokens = s.limit_tokens >= 0 and tonumber(ARGV[13]) or 0
-  elseif held_cost == tonumber(ARGV[16]) and held_tokens == tonumber(ARGV[17]) and fits_alone() then
+    reserved_cost = s.limit_cost >= 0 and tonumber(ARGV[14]) or 0
+    reserved_tokens = s.limit_tokens >= 0 and tonumber(ARGV[15]) or 0
+  elseif held_cost == tonumber(ARGV[18]) and held_tokens == tonumber(ARGV[19]) and fits_alone() then
     granted = 1
     reserved_cost = max(0, max(0, max(0, s.limit_cost) - s.spent_cost) - held_cost)
     reserved_tokens = max(0, max(0, max(0, s.limit_tokens) - s.spent_tokens) - held_tokens)
@@ -215,12 +225,14 @@ if granted > 0 then
   local mine = holders[holder]
   mine[1] = add(mine[1], reserved_cost * granted)
   mine[2] = add(mine[2], reserved_tokens * granted)
+  mine[7] = add(mine[7], tonumber(ARGV[20]) * granted)
+  mine[8] = add(mine[8], tonumber(ARGV[21]) * granted)
   s.needed_cost, s.needed_tokens = 0, 0
 elseif wanted > 0 and not fits_alone() then
-  s.needed_cost, s.needed_tokens = max(1, tonumber(ARGV[14])), max(1, tonumber(ARGV[15]))
+  s.needed_cost, s.needed_tokens = max(1, tonumber(ARGV[16])), max(1, tonumber(ARGV[17]))
 end
 write()
 return {
-  granted, whole(reserved_cost), whole(reserved_tokens),
+  granted, whole(reserved_cost), whole(reserved_tokens), whole(used_cost), whole(used_tokens),
   s.limit_cost >= 0 and 1 or 0, s.limit_tokens >= 0 and 1 or 0, add_maxima({}),
 }

@@ -63,6 +63,9 @@ class CostMaximum(NamedTuple):
         return CostMaximum(*map(max, self, other))
 
 
+NOT_OBSERVED = CostMaximum()
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetRequest:
     """A holder's cumulative state, and how many calls it wants to reserve."""
@@ -74,9 +77,13 @@ class BudgetRequest:
     """Everything this holder has settled since it started."""
     unrecorded: Amount = NOTHING
     """The part of it that no event records: the estimates of calls whose cost never became known."""
+    at_risk: Amount = NOTHING
+    """What likely was spent of `held`, should the holder be gone: its calls were paid, answered or not."""
     wanted: int = 0
     unit: Amount = NOTHING
     """What to reserve for each call."""
+    likely: Amount = NOTHING
+    """What each call likely costs."""
     least: Amount = NOTHING
     """What must be left for a single call while nothing else is reserved."""
     own: Amount = NOTHING
@@ -92,6 +99,8 @@ class BudgetGrant:
     """False where the account is missing: nothing is granted until the coordinator publishes it."""
     granted: int = 0
     reserved: Amount = NOTHING
+    used: Amount = NOTHING
+    """What is settled and reserved, before this grant."""
     limits_cost: bool = False
     limits_tokens: bool = False
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
@@ -113,6 +122,13 @@ class BudgetTerms:
     """Holders that are gone: their reservations become spend at once."""
 
 
+class Holding(NamedTuple):
+    """What a holder has reserved, and what likely is spent of it should it be gone."""
+
+    held: Amount = NOTHING
+    at_risk: Amount = NOTHING
+
+
 @dataclass(frozen=True, slots=True)
 class NewAccount:
     """How to create an account that is missing."""
@@ -121,6 +137,8 @@ class NewAccount:
     """Seconds during which nothing is granted: holders that live declare their state again."""
     settled: Mapping[str, Amount] = field(default_factory=dict)
     """What Postgres has on record from each holder: only what it settled beyond that is added."""
+    holding: Mapping[str, Holding] = field(default_factory=dict)
+    """What was last seen of each holder, until it declares itself again, or is known to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +150,7 @@ class BudgetView:
     unrecorded: Amount = NOTHING
     needed: Amount = NOTHING
     """What the last refused call needs, where it does not fit even alone; nothing since a grant."""
-    holders: Mapping[str, Amount] = field(default_factory=dict)
+    holders: Mapping[str, Holding] = field(default_factory=dict)
     """Who holds reservations."""
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
 

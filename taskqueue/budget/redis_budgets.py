@@ -13,12 +13,14 @@ from redis.asyncio import Redis
 from eventlog.scripts import Call, Script
 from taskqueue.budget.contract import (
     NO_ACCOUNT,
+    NOTHING,
     Amount,
     BudgetGrant,
     BudgetRequest,
     BudgetTerms,
     BudgetView,
     CostMaximum,
+    Holding,
     NewAccount,
 )
 from taskqueue.refusals import translated
@@ -62,8 +64,8 @@ class RedisBudgets:
 
     def _request(self, asked: BudgetRequest) -> Call:
         arguments: list[Any] = ["request", self._clock(), STAYS, asked.holder]
-        arguments += _flat(asked.held, asked.settled, asked.unrecorded)
-        arguments += [asked.wanted, *_flat(asked.unit, asked.least, asked.own)]
+        arguments += _flat(asked.held, asked.settled, asked.unrecorded, asked.at_risk)
+        arguments += [asked.wanted, *_flat(asked.unit, asked.least, asked.own, asked.likely)]
         for purpose, each in asked.maxima.items():
             arguments += [purpose, *each]
         return [budget_key(asked.batch_id)], arguments
@@ -73,8 +75,10 @@ class RedisBudgets:
         arguments += [_text(terms.limit_cost), _text(terms.limit_tokens)]
         arguments += _flat(terms.recorded, terms.unrecorded)
         arguments += ["" if create is None else create.recovery, len(terms.dead), *terms.dead]
-        for holder, settled in (create.settled if create else {}).items():
-            arguments += [holder, *_flat(settled)]
+        create = create or NewAccount()
+        for holder in {**create.settled, **create.holding}:
+            settled = create.settled.get(holder, NOTHING)
+            arguments += [holder, *_flat(settled, *create.holding.get(holder, Holding()))]
         return [budget_key(terms.batch_id)], arguments
 
     def _clock(self) -> str:
@@ -92,12 +96,13 @@ def _text(limit: int | None) -> str:
 def _grant(reply: Sequence[Any]) -> BudgetGrant:
     if not reply:
         return NO_ACCOUNT
-    granted, cost, tokens, limits_cost, limits_tokens, maxima = reply
+    granted, cost, tokens, used_cost, used_tokens, limits_cost, limits_tokens, maxima = reply
     reserved = Amount(int(cost), int(tokens))
     return BudgetGrant(
         exists=True,
         granted=granted,
         reserved=reserved,
+        used=Amount(int(used_cost), int(used_tokens)),
         limits_cost=bool(limits_cost),
         limits_tokens=bool(limits_tokens),
         maxima=_maxima(maxima),
@@ -108,10 +113,14 @@ def _view(reply: Sequence[Any]) -> BudgetView:
     figures, (holding, maxima) = list(map(int, reply[:8])), reply[8:]
     spent, held, unrecorded, needed = (Amount(*figures[at : at + 2]) for at in range(0, 8, 2))
     holders = {
-        holding[at].decode(): Amount(int(holding[at + 1]), int(holding[at + 2]))
-        for at in range(0, len(holding), 3)
+        holding[at].decode(): _holding(*map(int, holding[at + 1 : at + 5]))
+        for at in range(0, len(holding), 5)
     }
     return BudgetView(spent, held, unrecorded, needed, holders, _maxima(maxima))
+
+
+def _holding(cost: int, tokens: int, cost_at_risk: int, tokens_at_risk: int) -> Holding:
+    return Holding(Amount(cost, tokens), Amount(cost_at_risk, tokens_at_risk))
 
 
 def _maxima(flat: Sequence[bytes]) -> Mapping[str, CostMaximum]:

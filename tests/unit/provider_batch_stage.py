@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
@@ -31,6 +32,7 @@ from projections.memory import MemoryTables
 from projections.progress import Progress
 from projections.provider_batches_memory import MemoryProviderBooks
 from storage_worker.storage import Storage
+from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
 from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
@@ -117,6 +119,7 @@ class Stage:
         self.board = MemoryBoard()
         self.attendance = MemoryAttendance(self.clock)
         self.provider = MemoryProvider(lambda: self.now)
+        self.budgets = MemoryBudgets(self.clock)
         self.coordinator = self.another()
 
     # Made after the fields.
@@ -128,6 +131,7 @@ class Stage:
     board: MemoryBoard = field(init=False)
     attendance: MemoryAttendance = field(init=False)
     provider: MemoryProvider = field(init=False)
+    budgets: MemoryBudgets = field(init=False)
     coordinator: Coordinator = field(init=False)
 
     def clock(self) -> float:
@@ -147,6 +151,7 @@ class Stage:
             now=lambda: self.now,
             clock=self.clock,
             provider=ProviderPorts(mortal(self.books), lambda _target: provider),
+            budgets=self.budgets,
         )
 
     @property
@@ -154,14 +159,20 @@ class Stage:
         """Be somebody at a keyboard."""
         return Operator(self.ledger, self.another(), "ada")
 
-    async def submit(self, evaluations: Sequence[NewEvaluation], spec: BatchSpec = SPEC) -> None:
+    async def submit(
+        self,
+        evaluations: Sequence[NewEvaluation],
+        spec: BatchSpec = SPEC,
+        max_cost_usd: Decimal | None = None,
+    ) -> None:
         """Have a batch accepted."""
 
         async def each() -> AsyncIterator[NewEvaluation]:
             for one in evaluations:
                 yield one
 
-        await accept(self.ledger, NewBatch(B, spec), each(), now=self.now, shards=DEFAULT_SHARDS)
+        batch = NewBatch(B, spec, max_cost_usd=max_cost_usd)
+        await accept(self.ledger, batch, each(), now=self.now, shards=DEFAULT_SHARDS)
 
     async def store(self) -> None:
         """Let a storage worker see all streams."""
@@ -249,6 +260,7 @@ async def a_stage(
     evaluations: Sequence[NewEvaluation] | None = None,
     window: int = 20_000,
     chunk: int = 2_000,
+    max_cost_usd: Decimal | None = None,
     **provider: Any,
 ) -> Stage:
     """Make a stage with one batch on it."""
@@ -257,7 +269,7 @@ async def a_stage(
     settings = ProviderBatchSettings(**{**usual, **provider})
     timing = CoordinatorSettings(reconcile_interval=NO_TIME, unchanged_for=NO_TIME, grace=NO_TIME)
     stage = Stage(replace(timing, window=window, chunk=chunk, provider=settings))
-    await stage.submit(cases(many) if evaluations is None else evaluations, spec)
+    await stage.submit(cases(many) if evaluations is None else evaluations, spec, max_cost_usd)
     return stage
 
 

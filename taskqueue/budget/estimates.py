@@ -11,7 +11,6 @@ from math import ceil, sqrt
 from typing import NamedTuple
 
 from eventlog.payloads import Usage
-from executor.contract import RequestSize
 from taskqueue.budget.contract import NOTHING, UNKNOWN, Amount, CostMaximum, nanodollars
 
 TOKENS_PER_CHARACTER = 0.5
@@ -20,6 +19,19 @@ PROMPT_OVERHEAD = 32
 """Tokens that a provider adds to a prompt: roles, separators, the form of a tool."""
 MARGIN = 2.0
 _MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSize:
+    """What bounds the cost of a call before it is made."""
+
+    characters: int = 0
+    """Of everything that is sent."""
+    max_output: int | None = None
+    """Tokens of the longest answer; None where nothing limits it."""
+    input_price: float = 0.0
+    """Dollars for a million tokens."""
+    output_price: float = 0.0
 
 
 class Estimate(NamedTuple):
@@ -63,8 +75,8 @@ def estimate(
     if maximum.calls == 0:
         if is_free:
             return FREE
-        unit = bound or Amount(UNKNOWN, UNKNOWN)
-        return Estimate(unit, NOTHING, bound or NOTHING)
+        likely = _bound(size, TOKENS_PER_CHARACTER, (size.max_output or 0) // 4) if bound and size else None
+        return Estimate(bound or Amount(UNKNOWN, UNKNOWN), NOTHING, likely or NOTHING)
     observed = Amount(maximum.cost, maximum.tokens)
     unit = _raised(observed, maximum.calls)
     if size and calibration.output_tokens:
@@ -109,6 +121,6 @@ def _bound(size: RequestSize, per_character: float, output: int | None) -> Amoun
     if not limits:
         return None
     prompt = ceil(size.characters * per_character) + PROMPT_OVERHEAD
-    answer, price = min(limits), size.price
-    usd = (prompt * price.input + answer * price.output) / _MILLION if price else 0.0
+    answer = min(limits)
+    usd = (prompt * size.input_price + answer * size.output_price) / _MILLION
     return Amount(nanodollars(usd), prompt + answer)

@@ -1,0 +1,142 @@
+"""Budget of provider batches: reserved before one is formed, held until its results are on record.
+
+The row of a provider batch carries what is reserved for it, so each round declares it again, whatever was
+lost. Its results are recorded in Postgres by the coordinator itself; once they are, the reservation is kept
+a little longer, until the account has been published with them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coordinator.provider_batches.outcomes import Outcome
+from coordinator.provider_batches.reading import price_in_batches
+from eventlog import payloads as p
+from projections.ledger import Batch
+from projections.provider_batches import Chunk
+from providers.prices import BATCH_DISCOUNT, FREE
+from providers.requests import characters_of, max_output_of
+from taskqueue.budget.contract import (
+    NOT_OBSERVED,
+    NOTHING,
+    PROVIDER_BATCH,
+    UNKNOWN,
+    Amount,
+    BudgetAccounts,
+    BudgetRequest,
+    CostMaximum,
+    nanodollars,
+)
+from taskqueue.budget.estimates import Calibration, Estimate, RequestSize, estimate
+from taskqueue.spec import TargetSpec
+
+KEPT = 5.0
+"""Seconds for which a reservation outlives its results."""
+
+
+@dataclass(slots=True)
+class Allowance:
+    """What one provider batch may still take on; without a budget, anything."""
+
+    room: Amount = NOTHING
+    """What is left of the budget; a figure without a limit has room for everything."""
+    maximum: CostMaximum = NOT_OBSERVED
+    reserved: Amount = NOTHING
+    least: Amount = NOTHING
+    requests: int = 0
+    is_limited: bool = False
+
+    def take(self, params: Mapping[str, Any], target: TargetSpec, environ: Mapping[str, str]) -> bool:
+        """Count one more request, if it fits; the first always counts, and is refused or granted later."""
+        if not self.is_limited:
+            return True
+        expected = _expected(params, target, environ, self.maximum)
+        together = self.reserved + expected.unit
+        fits = together.cost <= self.room.cost and together.tokens <= self.room.tokens
+        if self.requests and not fits:
+            return False
+        self.reserved, self.least = together, self.least + expected.least
+        self.requests += 1
+        return True
+
+
+def _expected(
+    params: Mapping[str, Any], target: TargetSpec, environ: Mapping[str, str], maximum: CostMaximum
+) -> Estimate:
+    price = price_in_batches(target, environ) or FREE
+    size = RequestSize(
+        characters_of(params),
+        max_output_of(params),
+        price.input * BATCH_DISCOUNT,
+        price.output * BATCH_DISCOUNT,
+    )
+    return estimate(maximum, size, Calibration())
+
+
+class BatchReservations:
+    """Reserves budget for provider batches."""
+
+    def __init__(self, accounts: BudgetAccounts, *, clock: Callable[[], float]) -> None:
+        self._accounts = accounts
+        self._clock = clock
+        self._closing: dict[str, tuple[Chunk, float]] = {}
+        self._maxima: dict[str, CostMaximum] = {}
+
+    async def allowance(self, batch: Batch, target: int) -> Allowance:
+        """Say how much a provider batch of a target may take on; nothing is reserved by that."""
+        if not batch.has_budget:
+            return Allowance()
+        [grant] = await self._accounts.request([BudgetRequest(batch.batch_id, f"{PROVIDER_BATCH}-")])
+        whole = grant.maxima.get(f"target:{target}", NOT_OBSERVED)
+        discounted = CostMaximum(whole.calls, int(whole.cost * BATCH_DISCOUNT), whole.tokens)
+        limit = Amount(
+            UNKNOWN if batch.max_cost_usd is None else nanodollars(batch.max_cost_usd),
+            UNKNOWN if batch.max_tokens is None else batch.max_tokens,
+        )
+        return Allowance(limit - grant.used, discounted, is_limited=True)
+
+    async def reserve(self, batch: Batch, chunk_id: str, allowance: Allowance) -> Amount | None:
+        """Reserve for a whole provider batch; None where the budget has no room for it."""
+        if not allowance.is_limited:
+            return NOTHING
+        unit = allowance.reserved
+        asked = BudgetRequest(batch.batch_id, _holder(chunk_id), wanted=1, unit=unit, least=allowance.least)
+        [grant] = await self._accounts.request([asked])
+        return grant.reserved if grant.granted else None
+
+    async def declare(self, chunks: Sequence[Chunk]) -> None:
+        """Declare what open provider batches hold, and release what is done with."""
+        now = self._clock()
+        done = [chunk for chunk, due in self._closing.values() if due <= now]
+        held = [each for each in chunks if each.reserved_cost or each.reserved_tokens]
+        await self._accounts.request([*map(_declaration, held), *map(self._release, done)])
+        for chunk in done:
+            del self._closing[chunk.id]
+
+    def observe(self, chunk: Chunk, outcomes: Iterable[Outcome]) -> None:
+        """Remember what answers cost."""
+        most = self._maxima.get(chunk.id, NOT_OBSERVED)
+        for each in outcomes:
+            if isinstance(each, p.Answer):
+                whole = nanodollars(each.cost_usd / BATCH_DISCOUNT)
+                most = most.merged(CostMaximum(most.calls + 1, whole, each.usage.total))
+        self._maxima[chunk.id] = most
+
+    def close(self, chunk: Chunk) -> None:
+        """Release a reservation once its results are counted."""
+        if chunk.reserved_cost or chunk.reserved_tokens:
+            self._closing[chunk.id] = chunk, self._clock() + KEPT
+
+    def _release(self, chunk: Chunk) -> BudgetRequest:
+        most = self._maxima.pop(chunk.id, NOT_OBSERVED)
+        maxima = {f"target:{chunk.target}": most} if most.calls else {}
+        return BudgetRequest(chunk.batch_id, _holder(chunk.id), maxima=maxima)
+
+
+def _holder(chunk_id: str) -> str:
+    return f"{PROVIDER_BATCH}{chunk_id}"
+
+
+def _declaration(chunk: Chunk) -> BudgetRequest:
+    held = Amount(chunk.reserved_cost, chunk.reserved_tokens)
+    return BudgetRequest(chunk.batch_id, _holder(chunk.id), held=held)

@@ -1,0 +1,50 @@
+"""Provider batches under a budget: as large as what can be reserved, and settled with their results."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.unit.provider_batch_stage import COST, B, Stage, a_stage
+
+
+async def rounds(stage: Stage, times: int) -> None:
+    """Let the provider answer whatever it was asked, so many times."""
+    for _ in range(times):
+        await stage.go_round(2)
+        stage.provider.finish()
+        await stage.go_round(2)
+
+
+def sizes(stage: Stage) -> list[int]:
+    return [len(held.requests) for held in stage.provider.batches.values()]
+
+
+async def test_a_provider_batch_is_as_large_as_what_can_be_reserved() -> None:
+    """Two of the longest answers fit; once their cost is known, so do all others together."""
+    stage = await a_stage(5, max_cost_usd=Decimal("0.12"))
+    await stage.go_round(2)
+    assert sizes(stage) == [2]
+    view = await stage.coordinator._keeper.publish(await _batch(stage))  # type: ignore[union-attr]
+    assert view
+    assert 0.10 < view.held.usd < 0.12
+    await rounds(stage, 3)
+    assert (sizes(stage), stage.asked()) == ([2, 3], dict.fromkeys(range(1, 6), 1))
+    assert float(stage.total().cost_usd) == pytest.approx(5 * COST)
+    assert (await _batch(stage)).state == "running"
+
+
+async def test_a_budget_without_room_for_a_request_pauses_the_batch() -> None:
+    """One request at a time where the longest answer does not fit; then none, with the reason."""
+    stage = await a_stage(5, max_cost_usd=Decimal("0.0004"))
+    await rounds(stage, 6)
+    await stage.go_round(4)
+    batch = await _batch(stage)
+    assert (sizes(stage), batch.state) == ([1, 1], "paused")
+    assert batch.reason == "budget $0.0004: $0.0003 spent, the next call may cost up to $0.00015"
+    await stage.operator.resume(B, budget={"max_cost_usd": Decimal(1)})
+    await rounds(stage, 4)
+    assert stage.asked() == dict.fromkeys(range(1, 6), 1)
+
+
+async def _batch(stage: Stage):  # type: ignore[no-untyped-def]
+    return await stage.ledger.batch(B)
