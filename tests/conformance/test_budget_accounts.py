@@ -96,11 +96,8 @@ async def test_a_declaration_settles_once_however_often_it_is_repeated(form: Acc
     for _ in range(3):
         await form.reserve(0, held=Amount(200), settled=Amount(250, 9))
     seen = await form.publish()
-    assert (seen.spent, seen.held, seen.holders) == (
-        Amount(250, 9),
-        Amount(200),
-        {"a": Holding(Amount(200))},
-    )
+    assert (seen.spent, seen.held) == (Amount(250, 9), Amount(200))
+    assert seen.holders == {"a": Holding(Amount(200))}
 
 
 async def test_a_pessimistic_estimate_gets_what_is_left_while_it_is_alone(
@@ -158,7 +155,7 @@ async def test_after_a_loss_nothing_is_granted_until_holders_have_declared_again
     await form.lose_everything()
     assert (await form.reserve(1, held=Amount(300), settled=Amount(300))).exists is False
     recorded = replace(TERMS, recorded=Amount(200))
-    await form.publish(recorded, recovery=5.0, settled={"a": Holding(Amount(200))})
+    await form.publish(recorded, recovery=5.0, settled={"a": Amount(200)})
     assert (await form.reserve(9, holder="b")).granted == 0
     await form.reserve(0, held=Amount(300), settled=Amount(300))
     form.now += 5
@@ -207,16 +204,9 @@ async def test_the_script_and_its_twin_agree_on_every_number(seed: int, redis_ur
                 cost, tokens = (dice.choice([None, dice.randrange(1, 3_000)]) for _ in range(2))
                 dead = dice.choice([[], ["a"], ["a", "b"]])
                 terms = BudgetTerms("b", cost, tokens, amount(dice), amount(dice, 50), dead)
-                create = dice.choice(
-                    [
-                        None,
-                        NewAccount(
-                            dice.choice([0, 2.5]),
-                            {"a": Amount(5, 1)},
-                            {"b": Holding(Amount(9, 2), Amount(4, 1))},
-                        ),
-                    ]
-                )
+                holding = {"b": Holding(Amount(9, 2), Amount(4, 1))}
+                new = NewAccount(dice.choice([0, 2.5]), {"a": Amount(5, 1)}, holding)
+                create = dice.choice([None, new])
                 views = [await form.budgets.publish(terms, create=create) for form in forms]
                 assert views[0] == views[1]
                 if seen := views[0]:

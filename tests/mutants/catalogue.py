@@ -39,6 +39,9 @@ LANES_ARITHMETIC = "tests/unit/test_lanes_arithmetic.py"
 EXECUTOR_LANES = "tests/unit/test_executor_lanes.py"
 LANES_LIMITS = "tests/unit/test_lanes_limits.py"
 BUDGETS = "tests/integration/test_budgets.py"
+BUDGET_ACCOUNTS = "tests/conformance/test_budget_accounts.py"
+EXECUTOR_BUDGET = "tests/unit/test_executor_budget.py"
+PROVIDER_BATCH_BUDGETS = "tests/unit/test_provider_batch_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
@@ -659,6 +662,62 @@ MUTANTS = (
         "return await self._overspent(batch) or await self._hopeless(batch)",
         "return await self._hopeless(batch)",
         (BUDGETS,),
+    ),
+    Mutant(
+        "a task is taken only with a reservation",
+        "executor/budget/admission.py",
+        "        if not wanted:\n            return await self._admission.admit(turns)\n",
+        "        return await self._admission.admit(turns)\n",
+        (EXECUTOR_BUDGET,),
+    ),
+    Mutant(
+        "what a call cost is settled",
+        "executor/budget/client.py",
+        "        spend.settled += actual\n",
+        "",
+        (EXECUTOR_BUDGET,),
+    ),
+    Mutant(
+        "a judge is reserved for",
+        "executor/steps.py",
+        "score = await permits.spending.paying(partial(judge_call, judge, judged), ask, _paid_for_score)",
+        "score = await ask()",
+        (EXECUTOR_BUDGET,),
+    ),
+    Mutant(
+        "a lost budget account grants nothing",
+        "taskqueue/budget/account.py",
+        "    if account is None:\n        return None, NO_ACCOUNT\n",
+        "    account = account or BudgetAccount(None, None)\n",
+        (BUDGET_ACCOUNTS, EXECUTOR_BUDGET),
+    ),
+    Mutant(
+        "a re-created budget account waits for declarations",
+        "taskqueue/budget/budget.lua",
+        "ready_at = recovery > 0 and now + recovery or 0",
+        "ready_at = 0",
+        (BUDGET_ACCOUNTS,),
+    ),
+    Mutant(
+        "reservations and spend stay within the limit",
+        "taskqueue/budget/budget.lua",
+        "granted = min(granted, floor(max(0, l[1] - l[2] - l[3]) / l[4]))",
+        "granted = min(granted, floor(max(0, l[1] - l[2]) / l[4]))",
+        (BUDGET_ACCOUNTS,),
+    ),
+    Mutant(
+        "the calls of a dead executor count as spent",
+        "taskqueue/budget/budget.lua",
+        "        s.spent_cost, s.spent_tokens = add(s.spent_cost, cost), add(s.spent_tokens, tokens)\n",
+        "",
+        (BUDGET_ACCOUNTS,),
+    ),
+    Mutant(
+        "a provider batch is as large as what can be reserved",
+        "coordinator/provider_batches/forming.py",
+        "if not self._fits_budget(draft, asked, spec):",
+        "if False:",
+        (PROVIDER_BATCH_BUDGETS,),
     ),
     Mutant(
         "a provider batch is written down before it is submitted",

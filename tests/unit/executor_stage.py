@@ -23,6 +23,7 @@ from executor.lanes.permits import LaneUse
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings
 from taskqueue.board import BatchState, Listing
+from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
 from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
@@ -124,6 +125,7 @@ class Stage:
         self.evaluators: dict[str, FakeEvaluator] = {}
         self.lives = 0
         self.lanes: Lanes | None = None
+        self.budgets: BudgetAccounts | None = None
         self.uses: dict[str, LaneUse] = {}
         """By the label of a target, or the name of an evaluator."""
 
@@ -210,6 +212,7 @@ class Stage:
                 incarnation=incarnation,
                 admission=admission,
                 lanes=self.lanes,
+                budgets=self.budgets,
                 now=self.now,
                 luck=lambda: 0.5,
             )

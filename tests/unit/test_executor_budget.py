@@ -1,0 +1,189 @@
+"""Executors and budgets: reserved before a task is taken, settled after each call."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from eventlog import payloads as p
+from executor.contract import RateLimited, Reply, Transient
+from executor.settings import ExecutorSettings
+from taskqueue.budget.contract import NOTHING, Amount, BudgetRequest, BudgetTerms, CostMaximum, NewAccount
+from taskqueue.budget.estimates import Calibration, RequestSize, estimate, margin
+from taskqueue.budget.memory import MemoryBudgets
+from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
+from tests.builders import BATCH
+from tests.unit.executor_stage import SETTINGS, Stage, hang, raising, virtually
+from tests.waiting import until
+
+TARGET = TargetSpec("fake", "model")
+JUDGE = EvaluatorSpec("fake", "judge", is_metered=True)
+CENT = Decimal("0.01")
+SLOTS = replace(SETTINGS, slots=8)
+
+
+class CountedBudgets(MemoryBudgets):
+    """Accounts that count how often they are asked."""
+
+    requests = 0
+
+    async def request(self, requests):
+        self.requests += len(requests)
+        return await super().request(requests)
+
+
+def staged(*evaluators: EvaluatorSpec, settings: ExecutorSettings = SLOTS) -> tuple[Stage, CountedBudgets]:
+    stage = Stage(BatchSpec("batch", (TARGET,), evaluators=evaluators), settings)
+    stage.budgets = budgets = CountedBudgets(stage.clock)
+    stage.target.how = costing(0.01)
+    return stage, budgets
+
+
+def costing(usd: float):
+    async def answer(_question: object) -> Reply:
+        return Reply(p.Answer(output="4", usage=p.Usage(3, 4), cost_usd=usd))
+
+    return answer
+
+
+async def limited(budgets: MemoryBudgets, usd: str) -> None:
+    terms = BudgetTerms(BATCH, int(Decimal(usd) * 10**9), None)
+    await budgets.publish(terms, create=NewAccount())
+
+
+async def spent(budgets: MemoryBudgets) -> Amount:
+    seen = await budgets.publish(BudgetTerms(BATCH, 10**12, None))
+    assert seen
+    return seen.spent
+
+
+async def ended(stage: Stage, many: int) -> int:
+    stories = [await stage.story(f"e{n}") for n in range(many)]
+    return sum("completed" in each for each in stories)
+
+
+@virtually
+async def test_a_batch_without_a_budget_makes_no_request() -> None:
+    """It pays nothing for budgets that others have."""
+    stage, budgets = staged()
+    await stage.announce()
+    await stage.queue("e0")
+    async with stage.executor():
+        await until(stage.is_drained)
+    assert budgets.requests == 0
+
+
+@virtually
+async def test_without_an_account_nothing_is_called_and_nothing_is_lost() -> None:
+    """A lost account never widens a budget: tasks stay in the queue until it is published again."""
+    stage, budgets = staged()
+    await stage.announce(has_budget=True)
+    await stage.queue("e0")
+    async with stage.executor():
+        await until(lambda: budgets.requests > 20)
+        assert (stage.target.asked, await stage.story("e0")) == ([], "queued")
+        await limited(budgets, "1")
+        await until(stage.is_drained)
+    assert (len(stage.target.asked), await spent(budgets)) == (1, Amount(10_000_000, 7))
+
+
+@virtually
+async def test_a_budget_is_used_up_and_not_exceeded_whatever_the_slots() -> None:
+    """The first call probes the cost; ten cents are ten calls of a cent, and the rest stays queued."""
+    stage, budgets = staged()
+    await limited(budgets, "0.105")
+    await stage.announce(has_budget=True)
+    for n in range(30):
+        await stage.queue(f"e{n}")
+    async with stage.executor():
+        await until(lambda: len(stage.target.asked) >= 10)
+        count = budgets.requests
+        await until(lambda: budgets.requests > count + 20)
+        assert len(stage.target.asked) == 10
+        assert await ended(stage, 30) == 10
+        seen = await budgets.publish(BudgetTerms(BATCH, 105_000_000, None))
+    assert seen
+    assert (seen.spent.usd, seen.held, seen.needed.usd) == (CENT * 10, NOTHING, CENT)
+
+
+@virtually
+async def test_a_judge_is_reserved_for_and_settled() -> None:
+    """What is begun can be ended: target and judge are reserved together, and both are spend."""
+    stage, budgets = staged(JUDGE)
+    stage.make_evaluator(JUDGE, None).how = judging(0.02)  # type: ignore[arg-type, attr-defined]
+    await limited(budgets, "0.07")
+    await stage.announce(has_budget=True)
+    for n in range(5):
+        await stage.queue(f"e{n}")
+    async with stage.executor():
+        await until(lambda: len(stage.target.asked) >= 2)
+        count = budgets.requests
+        await until(lambda: budgets.requests > count + 30)
+        assert len(stage.target.asked) == 2
+    assert (await spent(budgets)).usd == Decimal("0.06")
+
+
+def judging(usd: float):
+    async def judge(_judged: object) -> p.Score:
+        return p.Score(evaluator="judge", score=1.0, usage=p.Usage(2, 2), cost_usd=usd)
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("behave", "counted"),
+    [
+        (raising(Transient("timeout", "took too long")), "0.01"),
+        (raising(Transient("invalid_response", "no JSON")), "0.01"),
+        (raising(Transient("server_error", "500")), "0"),
+        (raising(RateLimited("429")), "0"),
+        (hang, "0.01"),
+    ],
+    ids=["time-out", "garbage", "server error", "refused", "no answer"],
+)
+def test_a_call_of_unknown_cost_counts_at_what_it_likely_cost(behave, counted) -> None:
+    """Where the provider may have charged for it; a refusal costs nothing, and leaves nothing reserved."""
+
+    @virtually
+    async def proof() -> None:
+        stage = Stage(BatchSpec("batch", (TARGET,), timeout=5.0, retries=0), SLOTS)
+        stage.budgets = budgets = MemoryBudgets(stage.clock)
+        await limited(budgets, "1")
+        known = BudgetRequest(BATCH, "another", maxima={"target:0": CostMaximum(1, 10_000_000, 7)})
+        await budgets.request([known])
+        stage.target.how = behave
+        await stage.announce(has_budget=True)
+        await stage.queue("e0")
+        async with stage.executor():
+            await until(stage.is_drained)
+        seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None))
+        assert seen
+        expected = Decimal(counted)
+        assert (seen.spent.usd, seen.unrecorded.usd, seen.held) == (expected, expected, NOTHING)
+
+    proof()
+
+
+# -- estimates
+
+
+HAIKU = RequestSize(characters=400, max_output=1_000, input_price=1.0, output_price=5.0)
+
+
+def test_an_unobserved_call_is_bounded_by_its_prompt_and_max_tokens() -> None:
+    """At half a token a character; where nothing bounds the answer, nothing fits beside it."""
+    found = estimate(CostMaximum(), HAIKU, Calibration())
+    assert (found.unit, found.least) == (Amount(5_232_000, 1_232), NOTHING)
+    assert found.likely == Amount(1_482_000, 482)
+    assert estimate(CostMaximum(), replace(HAIKU, max_output=None), Calibration()).unit.cost == 10**15
+    assert not estimate(CostMaximum(), None, Calibration(), is_free=True).unit
+
+
+def test_observations_tighten_an_estimate_and_long_prompts_raise_it() -> None:
+    """The margin shrinks with the number of calls; the bound is never exceeded."""
+    observed = CostMaximum(100, 500_000, 150)
+    found = estimate(observed, HAIKU, Calibration(0.25, 80))
+    assert (margin(1), margin(4), margin(100)) == (3.0, 2.0, 1.2)
+    assert (found.unit, found.least) == (Amount(612_000, 228), Amount(500_000, 150))
+    long = estimate(observed, replace(HAIKU, characters=40_000), Calibration(0.25, 80))
+    assert long.unit == Amount(10_512_000, 10_128)
