@@ -36,6 +36,13 @@ class ExportRow(NamedTuple):
     exit_code: int | None
     bridged: bool
     ended_at: datetime | None
+    metadata: str | None = None
+    """The other columns of its row in the dataset."""
+    stored: str | None = None
+    """What earlier evaluations of its serial group left, by the names that a prompt may use."""
+    cached: bool = False
+    input_tokens: int | None = None
+    output_tokens: int | None = None
 
 
 class Pair(NamedTuple):
@@ -60,9 +67,12 @@ async def endings(conn: Connection, batch_id: str) -> dict[tuple[str, str], int]
     return {(status, verdict): count for status, verdict, count in rows}
 
 
-async def export_rows(conn: Connection, batch_id: str) -> AsyncIterator[ExportRow]:
-    """Walk through a batch in the order of its dataset."""
-    async for row in _streamed(conn, "export_rows", [batch_id], ROWS_AT_A_TIME):
+async def export_rows(
+    conn: Connection, batch_id: str, *, only: Sequence[str] | None = None
+) -> AsyncIterator[ExportRow]:
+    """Walk through a batch, or some evaluations of it, in the order of its dataset."""
+    wanted = {"batch": batch_id, "only": None if only is None else list(only)}
+    async for row in _streamed(conn, "export_rows", wanted, ROWS_AT_A_TIME):
         yield ExportRow(*row)
 
 

@@ -23,6 +23,7 @@ from scoreline.commands import (
     trace,
     worker,
 )
+from scoreline.invocation import as_started
 from scoreline.managed import READY_FD, UNAVAILABLE
 from scoreline.secret_files import open_secret_files
 
@@ -88,7 +89,7 @@ def main() -> None:
         said = str(error) if isinstance(error, _explained()) else _server_problem(error)
         if said is None:
             raise
-        typer.echo(f"error: {said}", err=True)
+        typer.echo(as_started(f"error: {said}"), err=True)
         sys.exit(UNAVAILABLE if is_managed and isinstance(error, _server_away()) else 1)
 
 

@@ -7,12 +7,10 @@ a name, as in a piece of JSON, stay as they are.
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 from pydantic_core import to_json
-
-from eventlog.payloads import Case
 
 _PART = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}")
 
@@ -28,7 +26,27 @@ class UnknownField(Exception):  # noqa: N818 - what is wrong, to whoever names t
 NOTHING: Mapping[str, JsonValue] = {}
 
 
-def case_fields(case: Case, stored: Mapping[str, JsonValue] = NOTHING) -> dict[str, JsonValue]:
+class CaseLike(Protocol):
+    """What a template needs of a case."""
+
+    @property
+    def id(self) -> str:
+        """The case's name."""
+
+    @property
+    def input(self) -> JsonValue:
+        """What is asked."""
+
+    @property
+    def expected(self) -> JsonValue:
+        """What the answer should be."""
+
+    @property
+    def metadata(self) -> dict[str, JsonValue]:
+        """The other columns."""
+
+
+def case_fields(case: CaseLike, stored: Mapping[str, JsonValue] = NOTHING) -> dict[str, JsonValue]:
     """Lay out what a template may name: the case's own fields, and what earlier cases have left.
 
     An input that is a text may name what was left, and nothing else.

@@ -6,7 +6,9 @@ SELECT v.evaluation_id,
        s.scores::text, o.output,
        (q.event #> '{data,case,input}')::text, (q.event #> '{data,case,expected}')::text,
        s.error::text, c.event ->> 'data', v.attempt, s.tokens, s.cost_usd, s.latency_ms, s.exit_code,
-       v.bridged, s.ended_at
+       v.bridged, s.ended_at, (q.event #> '{data,case,metadata}')::text, g.stored::text,
+       coalesce((q.event #>> '{data,answer,cached}')::boolean, false),
+       (u.event #>> '{data,usage,input_tokens}')::bigint, (u.event #>> '{data,usage,output_tokens}')::bigint
 FROM evaluations v
 LEFT JOIN scorecards s ON s.evaluation_id = v.evaluation_id
 LEFT JOIN events q ON q.month = v.month AND q.evaluation_id = v.evaluation_id AND q.attempt = 1
@@ -24,5 +26,24 @@ LEFT JOIN LATERAL (
     ORDER BY array_position(ARRAY['responded', 'completed', 'queued'], e.type), e.attempt DESC, e.sequence DESC
     LIMIT 1
 ) o ON true
-WHERE v.batch_id = %s
+LEFT JOIN events u ON s.status = 'completed' AND u.month = v.month AND u.evaluation_id = v.evaluation_id
+                  AND u.attempt = v.attempt AND u.sequence = v.sequence
+-- What earlier evaluations of a serial group left for the prompt: the newest answer of each.
+LEFT JOIN LATERAL (
+    SELECT json_object_agg(r.name, a.output) AS stored
+    FROM serial_links l
+    CROSS JOIN LATERAL (
+        SELECT pair ->> 0 AS evaluation_id, pair ->> 1 AS name FROM json_array_elements(l.recalls) AS pair
+    ) r
+    CROSS JOIN LATERAL (
+        SELECT e.event #>> '{data,output}' AS output
+        FROM events e
+        WHERE e.month = v.month AND e.evaluation_id = r.evaluation_id AND e.verdict = 'applied'
+          AND e.type = 'responded'
+        ORDER BY e.attempt DESC, e.sequence DESC
+        LIMIT 1
+    ) a
+    WHERE l.evaluation_id = v.evaluation_id AND r.name IS NOT NULL
+) g ON true
+WHERE v.batch_id = %(batch)s AND (%(only)s::text[] IS NULL OR v.evaluation_id = ANY(%(only)s))
 ORDER BY v.batch_id, v.evaluation_id;

@@ -13,6 +13,7 @@ from projections.parallel import processes_for
 from projections.verify import Verified, verify
 from scoreline.audit.batches import connected, progress_bar, wanted_batches
 from scoreline.audit.unfinished import Pending, why_unfinished
+from scoreline.invocation import as_started
 from scoreline.printable import printable
 from scoreline.servers import Servers, ready_postgres
 from scoreline.settings import Settings, load_settings
@@ -87,7 +88,7 @@ def _advice(verified: Verified) -> str:
     if not all(difference.is_mendable for difference in verified.differences):
         return "Facts were altered, and no rebuild mends these: restore them from a backup."
     batch = shlex.quote(printable(verified.batch_id))
-    return f"To put the tables right: scoreline replay --batch {batch} --rebuild"
+    return as_started(f"To put the tables right: scoreline replay --batch {batch} --rebuild")
 
 
 def _show_pending(console: Console, count: int, pending: list[Pending]) -> None:

@@ -13,6 +13,7 @@ from scoreline.batches.alerts_past import Past
 from scoreline.batches.look import Look
 from scoreline.batches.standing import is_over
 from scoreline.batches.watch import AWAY
+from scoreline.invocation import as_started
 from scoreline.printable import printable
 from scoreline.runbook import RUNBOOK, runbook_link
 from scoreline.thresholds import Thresholds
@@ -81,7 +82,7 @@ def alert_line(news: News, runbook: str | None = None) -> str:
     if news.state == "over":
         return f"{time} over: {trouble.name} ({printable(trouble.about)})"
     link = f"  {runbook_link(trouble.name, runbook)}" if runbook else ""
-    return f"{time} ALERT {trouble.name}: {trouble.words} → {trouble.action}{link}"
+    return f"{time} ALERT {trouble.name}: {trouble.words} → {as_started(trouble.action)}{link}"
 
 
 def alert_json(news: News, runbook: str | None = None) -> str:
@@ -100,7 +101,7 @@ def alert_json(news: News, runbook: str | None = None) -> str:
             "threshold": measure.threshold if measure else None,
             "unit": measure.unit if measure else None,
             "age_seconds": None if age is None else age.total_seconds(),
-            "action": trouble.action,
+            "action": as_started(trouble.action),
             "runbook": runbook_link(trouble.name, runbook or RUNBOOK),
         }
     )

@@ -14,6 +14,7 @@ from coordinator.operations import Operator, Refused, UnknownBatch
 from coordinator.settings import CoordinatorSettings
 from eventlog.redis_streams import RedisEventLog
 from projections import pages
+from projections.batches import Snapshot, read_snapshot
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
 from scoreline.audit.batches import connected
@@ -41,8 +42,9 @@ def run_cancel(batch_id: str, *, reason: str) -> int:
     """Cancel a batch; returns the exit code."""
     settings = load_settings()
     with ready_servers(settings, service="coordinator") as servers:
-        asyncio.run(_cancel(servers, settings, batch_id, reason))
-    _say(f"{batch_id} is cancelled: nothing more of it is started, and what was in hand is called off")
+        ended = asyncio.run(_cancel(servers, settings, batch_id, reason))
+    ran = f"{ended.done - ended.cancelled:,} of {ended.total:,} evaluations ran"
+    _say(f"{batch_id} is cancelled: {ran}, {ended.cancelled:,} were cancelled")
     return 0
 
 
@@ -51,12 +53,14 @@ async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: st
         await asking.pause(batch_id, reason=reason)
 
 
-async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
+async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> Snapshot:
     async with operator(servers, settings) as asking:
         batch = await asking.batch(batch_id)
         if (left := batch.total - batch.ended) > AT_ONCE:
             _say(f"ending {left:,} evaluations of {batch_id}, each on record; this takes a while")
         await asking.cancel(batch_id, reason=reason)
+    async with connected(servers.postgres_url) as conn:
+        return await read_snapshot(conn, batch_id)
 
 
 def _say(words: str) -> None:

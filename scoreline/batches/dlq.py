@@ -14,6 +14,7 @@ from scoreline.audit.batches import connected
 from scoreline.batches.faults import scores_kept, why_ended
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command
+from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import stamp
 from scoreline.servers import ready_postgres
@@ -71,7 +72,7 @@ def show(console: Console, found: DeadLetters) -> None:
     console.print(Text(f"To try all of them again: {command('retry', batch_id)}"), soft_wrap=True)
     one = printable(found.newest[0].evaluation_id)
     console.print(Text(f"To try some: {command('retry', batch_id, '--only', one)}"), soft_wrap=True)
-    console.print(Text(f"The story of one: scoreline replay {one}"), soft_wrap=True)
+    console.print(Text(f"The story of one: {typed('replay', one)}"), soft_wrap=True)
 
 
 def _table(letters: list[GivenUp]) -> Table:

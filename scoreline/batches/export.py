@@ -21,7 +21,7 @@ from scoreline.audit.batches import connected, progress_bar
 from scoreline.batches.export_file import STDOUT, whole_file
 from scoreline.batches.export_junit import junit
 from scoreline.batches.export_record import make_record
-from scoreline.batches.export_writers import Write, csv_table, json_lines
+from scoreline.batches.export_writers import Write, csv_table, json_array, json_lines
 from scoreline.batches.labels import variant_labels
 from scoreline.batches.pass_rate import is_scored
 from scoreline.printable import printable
@@ -30,12 +30,15 @@ from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
 ADVANCE_EVERY = 500
+PASSED = ("completed", "passed")
+"""What has passed, by its status and verdict."""
 
 
 class Format(StrEnum):
     """How an export is written."""
 
     JSONL = "jsonl"
+    JSON = "json"
     CSV = "csv"
     JUNIT = "junit"
     PARQUET = "parquet"
@@ -44,7 +47,7 @@ class Format(StrEnum):
 BY_SUFFIX = {
     ".jsonl": Format.JSONL,
     ".ndjson": Format.JSONL,
-    ".json": Format.JSONL,
+    ".json": Format.JSON,
     ".csv": Format.CSV,
     ".xml": Format.JUNIT,
     ".parquet": Format.PARQUET,
@@ -60,6 +63,8 @@ class Wanted:
     format: Format
     force: bool = False
     as_json: bool = False
+    failed: bool = False
+    """Only what did not pass."""
 
 
 def format_of(path: Path) -> Format | None:
@@ -86,11 +91,13 @@ async def _export(postgres_url: str, wanted: Wanted) -> int:
     async with connected(postgres_url) as conn, one_state(conn):
         snapshot = await read_snapshot(conn, wanted.batch_id)
         counts = await endings(conn, wanted.batch_id)
+        if wanted.failed:
+            counts = {ending: count for ending, count in counts.items() if ending != PASSED}
         with (
             whole_file(wanted.path, force=wanted.force) as file,
             writer(wanted.format, file, snapshot, counts) as write,
         ):
-            return await _write(conn, snapshot, write, total=sum(counts.values()))
+            return await _write(conn, snapshot, write, total=sum(counts.values()), failed=wanted.failed)
 
 
 def writer(
@@ -100,6 +107,8 @@ def writer(
     match wanted:
         case Format.JSONL:
             return json_lines(file)
+        case Format.JSON:
+            return json_array(file)
         case Format.CSV:
             return csv_table(file)
         case Format.JUNIT:
@@ -111,11 +120,13 @@ def writer(
             return parquet(file)
 
 
-async def _write(conn: Connection, snapshot: Snapshot, write: Write, *, total: int) -> int:
+async def _write(conn: Connection, snapshot: Snapshot, write: Write, *, total: int, failed: bool) -> int:
     labels, written = variant_labels(snapshot.spec), 0
     scored = is_scored(snapshot.spec)
     with progress_bar(f"exporting {printable(snapshot.batch_id)}", total) as advance:
         async for row in export_rows(conn, snapshot.batch_id):
+            if failed and (row.status, row.verdict) == PASSED:
+                continue
             write(make_record(row, labels, is_scored=scored))
             written += 1
             if written % ADVANCE_EVERY == 0:

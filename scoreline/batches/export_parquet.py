@@ -34,9 +34,15 @@ SCHEMA = pa.schema(
         ("output", pa.string()),
         ("input", pa.string()),
         ("expected", pa.string()),
+        ("rendered_prompt", pa.string()),
+        ("tags", pa.list_(pa.string())),
+        ("metadata", pa.string()),
         ("error", pa.struct([("kind", pa.string()), ("message", pa.string())])),
         ("attempts", pa.int32()),
         ("tokens", pa.int64()),
+        ("input_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("cached", pa.bool_()),
         ("cost_usd", pa.float64()),
         ("latency_ms", pa.float64()),
         ("exit_code", pa.int64()),
@@ -68,7 +74,10 @@ class RowGroup:
         """Add a row."""
         row = _row(record)
         self.rows.append(row)
-        self.size += sum(len(row[name] or "") for name in ("reason", "output", "input", "expected"))
+        self.size += sum(
+            len(row[name] or "")
+            for name in ("reason", "output", "input", "expected", "rendered_prompt", "metadata")
+        )
         if len(self.rows) >= GROUP_ROWS or self.size >= GROUP_BYTES:
             self.flush()
 
@@ -84,4 +93,5 @@ def _row(record: Record) -> dict[str, Any]:
     row["scores"] = [said._asdict() for said in record.scores]
     row["error"] = record.error._asdict() if record.error else None
     row["input"], row["expected"] = as_text(record.input), as_text(record.expected)
+    row["metadata"] = as_text(record.metadata)
     return row

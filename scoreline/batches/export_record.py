@@ -12,6 +12,9 @@ from pydantic_core import from_json
 from projections.streams import ExportRow
 from scoreline.batches.faults import WhyEnded, why_ended
 from scoreline.batches.labels import VariantLabel
+from scoreline.batches.rendered_prompt import RecordedCase, rendered_prompt
+from scoreline.datasets.cases import tags_of
+from scoreline.datasets.errors import Unfit
 
 
 class Judgement(NamedTuple):
@@ -42,9 +45,18 @@ class Record:
     output: str | None
     input: JsonValue
     expected: JsonValue
+    rendered_prompt: str | None
+    """The template filled in; None where it names what is not on record."""
+    tags: tuple[str, ...]
+    metadata: dict[str, JsonValue]
+    """All other columns of its row in the dataset."""
     error: WhyEnded | None
     attempts: int
     tokens: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cached: bool
+    """Whether the answer was taken from an earlier batch."""
     cost_usd: float | None
     latency_ms: float | None
     exit_code: int | None
@@ -55,6 +67,7 @@ class Record:
 def make_record(row: ExportRow, labels: Sequence[VariantLabel], *, is_scored: bool = True) -> Record:
     """Turn a row of the tables into what is exported; without an evaluator there is no verdict."""
     verdict = row.verdict if is_scored else None
+    case = _case(row)
     label = labels[row.variant] if row.variant < len(labels) else None
     scores = tuple(_judgement(score) for score in from_json(row.scores or "[]"))
     return Record(
@@ -71,17 +84,41 @@ def make_record(row: ExportRow, labels: Sequence[VariantLabel], *, is_scored: bo
         scores=scores,
         reason="; ".join(f"{said.evaluator}: {said.reason}" for said in scores if said.reason),
         output=row.output,
-        input=_value(row.input),
-        expected=_value(row.expected),
+        input=case.input,
+        expected=case.expected,
+        rendered_prompt=_prompt(row, case, label),
+        tags=_tags(case),
+        metadata=case.metadata,
         error=why_ended(row.status, row.error, row.closing),
         attempts=row.attempts,
         tokens=row.tokens,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        cached=row.cached,
         cost_usd=None if row.cost_usd is None else float(row.cost_usd),
         latency_ms=row.latency_ms,
         exit_code=row.exit_code,
         bridged=row.bridged,
         ended_at=row.ended_at,
     )
+
+
+def _case(row: ExportRow) -> RecordedCase:
+    metadata = from_json(row.metadata or "{}")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return RecordedCase(row.case_id, _value(row.input), _value(row.expected), metadata)
+
+
+def _prompt(row: ExportRow, case: RecordedCase, label: VariantLabel | None) -> str | None:
+    stored: dict[str, JsonValue] = from_json(row.stored or "{}")
+    return rendered_prompt(label.prompt, case, stored) if label else None
+
+
+def _tags(case: RecordedCase) -> tuple[str, ...]:
+    try:
+        return tags_of(case.metadata.get("tags"))
+    except Unfit:
+        return ()
 
 
 def as_text(value: JsonValue) -> str | None:

@@ -1,4 +1,4 @@
-"""Exports in text: one JSON object a line, or a table that no spreadsheet obeys."""
+"""Exports in text: JSON lines, one JSON array, or a table that no spreadsheet obeys."""
 
 import csv
 import io
@@ -29,6 +29,21 @@ def json_lines(file: IO[bytes]) -> Iterator[Write]:
         file.write(to_json(dict(_values(record))) + b"\n")
 
     yield write
+
+
+@contextmanager
+def json_array(file: IO[bytes]) -> Iterator[Write]:
+    """Write one JSON document: an array of objects."""
+    before = b"[\n"
+
+    def write(record: Record) -> None:
+        nonlocal before
+        file.write(before + to_json(dict(_values(record))))
+        before = b",\n"
+
+    yield write
+    # Not after an error: half a document must not look whole.
+    file.write(b"[]\n" if before == b"[\n" else b"\n]\n")
 
 
 @contextmanager

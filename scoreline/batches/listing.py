@@ -15,6 +15,7 @@ from scoreline.audit.batches import connected
 from scoreline.batches.pass_rate import listed_pass_rate
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command
+from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import money, span
 from scoreline.servers import ready_postgres
@@ -44,7 +45,8 @@ def run_list(*, status: str | None, project: str | None, limit: int, as_json: bo
             _note(f"{batch_id}: nothing works on it. To go on: {command('resume', batch_id)}")
     else:
         wanted = " of this kind" if status or project else " yet"
-        Console(stderr=True).print(f"There is no batch{wanted}. To run one: scoreline batch run")
+        hint = f"There is no batch{wanted}. To run one: {typed('batch', 'run', '--help')}"
+        Console(stderr=True).print(hint, markup=False, highlight=False, soft_wrap=True)
     return 0
 
 

@@ -17,6 +17,8 @@ from scoreline.batches.crew import NOT_ASKED, Crew, CrewReader
 from scoreline.batches.labels import VariantLabel, variant_labels
 from scoreline.batches.lanes import LaneWait
 from scoreline.batches.provider_batches import NOTHING, AtProviders, look_at_providers
+from scoreline.batches.report import Report, read_report
+from scoreline.batches.standing import is_over
 from scoreline.checks import QUIET
 
 
@@ -33,6 +35,8 @@ class Look:
     crew: Crew = NOT_ASKED
     at_providers: AtProviders = NOTHING
     lanes: tuple[LaneWait, ...] = ()
+    report: Report | None = None
+    """Its results, where it is over and was looked at closely."""
     leaderless: bool = False
     """Whether it was seen that no coordinator leads."""
 
@@ -51,6 +55,9 @@ async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closel
         waits = await waiting(conn, batch_id) if snapshot.pending else []
         serial = await serial_waiting(conn, batch_id) if closely and snapshot.pending else 0
         results = await variant_results(conn, batch_id) if closely and len(labels) > 1 else []
+        report = (
+            await read_report(conn, snapshot) if closely and is_over(snapshot) and snapshot.done else None
+        )
         asked = await look_at_providers(conn, batch_id, snapshot.spec)
         quiet = await leader_quiet(conn, coordinator_lock(snapshot.run_id))
     return Look(
@@ -62,5 +69,6 @@ async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closel
         crew=await crew.read(),
         at_providers=asked,
         lanes=await crew.lanes(batch_id) if snapshot.pending else (),
+        report=report,
         leaderless=quiet is None or quiet > QUIET,
     )

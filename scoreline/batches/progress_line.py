@@ -6,13 +6,12 @@ with ProgressDisplay(Console(stderr=True)) as display:
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from projections.batches import Snapshot
@@ -27,6 +26,9 @@ from scoreline.replay.wording import counted, span
 PLAIN_EVERY = timedelta(seconds=10)
 """How often a line is printed where nobody sees it change."""
 BAR_WIDTH = 40
+NARROWEST_BAR = 8
+BAR = (("━", "green"), ("x", "red"), ("-", "yellow"))
+"""Completed, dead letters, cancelled: told apart by their signs, too, where there are no colours."""
 
 
 class ProgressDisplay:
@@ -67,7 +69,7 @@ class ProgressDisplay:
         if self._live:
             lines = [Text(remark, style="yellow") for remark in remarks]
             facts = Text(" · ".join(facts_of(snapshot, crew, rate=rate, eta=eta)))
-            self._live.update(Group(bar(snapshot), facts, *lines), refresh=True)
+            self._live.update(Group(bar(snapshot, self._console.width), facts, *lines), refresh=True)
         elif self._is_due(snapshot):
             said = [progress_words(snapshot), *facts_of(snapshot, crew, rate=rate, eta=eta), *remarks]
             time = f"[{snapshot.now.astimezone(UTC):%H:%M:%S}] " if self._stamped else ""
@@ -87,18 +89,43 @@ class ProgressDisplay:
         return due
 
 
-def bar(snapshot: Snapshot) -> Table:
-    """Draw how far a batch has come."""
-    line = Table.grid(padding=(0, 1))
-    drawn = ProgressBar(total=max(1, snapshot.total), completed=snapshot.done, width=BAR_WIDTH)
-    line.add_row(drawn, Text(progress_words(snapshot)))
-    return line
+def bar(snapshot: Snapshot, width: int) -> Text:
+    """Draw how far a batch has come: completed, dead letters, cancelled; the rest is empty."""
+    words = progress_text(snapshot)
+    length = max(NARROWEST_BAR, min(BAR_WIDTH, width - words.cell_len - 1))
+    drawn, shares = Text(), (snapshot.completed, snapshot.dead_letters, snapshot.cancelled)
+    reached = 0
+    for (sign, style), (so_far, share) in zip(BAR, _running_sums(shares), strict=True):
+        until = round(length * so_far / max(1, snapshot.total))
+        # One dead letter of a million is seen, too.
+        until = max(until, min(length, reached + 1)) if share else until
+        drawn.append(sign * max(0, until - reached), style=style)
+        reached = max(reached, until)
+    drawn.append(" " * (length - reached + 1))
+    return drawn.append_text(words)
+
+
+def _running_sums(shares: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip(accumulate(shares), shares, strict=True)
+
+
+def progress_text(snapshot: Snapshot) -> Text:
+    """Write how far a batch has come: what completed counts, what was given up or called off does not."""
+    share = f" ({snapshot.completed / snapshot.total:.1%})" if snapshot.total else ""
+    counts = f"{snapshot.completed:,} of {snapshot.total:,}"
+    status = status_word(snapshot)
+    verb = f"{status}, completed" if status in {"cancelled", "expired"} else status
+    text = Text(f"{verb} {counts}{share}")
+    if snapshot.dead_letters:
+        text.append(f", {counted(snapshot.dead_letters, 'dead letter')}", style="bold red")
+    if snapshot.cancelled:
+        text.append(f", {snapshot.cancelled:,} cancelled", style="yellow")
+    return text
 
 
 def progress_words(snapshot: Snapshot) -> str:
-    """Say how far a batch has come."""
-    share = f" ({snapshot.done / snapshot.total:.1%})" if snapshot.total else ""
-    return f"{status_word(snapshot)} {snapshot.done:,} of {snapshot.total:,}{share}"
+    """Write the same without colours."""
+    return progress_text(snapshot).plain
 
 
 def facts_of(
@@ -119,8 +146,6 @@ def facts_of(
         yield passed
     if snapshot.retried:
         yield counted(snapshot.retried, "retry", "retries")
-    if snapshot.dead_letters:
-        yield counted(snapshot.dead_letters, "dead letter")
     yield from spending(snapshot)
     if goes_on and crew is not NOT_ASKED:
         yield crew_words(crew, snapshot)

@@ -1,12 +1,12 @@
 """How a batch stands, in one word, one exit code and one JSON object. Pure."""
 
-import shlex
 from enum import IntEnum
 from typing import Any
 
 from coordinator.budget import over
 from projections.batches import Snapshot
 from scoreline.batches.pass_rate import batch_pass_rate
+from scoreline.invocation import typed
 
 STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")
 STOPPED = frozenset({"paused", "cancelled", "expired"})
@@ -84,5 +84,5 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def command(verb: str, batch_id: str, *more: str) -> str:
-    """Write the command that a person may type next."""
-    return shlex.join(["scoreline", "batch", verb, batch_id, *more])
+    """Write the command about a batch that may be typed next."""
+    return typed("batch", verb, batch_id, *more)

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from scoreline.audit.batches import connected
@@ -18,19 +17,23 @@ from scoreline.batches.crew import CrewReader, crew_reader
 from scoreline.batches.lanes import lanes_document
 from scoreline.batches.look import Look, take_look
 from scoreline.batches.pace import average, remaining
-from scoreline.batches.pass_rate import is_scored, variant_pass_rate
+from scoreline.batches.pass_rate import batch_pass_rate, is_scored, variant_pass_rate
 from scoreline.batches.progress_line import PLAIN_EVERY, ProgressDisplay, bar, facts_of
 from scoreline.batches.provider_batches import discount_line, provider_document
+from scoreline.batches.report import report_document
+from scoreline.batches.report_view import report_lines
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command, document, exit_code, is_over, status_word
+from scoreline.batches.table import Column, fitted
 from scoreline.batches.watch import Watcher
 from scoreline.batches.why import reasons
 from scoreline.printable import excerpt, printable
-from scoreline.replay.wording import span, stamp
+from scoreline.replay.wording import money, span, stamp
 from scoreline.servers import Servers, ready_postgres
 from scoreline.settings import Settings, load_settings
 
 LABEL_SHOWN = 60
+NO_RESULTS: dict[str, Any] = {"results": [], "failed_first": [], "dead_letter_reasons": []}
 ALERTING_EVERY = timedelta(seconds=5)
 """How often a line says that all is well, where alerts are looked for."""
 
@@ -126,6 +129,7 @@ def look_document(look: Look) -> dict[str, Any]:
         "variants": [result._asdict() | _named(labels.get(result.variant)) for result in look.variants],
         "lanes": lanes_document(look.lanes),
         "provider_batches": provider_document(look.at_providers),
+        **(report_document(look.report) if look.report else NO_RESULTS),
         "executors": None
         if look.crew.away
         else [
@@ -141,28 +145,38 @@ def _named(label: Any) -> dict[str, str]:  # noqa: ANN401 - a label, or none
 
 def show(console: Console, look: Look) -> None:
     """Print the screen."""
-    for line in _screen(look):
+    for line in _screen(look, console.width):
         console.print(line, soft_wrap=isinstance(line, Text))
 
 
-def _screen(look: Look) -> Iterator[RenderableType]:
+def _screen(look: Look, width: int) -> Iterator[RenderableType]:
     snapshot = look.snapshot
     name = f" “{printable(snapshot.name)}”" if snapshot.name else ""
     yield Text(f"{printable(snapshot.batch_id)}{name}, project {printable(snapshot.project)}")
-    yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}")
-    yield bar(snapshot)
-    yield Text(" · ".join(_facts(look)))
+    cost = f", cost {money(float(snapshot.cost_usd))}" if look.report else ""
+    yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}{cost}")
+    yield bar(snapshot, width)
+    nothing_passed = is_over(snapshot) and batch_pass_rate(snapshot).value == 0
+    yield Text(" · ".join(_facts(look)), style="bold red" if nothing_passed else "")
+    yield from _results(look, width)
     if discount := discount_line(look.at_providers):
         yield Text(discount)
     if look.waiting or look.unpublished:
         yield Text(f"waiting: {_waiting_words(look)}")
-    if len(look.variants) > 1:
-        yield Text()
-        yield _variants(look)
-        yield Text()
     for reason in reasons(look):
         yield Text(reason, style="yellow")
     yield from map(Text, _next_steps(look))
+
+
+def _results(look: Look, width: int) -> Iterator[RenderableType]:
+    """Show what the batch came to, or while it runs how each variant stands."""
+    if look.report:
+        yield from report_lines(look.snapshot, look.report, width)
+        yield Text()
+    elif len(look.variants) > 1:
+        yield Text()
+        yield _variants(look, width)
+        yield Text()
 
 
 def _facts(look: Look) -> Iterator[str]:
@@ -188,32 +202,30 @@ def _waiting_words(look: Look) -> str:
     return ", ".join([*states, *([f"{look.unpublished:,} not published"] if look.unpublished else [])])
 
 
-def _variants(look: Look) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("target")
-    table.add_column("prompt")
-    for name in ("done", "passed", "mean score", "dead letters"):
-        table.add_column(name, justify="right")
+def _variants(look: Look, width: int) -> RenderableType:
+    figures = ("done", "passed", "mean score", "dead letters")
+    columns = [Column("target"), Column("prompt"), *(Column(name, is_figure=True) for name in figures)]
+    rows: list[list[Text | str]] = []
     labels = {label.number: label for label in look.labels}
     scored = is_scored(look.snapshot.spec)
     for result in look.variants:
         label = labels.get(result.variant)
-        table.add_row(
+        cells: list[Text | str] = [
             Text(excerpt(label.target, LABEL_SHOWN) if label else f"variant {result.variant}"),
             Text(excerpt(label.prompt, LABEL_SHOWN) if label else "-"),
             f"{result.done:,}/{result.total:,}",
             str(variant_pass_rate(result, is_scored=scored)),
             "-" if result.score is None else f"{result.score:.3f}",
             f"{result.dead_letters:,}",
-        )
-    return table
+        ]
+        rows.append(cells)
+    return fitted(columns, rows, width)
 
 
 def _next_steps(look: Look) -> Iterator[str]:
     batch_id = printable(look.snapshot.batch_id)
-    if look.snapshot.dead_letters:
-        dead = command("dlq", batch_id)
-        yield f"What was given up, and how to try it again: {dead}"
+    if look.snapshot.dead_letters and not look.report:
+        yield f"Dead letters, and how to retry them: {command('dlq', batch_id)}"
     if is_over(look.snapshot) and look.snapshot.done:
         yield f"All results: {command('export', batch_id, '-o', 'results.jsonl')}"
     elif not is_over(look.snapshot):

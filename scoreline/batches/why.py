@@ -10,6 +10,7 @@ from scoreline.batches.lanes import lane_lines, limit_lines
 from scoreline.batches.look import Look
 from scoreline.batches.provider_batches import provider_lines
 from scoreline.batches.standing import command, is_over, status_word
+from scoreline.invocation import as_started
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import clock, span
 
@@ -22,6 +23,10 @@ IN_HAND = frozenset({"provisioning", "running", "responded"})
 
 def reasons(look: Look) -> list[str]:
     """Say all that keeps a batch from its end, the gravest first; nothing of one that is over."""
+    return [as_started(reason) for reason in _reasons(look)]
+
+
+def _reasons(look: Look) -> list[str]:
     status = status_word(look.snapshot)
     if status == "paused":
         return [paused(look)]

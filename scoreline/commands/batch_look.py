@@ -69,7 +69,7 @@ def dlq(
     raise typer.Exit(run_dlq(batch, limit=limit, as_json=as_json))
 
 
-def export(
+def export(  # noqa: PLR0913 - a command has its flags
     batch: Annotated[str, BATCH],
     *,
     output: Annotated[
@@ -77,9 +77,10 @@ def export(
     ],
     form: Annotated[
         str | None,
-        typer.Option("--format", help="jsonl, csv, junit or parquet; by default as FILE is called."),
+        typer.Option("--format", help="jsonl, json, csv, junit or parquet; by default from FILE's name."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only evaluations that did not pass.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object about the export.")] = False,
 ) -> None:
     """Write all results of a batch to a file, in the order of its dataset."""
@@ -87,7 +88,7 @@ def export(
 
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and -o - do not go together: both want standard output")
-    raise typer.Exit(run_export(Wanted(batch, output, _format(output, form), force, as_json)))
+    raise typer.Exit(run_export(Wanted(batch, output, _format(output, form), force, as_json, failed)))
 
 
 def compare(

@@ -7,8 +7,9 @@ import typer
 from scoreline.replay.origin import Origin
 
 EPILOG = (
-    "Examples:\n\nscoreline replay e-17   ·   scoreline replay e-17 --follow\n\n"
-    "scoreline replay e-17 --at 4   ·   scoreline replay e-17 --at 09:30:02.5\n\n"
+    "Examples:\n\nscoreline replay e-17   ·   scoreline replay e-17 --full\n\n"
+    "scoreline replay e-17 --follow   ·   scoreline replay e-17 --at 4\n\n"
+    "scoreline replay e-17 --at 09:30:02.5\n\n"
     "scoreline replay e-17 --diff e-18   ·   scoreline replay e-17@1 --diff @2\n\n"
     "scoreline replay --batch nightly   ·   scoreline replay --batch nightly --verify"
 )
@@ -43,6 +44,9 @@ def run(  # noqa: PLR0913 - a command has its flags
     follow: Annotated[
         bool, typer.Option("--follow", help="Go on as events arrive, until it has ended and is stored.")
     ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Also the prompt as it was sent, and the whole answer.")
+    ] = False,
     batch: Annotated[
         str | None, typer.Option(metavar="ID", help="A whole batch instead: its summary, or as follows.")
     ] = None,
@@ -67,7 +71,7 @@ def run(  # noqa: PLR0913 - a command has its flags
     if batch is not None or verify or rebuild or summary:
         read_from = None if origin is Origin.BOTH else origin
         one = {"evaluation": evaluation, "from": read_from, "at": at, "attempt": attempt, "diff": other}
-        _refuse_for_batches(**one, follow=follow or None)
+        _refuse_for_batches(**one, follow=follow or None, full=full or None)
         modes = {"verify": verify, "rebuild": rebuild, "summary": summary}
         wanted = [name for name, given in modes.items() if given]
         raise typer.Exit(_about_batches(batch, wanted or ["summary"], as_json=as_json))
@@ -75,11 +79,11 @@ def run(  # noqa: PLR0913 - a command has its flags
         raise typer.BadParameter(
             "which evaluation? Give its id: scoreline replay ID", param_hint="EVALUATION"
         )
-    _refuse_together(at=at, attempt=attempt, diff=other, follow=follow or None)
+    _refuse_together(at=at, attempt=attempt, diff=other, follow=follow or None, full=full or None)
     from scoreline.replay.run import Wanted, run_replay
 
     moment = None if at is None else _moment(at)
-    run_replay(Wanted(evaluation, origin, moment, attempt, other, follow, as_json))
+    run_replay(Wanted(evaluation, origin, moment, attempt, other, follow, as_json, full))
 
 
 def _about_batches(batch: str | None, wanted: list[str], *, as_json: bool) -> int:
@@ -110,7 +114,10 @@ def _refuse_for_batches(**given: object) -> None:
 
 def _refuse_together(**given: object) -> None:
     """Refuse flags that mean nothing together."""
-    for one, others in {"diff": ("at", "attempt", "follow"), "follow": ("at", "attempt")}.items():
+    for one, others in {
+        "diff": ("at", "attempt", "follow", "full"),
+        "follow": ("at", "attempt", "full"),
+    }.items():
         for other in others:
             if given[one] is not None and given[other] is not None:
                 raise typer.BadParameter(f"--{one} and --{other} do not go together")

@@ -15,6 +15,7 @@ from projections.datasets import (
     read_dataset,
     stored_cases,
 )
+from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.problem import Problem
 from taskqueue.template import as_text
@@ -32,7 +33,9 @@ async def show_list(postgres_url: str, *, project: str | None, as_json: bool) ->
             print(json.dumps(_plain(dataset)))  # noqa: T201 - machines read stdout
         return
     if not datasets:
-        Console(stderr=True).print("No dataset was imported. See: scoreline dataset import --help")
+        Console(stderr=True).print(
+            f"No dataset was imported. See: {typed('dataset', 'import', '--help')}", soft_wrap=True
+        )
         return
     table = Table("name", "project", "cases", "tags", "imported", "from")
     for each in datasets:

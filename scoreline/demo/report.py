@@ -12,6 +12,7 @@ from scoreline.batches.export_record import Record
 from scoreline.batches.pass_rate import PassRate
 from scoreline.batches.standing import command
 from scoreline.demo.outcome import Outcome, TargetResult, complaints
+from scoreline.invocation import typed
 from scoreline.printable import excerpt
 from scoreline.replay.story import Story
 from scoreline.replay.view import show as show_story
@@ -28,7 +29,7 @@ def show(console: Console, outcome: Outcome, story: Story | None) -> None:
     console.print(_failures(outcome.failed))
     _show_death(console, outcome, story)
     batch_id = outcome.snapshot.batch_id
-    _head(console, f"$ scoreline replay --batch {batch_id} --verify")
+    _head(console, f"$ {typed('replay', '--batch', batch_id, '--verify')}")
     show_verified(console, Finding(outcome.verified, outcome.verified_in, []))
     _head(console, "Go on")
     for words in next_steps(outcome):
@@ -85,7 +86,7 @@ def _show_death(console: Console, outcome: Outcome, story: Story | None) -> None
         f"{counted(outcome.again, 'evaluation')} began again, as attempt 2.",
     )
     if story:
-        _head(console, f"$ scoreline replay {story.evaluation_id} --from postgres")
+        _head(console, f"$ {typed('replay', story.evaluation_id, '--from', 'postgres')}")
         show_story(console, story)
 
 
@@ -97,9 +98,9 @@ def next_steps(outcome: Outcome) -> list[str]:
         command("status", batch_id),
         command("dlq", batch_id),
         command("export", batch_id, "-o", "results.csv"),
-        f"scoreline replay {one}",
-        f"scoreline replay --batch {batch_id}",
-        f"scoreline demo, then: {command('compare', batch_id)} ITS_ID",
+        typed("replay", one),
+        typed("replay", "--batch", batch_id),
+        f"{typed('demo')}, then: {command('compare', batch_id)} ITS_ID",
     ]
 
 

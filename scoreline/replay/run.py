@@ -12,6 +12,7 @@ from scoreline.problem import Problem
 from scoreline.replay.asof import cut
 from scoreline.replay.diff import compare, sides
 from scoreline.replay.document import document
+from scoreline.replay.exchange import exchange_document, exchange_lines, read_exchange
 from scoreline.replay.follow import follow
 from scoreline.replay.lookup import find, with_attempt
 from scoreline.replay.moment import Moment, NoSuchMoment
@@ -35,6 +36,8 @@ class Wanted:
     other: str | None = None
     follow: bool = False
     as_json: bool = False
+    full: bool = False
+    """With the prompt as sent and the whole answer."""
 
 
 def run_replay(wanted: Wanted) -> None:
@@ -72,10 +75,15 @@ async def _show(wanted: Wanted, sources: Sources) -> None:
             raise Problem(str(outside)) from None
     if attempt is not None:
         with_attempt(story, attempt)
+    exchange = await read_exchange(await sources.connection(), story) if wanted.full else None
     if wanted.as_json:
-        _print_json(document(story, attempt=attempt, then=then))
-    else:
-        show(screen(), story, attempt=attempt, then=then)
+        more = {"exchange": exchange_document(exchange)} if exchange else {}
+        _print_json(document(story, attempt=attempt, then=then) | more)
+        return
+    console = screen()
+    show(console, story, attempt=attempt, then=then)
+    for line in exchange_lines(exchange) if exchange else ():
+        console.print(line, soft_wrap=True)
 
 
 async def _compare(wanted: Wanted, sources: Sources, other: str) -> None:

@@ -11,6 +11,7 @@ from eventlog import payloads as p
 from eventlog.lifecycle import ENDED
 from eventlog.timeline import Cursor
 from projections.scorecard import Scorecard
+from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.replay import wording
 from scoreline.replay.asof import Then
@@ -181,7 +182,7 @@ def quarantine(story: Story) -> Iterator[Text]:
     if story.refused > LISTED:
         yield Text(f"  and {story.refused - LISTED} more")
     if any(refusal.quarantined_at for refusal in story.refusals):
-        yield Text("  See one whole: scoreline quarantine show ID", style="dim")
+        yield Text(f"  See one whole: {typed('quarantine', 'show', 'ID')}", style="dim")
 
 
 def _is_kept(story: Story, refusal: Refusal) -> bool:

@@ -85,7 +85,7 @@ async def test_the_second_run_takes_its_answers_from_the_first(folder: Folder) -
     asked = (*RUN, *ONE, "--target", "python:app:echo", "--cache", "--min-pass-rate")
     first = await folder.run(*asked, "0.6")
     assert (first.code, first.told["passed"], sorted(folder.calls)) == (100, 1, ["a", "b"]), first.stderr
-    assert "50.0% of all evaluations passed, below the 60.0% asked for" in first.stderr
+    assert "50.0% passed of all evaluations, below --min-pass-rate 60.0%" in first.stderr
     second = await folder.run(*asked, "0.5")
     assert (second.code, second.told["passed"], second.told["status"]) == (0, 1, "completed"), second.stderr
     assert len(folder.calls) == 2

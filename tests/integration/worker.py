@@ -197,8 +197,10 @@ def scoreline(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
 
 
 def environment(**ours: str) -> dict[str, str]:
-    """This process' environment, with no settings of ours but those given."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")} | ours
+    """This process' environment, with no settings of ours but those given, and the command on the path."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith("EVAL_")}
+    path = f"{Path(SCORELINE).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return others | {"PATH": path} | ours
 
 
 def alive(pid: int) -> bool:

@@ -36,8 +36,8 @@ DIED_AND_CAME_BACK = [
 def record(place: int, *, passed: bool, reason: str = "", target: str = "a") -> Record:
     return Record(
         f"e-{target}-{place}", str(place), 0, target, "{input}", 1, "completed",
-        "passed" if passed else "failed", passed, float(passed), (), reason, "", "", "", None, 1, 0, 0.0,
-        0.0, None, False, START,
+        "passed" if passed else "failed", passed, float(passed), (), reason, "", "", "", None,
+        (), {}, None, 1, 0, None, None, False, 0.0, 0.0, None, False, START,
     )  # fmt: skip
 
 
