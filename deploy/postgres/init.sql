@@ -20,8 +20,9 @@ FROM unnest(ARRAY['migrator', 'storage', 'coordinator', 'reader']) AS wanted
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) \gexec
 
 -- The migrator owns the database and its tables, so it alone changes what they are; only migrations and
--- rebuilds use it. CREATEROLE: the migrations ask for the roles above, and are told that they are there.
-ALTER ROLE migrator CREATEROLE PASSWORD :'migrator_password';
+-- rebuilds use it. It makes no roles: before PostgreSQL 16 CREATEROLE would let it join any role but a
+-- superuser's, pg_execute_server_program included, and so run programs on the server.
+ALTER ROLE migrator NOCREATEROLE PASSWORD :'migrator_password';
 ALTER ROLE storage PASSWORD :'storage_password';
 ALTER ROLE coordinator PASSWORD :'coordinator_password';
 ALTER ROLE reader PASSWORD :'reader_password';

@@ -6,6 +6,8 @@ DECLARE
     wanted text;
 BEGIN
     FOREACH wanted IN ARRAY ARRAY['scoreline_migrator', 'scoreline_storage', 'scoreline_coordinator', 'scoreline_reader'] LOOP
+        -- Where an administrator has made them, the migrator needs no right to make roles.
+        CONTINUE WHEN EXISTS (SELECT FROM pg_roles WHERE rolname = wanted);
         BEGIN
             EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
         EXCEPTION

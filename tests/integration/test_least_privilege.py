@@ -1,0 +1,75 @@
+"""Least privilege on the oldest servers that Debian has: what a stolen login can do, and what it cannot."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+import pytest
+from psycopg.errors import InsufficientPrivilege
+
+from eventlog.keys import DEFAULT_SHARDS
+from projections.database import check_ready, prepare
+from tests.integration.debian_servers import POSTGRES_15, needs_postgres_15, postgres_15
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+DANGEROUS = ("pg_execute_server_program", "pg_write_server_files", "pg_read_server_files")
+
+
+@pytest.fixture(scope="module")
+def migrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The migrator's URL on PostgreSQL 15, set up by an administrator who is no superuser."""
+    folder = tmp_path_factory.mktemp("pg15")
+    secrets = folder / "secrets"
+    secrets.mkdir()
+    for name in ("migrator", "storage", "coordinator", "reader"):
+        (secrets / f"postgres_{name}_password").write_text("secret")
+    with postgres_15(folder) as url:
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("CREATE ROLE administrator LOGIN CREATEDB CREATEROLE")
+        as_administrator = url.replace("postgres@", "administrator@")
+        for _ in range(2):  # it may be run again
+            subprocess.run(
+                [str(POSTGRES_15 / "psql"), "-qXf", str(DEPLOY / "postgres/init.sql"), as_administrator],
+                env={**os.environ, "SECRETS": str(secrets)}, check=True, timeout=60,
+            )  # fmt: skip
+        yield url.replace("postgres@/postgres", "migrator@/scoreline")
+
+
+@needs_postgres_15
+def test_the_migrator_migrates_without_the_right_to_make_roles(migrator: str) -> None:
+    """A fresh server gets every table, and a second run finds nothing to do."""
+    assert asyncio.run(prepare(migrator, shards=DEFAULT_SHARDS))
+    assert not asyncio.run(prepare(migrator, shards=DEFAULT_SHARDS))
+    asyncio.run(check_ready(migrator, shards=DEFAULT_SHARDS))
+
+
+@needs_postgres_15
+@pytest.mark.parametrize("role", DANGEROUS)
+def test_the_migrator_can_not_reach_the_server_beneath_the_database(migrator: str, role: str) -> None:
+    """Neither by joining the roles that run programs and touch files, nor by a role of its own making."""
+    tried: list[LiteralString] = [
+        "GRANT {} TO migrator",
+        "GRANT {} TO scoreline_migrator",
+        "CREATE ROLE mine IN ROLE {}",
+        "SET ROLE {}",
+    ]
+    with psycopg.connect(migrator, autocommit=True) as conn:
+        for statement in tried:
+            with pytest.raises(InsufficientPrivilege):
+                conn.execute(psycopg.sql.SQL(statement).format(psycopg.sql.Identifier(role)))
+        with pytest.raises(InsufficientPrivilege):
+            conn.execute("CREATE TEMPORARY TABLE said (line text); COPY said FROM PROGRAM 'id'")
+
+
+@needs_postgres_15
+def test_a_database_of_an_earlier_release_is_up_to_date(migrator: str) -> None:
+    """The text of a migration that was replaced by an equivalent one is known by its checksum."""
+    asyncio.run(prepare(migrator, shards=DEFAULT_SHARDS))
+    earlier = "e4f721ef7d6ff807286ec914e3f433932441bff2ec78d302c0dd5e4cd37ce590"
+    with psycopg.connect(migrator, autocommit=True) as conn:
+        conn.execute("UPDATE schema_migrations SET checksum = %s WHERE version = 2", [earlier])
+    asyncio.run(check_ready(migrator, shards=DEFAULT_SHARDS))
