@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -16,11 +16,13 @@ from coordinator.coordinator import AWAY, Coordinator
 from coordinator.observing import POSTGRES, REDIS, Observer
 from coordinator.provider_batches.anthropic_batches import AnthropicAccounts
 from coordinator.provider_batches.desk import ProviderPorts
+from coordinator.script_loader import keep_scripts_loaded
 from coordinator.settings import CoordinatorSettings
 from coordinator.view import View, shown
 from eventlog.backoff import Backoff
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog
+from eventlog.scripts import Script
 from eventlog.tasks import end
 from projections.active import ActiveBooks
 from projections.leadership import coordinator_lock, leadership
@@ -48,6 +50,8 @@ class Site:
     postgres_url: str = field(repr=False)
     shards: int
     queue_backend: str = "redis"
+    scripts: Sequence[Script] = ()
+    """What executors may call in Redis: kept loaded for them."""
 
 
 async def run(site: Site, settings: CoordinatorSettings) -> None:
@@ -59,6 +63,7 @@ async def run(site: Site, settings: CoordinatorSettings) -> None:
     log = RedisEventLog.from_url(site.redis_url, shards=site.shards)
     pool = make_pool(site.postgres_url, size=4)
     await pool.open()
+    loader = asyncio.create_task(keep_scripts_loaded(log.redis, site.scripts))
     try:
         coordinator = build(site, settings, log, pool)
         observer = Observer(View(), ActiveBooks(pool, run_id=settings.run_id), _queues(site, log))
@@ -66,6 +71,7 @@ async def run(site: Site, settings: CoordinatorSettings) -> None:
         with shown(observer.view):
             await _until_stopped(coordinator, observer, pool, stop)
     finally:
+        await end([loader])
         await pool.close()
         await log.aclose()
 

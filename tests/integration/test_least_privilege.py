@@ -10,10 +10,20 @@ from typing import LiteralString
 import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
+from redis import Redis
+from redis.exceptions import NoPermissionError
 
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database import check_ready, prepare
-from tests.integration.debian_servers import POSTGRES_15, needs_postgres_15, postgres_15
+from tests.integration.debian_servers import (
+    POSTGRES_15,
+    REDIS_7_0,
+    needs_postgres_15,
+    needs_redis_7_0,
+    postgres_15,
+)
+from tests.integration.deployed import Deployment, deployment
+from tests.integration.test_acl import REFUSED, work_through
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DANGEROUS = ("pg_execute_server_program", "pg_write_server_files", "pg_read_server_files")
@@ -37,6 +47,25 @@ def migrator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 env={**os.environ, "SECRETS": str(secrets)}, check=True, timeout=60,
             )  # fmt: skip
         yield url.replace("postgres@/postgres", "migrator@/scoreline")
+
+
+@pytest.fixture(scope="module")
+def on_redis_7_0(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """A deployment on Debian's Redis."""
+    with deployment(tmp_path_factory.mktemp("redis7"), redis_server=REDIS_7_0) as made:
+        yield made
+
+
+@needs_redis_7_0
+async def test_the_users_of_redis_are_the_same_on_7_0(on_redis_7_0: Deployment) -> None:
+    """The list of users loads; executors do all of their work, and what is refused stays refused."""
+    await work_through(on_redis_7_0)
+    assert on_redis_7_0.denied() == []
+    for user in ("executor", "storage", "coordinator", "reader"):
+        with Redis.from_url(on_redis_7_0.redis_url(user)) as redis:
+            for command in REFUSED[user]:
+                with pytest.raises(NoPermissionError):
+                    redis.execute_command(*command)
 
 
 @needs_postgres_15

@@ -55,6 +55,8 @@ TOTALS = "tests/unit/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
 ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
 SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
+ACL = "tests/integration/test_acl.py"
+LEAST_PRIVILEGE = "tests/integration/test_least_privilege.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
@@ -781,6 +783,27 @@ MUTANTS = (
         "    if lacking:\n",
         "    if False:\n",
         (SERVER_ERRORS,),
+    ),
+    Mutant(
+        "executors load no scripts",
+        "deploy/redis/users.acl",
+        "+info +time +evalsha\n  %RW~eval:{*}:events:*",
+        "+info +time +evalsha +script|load\n  %RW~eval:{*}:events:*",
+        (ACL,),
+    ),
+    Mutant(
+        "executors delete no streams",
+        "deploy/redis/users.acl",
+        "(%RW~eval:{*}:fence:* +del +pexpire)",
+        "+del +unlink +pexpire",
+        (ACL,),
+    ),
+    Mutant(
+        "the migrator makes no roles",
+        "deploy/postgres/init.sql",
+        "ALTER ROLE migrator NOCREATEROLE",
+        "ALTER ROLE migrator CREATEROLE",
+        (LEAST_PRIVILEGE,),
     ),
     Mutant(
         "only one may submit again",
