@@ -121,6 +121,7 @@ async def _lead_while_possible(
         if holds is None:
             await _pause(stop, STANDBY)
             return
+        await coordinator.synchronize()
         logger.info("leading", extra={"coordinator": coordinator.settings.name})
         async with _provider_batches(coordinator, stop), _observed(observer):
             while not stop.is_set():

@@ -29,7 +29,7 @@ from coordinator.publishing import Publisher
 from coordinator.settings import CoordinatorSettings
 from coordinator.watching import Watch
 from eventlog import payloads as p
-from eventlog.clock import utc_now
+from eventlog.clock import ServerClock
 from eventlog.keys import shard_of
 from eventlog.log import EventLog, LogUnavailable
 from projections.ledger import Batch, Ledger, Unpublished
@@ -59,7 +59,7 @@ class Coordinator:
         attendance: Attendance,
         *,
         settings: CoordinatorSettings | None = None,
-        now: Callable[[], datetime] = utc_now,
+        now: Callable[[], datetime] | None = None,
         clock: Callable[[], float] = monotonic,
         provider: ProviderPorts | None = None,
         budgets: BudgetAccounts | None = None,
@@ -68,7 +68,8 @@ class Coordinator:
         self._ledger = ledger
         self._queue = queue
         self._board = board
-        self._now = now
+        self._server_clock = ServerClock(clock)
+        self._now = now = now or self._server_clock.now
         self._clock = clock
         self._stopped: dict[str, float] = {}
         """Batches that were stopped and are over, and since when that is known."""
@@ -107,6 +108,10 @@ class Coordinator:
             withdrawing = Withdrawing(log, queue, source=settings.name, now=now)
             self.provider_batches = ProviderBatches(desk, publisher, withdrawing, clock=clock, luck=random)
 
+    async def synchronize(self) -> None:
+        """Read the time of the ledger's server: what is compared with a stored time is on its clock."""
+        self._server_clock.synchronize(await self._ledger.now())
+
     async def go_round(self) -> int:
         """Do for each batch what is to be done next; returns how many are not over."""
         begun = self._clock()
@@ -115,6 +120,7 @@ class Coordinator:
         return left
 
     async def _go_round(self) -> int:
+        await self.synchronize()
         await self._epochs.look()
         batches = await self._ledger.unfinished(self.settings.run_id)
         open_ids = {batch.batch_id for batch in batches}
@@ -276,6 +282,7 @@ class Coordinator:
 
     async def reopen(self, batch: Batch, evaluation_ids: Sequence[str]) -> int:
         """Try settled evaluations again, because an operator asks; returns how many."""
+        await self.synchronize()
         await self._epochs.look()
         await self.put_up([batch])
         waiting = await self._ledger.links(evaluation_ids)

@@ -131,6 +131,7 @@ class Operator:
         batch = await self.batch(batch_id)
         if batch.finished:
             raise Refused(f"{batch_id} is {batch.state}: there is nothing to cancel.")
+        await self.coordinator.synchronize()
         await self.ledger.ask(batch_id, "cancelled", by=self.name, reason=reason)
         await self.coordinator.tend(await self._put_up(batch_id))
         await self.coordinator.tend(await self.batch(batch_id))
@@ -147,6 +148,7 @@ class Operator:
         provider = self.coordinator.provider_batches
         if provider is None or batch.finished or batch.state in _WAYS_BACK:
             return Moved(batch)
+        await self.coordinator.synchronize()
         await self._change_spec(batch, replace(spec_of(batch), batch_api=fallback), provider.books)
         withdrawn = await provider.withdrawing.withdraw(batch) if fallback else 0
         return Moved(batch, withdrawn)

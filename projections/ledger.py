@@ -16,6 +16,9 @@ from projections.amounts import ZERO
 from projections.change import Row
 from projections.progress import Progress
 
+LONGEST_RETRY_DELAY = timedelta(days=1)
+"""How long after its end was stored an attempt can ask to be tried again."""
+
 
 class Purse(NamedTuple):
     """What a batch may cost, and what it has cost: all that was paid, whatever came of it."""
@@ -196,6 +199,10 @@ class BatchExists(Exception):  # noqa: N818 - what is the matter
 
 class Ledger(Protocol):
     """The coordinator's own view of the tables."""
+
+    async def now(self) -> datetime:
+        """Return the time of the server that stores the tables: all that they date is on this clock."""
+        ...
 
     async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""

@@ -21,6 +21,7 @@ from eventlog.timeline import Cursor
 from projections.amounts import EXACT, ZERO, exact
 from projections.change import Change, Row
 from projections.ledger import (
+    LONGEST_RETRY_DELAY,
     Accepted,
     Batch,
     BatchExists,
@@ -67,6 +68,10 @@ class MemoryLedger:
         self.told_apart: dict[str, int] = defaultdict(int)
         """Evaluations that no window counts, because they waited for a provider batch."""
         self._responses: dict[str, list[str]] = defaultdict(list)
+
+    async def now(self) -> datetime:
+        """Return the time of the server."""
+        return self._now()
 
     async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""
@@ -177,7 +182,10 @@ class MemoryLedger:
         """Return the newest failures of a batch, the newest first."""
         cards = self.tables.scorecards.values()
         failed = [card for card in cards if card.batch_id == batch_id and card.status == "failed"]
-        newest = sorted(sorted(failed), key=lambda card: card.ended_at, reverse=True)[:limit]
+        stored = {card.evaluation_id: self.tables.evaluations[card.evaluation_id] for card in failed}
+        newest = sorted(
+            sorted(failed), key=lambda card: stored[card.evaluation_id].updated_at, reverse=True
+        )[:limit]
         return [self._failure(card.evaluation_id) for card in newest]
 
     def _failure(self, key: str) -> Failure:
@@ -267,10 +275,11 @@ class MemoryLedger:
             if held.row.cursor.phase is not Phase.RETRYING:
                 return False
             closing = self._logged(key)[held.row.cursor[:2]]
-            if not isinstance(closing.data, p.Retrying) or closing.data.retry_at <= now:
+            if not isinstance(closing.data, p.Retrying):
                 return True
-            waited = timedelta(seconds=self.tables.clock() - held.updated_at)
-            return waited >= closing.data.retry_at - closing.occurred_at
+            stored = now - timedelta(seconds=self.tables.clock() - held.updated_at)
+            delay = min(closing.data.retry_at - closing.occurred_at, LONGEST_RETRY_DELAY)
+            return stored + max(delay, timedelta(0)) <= now
 
         keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
         return [self._standing(key) for key in islice(filter(is_due, keys), limit)]

@@ -52,6 +52,12 @@ class PostgresLedger:
         self._shards = shards
         self._tables = PostgresTables(pool)
 
+    async def now(self) -> datetime:
+        """Return the time of the server."""
+        [(now,)] = await self._rows("ledger_now", [])
+        found: datetime = now
+        return found
+
     async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""
         # On its own: whoever makes a partition locks the whole log until the transaction is over.

@@ -23,8 +23,8 @@ class ProviderBatchSettings:
     """How long a submission may take; after that nobody knows whether it was heard."""
     margin: timedelta = timedelta(minutes=1)
     """How much longer to look for a submission without a reply before it is made again."""
-    skew: timedelta = timedelta(minutes=5)
-    """How far the provider's clock may be behind ours."""
+    skew: timedelta = timedelta(hours=1)
+    """How far the provider's clock may be behind that of Postgres."""
     interval: timedelta = timedelta(milliseconds=500)
     """Between two rounds."""
 

@@ -34,12 +34,22 @@ def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetim
         return None
     told = f"the server answered {status}: {body[:QUOTE]}"
     if status == 429:
-        return RateLimited(told, retry_after=retry_after(headers.get("retry-after", ""), now=now))
+        here = sent_at(headers, now=now)
+        return RateLimited(told, retry_after=retry_after(headers.get("retry-after", ""), now=here))
     if status >= 500:
         return Unreachable(f"http_{status}", told)
     if status in _TRY_AGAIN:
         return Transient(f"http_{status}", told)
     return Permanent(f"http_{status}", told)
+
+
+def sent_at(headers: Mapping[str, str], *, now: datetime) -> datetime:
+    """Return the server's own time, by which it means the dates that it sends; ours where it has none."""
+    try:
+        date = parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return now
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def retry_after(text: str, *, now: datetime) -> timedelta:

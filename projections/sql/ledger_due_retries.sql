@@ -10,9 +10,9 @@ CROSS JOIN LATERAL (
 ) retry
 WHERE v.batch_id = %(batch_id)s AND v.ended_at IS NULL AND v.evaluation_id <= %(published_to)s
   AND v.state = 'retrying'
-  -- By the clock of the executor, or by its word how long to wait: its clock may be far ahead.
+  -- Both times are of the executor's clock: their difference is how long to wait since it was stored here.
   AND coalesce(
-      least(retry.due_at, v.updated_at + (retry.due_at - e.occurred_at)) <= %(now)s,
+      v.updated_at + greatest(least(retry.due_at - e.occurred_at, interval '1 day'), interval '0') <= %(now)s,
       true)
 ORDER BY v.evaluation_id
 LIMIT %(limit)s;

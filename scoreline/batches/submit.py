@@ -10,7 +10,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from coordinator.accepting import accept
 from coordinator.submission import NewBatch, NewEvaluation
-from eventlog.clock import utc_now
 from eventlog.runs import FLEET
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
@@ -51,7 +50,8 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
             batch = _new_batch(submission.plan, settings, run_id)
             with _counting(console) as count:
                 read = _counted(submission.evaluations(), count, check)
-                total = await accept(ledger, batch, read, now=utc_now(), shards=settings.shards)
+                now = await ledger.now()
+                total = await accept(ledger, batch, read, now=now, shards=settings.shards)
             return batch.batch_id, total
     except TablesUnavailable as error:
         said = explain(error) or "PostgreSQL went away."

@@ -86,21 +86,24 @@ async def test_what_waits_to_be_tried_again_is_found_when_it_is_due(books):
     await accept(books, *map(accepted, (1, 2)))
     batch = await publish(books, 1)
     for number in (1, 2):
-        await store(books, number, CLAIM, p.Retrying(error=FAULT, retry_at=NOW + 30 * SECOND))
+        retrying = p.Retrying(error=FAULT, retry_at=NOW + 30 * SECOND)
+        await store(books, number, CLAIM, retrying, occurred_at=NOW)
     await books.wait(10)
     assert await unmoved(books) == []
-    assert await books.ledger.due_retries(batch, now=NOW, limit=9) == []
-    [due] = await books.ledger.due_retries(batch, now=NOW + 30 * SECOND, limit=9)
+    assert await books.ledger.due_retries(batch, now=await books.time(), limit=9) == []
+    await books.wait(21)
+    [due] = await books.ledger.due_retries(batch, now=await books.time(), limit=9)
     assert (due.row.evaluation_id, due.row.cursor.phase) == (key(1), Phase.RETRYING)
 
 
-async def test_an_executor_whose_clock_is_ahead_does_not_delay_a_retry(books):
-    """How long it wanted to wait counts from when its word was stored."""
+@pytest.mark.parametrize("days", [400_000, -400_000], ids=["ahead", "behind"])
+async def test_the_clock_of_an_executor_does_not_move_a_retry(books, days):
+    """How long it wanted to wait counts from when its word was stored, neither later nor sooner."""
     await accept(books, accepted(1))
     batch = await publish(books, 1)
-    ahead = NOW + timedelta(days=400_000)
-    retrying = p.Retrying(error=FAULT, retry_at=ahead + 30 * SECOND)
-    await store(books, 1, CLAIM, retrying, occurred_at=ahead)
+    there = NOW + timedelta(days=days)
+    retrying = p.Retrying(error=FAULT, retry_at=there + 30 * SECOND)
+    await store(books, 1, CLAIM, retrying, occurred_at=there)
     assert await books.ledger.due_retries(batch, now=await books.time(), limit=9) == []
     await books.wait(31)
     [due] = await books.ledger.due_retries(batch, now=await books.time(), limit=9)

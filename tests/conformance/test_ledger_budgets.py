@@ -63,29 +63,35 @@ async def test_another_budget_may_be_given_at_any_time(books):
 
 
 async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
-    """At the first try, after a retry, after executors were lost, or without any try at all."""
+    """At the first try, after a retry, after executors were lost, or without any try at all.
+
+    The newest is the one that was stored last: executors date what they record by clocks of their own.
+    """
     await accept(books, *map(accepted, range(1, 8)))
-    case = p.Case(id="c")
+    case, behind = p.Case(id="c"), NOW - timedelta(hours=1)
     for number in range(1, 5):
-        at = NOW + timedelta(minutes=number)
-        await store(books, number, CLAIM, failed(f"first {number}"), occurred_at=at)
+        await store(books, number, CLAIM, failed(f"first {number}"))
+        await books.wait(1)
     await store(books, 5, CLAIM, RETRYING)
     await open_next(books, 5, p.Queued(case=case, reason=p.OpeningReason.RETRY))
-    await store(books, 5, CLAIM, failed("again"), occurred_at=NOW + timedelta(minutes=5))
+    await store(books, 5, CLAIM, failed("again"), occurred_at=behind)
+    await books.wait(1)
     await open_next(books, 4, p.Queued(case=case, reason=p.OpeningReason.OPERATOR))
-    await store(books, 4, CLAIM, failed("operator"), occurred_at=NOW + timedelta(minutes=6))
-    await store(books, 6, CLAIM, TIMED_OUT, occurred_at=NOW + timedelta(hours=1))
+    await store(books, 4, CLAIM, failed("operator"), occurred_at=behind - timedelta(hours=1))
+    await store(books, 6, CLAIM, TIMED_OUT)
+    await books.wait(1)
     await open_next(books, 7, p.Queued(case=case, reason=p.OpeningReason.LOST), failed("lost"))
+    await books.wait(1)
     await open_next(books, 1, p.Queued(case=case, reason=p.OpeningReason.OPERATOR), failed("given up"))
     found = await books.ledger.failures(B, limit=10)
     assert [(each.message, each.was_tried, each.is_at_once) for each in found] == [
+        ("given up", False, True),
+        ("lost", True, False),
         ("operator", True, True),
         ("again", True, False),
         ("first 3", True, True),
         ("first 2", True, True),
-        ("given up", False, True),
-        ("lost", True, False),
     ]
-    assert found[0] == Failure("permanent", "operator", was_tried=True, is_at_once=True)
+    assert found[2] == Failure("permanent", "operator", was_tried=True, is_at_once=True)
     assert await books.ledger.failures(B, limit=2) == found[:2]
     assert await books.ledger.failures("unheard-of", limit=2) == []

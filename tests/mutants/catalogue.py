@@ -454,6 +454,20 @@ MUTANTS = (
         (RECONCILE,),
     ),
     Mutant(
+        "a retry waits by the clock of Postgres, not by that of its executor",
+        "projections/sql/ledger_due_retries.sql",
+        "v.updated_at + greatest(least(retry.due_at - e.occurred_at, interval '1 day'), interval '0')",
+        "retry.due_at",
+        ("tests/conformance/test_ledger_attempts.py",),
+    ),
+    Mutant(
+        "coordinators read the clock of Postgres, not their own",
+        "eventlog/clock.py",
+        "        return server_time + timedelta(seconds=self._monotonic() - at)\n",
+        "        return utc_now()\n",
+        ("tests/unit/test_clock.py",),
+    ),
+    Mutant(
         "what was published in the current epoch waits for no grace",
         "coordinator/reconcile.py",
         "        return self.is_settled or self.told is Told.NOW\n",

@@ -38,7 +38,6 @@ def coordinator_of(life: Life) -> Coordinator:
         distant_board(life),
         distant_attendance(life),
         settings=replace(SETTINGS, name=life.name),
-        now=life.world.now,
         clock=life.world.clock,
     )
 
@@ -110,9 +109,8 @@ class People(Process):
     async def _submit(self, life: Life, submission: Submission) -> None:
         ledger, shards = distant_ledger(life), self.world.redis.log.shards
         try:
-            await accept(
-                ledger, submission.batch, _one_by_one(submission), now=self.world.now(), shards=shards
-            )
+            now = await ledger.now()
+            await accept(ledger, submission.batch, _one_by_one(submission), now=now, shards=shards)
         except BatchExists:
             self.world.seen["accepted before"] += 1
         if submission in self.submissions:
