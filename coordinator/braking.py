@@ -1,9 +1,11 @@
 """Who notices that a batch should not go on by itself."""
 
-from collections.abc import Container
+from collections.abc import Callable, Container
+from time import monotonic
 
 from coordinator.budget import LOOKED_AT, Streak, hopeless, overspent
 from coordinator.budget_keeper import BudgetKeeper
+from coordinator.first_contact import FirstContacts
 from coordinator.opening import spec_of
 from projections.ledger import Batch, Ledger
 
@@ -15,15 +17,21 @@ class Brakes:
     begins to count anew.
     """
 
-    def __init__(self, ledger: Ledger, keeper: BudgetKeeper | None = None) -> None:
+    def __init__(
+        self, ledger: Ledger, keeper: BudgetKeeper | None = None, *, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._ledger = ledger
         self._keeper = keeper
         self._streaks: dict[str, Streak] = {}
+        self._contacts = FirstContacts(ledger, clock)
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
         """Say why a running batch must not go on, if that is so; one that has ended just ends."""
         if batch.ended >= batch.total:
             return None
+        return await self._exhausted(batch) or await self._contacts.reason_to_pause(batch)
+
+    async def _exhausted(self, batch: Batch) -> str | None:
         return await self._overspent(batch) or await self._hopeless(batch)
 
     async def _overspent(self, batch: Batch) -> str | None:
@@ -47,7 +55,9 @@ class Brakes:
     def release(self, batch_id: str) -> None:
         """Count anew in a batch that was paused, however soon it goes on."""
         self._streaks.pop(batch_id, None)
+        self._contacts.release(batch_id)
 
     def forget_all_but(self, batch_ids: Container[str]) -> None:
         """Forget batches that do not run."""
         self._streaks = {key: streak for key, streak in self._streaks.items() if key in batch_ids}
+        self._contacts.forget_all_but(batch_ids)

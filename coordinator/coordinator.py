@@ -83,7 +83,7 @@ class Coordinator:
             if budgets
             else None
         )
-        self._brakes = Brakes(ledger, self._keeper)
+        self._brakes = Brakes(ledger, self._keeper, clock=clock)
         self._openings = Openings(ledger, board, publisher, epochs, settings=settings, now=now)
         self._watch = Watch(
             *(log, ledger, queue, attendance),

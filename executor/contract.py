@@ -4,6 +4,8 @@
     ├── RateLimited   asked too often: try again when told, nothing is charged
     ├── Transient     may go well next time: backoff, and one of the retries is used up
     │   └── Unreachable   nobody is there, or something is broken there: counts against its lane
+    │       └── NoConnection   connection refused, or the host name does not resolve
+    ├── NeverReached  no connection, and no call of the batch has been answered there: nothing is charged
     └── Permanent     will not get better: the evaluation fails at once
 
 A target raises one of these, or answers. Whatever else it raises is a `Permanent` fault of its own.
@@ -57,6 +59,20 @@ class Transient(Fault):
 
 class Unreachable(Transient):
     """Nobody answered, or only to say that something is broken there: a lane may have to be closed."""
+
+
+class NoConnection(Unreachable):
+    """The connection was refused, or the host name does not resolve."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("connection", message)
+
+
+class NeverReached(Fault):
+    """No connection to an endpoint that has not answered any call of the batch: is its URL right?"""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("unreachable", f"{message}; it has not answered yet")
 
 
 class Permanent(Fault):

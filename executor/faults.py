@@ -2,9 +2,10 @@
 
     fault                                retries left             none left
     RateLimited                          retrying, not charged    retrying, not charged
+    NeverReached                         retrying, not charged    retrying, not charged
     Transient                            retrying                 failed
     TargetTimedOut                       retrying (timeout)       timed_out (task)
-    EvaluatorFault of a RateLimited      retrying, not charged    retrying, not charged
+    EvaluatorFault of either             retrying, not charged    retrying, not charged
     EvaluatorFault of a Transient        retrying                 failed (evaluator)
     EvaluatorFault of a time-out         retrying (timeout)       failed (evaluator)
     EvaluatorFault of anything else      failed (evaluator)       failed (evaluator)
@@ -23,9 +24,9 @@ from datetime import datetime, timedelta
 
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
-from executor.contract import Fault, RateLimited, Transient
+from executor.contract import Fault, NeverReached, RateLimited, Transient
 from executor.verdict import unscored
-from taskqueue.retries import RATE_LIMITED, UNCHARGED_KINDS
+from taskqueue.retries import RATE_LIMITED, UNCHARGED_KINDS, UNREACHABLE
 
 Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
 """By which an owner closes its attempt."""
@@ -33,6 +34,7 @@ Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
 MAX_MESSAGE = 4_000
 FIRST_BACKOFF = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(seconds=60)
+FIRST_CONTACT_RETRY = timedelta(seconds=5)
 LONGEST_PATIENCE = timedelta(days=1)
 """What a Retry-After may ask for at most."""
 NO_ANSWER = p.Answer(output="")
@@ -75,7 +77,7 @@ class EvaluatorFault(Exception):  # noqa: N818 - what happened
     @property
     def is_hopeless(self) -> bool:
         """Whether another attempt would not help."""
-        return not isinstance(self.cause, RateLimited | Transient | EvaluatorTimedOut)
+        return not isinstance(self.cause, RateLimited | NeverReached | Transient | EvaluatorTimedOut)
 
 
 def close_after(
@@ -87,6 +89,8 @@ def close_after(
     match cause:
         case RateLimited(retry_after=retry_after):
             return p.Retrying(_fault(RATE_LIMITED, error), now + _patience(retry_after))
+        case NeverReached():
+            return p.Retrying(_fault(UNREACHABLE, error), now + FIRST_CONTACT_RETRY)
         case Transient(kind=kind) if retries > 0:
             return p.Retrying(_fault(charged(kind), error), backoff)
         case TargetTimedOut() | EvaluatorTimedOut() if retries > 0:

@@ -16,7 +16,7 @@ from eventlog.codec import OversizeEvent
 from eventlog.event_queue import AttemptLost, OwnedAttempt
 from executor.budget.purposes import judge_call, target_call
 from executor.budget.spending import Paid, PaidCall
-from executor.contract import Judged, Question, RateLimited, Reply, Target, Transient
+from executor.contract import Judged, NeverReached, Question, RateLimited, Reply, Target, Transient
 from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
 from executor.fold import Known
 from executor.kits import Judge, Kit, invalid
@@ -264,8 +264,13 @@ def _say_score(judging: Span, score: p.Score) -> None:
         judging.set_attribute("result.passed", score.passed)
 
 
+def _gravity(fault: EvaluatorFault) -> tuple[bool, bool, bool]:
+    is_free = isinstance(fault.cause, RateLimited | NeverReached)
+    return fault.is_hopeless, not is_free, isinstance(fault.cause, NeverReached)
+
+
 def _worst(faults: Sequence[EvaluatorFault], answer: p.Answer, scores: Sequence[p.Score]) -> EvaluatorFault:
     """Choose what decides: a hopeless fault before one that may pass, a charged one before a free one."""
-    worst = max(faults, key=lambda fault: (fault.is_hopeless, not isinstance(fault.cause, RateLimited)))
+    worst = max(faults, key=_gravity)
     others = [fault for fault in faults if fault is not worst]
     return EvaluatorFault(worst.evaluator, worst.cause, others=others, answer=answer, scores=scores)

@@ -154,6 +154,15 @@ class Failure(NamedTuple):
     """Whether it failed for good when it was first tried: not after retries, nor because executors died."""
 
 
+class Unreached(NamedTuple):
+    """An evaluation that waits because no connection to its target or judge could be made."""
+
+    evaluation_id: str
+    attempt: int
+    variant: int
+    message: str
+
+
 class Unpublished(NamedTuple):
     """Openings that nobody may have been told of, as they are to be appended."""
 
@@ -255,6 +264,10 @@ class Ledger(Protocol):
 
     async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
         """Return the newest failures of a batch, the newest first."""
+        ...
+
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
         ...
 
     async def finish(self, batch_id: str) -> bool:

@@ -34,6 +34,7 @@ from projections.ledger import (
     Purse,
     Standing,
     Unpublished,
+    Unreached,
     Waiting,
 )
 from projections.memory import MemoryTables
@@ -187,6 +188,30 @@ class MemoryLedger:
             sorted(failed), key=lambda card: stored[card.evaluation_id].updated_at, reverse=True
         )[:limit]
         return [self._failure(card.evaluation_id) for card in newest]
+
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
+        cards = self.tables.scorecards.values()
+        done = {
+            self._variant(card.evaluation_id)
+            for card in cards
+            if card.batch_id == batch.batch_id and card.status == "completed"
+        }
+        keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
+        found = (self._unreached(key, kind) for key in keys)
+        waiting = list(islice((each for each in found if each), limit))
+        return [each for each in waiting if each.variant not in done]
+
+    def _unreached(self, key: str, kind: str) -> Unreached | None:
+        attempt, sequence, _ = self.tables.evaluations[key].row.cursor
+        closing = self._logged(key)[attempt, sequence].data
+        if not isinstance(closing, p.Retrying) or closing.error.kind != kind:
+            return None
+        return Unreached(key, attempt, self._variant(key), closing.error.message)
+
+    def _variant(self, key: str) -> int:
+        opening = self._logged(key)[1, 0].data
+        return opening.variant if isinstance(opening, p.Queued) else 0
 
     def _failure(self, key: str) -> Failure:
         attempt, sequence, _ = self.tables.evaluations[key].row.cursor

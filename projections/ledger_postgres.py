@@ -30,6 +30,7 @@ from projections.ledger import (
     Purse,
     Standing,
     Unpublished,
+    Unreached,
     Waiting,
 )
 from projections.openings import accepted_row, newest_attempt, opening_change
@@ -133,6 +134,16 @@ class PostgresLedger:
         """Return the newest failures of a batch, the newest first."""
         rows = await self._rows("ledger_failures", {"batch_id": batch_id, "limit": limit})
         return [Failure(*row) for row in rows]
+
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
+        wanted = {
+            "batch_id": batch.batch_id,
+            "published_to": batch.published_to,
+            "kind": kind,
+            "limit": limit,
+        }
+        return [Unreached(*row) for row in await self._rows("ledger_unreachable", wanted)]
 
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""

@@ -20,8 +20,6 @@ STALE = 5.0
 
 ANSWERS = frozenset({Outcome.OK, Outcome.RATE_LIMITED, Outcome.REFUSED, Outcome.FAILED})
 """What shows that the other side is there: something received the call."""
-REACHED_WITHIN = 60.0
-"""Seconds for which an answer shows that the other side is there."""
 
 Rooms = list[tuple[Why, int]]
 
@@ -118,14 +116,9 @@ def take(state: LaneState, now: float, ask: Ask) -> tuple[LaneState, Grant]:
     state = _handed(state, now, ask, granted)
     if granted == wanted:
         cleared = replace(state, why="", since=0.0, short_until=0.0) if wanted else state
-        return cleared, Grant(granted, reserved, was_reached=_was_reached(state, now))
+        return cleared, Grant(granted, reserved)
     ready_in = _ready_in(state, now, why, reserved)
-    grant = Grant(granted, reserved, why, ready_in, _was_reached(state, now))
-    return _short(state, now, why, ready_in), grant
-
-
-def _was_reached(state: LaneState, now: float) -> bool:
-    return state.reached_at > 0 and now - state.reached_at <= REACHED_WITHIN
+    return _short(state, now, why, ready_in), Grant(granted, reserved, why, ready_in)
 
 
 def _believed(state: LaneState, now: float, ask: Ask) -> LaneState:

@@ -14,6 +14,7 @@ from executor.contract import RateLimited
 from executor.lanes.contract import Ask, Grant, LaneLimit, Lanes, LanesUnavailable, Outcome, Settlement
 from executor.lanes.permits import LaneUse, Permit, Permits
 from executor.lanes.telemetry import LaneTally
+from taskqueue.lines import split
 
 Uses = Callable[[str], Awaitable[Sequence[LaneUse]]]
 """Which lanes a line has to ask."""
@@ -55,6 +56,8 @@ class LaneBook:
         self._granted: dict[str, list[dict[str, Permit]]] = defaultdict(list)
         self._lines: dict[str, Sequence[str]] = {}
         """Which lanes each line was last seen to ask."""
+        self._reached: dict[str, set[str]] = defaultdict(set)
+        """By batch: the lanes on which one of its calls was answered here."""
         self._asking = asyncio.Lock()
         self._news = asyncio.Event()
         self._bad_news = asyncio.Event()
@@ -81,6 +84,7 @@ class LaneBook:
                 permit.settle(Outcome.UNUSED)
         if len(self._lines) > MOST_LINES:  # of batches long gone
             self._lines.clear()
+            self._reached.clear()
         self._lines.update({line: [use.lane for use in each] for line, each in uses.items() if each})
         held_back = {lane: grant.ready_in for lane, grant in grants.items() if grant.granted < wanted[lane]}
         metered = [line for line, each in uses.items() if each]
@@ -130,7 +134,8 @@ class LaneBook:
     def lend(self, line: str) -> Permits:
         """Hand over what was granted for one task of a line."""
         granted = self._granted.get(line)
-        return Permits(self, granted.pop() if granted else {})
+        reached = self._reached[split(line)[0]]
+        return Permits(self, granted.pop() if granted else {}, reached=reached)
 
     def give_back(self, unused: Mapping[str, int]) -> None:
         """Return what was granted and found no task."""

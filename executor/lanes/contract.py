@@ -119,8 +119,6 @@ class Grant:
     """What kept the rest back."""
     ready_in: float = 0.0
     """Seconds until it is worth asking again; 0 where all was granted."""
-    was_reached: bool = False
-    """Whether the other side has answered any executor within the last minute."""
 
 
 @dataclass(frozen=True, slots=True)

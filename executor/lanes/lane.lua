@@ -9,8 +9,7 @@
 --       then one for each limit withdrawn: its origin;
 --       then nine for each settlement: outcome, reserved, tokens, age, retry after,
 --       limit and remaining of requests, limit and remaining of tokens; '' for what is not known
--- Returns how many were granted, the tokens reserved for each, why not more, when to ask again, and 1 if
--- the other side has answered within the last minute.
+-- Returns how many were granted, the tokens reserved for each, why not more, and when to ask again.
 --
 -- The rules are those of arithmetic.py, limits.py, pace.py, growth.py and breaker.py, operation by operation.
 
@@ -20,7 +19,7 @@ local HIGHEST, SMALLEST_STEP = 10000, 0.05
 local FORGET_AFTER, SURE_AFTER, CUT, DEEPEST_CUT = 10, 5, 0.97, 0.7
 local GROW_EVERY, FAST, SLOW, NEAR, FAR, LOWEST_RPM, PROBE_LEASE = 1, 1.05, 1.001, 0.99, 1.1, 1, 2
 local LEASE, LONGEST_BLOCK, FIRST_PAUSE, LONGEST_PAUSE = 60, 86400, 1, 30
-local LIMIT_LEASE, RENEW_AFTER, REFUND_MARGIN, REACHED_WITHIN, FIRST_CONTACT_PROBE = 60, 5, 1, 60, 5
+local LIMIT_LEASE, RENEW_AFTER, REFUND_MARGIN, FIRST_CONTACT_PROBE = 60, 5, 1, 5
 local SHORTEST_WAIT, GATHERING, LOOK_AGAIN, LONGEST_WAIT, STALE = 0.02, 0.1, 0.05, 1, 5
 
 local NUMBERS = {
@@ -542,5 +541,4 @@ for name in pairs(gone) do
   redis.call('HDEL', key, name)
 end
 redis.call('EXPIRE', key, stays)
-local was_reached = (s.reached_at > 0 and now - s.reached_at <= REACHED_WITHIN) and 1 or 0
-return { granted, exact(reserved), why, exact(wait), was_reached }
+return { granted, exact(reserved), why, exact(wait) }

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from eventlog import tracing
 from executor.budget.spending import UNLIMITED_SPENDING, Spending
-from executor.contract import Fault, RateLimited, Unreachable
+from executor.contract import Fault, NeverReached, NoConnection, RateLimited, Unreachable
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from executor.lanes.contract import LaneLimit, Outcome, Policy, Settlement
 from providers.limits import RateLimits
@@ -66,6 +66,8 @@ class Permit:
         match error:
             case RateLimited(retry_after=retry_after):
                 self.settle(Outcome.RATE_LIMITED, retry_after=retry_after.total_seconds(), limits=limits)
+            case NoConnection():
+                self.settle(Outcome.UNREACHED)
             case Unreachable() | TargetTimedOut() | EvaluatorTimedOut():
                 self.settle(Outcome.FAILED, limits=limits)
             case Exception():
@@ -90,19 +92,32 @@ class Permits:
     lent: dict[str, Permit] = field(default_factory=dict)
     spending: Spending = UNLIMITED_SPENDING
     """What of the batch's budget its calls draw on."""
+    reached: set[str] = field(default_factory=set)
+    """Lanes on which a call of the batch was answered, as far as this executor knows."""
 
     async def calling(
         self, use: LaneUse | None, call: Callable[[], Awaitable[T]], used: Callable[[T], "Used"]
     ) -> T:
-        """Make one call under a permit, and settle it; raises `RateLimited` where there is none."""
+        """Make one call under a permit, and settle it; raises `RateLimited` where there is none.
+
+        No connection at the first contact of the batch is raised as `NeverReached`.
+        """
         if use is None or self.lender is None:
             return await call()
         permit = await self._acquired(use, self.lender)
         try:
             got = await call()
+        except NoConnection as error:
+            permit.settle_after(error)
+            if use.lane in self.reached:
+                raise
+            raise NeverReached(error.message) from error
         except BaseException as error:
             permit.settle_after(error)
+            if isinstance(error, Exception):
+                self.reached.add(use.lane)
             raise
+        self.reached.add(use.lane)
         came_to = used(got)
         permit.settle(Outcome.OK, tokens=came_to.tokens, limits=came_to.limits)
         return got

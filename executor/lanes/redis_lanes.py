@@ -108,9 +108,8 @@ def _text(number: float | None) -> str:
     return "" if number is None else format(number, ".17g")
 
 
-def _grant(granted: int, reserved: bytes, why: bytes, ready_in: bytes, was_reached: int) -> Grant:
-    reason = Why(why.decode()) if why else None
-    return Grant(granted, float(reserved), reason, float(ready_in), bool(was_reached))
+def _grant(granted: int, reserved: bytes, why: bytes, ready_in: bytes) -> Grant:
+    return Grant(granted, float(reserved), Why(why.decode()) if why else None, float(ready_in))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 import httpx2
 
-from executor.contract import Permanent, Unreachable
+from executor.contract import NoConnection, Permanent
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -78,12 +78,12 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
 
 async def resolve(host: str, port: int | None) -> list[str]:
-    """Find the addresses of a host; raises `Unreachable` where there are none."""
+    """Find the addresses of a host; raises `NoConnection` where there are none."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Unreachable("connection", f"the name {host} can't be resolved: {error}") from error
+        raise NoConnection(f"{host}: the host name does not resolve ({error})") from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 

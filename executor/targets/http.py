@@ -22,6 +22,7 @@ from executor.contract import Permanent, Question, Reply, Surroundings, Transien
 from executor.options import OptionModel, read_options
 from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
+from executor.targets.connections import no_connection
 from executor.targets.headers import check_headers, fill_in, secrets_of
 from executor.targets.http_replies import Paths, answer_of, fault_of
 from taskqueue.spec import Options
@@ -88,6 +89,8 @@ class HttpTarget:
         try:
             status, headers, body = await self._exchange(request)
         except httpx2.TransportError as error:
+            if unconnected := no_connection(error, _place(self.options.url)):
+                raise unconnected from None
             raise Unreachable("connection", self._blotted(f"{type(error).__name__}: {error}")) from None
         except httpx2.DecodingError as error:
             raise Transient("garbage", self._blotted(f"the reply can't be decoded: {error}")) from None
@@ -165,6 +168,11 @@ class HttpType:
 
 
 HTTP = HttpType()
+
+
+def _place(url: str) -> str:
+    parsed = httpx2.URL(url)
+    return f"{parsed.scheme}://{parsed.netloc.decode()}"
 
 
 def _client(options: HttpOptions, slots: int) -> httpx2.AsyncClient:

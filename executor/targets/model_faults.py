@@ -10,6 +10,7 @@ import httpx2
 
 from executor.blotting import blot_out
 from executor.contract import Fault, Permanent, RateLimited, Transient, Unreachable
+from executor.targets.connections import no_connection
 from providers.access import Access
 from providers.dialects import limits_of, retry_after, wait_for
 from providers.failures import QUOTE, Class, Failure, failure_of, refusal_of
@@ -47,6 +48,8 @@ def garbled(access: Access, why: str) -> Transient:
 
 
 def _disconnected(cause: Exception, access: Access, came: str) -> Unreachable:
+    if unconnected := no_connection(cause, access.place):
+        return unconnected
     why = blot_out(f"{type(cause).__name__}: {cause}", {access.key})[:QUOTE]
     if came:
         return broken_off(access, came, why)

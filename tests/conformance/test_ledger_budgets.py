@@ -4,15 +4,17 @@ from datetime import timedelta
 from decimal import Decimal
 
 from eventlog import payloads as p
-from projections.ledger import BatchHead, Failure, Purse
+from projections.ledger import BatchHead, Failure, Purse, Unreached
 from tests.conformance.ledger_forms import (
     NOW,
     B,
     accept,
     accepted,
     batch_of,
+    key,
     one_by_one,
     open_next,
+    publish,
     store,
 )
 
@@ -95,3 +97,21 @@ async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
     assert found[2] == Failure("permanent", "operator", was_tried=True, is_at_once=True)
     assert await books.ledger.failures(B, limit=2) == found[:2]
     assert await books.ledger.failures("unheard-of", limit=2) == []
+
+
+async def test_evaluations_that_wait_for_a_first_connection_are_found_until_one_is_completed(books):
+    """Only published ones, whose newest attempt was closed with that fault."""
+    unreachable = p.Retrying(error=p.Fault(kind="unreachable", message="refused"), retry_at=NOW)
+    await accept(books, *(accepted(number) for number in range(1, 6)))
+    batch = await publish(books, 4, size=4)
+    for number in (1, 2, 5):
+        await store(books, number, CLAIM, RUNNING, unreachable)
+    await store(books, 3, CLAIM, RUNNING, RETRYING)
+    await open_next(books, 2, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
+    found = await books.ledger.unreached(batch, kind="unreachable", limit=10)
+    assert found == [Unreached(key(1), 1, 0, "refused")]
+    await store(books, 2, CLAIM, RUNNING, unreachable)
+    found = await books.ledger.unreached(batch, kind="unreachable", limit=10)
+    assert [(each.evaluation_id, each.attempt) for each in found] == [(key(1), 1), (key(2), 2)]
+    await store(books, 4, CLAIM, RUNNING, ANSWER, p.Completed(verdict="passed"))
+    assert await books.ledger.unreached(batch, kind="unreachable", limit=10) == []

@@ -12,7 +12,15 @@ from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
 from eventlog.events import type_of
 from eventlog.lifecycle import TRANSITIONS, Phase
-from executor.contract import Fault, Permanent, RateLimited, Transient, Unreachable
+from executor.contract import (
+    Fault,
+    NeverReached,
+    NoConnection,
+    Permanent,
+    RateLimited,
+    Transient,
+    Unreachable,
+)
 from executor.faults import (
     LONGEST_BACKOFF,
     MAX_MESSAGE,
@@ -34,6 +42,13 @@ ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
     "rate limit": (LIMITED, ("retrying", "rate_limited"), ("retrying", "rate_limited")),
     "transient": (Transient("network", "reset"), ("retrying", "network"), ("failed", "network")),
     "nobody there": (Unreachable("network", "no"), ("retrying", "network"), ("failed", "network")),
+    "no connection": (NoConnection("no"), ("retrying", "connection"), ("failed", "connection")),
+    "never reached": (NeverReached("no"), ("retrying", "unreachable"), ("retrying", "unreachable")),
+    "judge never reached": (
+        EvaluatorFault("j", NeverReached("no")),
+        ("retrying", "unreachable"),
+        ("retrying", "unreachable"),
+    ),
     "target time-out": (TargetTimedOut(30.0), ("retrying", "timeout"), ("timed_out", "timeout")),
     "permanent": (Permanent("refused", "no"), ("failed", "refused"), ("failed", "refused")),
     "plain fault": (Fault("odd"), ("failed", "odd"), ("failed", "odd")),
@@ -63,6 +78,7 @@ ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
     ),
     "judge's bug": (EvaluatorFault("j", KeyError("x")), ("failed", "evaluator"), ("failed", "evaluator")),
     "in disguise": (Transient("rate_limited"), ("retrying", "transient"), ("failed", "rate_limited")),
+    "in a third": (Transient("unreachable"), ("retrying", "transient"), ("failed", "unreachable")),
     "in another": (Transient("shutdown"), ("retrying", "transient"), ("failed", "shutdown")),
 }
 

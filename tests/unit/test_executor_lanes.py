@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Judged, Question, RateLimited, Reply, Unreachable
+from executor.contract import Judged, NoConnection, Question, RateLimited, Reply, Unreachable
 from executor.lanes.book import LaneBook
 from executor.lanes.contract import (
     Ask,
@@ -35,6 +35,7 @@ from tests.unit.executor_stage import (
     SETTINGS,
     FakeEvaluator,
     Stage,
+    answer_at_once,
     hang,
     judged_by,
     raising,
@@ -275,6 +276,26 @@ async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
         await asyncio.sleep(2)
         [view] = await lanes.views(["lane"])
         assert view.limits == ()
+
+
+@virtually
+async def test_no_connection_is_charged_only_where_the_endpoint_has_answered_before():
+    """At first contact nothing is used up, and it is probed every five seconds; later it is any fault."""
+    stage, lanes = staged(MODEL, model=LaneUse("lane", Policy(max_concurrency=1, breaker_failures=1)))
+    stage.target.how = raising(NoConnection("http://x: connection refused"))
+    await filled(stage, BATCH, 3)
+    async with stage.executor():
+        await until(lambda: len(stage.target.asked) == 2)
+        assert stage.loop.time() < 7
+        stage.target.how = answer_at_once
+        await until(lambda: len(stage.target.asked) == 3)
+        stage.target.how = raising(NoConnection("http://x: connection refused"))
+        await stage.queue("later")
+        await until(lambda: len(stage.target.asked) == 4)
+        await until(lambda: lanes.outcomes()[Outcome.UNREACHED] == 3)
+    kinds = [(await stage.last(f"{BATCH}-0-{number}")) for number in range(2)]
+    assert [each.error.kind for each in kinds] == ["unreachable"] * 2
+    assert (await stage.last("later")).error.kind == "connection"
 
 
 @virtually

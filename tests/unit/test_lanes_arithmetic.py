@@ -208,7 +208,7 @@ def test_retry_after_delays_the_lane_and_saves_up_nothing():
     lane.asks(1)
     lane.later(1).asks(1)
     lane.settles(Outcome.RATE_LIMITED, retry_after=20.0)
-    assert lane.asks(1) == Grant(0, 0.0, Why.RETRY_AFTER, 1.0, was_reached=True)
+    assert lane.asks(1) == Grant(0, 0.0, Why.RETRY_AFTER, 1.0)
     assert (lane.view.why, lane.view.until) == (Why.RETRY_AFTER, START + 21)
     assert lane.later(20).asks(10).granted == 1
     assert lane.view.why is Why.RATE
@@ -281,14 +281,14 @@ def test_failures_in_a_row_open_the_breaker_and_answers_between_them_do_not():
         lane.settles(Outcome.FAILED, 4).settles(outcome)
     assert lane.view.breaker == "closed"
     assert broken().view.breaker == "open"
-    assert broken().asks(1) == Grant(0, 0.0, Why.BREAKER, 1.0, was_reached=True)
+    assert broken().asks(1) == Grant(0, 0.0, Why.BREAKER, 1.0)
 
 
 def test_one_probe_in_the_whole_fleet():
     """When its time is over one call goes out; who else asks is told to look again."""
     lane = broken().later(30)
     assert lane.view.breaker == "half_open"
-    assert lane.asks(5) == Grant(1, 0.0, Why.BREAKER, 1.0, was_reached=True)
+    assert lane.asks(5) == Grant(1, 0.0, Why.BREAKER, 1.0)
     assert lane.asks(5, who="b").granted == 0
     assert lane.view.message == "5 calls in a row failed; a probe is under way"
 

@@ -1,0 +1,102 @@
+"""When a batch is paused because an endpoint that it needs has never answered."""
+
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, cast
+
+import pytest
+
+from coordinator.first_contact import FORGET_AFTER, GRACE, LOOK_EVERY, FirstContacts
+from projections.ledger import Batch, Ledger, Unreached
+from taskqueue.spec import BatchSpec, TargetSpec, pack
+
+SPEC = BatchSpec("b", (TargetSpec("http", "one"), TargetSpec("http", "two")), fail_fast_after=5)
+BATCH = Batch(
+    "b", date(2026, 1, 1), "", "default", 1, pack(SPEC), "running", "", 100, 0, 0, "", None, False
+)
+REFUSED = "http://x: connection refused; it has not answered yet"
+
+
+@dataclass
+class Looks:
+    """A coordinator's looks at one batch, and what the ledger has at each."""
+
+    now: float = 100.0
+    waiting: list[Unreached] = field(default_factory=list)
+    batch: Batch = BATCH
+
+    def __post_init__(self) -> None:
+        self.contacts = FirstContacts(cast("Ledger", self), lambda: self.now)
+
+    async def unreached(self, _batch: Batch, **_wanted: Any) -> list[Unreached]:
+        return self.waiting
+
+    async def look(self, *waiting: tuple[str, int], after: float = LOOK_EVERY) -> str | None:
+        self.now += after
+        self.waiting = [Unreached(key, attempt, 1, REFUSED) for key, attempt in waiting]
+        return await self.contacts.reason_to_pause(self.batch)
+
+
+async def test_faults_that_last_pause_the_batch_with_target_and_address():
+    """Not before the endpoint has had its time to start."""
+    looks = Looks()
+    assert await looks.look() is None
+    assert await looks.look(("a", 1)) is None
+    assert await looks.look(("a", 2), after=GRACE - 1) is None
+    assert await looks.look(("a", 3)) == (
+        f"target two: {REFUSED}. Check the URL, and that the server is running"
+    )
+
+
+async def test_fail_fast_counts_evaluations_that_found_no_connection():
+    """As many as it allows to fail, each counted once; without it, only time counts."""
+    for after, is_paused in ((5, True), (6, False), (0, False)):
+        spec = replace(SPEC, fail_fast_after=after)
+        looks = Looks(batch=replace(BATCH, spec=pack(spec)))
+        await looks.look()
+        assert await looks.look(*((key, 1) for key in "abcd")) is None
+        assert await looks.look(*((key, 2) for key in "abcd")) is None
+        assert (await looks.look(("e", 1)) is not None) == is_paused
+
+
+async def test_faults_from_before_a_pause_do_not_count_once_it_runs_again():
+    """The batch was resumed because the URL or the server was put right."""
+    looks = Looks()
+    old = [(key, 1) for key in "abcdefg"]
+    assert await looks.look(*old) is None
+    assert await looks.look(*old, after=2 * GRACE) is None
+    looks.contacts.release("b")
+    assert await looks.look(*old) is None
+    assert await looks.look(*old, after=2 * GRACE) is None
+
+
+@pytest.mark.parametrize("silence", [FORGET_AFTER + 1, 10 * FORGET_AFTER])
+async def test_faults_that_have_stopped_are_forgotten(silence):
+    """One connection refused an hour ago, and one now, are not an hour of faults."""
+    looks = Looks()
+    await looks.look()
+    await looks.look(("a", 1))
+    await looks.look(after=silence)
+    assert await looks.look(("a", 2)) is None
+
+
+async def test_the_ledger_is_asked_every_other_second():
+    """However often the coordinator comes round."""
+    looks = Looks()
+    await looks.look()
+    assert await looks.look(*((key, 1) for key in "abcdefg"), after=LOOK_EVERY / 4) is None
+    assert await looks.look(*((key, 1) for key in "abcdefg")) is not None
+
+
+async def test_a_judge_is_named_instead_of_the_target():
+    """Its fault says who it is."""
+    looks = Looks()
+    await looks.look()
+    looks.waiting = [Unreached("a", 1, 0, f"evaluator polite: unreachable: {REFUSED}")] * 2
+    await looks.contacts.reason_to_pause(BATCH)
+    looks.now += LOOK_EVERY
+    await looks.contacts.reason_to_pause(BATCH)
+    looks.now += GRACE
+    reason = await looks.contacts.reason_to_pause(BATCH)
+    assert reason is not None
+    assert reason.startswith("evaluator polite: unreachable: http://x: connection refused")
