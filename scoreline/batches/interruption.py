@@ -8,6 +8,7 @@ waits, waits no longer than it takes to check the flag. The second signal ends t
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -38,7 +39,8 @@ class Interruption:
 
     def __enter__(self) -> Self:
         self._terminals = [number for number in STANDARD_STREAMS if _is_terminal(number)]
-        for number in SIGNALS:
+        in_main = threading.current_thread() is threading.main_thread()  # others can't receive signals
+        for number in SIGNALS if in_main else ():
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
                 self._before[number] = signal.signal(number, self._receive)
         return self
