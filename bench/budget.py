@@ -1,6 +1,6 @@
 """Do budgets hold? Randomized batches against the provider simulator, and what it bills.
 
-    python -m bench.budget --json [--runs 50] [--seed 1]
+    python -m bench.budget --json [--runs 50] [--seed 1] [--first 0]
 
 A real fleet on embedded servers of the bench's own: four executors of 16 slots. Each run draws latency, the
 length of prompts and answers, `max_tokens`, judges, time-outs, refusals and broken replies, executors that
@@ -33,7 +33,7 @@ MOST = 0.05
 EXECUTORS, SLOTS = 4, 16
 
 
-async def measure(runs: int, seed: int) -> list[Outcome]:
+async def measure(runs: range, seed: int) -> list[Outcome]:
     """Run the trials one after the other."""
     os.environ[KEY] = "sim"
     outcomes: list[Outcome] = []
@@ -47,7 +47,7 @@ async def measure(runs: int, seed: int) -> list[Outcome]:
         fleets.start(fleets.Fleet(FLEET, EXECUTORS, concurrency=SLOTS), manager)
         await all_present(servers, EXECUTORS)
         sim = await stack.enter_async_context(provider())
-        for number in range(runs):
+        for number in runs:
             dice = Random(f"{seed}:{number}")
             outcome = await run(Fleet(servers, manager, root), sim, draw(dice), dice)
             outcomes.append(outcome)
@@ -80,8 +80,12 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--first", type=int, default=0, help="number of the first run"
+    )
     wanted = parser.parse_args()
-    outcomes = asyncio.run(measure(wanted.runs, wanted.seed))
+    runs = range(wanted.first, wanted.first + wanted.runs)
+    outcomes = asyncio.run(measure(runs, wanted.seed))
     found = summary(outcomes, seed=wanted.seed)
     print(json.dumps(found if wanted.json else {**found, "trials": len(outcomes)}))
     return 1 if found["max_overdraft"] > MOST else 0

@@ -7,6 +7,7 @@ that are gone become spend that no event records, which is written down beside t
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from time import monotonic
 
 from coordinator.budget import overspent
@@ -20,6 +21,7 @@ from taskqueue.budget.contract import (
     BudgetView,
     Holding,
     NewAccount,
+    larger,
     nanodollars,
 )
 from taskqueue.presence import Attendance
@@ -61,6 +63,7 @@ class BudgetKeeper:
             return None
         if view.held or not self._is_stored(batch, view):
             return None
+        await self._note_missing(batch, view)
         batch = await self._noted(batch, view)
         return overspent(batch.purse)
 
@@ -94,11 +97,12 @@ class BudgetKeeper:
         if batch.published and await self._attendance.present():
             recovery = RECOVERY
             settled = _amounts(await self._ledger.spent_by_source(batch.batch_id))
-            # Read after what each source has spent: what was recorded meanwhile counts twice, never not.
-            batch = await self._ledger.batch(batch.batch_id) or batch
             logger.info("budget account created again", extra={"batch_id": batch.batch_id})
         create = NewAccount(recovery, settled, self._holding.get(batch.batch_id, {}))
-        return await self._accounts.publish(terms_of(batch), create=create)
+        # What each source has recorded and all of it together are of one moment: nothing counts twice.
+        terms = terms_of(batch)
+        recorded = larger(terms.recorded, sum(settled.values(), NOTHING))
+        return await self._accounts.publish(replace(terms, recorded=recorded), create=create)
 
     async def _dead(self, view: BudgetView) -> list[str]:
         executors = [name for name in view.holders if not name.startswith(PROVIDER_BATCH)]
@@ -115,6 +119,12 @@ class BudgetKeeper:
             return True
         since = self._waits_since.setdefault(batch.batch_id, self._clock())
         return self._clock() - since >= STORED_WITHIN
+
+    async def _note_missing(self, batch: Batch, view: BudgetView) -> None:
+        """Write down what was settled and never recorded: the ledger's figure and the account's are one."""
+        missing = view.spent - recorded_of(batch)
+        if _exceeds(missing, unrecorded_of(batch)):
+            await self._ledger.note_unrecorded(batch.batch_id, missing.usd, missing.tokens)
 
     async def _noted(self, batch: Batch, view: BudgetView) -> Batch:
         """Write down what the next call may cost, where a call was refused."""

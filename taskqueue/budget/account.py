@@ -23,6 +23,7 @@ from taskqueue.budget.contract import (
     CostMaximum,
     Holding,
     NewAccount,
+    larger,
 )
 
 LEASE = 60.0
@@ -71,8 +72,8 @@ def publish(
         account = BudgetAccount(None, None, ready_at=ready_at, holders=known)
     account = replace(account, limit_cost=terms.limit_cost, limit_tokens=terms.limit_tokens)
     account = _lapsed(account, now, frozenset(terms.dead))
-    unrecorded = _larger(account.unrecorded, terms.unrecorded)
-    spent = _larger(account.spent, terms.recorded + unrecorded)
+    unrecorded = larger(account.unrecorded, terms.unrecorded)
+    spent = larger(account.spent, terms.recorded + unrecorded)
     account = replace(account, unrecorded=unrecorded, spent=spent)
     return account, view(account)
 
@@ -140,8 +141,8 @@ def _lost(account: BudgetAccount, state: HolderState) -> Amount:
 
 def _declared(account: BudgetAccount, now: float, asked: BudgetRequest) -> BudgetAccount:
     was = account.holders.get(asked.holder, HolderState())
-    settled = _larger(was.settled, asked.settled)
-    unrecorded = _larger(was.unrecorded, asked.unrecorded)
+    settled = larger(was.settled, asked.settled)
+    unrecorded = larger(was.unrecorded, asked.unrecorded)
     state = HolderState(asked.held, settled, unrecorded, asked.at_risk, now + LEASE)
     maxima = dict(account.maxima)
     for purpose, each in asked.maxima.items():
@@ -205,11 +206,9 @@ def _reserved(account: BudgetAccount, asked: BudgetRequest, granted: int, each: 
         at_risk = state.at_risk + Amount(likely.cost * granted, likely.tokens * granted)
         state = replace(state, held=held, at_risk=at_risk)
         holders = {**account.holders, asked.holder: state}
-        return replace(account, holders=holders, needed=NOTHING)
+        # A smaller call that fits says nothing about the one that did not.
+        is_met = larger(asked.least, account.needed) == asked.least
+        return replace(account, holders=holders, needed=NOTHING if is_met else account.needed)
     if asked.wanted > 0 and not _fits_alone(account, asked):
         return replace(account, needed=Amount(max(1, asked.least.cost), max(1, asked.least.tokens)))
     return account
-
-
-def _larger(one: Amount, other: Amount) -> Amount:
-    return Amount(max(one.cost, other.cost), max(one.tokens, other.tokens))

@@ -227,7 +227,9 @@ if granted > 0 then
   mine[2] = add(mine[2], reserved_tokens * granted)
   mine[7] = add(mine[7], tonumber(ARGV[20]) * granted)
   mine[8] = add(mine[8], tonumber(ARGV[21]) * granted)
-  s.needed_cost, s.needed_tokens = 0, 0
+  if tonumber(ARGV[16]) >= s.needed_cost and tonumber(ARGV[17]) >= s.needed_tokens then
+    s.needed_cost, s.needed_tokens = 0, 0
+  end
 elseif wanted > 0 and not fits_alone() then
   s.needed_cost, s.needed_tokens = max(1, tonumber(ARGV[16])), max(1, tonumber(ARGV[17]))
 end

@@ -45,6 +45,11 @@ class Amount:
 NOTHING = Amount()
 
 
+def larger(one: Amount, other: Amount) -> Amount:
+    """Take the larger of each figure."""
+    return Amount(max(one.cost, other.cost), max(one.tokens, other.tokens))
+
+
 def nanodollars(usd: float | Decimal) -> int:
     """Convert dollars, rounded up: a budget is never widened by rounding."""
     exact = usd if isinstance(usd, Decimal) else Decimal(repr(usd))

@@ -115,6 +115,17 @@ async def test_a_pessimistic_estimate_gets_what_is_left_while_it_is_alone(
     assert (await form.publish()).needed == Amount(60, 1)
 
 
+async def test_a_smaller_call_that_fits_does_not_hide_the_need_of_a_larger_one(form: Accounts) -> None:
+    """What only judges may still run, and the batch pauses once they have."""
+    await form.publish(replace(TERMS, recorded=Amount(850)))
+    assert (await form.reserve(1, unit=Amount(200))).granted == 0
+    assert (await form.reserve(1)).granted == 1
+    assert (await form.publish()).needed == Amount(200, 1)
+    await form.publish(replace(TERMS, limit_cost=2_000))
+    assert (await form.reserve(1, unit=Amount(200, 1))).granted == 1
+    assert (await form.publish()).needed == NOTHING
+
+
 async def test_a_top_up_fits_beside_what_the_call_holds_already(form: Accounts) -> None:
     """A call that holds all that is left may go on alone."""
     await form.publish(replace(TERMS, recorded=Amount(900)))

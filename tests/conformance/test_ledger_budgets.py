@@ -1,5 +1,6 @@
 """The contract of the ledger, about what a batch costs and how it fails."""
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -115,3 +116,29 @@ async def test_evaluations_that_wait_for_a_first_connection_are_found_until_one_
     assert [(each.evaluation_id, each.attempt) for each in found] == [(key(1), 1), (key(2), 2)]
     await store(books, 4, CLAIM, RUNNING, ANSWER, p.Completed(verdict="passed"))
     assert await books.ledger.unreached(batch, kind="unreachable", limit=10) == []
+
+
+async def test_spend_that_no_event_records_counts_against_the_budget(books):
+    """It only grows; what the next call may cost is kept until the batch goes on."""
+    head = BatchHead(B, b"{}", max_cost_usd=Decimal(1))
+    await books.ledger.accept(head, one_by_one([accepted(1)]), now=NOW)
+    await store(books, 1, CLAIM, RUNNING, ANSWER)
+    await books.ledger.note_unrecorded(B, Decimal("0.25"), 5)
+    await books.ledger.note_unrecorded(B, Decimal("0.20"), 9)
+    await books.ledger.note_next(B, Decimal("0.7"), 40)
+    assert (await batch_of(books)).purse == Purse(Decimal(1), None, Decimal("0.35"), 16, Decimal("0.7"), 40)
+    await books.ledger.ask(B, "paused", by="coordinator", reason="budget")
+    assert (await batch_of(books)).purse.next_tokens == 40
+    await books.ledger.ask(B, "running", by="ann")
+    assert (await batch_of(books)).purse == Purse(Decimal(1), None, Decimal("0.35"), 16)
+
+
+async def test_recorded_spend_is_known_by_its_source(books):
+    """What each writer has put on record, but for answers that were there before."""
+    await accept(books, accepted(1), accepted(2))
+    judged = p.Scored(evaluator="judge", score=1.0, usage=p.Usage(output_tokens=3), cost_usd=0.01)
+    await store(books, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
+    await store(books, 2, CLAIM, RUNNING, replace(ANSWER, cached=True), judged)
+    found = await books.ledger.spent_by_source(B)
+    assert list(found.values()) == [(Decimal("0.12"), 13)]
+    assert await books.ledger.spent_by_source("unheard-of") == {}

@@ -1,0 +1,106 @@
+"""The coordinator's side of budgets: accounts, executors that die, and when a batch pauses."""
+
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+
+from coordinator.budget_keeper import RECOVERY, STORED_WITHIN, BudgetKeeper
+from projections.ledger import Batch
+from projections.ledger_memory import MemoryLedger
+from projections.memory import MemoryTables
+from projections.progress import Progress
+from taskqueue.budget.contract import Amount, BudgetGrant, BudgetRequest
+from taskqueue.budget.memory import MemoryBudgets
+from taskqueue.memory import MemoryAttendance
+from taskqueue.presence import Presence
+from tests.builders import START
+
+DOLLAR = 10**9
+BATCH = Batch("b", date(2026, 1, 1), "", "p", 1, b"", "running", "", 9, 0, 9, "b.9", None, False)
+EACH = Amount(DOLLAR // 10)
+
+
+@dataclass
+class World:
+    """A keeper without servers, and what it keeps."""
+
+    now: float = 1_000.0
+    is_settled: bool = True
+    keeper: BudgetKeeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tables = MemoryTables(self.clock)
+        self.ledger = MemoryLedger(self.tables, shards=1, now=lambda: START)
+        self.accounts = MemoryBudgets(self.clock)
+        self.attendance = MemoryAttendance(self.clock)
+        self.keeper = BudgetKeeper(
+            *(self.ledger, self.accounts, self.attendance),
+            is_settled=lambda: self.is_settled,
+            clock=self.clock,
+        )
+
+    def clock(self) -> float:
+        return self.now
+
+    def batch(self, *, spent: str = "0") -> Batch:
+        held = self.ledger.batches.held.get("b", BATCH)
+        self.tables.progress["b", 0] = Progress(cost_usd=Decimal(spent))
+        batch = replace(held, max_cost_usd=Decimal(1), spent_usd=Decimal(spent))
+        self.ledger.batches.held["b"] = batch
+        return batch
+
+    async def reserve(self, holder: str, wanted: int, **fields: object) -> BudgetGrant:
+        asked = BudgetRequest("b", holder, wanted=wanted, unit=EACH, least=EACH, likely=EACH, **fields)  # type: ignore[arg-type]
+        [grant] = await self.accounts.request([asked])
+        return grant
+
+
+async def test_a_dead_executors_calls_are_written_down_as_spend() -> None:
+    """At once, unless Redis was just lost and heartbeats say nothing."""
+    world = World()
+    await world.keeper.publish(world.batch())
+    await world.reserve("a", 3)
+    world.is_settled = False
+    await world.keeper.publish(world.batch())
+    assert world.ledger.batches.held["b"].unrecorded_usd == 0
+    world.is_settled = True
+    view = await world.keeper.publish(world.batch())
+    assert view
+    assert (view.held, view.spent) == (Amount(), Amount(3 * DOLLAR // 10))
+    assert world.ledger.batches.held["b"].unrecorded_usd == Decimal("0.3")
+
+
+async def test_an_account_that_was_lost_is_created_again_and_waits_for_declarations() -> None:
+    """What was last seen of executors counts meanwhile; then what is left is granted again."""
+    world = World()
+    await world.keeper.publish(world.batch())
+    await world.attendance.beat(Presence("a", "a"))
+    await world.reserve("a", 6)
+    await world.keeper.publish(world.batch())
+    await world.accounts.close("b")
+    view = await world.keeper.publish(world.batch(spent="0.1"))
+    assert view
+    assert (view.held, view.spent) == (Amount(6 * DOLLAR // 10), Amount(DOLLAR // 10))
+    assert (await world.reserve("c", 9)).granted == 0
+    world.now += RECOVERY
+    assert (await world.reserve("c", 9)).granted == 3
+
+
+async def test_a_batch_pauses_when_nothing_is_held_and_all_is_on_record() -> None:
+    """Not while a call is under way, nor before the figure is final, unless storage takes too long."""
+    world = World()
+    await world.keeper.publish(world.batch())
+    await world.attendance.beat(Presence("a", "a"))
+    held = (await world.reserve("a", 99)).granted
+    assert held == 10
+    spent = Amount(DOLLAR * 95 // 100)
+    await world.reserve("a", 1, held=EACH, settled=Amount(DOLLAR * 85 // 100))
+    assert await world.keeper.reason_to_pause(world.batch(spent="0.85")) is None
+    assert (await world.reserve("a", 1, settled=spent)).granted == 0
+    assert await world.keeper.reason_to_pause(world.batch(spent="0.85")) is None
+    reason = "budget $1.00: $0.95 spent, the next call may cost up to $0.10"
+    assert await world.keeper.reason_to_pause(world.batch(spent="0.95")) == reason
+    assert await world.keeper.reason_to_pause(world.batch(spent="0.85")) is None
+    world.now += STORED_WITHIN
+    assert await world.keeper.reason_to_pause(world.batch(spent="0.85")) == reason
+    assert world.ledger.batches.held["b"].unrecorded_usd == Decimal("0.1")
