@@ -80,9 +80,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--first", type=int, default=0, help="number of the first run"
-    )
+    parser.add_argument("--first", type=int, default=0, help="number of the first run")
     wanted = parser.parse_args()
     runs = range(wanted.first, wanted.first + wanted.runs)
     outcomes = asyncio.run(measure(runs, wanted.seed))
