@@ -109,9 +109,9 @@ class Folder:
         calls = self.root / "calls"
         return calls.read_text().split() if calls.exists() else []
 
-    async def run(self, *arguments: str, **environ: str) -> Ran:
+    async def run(self, *arguments: str, interpreter: str | None = None, **environ: str) -> Ran:
         """Run a command to its end, perhaps with more in its environment."""
-        async with self.started(*arguments, **environ) as started:
+        async with self.started(*arguments, interpreter=interpreter, **environ) as started:
             return await started.end()
 
     def peak(self, *arguments: str) -> int:
@@ -130,10 +130,12 @@ class Folder:
         return used.ru_maxrss
 
     @asynccontextmanager
-    async def started(self, *arguments: str, **environ: str) -> "AsyncIterator[Started]":
+    async def started(
+        self, *arguments: str, interpreter: str | None = None, **environ: str
+    ) -> "AsyncIterator[Started]":
         """Run a command that does not outlive the block."""
         process = await asyncio.create_subprocess_exec(
-            SCORELINE,
+            *([interpreter, "-P", "-m", "scoreline"] if interpreter else [SCORELINE]),
             *arguments,
             cwd=self.root,
             stdin=subprocess.DEVNULL,

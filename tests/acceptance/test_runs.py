@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from scoreline.embedded import Servers
 from tests.acceptance.batch_commands import PATIENCE, Folder, Started, gone
+from tests.acceptance.concurrent_runs import play_rounds
 from tests.integration.worker import SCORELINE, environment
 from tests.waiting import until
 
@@ -252,3 +254,11 @@ async def _in_terminal(folder: Folder, *arguments: str) -> tuple[asyncio.subproc
     )
     os.close(theirs)
     return process, terminal
+
+
+async def test_concurrent_runs_keep_to_themselves(
+    tmp_path: Path, redis_url: str, postgres_url: str
+) -> None:
+    """Two rounds of two to four runs with environments, folders and interpreters of their own."""
+    runs = await play_rounds(tmp_path, Servers(redis_url, postgres_url), rounds=2, seed=11)
+    assert runs >= 4
