@@ -239,3 +239,16 @@ async def test_a_fault_with_odd_characters_is_tried_again_like_any_other(here: H
     await here.store("nightly")
     await here.go_round()
     assert await here.standing("nightly") == ["2 queued", "2 queued"]
+
+
+async def test_a_coordinator_leads_only_the_batches_of_its_run(redis_url, postgres_url):
+    """The fleet's leaves a local run's batch alone, and the run's leaves the fleet's batch alone."""
+    async with house(redis_url, postgres_url) as here:
+        await here.submit("local", 1)
+        await here.submit("shared", 1)
+        await here.ledger.assign_run("local", "run-1", by="ada")
+        await here.go_round()
+        assert [one.batch_id for one in await here.queues.board.listings()] == ["shared"]
+        await here.another(run_id="run-1").go_round()
+        up = {one.batch_id: one.run_id for one in await here.queues.board.listings()}
+        assert up == {"local": "run-1", "shared": ""}

@@ -32,6 +32,10 @@ CONTINUITY = "tests/integration/test_epoch_continuity.py"
 ATTEMPTS = "tests/unit/test_attempts.py"
 FOLD = "tests/unit/test_executor_fold.py"
 LEDGER = "tests/conformance/test_ledger.py"
+EXECUTOR_CONTROL = "tests/unit/test_executor_control.py"
+INTERRUPTION = "tests/integration/test_interruption.py"
+PROCESSES = "tests/integration/test_processes.py"
+RUNS = "tests/acceptance/test_runs.py"
 LANE = "executor/lanes/lane.lua"
 LANES = "tests/conformance/test_lanes.py"
 LANES_TRACES = "tests/conformance/test_lanes_traces.py"
@@ -1001,5 +1005,69 @@ MUTANTS = (
         '"--unshare-net", ',
         "",
         (f"{PROMISES}::test_untrusted_code_reaches_nothing",),
+    ),
+    # Local runs: scoped to their batch, interrupted on record, with a safe path.
+    Mutant(
+        "an executor serves only the batches of its run",
+        "taskqueue/eligibility.py",
+        "run_id == self.run_id and self.project",
+        "self.project",
+        (EXECUTOR_CONTROL,),
+    ),
+    Mutant(
+        "an executor serves a batch only if it declares its labels",
+        "taskqueue/eligibility.py",
+        " and self.labels.issuperset(requires)",
+        "",
+        (EXECUTOR_CONTROL,),
+    ),
+    Mutant(
+        "a coordinator leads only the batches of its run",
+        "projections/sql/ledger_batches.sql",
+        "b.finished_at IS NULL AND b.run_id = %(run_id)s ELSE",
+        "b.finished_at IS NULL ELSE",
+        (LEDGER,),
+    ),
+    Mutant(
+        "a run that was replaced pauses nothing",
+        "projections/sql/ledger_ask.sql",
+        "      AND (%(run_id)s::text IS NULL OR run_id = %(run_id)s)\n",
+        "",
+        (LEDGER,),
+    ),
+    Mutant(
+        "provider batches of another run are left to it",
+        "coordinator/provider_batches/driver.py",
+        "if chunk.batch_id not in elsewhere",
+        "if chunk.batch_id",
+        (PROVIDER_BATCHES,),
+    ),
+    Mutant(
+        "an interrupt pauses the batch on record",
+        "scoreline/batches/drive.py",
+        "self._stop(Stop(reason, INTERRUPTED, pauses=self._serves))",
+        "self._stop(Stop(reason, INTERRUPTED, pauses=False))",
+        (INTERRUPTION,),
+    ),
+    Mutant(
+        "a cancelled watch is not taken for an outage",
+        "scoreline/batches/watch.py",
+        "                _raise_if_cancelled(error)\n",
+        "",
+        (INTERRUPTION,),
+    ),
+    Mutant(
+        "a process that can't start is given up",
+        "scoreline/processes.py",
+        "return child.failed_starts >= START_ATTEMPTS",
+        "return False",
+        (PROCESSES,),
+    ),
+    Mutant(
+        "service processes import nothing from the working directory",
+        "scoreline/processes.py",
+        '"-P", "-m", "scoreline"',
+        '"-m", "scoreline"',
+        (f"{RUNS}::test_modules_of_the_user_do_not_take_the_place_of_ours",),
     ),
 )

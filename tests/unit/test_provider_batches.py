@@ -341,3 +341,21 @@ def test_only_openings_without_an_answer_are_asked() -> None:
     assert not is_asked(replace(opening, variant=1))
     assert not is_asked(replace(opening, in_group=True))
     assert not is_asked_in(replace(spec, batch_api=None))(opening)
+
+
+async def test_provider_batches_of_another_run_are_left_to_it() -> None:
+    """The keys are in that run's environment: other coordinators neither submit, poll nor collect them."""
+    stage = await a_stage(2)
+    await stage.ledger.assign_run(B, "run-1", by="ada")
+    await stage.go_round(3)
+    assert stage.asked() == {}
+    fleet, stage.settings = stage.coordinator, replace(stage.settings, run_id="run-1")
+    stage.coordinator = own = stage.another()
+    await stage.go_round(3)
+    assert stage.asked() == {1: 1, 2: 1}
+    stage.provider.finish()
+    stage.coordinator = fleet
+    await stage.go_round(5)
+    assert stage.standing() == ["1 queued"] * 2
+    stage.coordinator = own
+    await answered(stage)
