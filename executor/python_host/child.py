@@ -75,6 +75,21 @@ def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
         host.serve(requests)
 
 
+def check(workdir: str, functions: list[str]) -> None:
+    """Import functions and call none; prints a JSON object of what is wrong with those that can't be."""
+    replies = os.dup(1)
+    _redirect_output()
+    _look_first_in(workdir)
+    broken: dict[str, str] = {}
+    for function in functions:
+        try:
+            _find(function)
+        except BaseException as error:  # noqa: BLE001 - as in `main`
+            broken[function] = _told(error)
+    os.write(replies, json.dumps(broken).encode())
+    os._exit(0)  # threads of the user's need not end
+
+
 def _end_with_the_lifeline(lifeline: int) -> None:
     threading.Thread(target=_await_end, args=(lifeline,), daemon=True).start()
     if hasattr(fcntl, "F_SETSIG"):  # Linux: the kernel itself does it, also where no thread gets a turn
@@ -249,5 +264,7 @@ def _send(replies: int, message: dict[str, Any], *, value: str | None = None) ->
         rest = rest[os.write(replies, rest) :]
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and sys.argv[1] == "--check":
+    check(sys.argv[2], sys.argv[3:])
+elif __name__ == "__main__":
     main(sys.argv[1], sys.argv[2], max_text=int(sys.argv[3]), lifeline=int(sys.argv[4]))

@@ -33,7 +33,7 @@ TAIL_PATIENCE = 0.05
 CANCEL_PATIENCE = 1.0
 """Seconds a coroutine gets to end itself when it is cancelled."""
 MAX_REPLY = 16 * MAX_TEXT
-_CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).with_name("child.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Host:
         theirs, ours = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(python, str(_CHILD), function, workdir, str(MAX_TEXT), str(theirs)),
+                *(python, str(CHILD), function, workdir, str(MAX_TEXT), str(theirs)),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

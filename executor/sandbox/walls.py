@@ -26,6 +26,10 @@ _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _LINKER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 
 
+SEARCH_PATH = f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin"
+"""Where a program's name is looked up."""
+
+
 class Footing(StrEnum):
     """On what the walls stand."""
 
@@ -35,9 +39,8 @@ class Footing(StrEnum):
 
 def environment(job: Job, *, workdir: str, reports: str) -> dict[str, str]:
     """All that a program finds in its environment."""
-    path = f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin"
     report = {REPORT_VARIABLE: f"{reports}/{REPORT_SOCKET}"} if job.reports else {}
-    return {"PATH": path, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
+    return {"PATH": SEARCH_PATH, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
 
 
 def walls(job: Job, footing: Footing, texts: Mapping[str, int]) -> list[str]:

@@ -35,11 +35,16 @@ from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
 from scoreline.spec.values import batch_api as read_batch_api
-from scoreline.submission.preflight import preflight
+from scoreline.submission.preflight import Preflight, preflight
 from scoreline.telemetry.wiring import Job, telling
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4
+NO_SPEC = (
+    "There is no scoreline.yaml in {folder}. Name a spec: scoreline batch run -c FILE. Or say what to run: "
+    "scoreline batch run --dataset FILE --target TARGET --evaluator EVALUATOR. "
+    "To try it without either: scoreline batch run --mode simulated"
+)
 NOT_JUDGED = "Not scored: there is no evaluator, answers are recorded only. To score: --evaluator exact"
 
 
@@ -53,6 +58,8 @@ class Where:
     queue: str | None = None
     detach: bool = False
     verbose: bool = False
+    checks: bool = True
+    """Whether a batch is checked before anything starts."""
 
     def settings(self) -> Settings:
         """Read the settings, and check that they fit."""
@@ -68,6 +75,11 @@ class Where:
         except BadBackend as error:
             raise Problem(str(error)) from error
         return settings
+
+    def preflight(self, settings: Settings) -> Preflight:
+        """Say what is checked before anything starts."""
+        allowed = settings.worker_allow_unsandboxed
+        return Preflight(self.distributed, is_wanted=self.checks, allow_unsandboxed=allowed)
 
     def new_run(self) -> str:
         """Make the id of a local run, whose processes serve only its batch, or name the fleet."""
@@ -91,7 +103,7 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
     flags = _with_settings(flags, settings)
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
-    plan = preflight(plan, console, distributed=where.distributed)
+    plan = preflight(plan, console, where.preflight(settings))
     with _ready(settings) as (servers, interruption):
         run_id = where.new_run()
         try:
@@ -241,7 +253,9 @@ def _spec_here(flags: Mapping[str, Any]) -> Path | None:
     """Use the spec of this folder where nothing on the command line says what to run."""
     here = Path("scoreline.yaml")
     says_what = any(flags.get(key) for key in ("dataset", "targets", "mode"))
-    return here if not says_what and here.exists() else None
+    if not says_what and not here.exists():
+        raise Problem(NO_SPEC.format(folder=Path.cwd()))
+    return None if says_what else here
 
 
 async def _ask_to_resume(

@@ -128,6 +128,12 @@ def run(  # noqa: PLR0913 - a command has its flags
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
+    preflight: Annotated[
+        bool,
+        typer.Option(
+            "--preflight/--no-preflight", help="Check modules, programs, keys, hosts and data first."
+        ),
+    ] = True,
     verbose: Verbose = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show progress to the end (the default).")] = False,
     as_json: AsJson = False,
@@ -176,6 +182,7 @@ def run(  # noqa: PLR0913 - a command has its flags
         queue=queue,
         detach=detach,
         verbose=verbose,
+        checks=preflight,
     )
     if watch and detach:
         raise typer.BadParameter("--watch stays until the end, --detach returns at once")

@@ -110,6 +110,6 @@ async def test_what_can_not_be_asked_in_batches_is_refused(folder: Folder) -> No
 async def test_a_missing_key_is_said_and_not_waited_for(folder: Folder) -> None:
     """The batch is paused with the reason, and goes on with `batch resume`."""
     folder.environ["ANTHROPIC_API_KEY"] = ""
-    ran = await folder.run(*RUN, *CLAUDE, "--batch-api")
+    ran = await folder.run(*RUN, *CLAUDE, "--batch-api", "--no-preflight")
     assert ran.code == 4, ran.stderr
     assert "ANTHROPIC_API_KEY is not set" in " ".join(ran.stderr.split())

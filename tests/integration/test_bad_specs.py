@@ -32,7 +32,8 @@ FILES = {
 }
 ASKED = ("--target", "simulated", "--evaluator", "exact", "--dataset")
 REFUSED: dict[tuple[str, ...], str] = {
-    (): "which target? Give --target",
+    (): "There is no scoreline.yaml in ",
+    ("--dataset", "good.jsonl"): "which target? Give --target",
     ("--target", "simulated"): "which dataset? Give --dataset",
     (*ASKED, "good.jsonl", "--target", "pyton:app:f"): "--target: there is no target type 'pyton'; "
     "did you mean 'python'?",

@@ -49,6 +49,7 @@ PROVIDER_BATCH_BUDGETS = "tests/unit/test_provider_batch_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
+PREFLIGHT = "tests/acceptance/test_preflight.py"
 PYTHON_TARGET = "tests/integration/test_python_target.py"
 FAULTS = "tests/unit/test_executor_faults.py"
 EXECUTOR_RUN = "tests/unit/test_executor_run.py"
@@ -886,6 +887,14 @@ MUTANTS = (
         "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
         "if True:\n                writer.write(stdin)",
         (SANDBOX,),
+    ),
+    # What can't run is refused before anything starts.
+    Mutant(
+        "a batch that can't run is refused before anything starts",
+        "scoreline/submission/preflight.py",
+        "        _report(_findings(plan, wanted), console)\n",
+        "        list(_findings(plan, wanted))\n",
+        (PREFLIGHT,),
     ),
     # Python functions run in the user's world, and in no other.
     Mutant(

@@ -1,0 +1,11 @@
+"""What a preflight check has found."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence for the user, and whether the batch is refused for it."""
+
+    text: str
+    is_fatal: bool = True

@@ -1,0 +1,72 @@
+"""Preflight of a batch's data: prompts, and whether evaluators can use the first cases of a file."""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from executor.contract import Fault, Judged, Permanent, Surroundings
+from executor.registry import make_evaluator
+from scoreline.datasets.cases import Row
+from scoreline.datasets.rows import file_rows
+from scoreline.datasets.sources import FileSource
+from scoreline.problem import Problem
+from scoreline.spec.plan import Plan
+from scoreline.spec.simulation import IN_PROCESS_EVALUATORS
+from scoreline.submission.checks import fields_of
+from scoreline.submission.finding import Finding
+from taskqueue.spec import EvaluatorSpec
+from taskqueue.template import placeholders
+
+FIRST_ROWS = 20
+_DOUBLED = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
+_EXPECTED = frozenset({"no_expected", "bad_expected"})
+"""Faults of an evaluator that can't use a case's expected value, whatever the answer."""
+
+
+def check_prompts(plan: Plan) -> Iterator[Finding]:
+    """Warn of prompts that ask every case the same."""
+    if all(target.type == "recorded" for target in plan.batch.targets):
+        return
+    for prompt in plan.batch.prompts:
+        shown = prompt if len(prompt) <= 60 else f"{prompt[:59]}…"
+        if doubled := _DOUBLED.search(prompt):
+            name = doubled[1]
+            text = f"the prompt {shown!r} has {{{{{name}}}}}, which is not filled in: write {{{name}}}"
+            yield Finding(text, is_fatal=False)
+        elif not placeholders(prompt):
+            text = (
+                f"the prompt {shown!r} has no placeholder, so every case is asked the same: write {{input}}"
+            )
+            yield Finding(text, is_fatal=False)
+
+
+async def check_cases(plan: Plan) -> list[Finding]:
+    """Read the first cases of a file, and have each evaluator that compares try their expected values."""
+    if not isinstance(plan.source, FileSource):
+        return []
+    try:
+        rows = list(islice(file_rows(plan.source.path, plan.source.columns), FIRST_ROWS))
+    except Problem as error:
+        return [Finding(str(error))]
+    judges = [each for each in plan.batch.evaluators if each.type in IN_PROCESS_EVALUATORS]
+    return [finding for each in judges for finding in await _unusable(plan, each, rows)]
+
+
+async def _unusable(plan: Plan, spec: EvaluatorSpec, rows: list[Row]) -> list[Finding]:
+    evaluator = make_evaluator(spec, Surroundings())
+    faults: list[tuple[Row, Fault]] = []
+    for row in rows:
+        try:
+            await evaluator.judge(Judged(row.case, "", {**fields_of(row.case), "output": ""}))
+        except Permanent as fault:
+            if fault.kind in _EXPECTED:
+                faults.append((row, fault))
+    if not faults:
+        return []
+    row, first = faults[0]
+    assert isinstance(plan.source, FileSource)  # noqa: S101 - `check_cases` reads no other
+    are_all = len(faults) == len(rows)
+    many = "none of" if are_all else f"only {len(rows) - len(faults)} of"
+    text = f"the evaluator {spec.name!r} can use the expected value of {many} the first {len(rows)} cases"
+    where = f"{plan.source.path}, line {row.line}"
+    return [Finding(f"{where}: {text}: {first.message}", is_fatal=are_all)]

@@ -1,0 +1,84 @@
+"""`scoreline batch run` checks a batch before anything starts: all problems at once, nothing submitted."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.batch_commands import Folder
+
+RUN = ("batch", "run", "--workers", "1", "--json")
+BROKEN = """
+name: broken
+dataset: words.jsonl
+prompts: ["Answer {{input}}", "Answer"]
+targets:
+  - python:app:ecko
+  - python:nowhere:echo
+  - command:no-such-program
+  - anthropic/claude-haiku-4-5
+  - https://no-such-host.invalid/ask
+evaluators:
+  - numeric
+  - python:app:echo
+"""
+PROBLEMS = (
+    "python:app:ecko can't be imported",
+    "python:nowhere:echo can't be imported",
+    "No module named 'nowhere'",
+    "there is no program 'no-such-program'",
+    "ANTHROPIC_API_KEY",
+    "no-such-host.invalid can't be resolved",
+    "the evaluator 'numeric' can use the expected value of none of the first 3 cases",
+)
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """A folder with servers of its own, which a refused batch must not start."""
+    folder = Folder(tmp_path)
+    folder.environ["ANTHROPIC_API_KEY"] = ""
+    folder.write("words.jsonl", '{"input": "a", "expected": "one"}\n' * 3)
+    folder.cases(2)
+    return folder
+
+
+async def test_all_problems_are_listed_and_nothing_starts(folder: Folder) -> None:
+    """Functions, program, key, host and expected values in one answer; warnings for the prompts."""
+    folder.write("scoreline.yaml", BROKEN)
+    started = time.monotonic()
+    ran = await folder.run(*RUN)
+    took = time.monotonic() - started
+    assert (ran.code, ran.stdout) == (1, ""), ran.stderr
+    assert [words for words in PROBLEMS if words not in ran.stderr] == [], ran.stderr
+    assert "6 problems, nothing was submitted" in ran.stderr
+    assert "{{input}}, which is not filled in: write {input}" in ran.stderr
+    assert "has no placeholder" in ran.stderr
+    assert "--no-preflight" in ran.stderr
+    assert not folder.data.exists()
+    assert took < 15  # a second of checks, and the command's own start on a busy machine
+
+
+async def test_a_folder_without_a_spec_is_named(folder: Folder) -> None:
+    """Nothing says what to run: the error says which file is missing and what to type."""
+    ran = await folder.run("batch", "run")
+    assert ran.code == 1
+    assert f"There is no scoreline.yaml in {folder.root}" in " ".join(ran.stderr.split())
+    assert "-c FILE" in ran.stderr
+
+
+async def test_a_batch_can_be_submitted_all_the_same(
+    tmp_path: Path, redis_url: str, postgres_url: str
+) -> None:
+    """`--no-preflight` submits it; what can't run is a dead letter then."""
+    folder = Folder(tmp_path, redis_url, postgres_url)
+    folder.cases(1)
+    wanted = ("--dataset", "cases.jsonl", "--target", "python:nowhere:echo", "--evaluator", "exact")
+    refused, ran = await asyncio.gather(
+        folder.run(*RUN, *wanted), folder.run(*RUN, *wanted, "--no-preflight")
+    )
+    assert (refused.code, refused.stdout) == (1, "")
+    assert (ran.code, ran.told["dead_letters"]) == (3, 1), ran.stderr
