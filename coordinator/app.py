@@ -95,10 +95,14 @@ def _queues(site: Site, log: RedisEventLog) -> Queues:
     return open_queues(choose(site.queue_backend, fleet=True), log.redis)
 
 
+LONGEST_BACKOFF = 0.5
+"""Seconds between two tries while a server is away: what it holds up waits no longer than that."""
+
+
 async def _until_stopped(
     coordinator: Coordinator, observer: Observer, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
-    backoff = Backoff(longest=2.0)
+    backoff = Backoff(longest=LONGEST_BACKOFF)
     away: str | None = None
     while not stop.is_set():
         try:

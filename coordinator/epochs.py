@@ -38,6 +38,11 @@ class Epochs:
         return self._clock() - self._since[shard] >= self._grace
 
     @property
+    def current(self) -> list[str]:
+        """The epochs as last seen."""
+        return list(self._epochs)
+
+    @property
     def all_settled(self) -> bool:
         """Whether that is so for every shard."""
         return all(self._clock() - since >= self._grace for since in self._since)

@@ -57,12 +57,17 @@ class Watch:
     async def look_when_due(self, batch: Batch) -> None:
         """Look at every evaluation of a batch that has not moved for a while, every few seconds."""
         now, interval = self._clock(), self._settings.reconcile_interval.total_seconds()
-        if now - self._looked.get(batch.batch_id, -interval) >= interval:
+        if now - self._looked.get(batch.batch_id, -interval) >= interval or self._grace_is_over(batch):
             self._looked[batch.batch_id] = now
             left = batch.total - batch.ended
             about = {"pending": left, "completed": batch.completed}
             with tracing.alone("eval.coordinator.monitor", batch_id=batch.batch_id, **about):
                 await self._look_at_all(batch)
+
+    def _grace_is_over(self, batch: Batch) -> bool:
+        """Whether a batch waited for a grace that has just ended: what it had queued waits no longer."""
+        made_up_for = self._made_up_for.get(batch.batch_id)
+        return self._epochs.all_settled and made_up_for != self._epochs.current
 
     def forget_all_but(self, batch_ids: Collection[str]) -> None:
         """Forget batches that are over."""

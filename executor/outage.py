@@ -35,7 +35,7 @@ class Outage:
 class Patience:
     """The pauses of one loop."""
 
-    def __init__(self, outage: Outage, *, longest: float = 5.0) -> None:
+    def __init__(self, outage: Outage, *, longest: float = 1.0) -> None:
         self._outage = outage
         self._backoff = Backoff(longest, first=0.05)
         self._tried = False

@@ -15,6 +15,7 @@ from typing import Any
 
 from faststream import AckPolicy, FastStream
 from faststream.redis import RedisBroker, StreamSub
+from faststream.redis.subscriber.usecases import basic as fetching
 from faststream.specification import AsyncAPI
 from redis.exceptions import RedisError
 
@@ -37,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 POLL_MS = 1_000
 """How long one read waits for news; it returns at once when there is any."""
+FETCH_BACKOFF_SECONDS = 1.0
+"""Seconds between two reads of wake-ups while Redis is away."""
 LET_GO_SECONDS = 5
 TAKE_OVER_COUNT = 500
 """Wake-ups taken over from dead workers at a time: a storm of them must not drown what is new."""
@@ -70,6 +73,8 @@ def build_app(settings: StorageSettings) -> FastStream:
         logger=logging.getLogger("storage_worker.broker"),
         log_level=logging.DEBUG,
     )
+    # Five seconds in FastStream, which are not to be set: results would stand still for as long.
+    vars(fetching)["CONSUME_ERROR_BACKOFF_SECONDS"] = FETCH_BACKOFF_SECONDS
     for shard in range(settings.shards):
         _subscribe(broker, consumer, settings, shard)
 

@@ -1,0 +1,34 @@
+"""Redis killed and started again with its append-only file, under a running batch."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.batch_commands import Folder
+from tests.waiting import until
+
+TOTAL = 40
+
+
+@pytest.mark.timeout(300)
+async def test_nothing_is_reopened_as_lost_after_a_restart_of_redis(tmp_path: Path) -> None:
+    """What executors had in hand goes on, what waited is submitted again, and no target is asked twice."""
+    folder = Folder(tmp_path)
+    folder.cases(TOTAL)
+    asked = ("--dataset", "cases.jsonl", "--target", "python:app:gated", "--evaluator", "exact")
+    argv = ("--workers", "1", "--concurrency", "8", "--json")
+    async with folder.started("batch", "run", *asked, *argv) as run:
+        await until(lambda: len(folder.calls) >= 8, 90)
+        pid_file = folder.data / "servers" / "valkey.pid"
+        killed = pid_file.read_text()
+        os.kill(int(killed), signal.SIGKILL)
+        await until(lambda: pid_file.exists() and pid_file.read_text() not in {"", killed}, 60)
+        (folder.root / "open").touch()
+        ran = await run.end()
+        told = ran.told
+    assert (ran.code, told["passed"], told["retried"]) == (0, TOTAL, 0), ran.stderr
+    assert len(folder.calls) == TOTAL, "an answer on its way is not asked for again"
+    summary = await folder.run("replay", "--batch", told["batch_id"], "--summary")
+    assert "lost" not in summary.stdout, summary.stdout
