@@ -74,6 +74,21 @@ def _origin(limit: LaneLimit) -> tuple[str, str]:
     return batch_id, key
 
 
+def _whose(view: LaneView, why: Why) -> str:
+    """Name the batch whose limit holds calls back; nothing where it is the provider's, or was learnt."""
+    for limit in view.limits:
+        holding = {
+            Why.RATE: limit.rpm is not None and limit.rpm == view.rpm,
+            Why.TOKENS: limit.tpm is not None and limit.tpm == view.tpm,
+            Why.CONCURRENCY: limit.max_concurrency is not None and limit.max_concurrency <= view.in_flight,
+            Why.GAP: limit.gap > 0 and limit.gap == max(each.gap for each in view.limits),
+        }
+        if holding.get(why):
+            batch_id, key = _origin(limit)
+            return f" (batch {printable(batch_id)}, {printable(key)})"
+    return ""
+
+
 def _is_shut(view: LaneView) -> bool:
     """Whether what is in hand may wait for it, though nothing stands behind it."""
     return view.why in {Why.BREAKER, Why.RETRY_AFTER} and view.until is not None
@@ -83,13 +98,15 @@ def _reason(view: LaneView, why: Why, now: datetime) -> str:
     lane = printable(view.lane)
     match why:
         case Why.RATE:
-            return f"{lane} is at its limit of {_number(view.rpm)} requests a minute"
+            return f"{lane} is at its limit of {_number(view.rpm)} requests a minute{_whose(view, why)}"
         case Why.TOKENS:
-            return f"{lane} has used up its {_number(view.tpm)} tokens a minute{_next(view, now)}"
+            used = f"{lane} has used up its {_number(view.tpm)} tokens a minute{_whose(view, why)}"
+            return f"{used}{_next(view, now)}"
         case Why.CONCURRENCY:
-            return f"{lane} has {counted(view.in_flight, 'call')} in flight, as many as it takes"
+            calls = counted(view.in_flight, "call")
+            return f"{lane} has {calls} in flight, as many as it takes{_whose(view, why)}"
         case Why.GAP:
-            return f"{lane} leaves a gap between two calls{_next(view, now)}"
+            return f"{lane} leaves a gap between two calls{_whose(view, why)}{_next(view, now)}"
         case Why.RETRY_AFTER:
             return f"{lane} asked for patience (Retry-After){_next(view, now)}"
         case Why.BREAKER:

@@ -14,7 +14,7 @@ from scoreline.audit.batches import connected
 from scoreline.batches.alert_table import alert_table
 from scoreline.batches.alerts_told import Herald, News, Watchman
 from scoreline.batches.crew import CrewReader, crew_reader
-from scoreline.batches.lanes import lanes_document
+from scoreline.batches.lanes import lanes_document, limit_lines
 from scoreline.batches.look import Look, take_look
 from scoreline.batches.pace import average, remaining
 from scoreline.batches.pass_rate import batch_pass_rate, is_scored, variant_pass_rate
@@ -165,6 +165,7 @@ def _screen(look: Look, width: int) -> Iterator[RenderableType]:
         yield Text(f"waiting: {_waiting_words(look)}")
     for reason in reasons(look):
         yield Text(reason, style="yellow")
+    yield from map(Text, limit_lines(look.lanes))
     yield from map(Text, _next_steps(look))
 
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from projections.batches import Waiting
 from scoreline.batches.budgets import flags_to_go_on
-from scoreline.batches.lanes import lane_lines, limit_lines
+from scoreline.batches.lanes import lane_lines
 from scoreline.batches.look import Look
 from scoreline.batches.provider_batches import provider_lines
 from scoreline.batches.standing import command, is_over, status_word
@@ -92,7 +92,6 @@ def _waits(look: Look) -> Iterator[str]:
             due = _due(each.next_retry, look.snapshot.now)
             yield f"{each.count:,} wait to be tried again; the first {due}."
     yield from lane_lines(look.lanes, look.snapshot.now)
-    yield from limit_lines(look.lanes)
     if look.serial:
         yield f"{look.serial:,} wait for an earlier evaluation of their serial group."
     yield from provider_lines(look.at_providers, look.snapshot.now)

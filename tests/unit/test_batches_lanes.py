@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from executor.lanes.contract import LaneView, Why
-from scoreline.batches.lanes import LaneWait, lane_lines
+from executor.lanes.contract import LaneLimit, LaneView, Why
+from scoreline.batches.lanes import LaneWait, lane_lines, lanes_document, limit_lines
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 AT = NOW.timestamp()
@@ -48,6 +48,47 @@ def said(behind: int = 3, **view: object) -> list[str]:
 def test_each_reason_is_a_sentence(view, words):
     """With since when, and how many stand behind it."""
     assert said(since=AT - 12, **view) == [f"anthropic:me:all {words} (for 12.0 s); 3 tasks behind it."]
+
+
+STRICT = LaneLimit("strict-1 limits", rpm=120.0, max_concurrency=4)
+LOOSE = LaneLimit("loose-2 targets.a b", rpm=600.0, tpm=600.0, gap=0.5)
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        ({"why": Why.RATE, "rpm": 120.0}, "at its limit of 120 requests a minute (batch strict-1, limits)"),
+        ({"why": Why.RATE, "rpm": 60.0}, "at its limit of 60 requests a minute (for"),
+        ({"why": Why.TOKENS, "tpm": 600.0}, "its 600 tokens a minute (batch loose-2, targets.a b)"),
+        ({"why": Why.CONCURRENCY, "in_flight": 4}, "as many as it takes (batch strict-1, limits)"),
+        ({"why": Why.CONCURRENCY, "in_flight": 3}, "as many as it takes (for"),
+        ({"why": Why.GAP}, "leaves a gap between two calls (batch loose-2, targets.a b)"),
+    ],
+)
+def test_a_limit_that_holds_calls_back_is_shown_with_its_origin(view, words):
+    """Unless it is the provider's, or was learnt."""
+    [line] = said(since=AT - 12, limits=(LOOSE, STRICT), **view)
+    assert words in line
+
+
+def test_every_limit_in_force_is_listed_with_its_origin():
+    """For people, and for machines."""
+    waits = [LaneWait(LaneView("one", limits=(LOOSE, STRICT)), 0), LaneWait(LaneView("two"), 0)]
+    [line] = limit_lines(waits)
+    assert line == (
+        "Limits in force on one: 600 requests a minute, 600 tokens a minute, 0.5 s between two calls "
+        "(batch loose-2, targets.a b); 120 requests a minute, 4 calls in flight (batch strict-1, limits)."
+    )
+    [one, two] = lanes_document(waits)
+    assert two["limits"] == []
+    assert one["limits"][1] == {
+        "batch_id": "strict-1",
+        "key": "limits",
+        "rpm": 120.0,
+        "tpm": None,
+        "max_concurrency": 4,
+        "delay": None,
+    }
 
 
 def test_only_a_lane_that_is_shut_is_told_of_where_nothing_stands_behind_it():
