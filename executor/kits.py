@@ -141,15 +141,16 @@ class Kits:
         if batch_id in self._kits:
             return self._kits[batch_id]
         async with self._making:
-            if batch_id not in self._kits:
-                body = await self._board.spec(batch_id)
-                if body is None:
-                    return invalid("the batch's spec is not on the board")
-                self._kits[batch_id] = kit = self._make(batch_id, body)
-                if isinstance(kit, Kit):
-                    await kit.warm_up()
-                    await self._note_lanes(batch_id, kit)
-            return self._kits[batch_id]
+            if batch_id in self._kits:
+                return self._kits[batch_id]
+            body = await self._board.spec(batch_id)
+            if body is None:
+                return invalid("the batch's spec is not on the board")
+            self._kits[batch_id] = kit = self._make(batch_id, body)
+            if isinstance(kit, Kit):
+                await kit.warm_up()
+                await self._note_lanes(batch_id, kit)
+            return kit  # not looked up again: the batch may be over by now
 
     async def uses(self, line: str) -> tuple[LaneUse, ...]:
         """Say which lanes the tasks in a line have to ask; none where nothing can be called anyhow."""

@@ -101,3 +101,13 @@ async def test_kits_of_batches_that_are_gone_are_closed_whatever_happens_then(ki
     await kits.aclose()
     assert workshop.evaluators[0].closed == 1
     assert "could not close" in caplog.text
+
+
+async def test_a_batch_that_ends_while_its_kit_is_made_breaks_nothing(kits, monkeypatch):
+    """The kit is returned as it was made: the executor goes on."""
+
+    async def end(_batch_id, _lanes):
+        await kits.keep_only(())
+
+    monkeypatch.setattr(kits._board, "note_lanes", end)
+    assert isinstance(await kits.of("b"), Kit)
