@@ -275,8 +275,8 @@ class Driving:
 
     def _show(self, display: ProgressDisplay, look: Look) -> None:
         """Show progress; that nothing works on it is no news while its processes are being started."""
-        has_executors = bool(look.crew.serving(look.snapshot))
-        began = not self.wanted.fleet or has_executors or monotonic() > self._began_by
+        is_served = bool(look.crew.serving(look.snapshot)) and look.unpublished < look.snapshot.total
+        began = not self.wanted.fleet or is_served or monotonic() > self._began_by
         self._began_by = 0.0 if began else self._began_by
         if began:
             # Our own coordinator is about to close what has ended.

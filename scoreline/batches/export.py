@@ -26,6 +26,7 @@ from scoreline.batches.labels import variant_labels
 from scoreline.batches.pass_rate import is_scored
 from scoreline.printable import printable
 from scoreline.problem import Problem
+from scoreline.replay.wording import counted
 from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
@@ -157,5 +158,5 @@ def _report(wanted: Wanted, rows: int, seconds: float) -> None:
         print(json.dumps(found))  # noqa: T201 - machines read stdout
         return
     where = "standard output" if wanted.path == STDOUT else printable(str(wanted.path))
-    words = f"{rows:,} evaluations written to {where} in {seconds:.1f} s"
+    words = f"{counted(rows, 'evaluation')} written to {where} in {seconds:.1f} s"
     Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(words)

@@ -142,6 +142,7 @@ class Endpoint:
 
     def __init__(self) -> None:
         self.called_at: list[float] = []
+        self.refused = 0
         self.url = self.throttled = ""
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -156,6 +157,7 @@ class Endpoint:
 
     def _reply(self, head: bytes) -> bytes:
         if b"/throttled" in head:
+            self.refused += 1
             return b"HTTP/1.1 429 Slow\r\nRetry-After: 600\r\nContent-Length: 0\r\n\r\n"
         self.called_at.append(monotonic())
         return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
@@ -204,6 +206,7 @@ async def test_a_throttled_target_delays_no_other(folder: Folder, endpoint: Endp
     async with folder.started(*RUN, *targets, "--evaluator", "exact", *limited) as running:
         await until(lambda: folder.ended() == 30, PATIENCE)
         assert len(endpoint.called_at) == 30
+        assert endpoint.refused <= 4  # those in flight at the first refusal: Retry-After shuts the lane
         cancelled = await folder.run("batch", "cancel", folder.batch_id())
         assert cancelled.code == 0, cancelled.stderr
         ran = await running.end()

@@ -11,8 +11,10 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
+import venv
 from pathlib import Path
 
 from tests.mutants.catalogue import MUTANTS, Mutant
@@ -41,9 +43,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "scoreline"
         shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+        python = interpreter(Path(folder) / "venv", copy)
         for number, mutant in enumerate(chosen, start=args.first):
             started = time.monotonic()
-            red = kill(copy, mutant)
+            red = kill(copy, mutant, python)
             survivors += red is None
             said = f"red: {red}" if red else "SURVIVED: nothing went red"
             took = time.monotonic() - started
@@ -58,7 +61,19 @@ def promised_mutants() -> list[Mutant]:
     return [known[name]._replace(tests=promise.tests) for promise in promises() for name in promise.mutants]
 
 
-def kill(copy: Path, mutant: Mutant) -> str | None:
+def interpreter(folder: Path, copy: Path) -> Path:
+    """Make a virtual environment whose `scoreline` is that of the copy, in every process that starts."""
+    venv.create(folder, symlinks=True)
+    packages = Path(sysconfig.get_path("purelib"))
+    own = next((folder / "lib").glob("python3.*")) / "site-packages"
+    (own / "copy.pth").write_text(f"{copy}\n{packages}\n", encoding="utf-8")
+    python, command = folder / "bin" / "python", folder / "bin" / "scoreline"
+    command.write_text(f"#!{python}\nfrom scoreline.cli import main\nmain()\n", encoding="utf-8")
+    command.chmod(0o755)
+    return python
+
+
+def kill(copy: Path, mutant: Mutant, python: Path) -> str | None:
     """Remove a mechanism, run its tests, put it back; returns the first test that went red."""
     path = copy / mutant.path
     whole = path.read_text(encoding="utf-8")
@@ -66,16 +81,16 @@ def kill(copy: Path, mutant: Mutant) -> str | None:
         raise SystemExit(f"{mutant.path} has no single place that reads:\n{mutant.old}")
     path.write_text(whole.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
-        return first_red(copy, mutant.tests)
+        return first_red(copy, mutant.tests, python)
     finally:
         path.write_text(whole, encoding="utf-8")
 
 
-def first_red(copy: Path, tests: tuple[str, ...]) -> str | None:
+def first_red(copy: Path, tests: tuple[str, ...], python: Path) -> str | None:
     """Run tests in a copy of the tree until one fails; a test that hangs has failed."""
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", "--timeout", "60", *tests]
+    command = [str(python), "-m", "pytest", "-x", "-p", "no:cacheprovider", "--timeout", "60", *tests]
     # CI=true: acceptance tests that take half a minute are run, too.
-    environ = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
     ran = subprocess.run(
         command, cwd=copy, env=environ, capture_output=True, text=True, check=False, timeout=600
     )
