@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from grafana.alerts import VALUE
 from grafana.catalogue import DASHBOARDS, FOLDER, files
 from grafana.model import SQL, Panel, Prom, Sql
 from grafana.pages.addresses import others
@@ -38,7 +39,8 @@ def contract() -> dict[str, tuple[str, set[str]]]:
     return found
 
 
-METRICS = contract()
+METRICS = contract() | {VALUE: ("gauge", {"alertname", "alertstate", "severity"})}
+"""Those of the processes, and what Prometheus records by our rules."""
 
 
 def base(name: str) -> str:
