@@ -18,7 +18,7 @@ from pydantic import JsonValue, ValidationError
 from executor.contract import Evaluator, EvaluatorType, Surroundings, Target, TargetType
 from executor.options import nearest
 from executor.short_forms import Parts, label_of, split_evaluator, split_mapping, split_target
-from providers.table import PROVIDERS
+from providers.table import PROVIDERS, suggest_model
 from taskqueue.spec import EvaluatorSpec, Options, TargetSpec
 
 
@@ -142,7 +142,12 @@ _EVALUATOR_KEYS = frozenset({"name", "timeout", "rate_limits"})
 def parse_target(text: str | Mapping[str, JsonValue]) -> TargetSpec:
     """Read a target as people write it; raises `UnknownType`, or `ValueError` with a sentence."""
     parts = split_target(text) if isinstance(text, str) else split_mapping(text, apart=_TARGET_KEYS)
-    target_type(parts.type)
+    try:
+        target_type(parts.type)
+    except UnknownType:
+        if isinstance(text, str) and (meant := suggest_model(text.strip())):
+            raise ValueError(f"there is no target {text!r}. Did you mean {meant}?") from None
+        raise
     if parts.rest:
         raise ValueError(f"{text!r}: to give it options write a mapping, {{type: {parts.type}, …}}")
     try:

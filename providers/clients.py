@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
-INSTALL = "pip install 'scoreline[providers]'"
+INSTALL = "pip install '.[providers]'"
 CONNECT_PATIENCE = 10.0
 LONGEST_CALL = 600.0
 NO_KEY = "none"

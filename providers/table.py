@@ -7,6 +7,7 @@ do instead. `NAME/MODEL` names a model of any of them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 
 from providers.dialects import ANTHROPIC, CEREBRAS, GROQ, OPENAI, SILENT, Dialect
@@ -112,6 +113,29 @@ ROWS: tuple[Provider, ...] = (
 )  # fmt: skip
 
 PROVIDERS: Mapping[str, Provider] = {row.name: row for row in ROWS}
+
+
+FAMILIES = (
+    (("gpt-", "chatgpt-", "o1", "o3", "o4"), "openai"),
+    (("claude",), "anthropic"),
+    (("gemini", "gemma"), "gemini"),
+    (("mistral", "ministral", "codestral", "magistral", "pixtral"), "mistral"),
+    (("grok",), "xai"),
+    (("deepseek",), "deepseek"),
+    (("qwen",), "qwen"),
+    (("llama",), "groq"),
+)
+"""How the names of models begin, and a provider that has them."""
+
+
+def suggest_model(text: str) -> str | None:
+    """Return `PROVIDER/MODEL` for the bare name of a model, or for a provider that is misspelt."""
+    for beginnings, provider in FAMILIES:
+        if "/" not in text and text.lower().startswith(beginnings):
+            return f"{provider}/{text}"
+    name, slash, model = text.partition("/")
+    near = get_close_matches(name.lower(), PROVIDERS, n=1) if slash and model else []
+    return f"{near[0]}/{model}" if near else None
 
 
 def split_model(text: str) -> tuple[str, str] | None:

@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -23,6 +23,7 @@ from scoreline.commands import (
     trace,
     worker,
 )
+from scoreline.commands.switches import show_as_switches
 from scoreline.invocation import as_started
 from scoreline.managed import READY_FD, UNAVAILABLE
 from scoreline.secret_files import open_secret_files
@@ -76,7 +77,7 @@ def main() -> None:
     try:
         open_secret_files(os.environ)
         try:
-            app()
+            _command()()
         finally:
             sys.stdout.flush()  # while it can still be said that it went wrong
     except KeyboardInterrupt:
@@ -91,6 +92,12 @@ def main() -> None:
             raise
         typer.echo(as_started(f"error: {said}"), err=True)
         sys.exit(UNAVAILABLE if is_managed and isinstance(error, _server_away()) else 1)
+
+
+def _command() -> Any:  # noqa: ANN401 - a command of typer's own click, which has no public type
+    command = typer.main.get_command(app)
+    show_as_switches(command)
+    return command
 
 
 def _ready_streams() -> None:

@@ -7,15 +7,17 @@ from typing import Any
 
 from psycopg import AsyncConnection
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from projections.queries import QuarantinedEntry, quarantine_find, quarantine_list
+from scoreline.batches.screen import screen
+from scoreline.batches.table import Column, fitted
 from scoreline.printable import printable
 from scoreline.problem import Problem
 from scoreline.servers import ready_servers
 from scoreline.settings import load_settings
 
+COLUMNS = tuple(map(Column, ("id", "when", "reason", "evaluation", "what is wrong")))
 SHOWN_BYTES = 4_096
 
 
@@ -33,13 +35,14 @@ def show_list(evaluation: str | None, reason: str | None, limit: int, *, as_json
     if not entries:
         Console(stderr=True).print("The quarantine is empty.")
         return
-    table = Table("id", "when", "reason", "evaluation", "what is wrong")
+    rows: list[list[Text | str]] = []
     for entry in entries:
         when = f"{entry.quarantined_at:%Y-%m-%d %H:%M:%S}"
         # Foreign text: never read as markup, nor obeyed by a terminal.
         whose = Text(printable(entry.evaluation_id or "-"))
-        table.add_row(entry.id[:12], when, entry.reason, whose, Text(printable(entry.detail)))
-    Console().print(table)
+        rows.append([entry.id[:12], when, entry.reason, whose, Text(printable(entry.detail))])
+    console = screen()
+    console.print(fitted(COLUMNS, rows, console.width))
 
 
 def show_one(identifier: str, *, as_json: bool) -> None:

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+from enum import StrEnum
 
 from projections.batches import Snapshot, read_snapshot
-from projections.pages import one_state
-from projections.streams import pairs
+from projections.pages import Connection, one_state
+from projections.streams import export_rows, pairs
 from scoreline.audit.batches import connected, progress_bar
 from scoreline.batches.compare_fold import Comparison, Side
 from scoreline.batches.compare_variants import Pairing, pair_variants
-from scoreline.batches.compare_view import Compared, compared_document, show
+from scoreline.batches.compare_view import CHANCE, Compared, compared_document, show
+from scoreline.batches.export_record import Record, make_record
 from scoreline.batches.labels import variant_labels
 from scoreline.batches.pass_rate import is_scored
 from scoreline.batches.screen import screen
@@ -19,15 +21,41 @@ from scoreline.settings import load_settings
 ADVANCE_EVERY = 5_000
 
 
-def run_compare(left: str, right: str, *, limit: int, as_json: bool) -> int:
-    """Compare two batches and print what was found."""
+REGRESSION = 101
+"""The exit code of a comparison that found a regression, where that was asked for."""
+
+
+class Gate(StrEnum):
+    """What counts as a regression."""
+
+    NONE = "none"
+    ANY = "any"
+    """A case that passed before does not pass now."""
+    SIGNIFICANT = "significant"
+    """More cases stopped passing than began to, and chance is unlikely (exact McNemar test, p < 0.05)."""
+
+
+def is_regression(found: Compared, gate: Gate) -> bool:
+    """Whether the second batch is worse than the first, by this measure."""
+    worse, better = found.comparison.newly_failing, found.comparison.newly_passing
+    match gate:
+        case Gate.NONE:
+            return False
+        case Gate.ANY:
+            return worse > 0
+        case Gate.SIGNIFICANT:
+            return worse > better and found.p_value < CHANCE
+
+
+def run_compare(left: str, right: str, *, limit: int, as_json: bool, gate: Gate = Gate.NONE) -> int:
+    """Compare two batches and print what was found; returns the exit code."""
     with ready_postgres(load_settings()) as servers:
         found = asyncio.run(_compare(servers.postgres_url, left, right, limit=limit))
     if as_json:
         print(json.dumps(compared_document(found)))  # noqa: T201 - machines read stdout
     else:
         show(screen(), found)
-    return 0
+    return REGRESSION if is_regression(found, gate) else 0
 
 
 async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> Compared:
@@ -42,7 +70,17 @@ async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> C
                 comparison.add(pair)
                 if comparison.seen % ADVANCE_EVERY == 0:
                     advance(ADVANCE_EVERY)
-    return Compared(before, after, pairing, comparison)
+        flips = [*comparison.failing, *comparison.passing]
+        texts = await _texts(conn, before, [flip.left_id for flip in flips])
+        texts |= await _texts(conn, after, [flip.right_id for flip in flips])
+    return Compared(before, after, pairing, comparison, texts)
+
+
+async def _texts(conn: Connection, snapshot: Snapshot, ids: list[str]) -> dict[str, Record]:
+    """Read what was asked and answered of the evaluations whose outcome has changed."""
+    labels = variant_labels(snapshot.spec)
+    rows = export_rows(conn, snapshot.batch_id, only=ids)
+    return {row.evaluation_id: make_record(row, labels) async for row in rows} if ids else {}
 
 
 def _pairing(before: Snapshot, after: Snapshot) -> Pairing:

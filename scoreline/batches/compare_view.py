@@ -1,22 +1,26 @@
 """A comparison of two batches, for people and for machines."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 
 from projections.batches import Snapshot
 from scoreline.batches.compare_fold import Comparison, Flip, Side
 from scoreline.batches.compare_statistics import Interval, mcnemar, rate_difference
 from scoreline.batches.compare_variants import Pairing
+from scoreline.batches.export_record import Record, as_text
 from scoreline.batches.standing import command
+from scoreline.batches.table import Column, fitted
+from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import counted
 
 LABEL_SHOWN = 60
+VALUE_SHOWN = 300
 CHANCE = 0.05
 """Below this, chance is an unlikely reason."""
 
@@ -29,6 +33,8 @@ class Compared:
     right: Snapshot
     pairing: Pairing
     comparison: Comparison
+    texts: Mapping[str, Record] = field(default_factory=dict)
+    """What was asked and answered of the changed cases that are listed, by evaluation id."""
 
     @property
     def p_value(self) -> float:
@@ -38,14 +44,14 @@ class Compared:
 
 def show(console: Console, found: Compared) -> None:
     """Print the screen."""
-    for line in _screen(found):
+    for line in _screen(found, console.width):
         console.print(line, soft_wrap=isinstance(line, Text))
 
 
-def _screen(found: Compared) -> Iterator[RenderableType]:
+def _screen(found: Compared, width: int) -> Iterator[RenderableType]:
     yield Text(f"{_title(found.left)} → {_title(found.right)}")
     yield from map(Text, _scope(found))
-    yield _sides(found)
+    yield _sides(found, width)
     yield from map(Text, _changes(found))
     yield from _flips("newly failing", found, found.comparison.failing, found.comparison.newly_failing)
     yield from _flips("newly passing", found, found.comparison.passing, found.comparison.newly_passing)
@@ -81,14 +87,10 @@ def _scope(found: Compared) -> Iterator[str]:
         yield f"{comparison.lost:,} had passed and have no verdict now: {see}"
 
 
-def _sides(found: Compared) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("batch", overflow="fold")
-    for name in ("ended", "passed", "rate", "95 % interval", "mean score", "dead letters"):
-        table.add_column(name, justify="right")
+def _sides(found: Compared, width: int) -> RenderableType:
     sides = ((found.left, found.comparison.left), (found.right, found.comparison.right))
-    for snapshot, side in sides:
-        table.add_row(
+    rows: list[list[Text | str]] = [
+        [
             Text(printable(snapshot.batch_id)),
             f"{side.ended:,}",
             f"{side.passed:,}",
@@ -96,8 +98,11 @@ def _sides(found: Compared) -> Table:
             _range(side.pass_rate.interval, ".1%"),
             f"{side.scores.mean:.3f}" if side.scores.count else "-",
             f"{side.dead_letters:,}",
-        )
-    return table
+        ]
+        for snapshot, side in sides
+    ]
+    figures = ("ended", "passed", "rate", "95 % interval", "mean score", "dead letters")
+    return fitted([Column("batch"), *(Column(name, is_figure=True) for name in figures)], rows, width)
 
 
 def _changes(found: Compared) -> Iterator[str]:
@@ -133,6 +138,34 @@ def _flips(title: str, found: Compared, flips: list[Flip], count: int) -> Iterat
     yield Text(f"\n{title}: {count:,}{shown}", style="bold")
     for flip in flips:
         yield Text(f"  {_case(found, flip)}  {printable(flip.left_id)} → {printable(flip.right_id)}")
+        yield from _change(found, flip)
+    if len(flips) < count:
+        both = printable(found.left.batch_id), printable(found.right.batch_id)
+        yield Text(f"  All of them: {typed('batch', 'compare', *both, '--all')}")
+
+
+def _change(found: Compared, flip: Flip) -> Iterator[RenderableType]:
+    """Show the input, both answers, and the reasons of the one that did not pass."""
+    before, after = found.texts.get(flip.left_id), found.texts.get(flip.right_id)
+    if before is None or after is None:
+        return
+    values = {
+        "input": as_text(before.input),
+        "expected": as_text(before.expected),
+        "before": _answer(before),
+        "after": _answer(after),
+    }
+    for name, value in values.items():
+        if value is not None:
+            yield Padding(Text(f"{name:9}{excerpt(value, VALUE_SHOWN)}"), (0, 0, 0, 4), expand=False)
+
+
+def _answer(record: Record) -> str:
+    """Write an answer with the reason it did not pass, or the error where there is none."""
+    if record.error:
+        return str(record.error)
+    reason = f"  ({record.reason})" if record.reason and not record.passed else ""
+    return f"{record.output or ''}{reason}"
 
 
 def _case(found: Compared, flip: Flip) -> str:
@@ -186,7 +219,20 @@ def compared_document(found: Compared) -> dict[str, Any]:
 def _flip_document(found: Compared, flip: Flip, change: str) -> dict[str, Any]:
     ours, theirs = found.pairing.pairs[flip.place - 1]
     said = {name: value for name, value in flip._asdict().items() if name != "place"}
-    return {"change": change, **said, "left_variant": ours.number, "right_variant": theirs.number}
+    before, after = found.texts.get(flip.left_id), found.texts.get(flip.right_id)
+    shown = {
+        "input": before.input if before else None,
+        "expected": before.expected if before else None,
+        "left_output": before.output if before else None,
+        "right_output": after.output if after else None,
+        "left_reason": _why(before),
+        "right_reason": _why(after),
+    }
+    return {"change": change, **said, **shown, "left_variant": ours.number, "right_variant": theirs.number}
+
+
+def _why(record: Record | None) -> str | None:
+    return None if record is None else str(record.error) if record.error else record.reason
 
 
 def _side_document(snapshot: Snapshot, side: Side) -> dict[str, Any]:

@@ -4,8 +4,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from projections.batches import GivenUp, Snapshot, given_up, given_up_kinds, read_snapshot
@@ -14,6 +13,7 @@ from scoreline.audit.batches import connected
 from scoreline.batches.faults import scores_kept, why_ended
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command
+from scoreline.batches.table import Column, fitted
 from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import stamp
@@ -66,7 +66,7 @@ def show(console: Console, found: DeadLetters) -> None:
         return
     kinds = ", ".join(f"{count:,} {excerpt(kind, 60)}" for kind, count in found.kinds.items())
     console.print(Text(f"{found.total:,} given up: {kinds}"), soft_wrap=True)
-    console.print(_table(found.newest))
+    console.print(_table(found.newest, console.width))
     if found.total > len(found.newest):
         console.print(f"… and {found.total - len(found.newest):,} more; see them with --limit")
     console.print(Text(f"To try all of them again: {command('retry', batch_id)}"), soft_wrap=True)
@@ -75,21 +75,26 @@ def show(console: Console, found: DeadLetters) -> None:
     console.print(Text(f"The story of one: {typed('replay', one)}"), soft_wrap=True)
 
 
-def _table(letters: list[GivenUp]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("evaluation", "case", "attempt", "kind", "what happened", "when"):
-        table.add_column(name, overflow="fold", justify="right" if name == "attempt" else "left")
+COLUMNS = tuple(
+    Column(name, is_figure=name == "attempt")
+    for name in ("evaluation", "case", "attempt", "kind", "when", "what happened")
+)
+
+
+def _table(letters: list[GivenUp], width: int) -> RenderableType:
+    rows: list[list[Text | str]] = []
     for each in letters:
         why = why_ended(each.status, each.error, each.closing)
-        table.add_row(
+        cells: list[Text | str] = [
             Text(printable(each.evaluation_id)),
             Text(excerpt(each.case_id, CASE_SHOWN)),
             str(each.attempt),
             Text(excerpt(why.kind if why else each.status, CASE_SHOWN)),
-            Text(_what_happened(why.message if why else "", each)),
             stamp(each.ended_at),
-        )
-    return table
+            Text(_what_happened(why.message if why else "", each)),
+        ]
+        rows.append(cells)
+    return fitted(COLUMNS, rows, width)
 
 
 def _what_happened(message: str, each: GivenUp) -> str:

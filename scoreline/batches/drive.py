@@ -22,6 +22,7 @@ from eventlog.tasks import end
 from scoreline import fleet as fleets
 from scoreline.batches.crew import NOT_ASKED, crew_reader
 from scoreline.batches.departed import is_gone, report_dead
+from scoreline.batches.export import Output, Wanted, export_to
 from scoreline.batches.interruption import INTERRUPTED, Interruption
 from scoreline.batches.look import Look
 from scoreline.batches.pass_rate import batch_pass_rate
@@ -32,6 +33,7 @@ from scoreline.batches.status import close_look, look_document, show
 from scoreline.batches.watch import LOOK_EVERY, Watcher
 from scoreline.batches.why import reasons
 from scoreline.embedded import Servers, default_root
+from scoreline.printable import printable
 from scoreline.process_log import last_error, log_of
 from scoreline.processes import START_ATTEMPTS, Child, ProcessManager, process_manager
 from scoreline.settings import Settings
@@ -63,6 +65,8 @@ class Drive:
     """What to start here; None where others do the work."""
     as_json: bool = False
     min_pass_rate: float | None = None
+    outputs: tuple[Output, ...] = ()
+    """Exports to write at the end, whatever the outcome."""
     beside: Beside | None = None
 
 
@@ -291,7 +295,15 @@ class Driving:
         show(self.console, look)
         if self.wanted.as_json:
             print(json.dumps(look_document(look)), flush=True)  # noqa: T201 - machines read stdout
+        await self._export()
         return self._exit_code(look)
+
+    async def _export(self) -> None:
+        """Write the exports that were asked for; each replaces the file of an earlier run."""
+        for output in self.wanted.outputs:
+            wanted = Wanted(self.wanted.batch_id, output.path, output.format, force=True)
+            rows = await export_to(self.servers.postgres_url, wanted)
+            self._say(f"{rows:,} evaluations written to {printable(str(output.path))}")
 
     def _exit_code(self, look: Look) -> int:
         code = exit_code(look.snapshot)

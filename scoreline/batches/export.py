@@ -5,12 +5,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from rich.console import Console
 
@@ -55,6 +56,31 @@ BY_SUFFIX = {
 }
 
 
+class Output(NamedTuple):
+    """A file that a run writes at its end."""
+
+    path: Path
+    format: Format
+
+
+def read_outputs(paths: Sequence[Path]) -> tuple[Output, ...]:
+    """Check the files that a run is to write, before it starts; raises `Problem`."""
+    return tuple(_output(path) for path in paths)
+
+
+def _output(path: Path) -> Output:
+    found = format_of(path)
+    if found is None or path == STDOUT:
+        known = ", ".join(sorted(BY_SUFFIX))
+        raise Problem(f"-o {path}: the name of the file must end with one of {known}")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise Problem(f"-o {path}: give the name of a file in a directory that exists")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise Problem(f"-o {path}: the directory {path.absolute().parent} is not writable")
+    _check_parquet(Wanted("", path, found))
+    return Output(path.absolute(), found)
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What was asked for."""
@@ -79,7 +105,7 @@ def run_export(wanted: Wanted) -> int:
     started = time.perf_counter()
     with ready_postgres(load_settings()) as servers:
         try:
-            rows = asyncio.run(_export(servers.postgres_url, wanted))
+            rows = asyncio.run(export_to(servers.postgres_url, wanted))
         except BrokenPipeError:
             # Whoever read has read enough; Python must not find that out again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -88,7 +114,8 @@ def run_export(wanted: Wanted) -> int:
     return 0
 
 
-async def _export(postgres_url: str, wanted: Wanted) -> int:
+async def export_to(postgres_url: str, wanted: Wanted) -> int:
+    """Write an export; returns how many evaluations it has."""
     async with connected(postgres_url) as conn, one_state(conn):
         snapshot = await read_snapshot(conn, wanted.batch_id)
         counts = await endings(conn, wanted.batch_id)
@@ -141,7 +168,7 @@ def _check_parquet(wanted: Wanted) -> None:
     if wanted.path == STDOUT:
         raise Problem("Parquet needs a file. Give its name: -o results.parquet")
     if find_spec("pyarrow") is None:
-        raise Problem("Parquet needs pyarrow. To install it: pip install 'scoreline[parquet]'")
+        raise Problem("Parquet needs pyarrow. To install it: pip install '.[parquet]' in the clone")
 
 
 def _report(wanted: Wanted, rows: int, seconds: float) -> None:

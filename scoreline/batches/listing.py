@@ -5,8 +5,7 @@ import json
 from collections.abc import Collection
 from datetime import timedelta
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from projections.batches import ListedBatch, list_batches
@@ -15,6 +14,7 @@ from scoreline.audit.batches import connected
 from scoreline.batches.pass_rate import listed_pass_rate
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command
+from scoreline.batches.table import Column, fitted
 from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.replay.wording import money, span
@@ -40,7 +40,8 @@ def run_list(*, status: str | None, project: str | None, limit: int, as_json: bo
         for batch in found:
             print(json.dumps(_document(batch)))  # noqa: T201 - machines read stdout
     elif found:
-        screen().print(table_of(found))
+        console = screen()
+        console.print(table_of(found, console.width))
         for batch_id in abandoned(found, led):
             _note(f"{batch_id}: nothing works on it. To go on: {command('resume', batch_id)}")
     else:
@@ -66,16 +67,15 @@ def _note(text: str) -> None:
     Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def table_of(batches: list[ListedBatch]) -> Table:
-    """Draw batches, one a line."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("batch", "name", "project", "status"):
-        table.add_column(name, overflow="fold" if name == "batch" else "ellipsis", no_wrap=name != "batch")
-    for name in ("done", "passed", "dead letters", "cost", "age"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for batch in batches:
-        table.add_row(*_cells(batch))
-    return table
+COLUMNS = (
+    *(Column(name) for name in ("batch", "name", "project", "status")),
+    *(Column(name, is_figure=True) for name in ("done", "passed", "dead letters", "cost", "age")),
+)
+
+
+def table_of(batches: list[ListedBatch], width: int) -> RenderableType:
+    """Draw batches, one a line where there is room for all columns, else one a paragraph."""
+    return fitted(COLUMNS, [_cells(batch) for batch in batches], width)
 
 
 def _cells(batch: ListedBatch) -> list[Text | str]:
@@ -86,7 +86,7 @@ def _cells(batch: ListedBatch) -> list[Text | str]:
         batch.status,
         f"{batch.done:,}/{batch.total:,}",
         str(listed_pass_rate(batch)),
-        f"{batch.dead_letters:,}",
+        Text(f"{batch.dead_letters:,}", style="red" if batch.dead_letters else ""),
         money(float(batch.cost_usd)),
         span(batch.now - batch.accepted_at),
     ]

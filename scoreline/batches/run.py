@@ -21,6 +21,7 @@ from projections.ledger import Batch
 from scoreline.audit.batches import connected
 from scoreline.batches.control import operator
 from scoreline.batches.drive import Drive, drive
+from scoreline.batches.export import read_outputs
 from scoreline.batches.interruption import INTERRUPTED, InterruptedRun, Interruption
 from scoreline.batches.pass_rate import is_scored
 from scoreline.batches.standing import command
@@ -60,6 +61,8 @@ class Where:
     verbose: bool = False
     checks: bool = True
     """Whether a batch is checked before anything starts."""
+    outputs: tuple[Path, ...] = ()
+    """Exports to write at the end."""
 
     def settings(self) -> Settings:
         """Read the settings, and check that they fit."""
@@ -99,6 +102,7 @@ class Where:
 def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *, as_json: bool) -> int:
     """Submit a batch and drive it to its end; returns the exit code."""
     settings = where.settings()
+    outputs = read_outputs(where.outputs)
     spec_file = spec_file or _spec_here(flags)
     flags = _with_settings(flags, settings)
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
@@ -117,7 +121,7 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
         if not plan.batch.evaluators:
             console.print(NOT_JUDGED, markup=False, soft_wrap=True)
         fleet = where.fleet(batch_id, settings, run_id, plan.batch.requires)
-        wanted = Drive(batch_id, fleet, as_json, plan.min_pass_rate)
+        wanted = Drive(batch_id, fleet, as_json, plan.min_pass_rate, outputs)
         return _go_on(wanted, where, servers, settings, console, interruption)
 
 
@@ -153,7 +157,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
         run_id = where.new_run()
         batch = asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings, run_id))
         fleet = where.fleet(batch_id, settings, run_id, requires_of(batch))
-        wanted = Drive(batch_id, fleet, as_json, min_pass_rate)
+        wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
         return _go_on(wanted, where, servers, settings, console, interruption)
 
 
@@ -177,7 +181,7 @@ def retry_batch(
         many = counted(reopened, "evaluation is", "evaluations are")
         console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
         fleet = where.fleet(batch_id, settings, run_id, requires_of(batch))
-        wanted = Drive(batch_id, fleet, as_json, min_pass_rate)
+        wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
         return _go_on(wanted, where, servers, settings, console, interruption)
 
 
@@ -230,6 +234,7 @@ def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> Non
     argv += ["--concurrency", str(settings.worker_concurrency)]
     argv += ["--verbose"] if where.verbose else []
     argv += ["--min-pass-rate", str(wanted.min_pass_rate)] if wanted.min_pass_rate is not None else []
+    argv += [word for path in where.outputs for word in ("--output", str(path.absolute()))]
     # Not as an argument: a URL may hold a password, and a process list shows those.
     environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}
     log_path = log_of(settings.data_dir or default_root(), wanted.batch_id)

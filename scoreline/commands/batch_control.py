@@ -11,6 +11,7 @@ from scoreline.commands.batch_run import (
     Detach,
     Distributed,
     MinPassRate,
+    Outputs,
     Queue,
     Workers,
 )
@@ -21,7 +22,7 @@ RETRY_EPILOG = (
     "scoreline batch retry gsm8k-4fk2zq --only gsm8k-4fk2zq.00000017"
 )
 CANCEL_EPILOG = "Example: scoreline batch cancel gsm8k-4fk2zq --reason 'wrong prompt'"
-Reason = Annotated[str, typer.Option(help="Why; it is kept with the batch.")]
+Reason = Annotated[str, typer.Option(help="Reason, stored with the batch.")]
 
 
 def pause(batch: Batch, *, reason: Reason = "") -> None:
@@ -42,13 +43,14 @@ def retry(  # noqa: PLR0913 - a command has its flags
     batch: Batch,
     *,
     only: Annotated[
-        list[str] | None, typer.Option(help="An evaluation's id; may be given again. By default all.")
+        list[str] | None, typer.Option(help="Evaluation id (repeatable); default: all dead letters.")
     ] = None,
     distributed: Distributed = False,
     workers: Workers = None,
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
+    output: Outputs = None,
     min_pass_rate: MinPassRate = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,6 +58,11 @@ def retry(  # noqa: PLR0913 - a command has its flags
     from scoreline.batches.run import Where, retry_batch
 
     where = Where(
-        distributed=distributed, workers=workers, concurrency=concurrency, queue=queue, detach=detach
+        distributed=distributed,
+        workers=workers,
+        concurrency=concurrency,
+        queue=queue,
+        detach=detach,
+        outputs=tuple(output or ()),
     )
     raise typer.Exit(retry_batch(batch, only or (), where, as_json=as_json, min_pass_rate=min_pass_rate))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-BATCH = typer.Argument(metavar="BATCH", help="Its id.", show_default=False)
+BATCH = typer.Argument(metavar="BATCH", help="Batch id.", show_default=False)
 LIST_EPILOG = "Example: scoreline batch list --status running --json"
 STATUS_EPILOG = (
     "Ends with 0 if it is running or finished, 3 if finished with dead letters, "
@@ -17,17 +17,26 @@ EXPORT_EPILOG = (
     "Examples: scoreline batch export nightly -o results.jsonl   ·   "
     "scoreline batch export nightly -o report.xml   ·   scoreline batch export nightly -o - | head"
 )
-COMPARE_EPILOG = "Example: scoreline batch compare nightly-1 nightly-2 --limit 50"
+COMPARE_EPILOG = (
+    "Ends with 0, or with 101 for a regression under --fail-on-regression.\n\n"
+    "Examples: scoreline batch compare nightly-1 nightly-2 --all   ·   "
+    "scoreline batch compare nightly-1 nightly-2 --fail-on-regression --significant"
+)
+EVERYTHING = 1_000_000
 
 
 def list_(
     *,
     status: Annotated[
         str | None,
-        typer.Option(help="Only these: running, paused, completed, cancelled, expired or external."),
+        typer.Option(
+            help="Only with this status: running, paused, completed, cancelled, expired or external."
+        ),
     ] = None,
-    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many, newest first.")] = 20,
+    project: Annotated[str | None, typer.Option(help="Only batches of this project.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of rows, newest first.")
+    ] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List batches, newest first."""
@@ -42,7 +51,7 @@ def list_(
 def status(
     batch: Annotated[str, BATCH],
     *,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on until it is over.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until the batch is over.")] = False,
     alert: Annotated[
         bool,
         typer.Option("--alert", help="Show alerts: value, threshold, age, what to type [EVAL_ALERT_…]."),
@@ -60,7 +69,9 @@ def status(
 def dlq(
     batch: Annotated[str, BATCH],
     *,
-    limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many, newest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Maximum number of rows, newest first.")
+    ] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List evaluations that were given up, why, and how to try them again."""
@@ -73,7 +84,7 @@ def export(  # noqa: PLR0913 - a command has its flags
     batch: Annotated[str, BATCH],
     *,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to; - is standard output.")
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Output file; - is standard output.")
     ],
     form: Annotated[
         str | None,
@@ -91,19 +102,33 @@ def export(  # noqa: PLR0913 - a command has its flags
     raise typer.Exit(run_export(Wanted(batch, output, _format(output, form), force, as_json, failed)))
 
 
-def compare(
+def compare(  # noqa: PLR0913 - a command has its flags
     first: Annotated[str, typer.Argument(metavar="A", help="The batch before.", show_default=False)],
     second: Annotated[str, typer.Argument(metavar="B", help="The batch after.", show_default=False)],
     *,
     limit: Annotated[
-        int, typer.Option(min=0, max=1_000_000, help="At most so many cases of each kind are listed.")
-    ] = 20,
+        int, typer.Option(min=0, max=1_000_000, help="Maximum number of changed cases shown of each kind.")
+    ] = 10,
+    everything: Annotated[bool, typer.Option("--all", help="Show every changed case.")] = False,
+    fail_on_regression: Annotated[
+        bool,
+        typer.Option("--fail-on-regression", help="Exit with 101 if a case that passed does not pass now."),
+    ] = False,
+    significant: Annotated[
+        bool,
+        typer.Option("--significant", help="With it: only if chance is unlikely (McNemar, p < 0.05)."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
     """Compare two batches case by case: what fails now, what passes now, and whether it may be chance."""
-    from scoreline.batches.compare import run_compare
+    from scoreline.batches.compare import Gate, run_compare
 
-    raise typer.Exit(run_compare(first, second, limit=limit, as_json=as_json))
+    if significant and not fail_on_regression:
+        raise typer.BadParameter("--significant goes with --fail-on-regression")
+    asked = Gate.SIGNIFICANT if significant else Gate.ANY
+    gate = asked if fail_on_regression else Gate.NONE
+    limit = EVERYTHING if everything else limit
+    raise typer.Exit(run_compare(first, second, limit=limit, as_json=as_json, gate=gate))
 
 
 def _format(output: Path, form: str | None) -> Any:  # noqa: ANN401 - its type is imported only where it is needed

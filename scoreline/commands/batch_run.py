@@ -10,12 +10,13 @@ RUN_EPILOG = (
     "cancelled or out of time, 100 if below --min-pass-rate, 130 if interrupted.\n\n"
     "Examples: scoreline batch run -c scoreline.yaml   ·   "
     "scoreline batch run --dataset qa.jsonl --target python:app:answer --evaluator exact   ·   "
-    "scoreline batch run --mode simulated --workers 4 --limit 10000"
+    "scoreline batch run --mode simulated --workers 4 --limit 10000   ·   "
+    "scoreline batch run -o report.xml -o results.csv"
 )
 RESUME_EPILOG = (
     "Examples: scoreline batch resume gsm8k-4fk2zq   ·   scoreline batch resume gsm8k-4fk2zq --max-cost 10"
 )
-Batch = Annotated[str, typer.Argument(metavar="BATCH", help="Its id.", show_default=False)]
+Batch = Annotated[str, typer.Argument(metavar="BATCH", help="Batch id.", show_default=False)]
 Distributed = Annotated[
     bool, typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine.")
 ]
@@ -27,23 +28,34 @@ Concurrency = Annotated[
     int | None, typer.Option(min=1, max=10_000, help="Slots of each of them [EVAL_WORKER_CONCURRENCY].")
 ]
 Queue = Annotated[str | None, typer.Option(help="URL of the Redis to use [EVAL_REDIS_URL].")]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Export at the end (repeatable): .json .jsonl .csv .xml .parquet; replaces FILE.",
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option(
         "--verbose", help="Log every step of its processes to standard error [EVAL_LOG_LEVEL=DEBUG]."
     ),
 ]
-Detach = Annotated[bool, typer.Option("--detach", help="Return at once; it goes on in the background.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Return at once; the batch runs in the background.")]
 BatchApi = Annotated[
     bool | None,
-    typer.Option("--batch-api/--no-batch-api", help="Answers come from the provider's batches, cheaper."),
+    typer.Option("--batch-api/--no-batch-api", help="Use the provider's batch API: slower, cheaper."),
 ]
 BatchFallback = Annotated[
     str | None,
-    typer.Option(metavar="resubmit|sync", help="What becomes of requests that a provider batch loses."),
+    typer.Option(
+        metavar="resubmit|sync", help="Requests that a provider batch loses: submit again, or call."
+    ),
 ]
 MinPassRate = Annotated[
-    float | None, typer.Option(min=0, max=1, help="End with 100 if fewer than this share pass.")
+    float | None, typer.Option(min=0, max=1, help="Exit with 100 if the pass rate is lower.")
 ]
 MaxCost = Annotated[
     str | None, typer.Option(metavar="USD", help="Raise its budget, or take that limit away: none.")
@@ -62,26 +74,28 @@ def run(  # noqa: PLR0913 - a command has its flags
     spec: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="The spec: scoreline.yaml.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="How the batch is called.")] = None,
-    project: Annotated[str | None, typer.Option(help="The project it belongs to.")] = None,
+    name: Annotated[str | None, typer.Option(help="Batch name.")] = None,
+    project: Annotated[str | None, typer.Option(help="Project of the batch.")] = None,
     dataset: Annotated[str | None, typer.Option(help="A file, or the name of an imported dataset.")] = None,
-    records: Annotated[str | None, typer.Option(help="Where in the file the list of cases is.")] = None,
-    id_: Annotated[str | None, typer.Option("--id", help="The column with the ids.")] = None,
-    input_: Annotated[str | None, typer.Option("--input", help="The column with the inputs.")] = None,
-    expected: Annotated[str | None, typer.Option(help="The column with the expected values.")] = None,
-    prompt: Annotated[list[str] | None, typer.Option(help="A template; may be given again.")] = None,
-    target: Annotated[list[str] | None, typer.Option(help="What is asked; may be given again.")] = None,
-    evaluator: Annotated[list[str] | None, typer.Option(help="Who judges; may be given again.")] = None,
+    records: Annotated[str | None, typer.Option(help="Path of the list of cases in the file.")] = None,
+    id_: Annotated[str | None, typer.Option("--id", help="Column of the case ids.")] = None,
+    input_: Annotated[str | None, typer.Option("--input", help="Column of the inputs.")] = None,
+    expected: Annotated[str | None, typer.Option(help="Column of the expected values.")] = None,
+    prompt: Annotated[list[str] | None, typer.Option(help="Prompt template (repeatable).")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="Target to evaluate (repeatable).")] = None,
+    evaluator: Annotated[list[str] | None, typer.Option(help="Evaluator (repeatable).")] = None,
     mode: Annotated[str | None, typer.Option(help="simulated: a dry run that calls nothing.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many cases.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Only cases with this tag.")] = None,
-    repetitions: Annotated[int | None, typer.Option(min=1, help="How often each case is run.")] = None,
-    retries: Annotated[int | None, typer.Option(min=0, help="Transient faults to survive.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of cases.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Only cases with this tag (repeatable).")] = None,
+    repetitions: Annotated[int | None, typer.Option(min=1, help="Repetitions of each case.")] = None,
+    retries: Annotated[
+        int | None, typer.Option(min=0, help="Retries of an evaluation after transient faults.")
+    ] = None,
     timeout: Annotated[str | None, typer.Option(help="For one call: 30, 5m, 1h.")] = None,
     max_duration: Annotated[str | None, typer.Option(help="For the whole batch: 2h.")] = None,
     priority: Annotated[int | None, typer.Option(min=1, max=100, help="Its share of the slots.")] = None,
     cache: Annotated[
-        bool | None, typer.Option("--cache/--no-cache", help="Take answers from earlier batches.")
+        bool | None, typer.Option("--cache/--no-cache", help="Reuse answers of earlier batches.")
     ] = None,
     batch_api: BatchApi = None,
     batch_fallback: BatchFallback = None,
@@ -105,9 +119,11 @@ def run(  # noqa: PLR0913 - a command has its flags
     max_cost: Annotated[
         str | None, typer.Option(metavar="USD", help="Pause once so much is spent.")
     ] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Pause once so many are spent.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Token budget; the batch pauses when it is spent.")
+    ] = None,
     fail_fast_after: Annotated[
-        int | None, typer.Option(min=0, help="Pause after so many failures in a row; 0: never.")
+        int | None, typer.Option(min=0, help="Consecutive failures after which the batch pauses; 0: never.")
     ] = None,
     require: Annotated[
         list[str] | None,
@@ -135,6 +151,7 @@ def run(  # noqa: PLR0913 - a command has its flags
         ),
     ] = True,
     verbose: Verbose = False,
+    output: Outputs = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show progress to the end (the default).")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -183,6 +200,7 @@ def run(  # noqa: PLR0913 - a command has its flags
         detach=detach,
         verbose=verbose,
         checks=preflight,
+        outputs=tuple(output or ()),
     )
     if watch and detach:
         raise typer.BadParameter("--watch stays until the end, --detach returns at once")
@@ -206,6 +224,7 @@ def resume(  # noqa: PLR0913 - as above
     queue: Queue = None,
     detach: Detach = False,
     verbose: Verbose = False,
+    output: Outputs = None,
     min_pass_rate: MinPassRate = None,
     max_cost: MaxCost = None,
     max_tokens: MaxTokens = None,
@@ -225,6 +244,7 @@ def resume(  # noqa: PLR0913 - as above
         queue=queue,
         detach=detach,
         verbose=verbose,
+        outputs=tuple(output or ()),
     )
     code = resume_batch(
         batch,

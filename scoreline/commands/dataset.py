@@ -9,7 +9,7 @@ import typer
 
 app = typer.Typer(help="Import datasets, and see which there are.", no_args_is_help=True)
 
-Project = Annotated[str, typer.Option(help="Whose it is.")]
+Project = Annotated[str, typer.Option(help="Project of the dataset.")]
 
 
 @app.callback()
@@ -46,7 +46,7 @@ def import_(  # noqa: PLR0913 - a command has its flags
         bool, typer.Option("--replace", help="Put it in the place of one of the same name.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Say what was imported as one JSON object.")
+        bool, typer.Option("--json", help="Print one JSON object about the import.")
     ] = False,
 ) -> None:
     """Import a file of cases: all of its rows, or none if one of them is wrong."""
@@ -96,7 +96,7 @@ def show(
     name: Annotated[str, typer.Argument(help="Its name.", show_default=False)],
     *,
     project: Project = "default",
-    limit: Annotated[int, typer.Option(min=0, max=10_000, help="So many of its cases.")] = 10,
+    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Maximum number of cases shown.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Show a dataset and its first cases."""

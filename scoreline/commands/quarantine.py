@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="See what could not be taken as an event, and why.", no_args_is_help=True)
+app = typer.Typer(help="Inspect entries that are not valid events, and the reasons.", no_args_is_help=True)
 
 
 @app.callback()
@@ -17,7 +17,9 @@ def list_(
     *,
     evaluation: Annotated[str | None, typer.Option(help="Only of this evaluation.")] = None,
     reason: Annotated[str | None, typer.Option(help="Only with this reason.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many, newest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of entries, newest first.")
+    ] = 50,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List what is in quarantine, newest first."""

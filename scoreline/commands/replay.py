@@ -17,14 +17,12 @@ EPILOG = (
 
 def run(  # noqa: PLR0913 - a command has its flags
     evaluation: Annotated[
-        str | None, typer.Argument(help="Its id; ID@2 means its second attempt.", show_default=False)
+        str | None, typer.Argument(help="Evaluation id; ID@2 is its second attempt.", show_default=False)
     ] = None,
     *,
     origin: Annotated[
         Origin,
-        typer.Option(
-            "--from", help="Where to read: both is Postgres, and what the Redis stream has beyond it."
-        ),
+        typer.Option("--from", help="Source: Postgres, Redis, or both."),
     ] = Origin.BOTH,
     at: Annotated[
         str | None,

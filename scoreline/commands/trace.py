@@ -12,7 +12,7 @@ EPILOG = (
 
 
 def run(
-    evaluation: Annotated[str, typer.Argument(help="Its id.", show_default=False)],
+    evaluation: Annotated[str, typer.Argument(help="Evaluation id.", show_default=False)],
     *,
     folder: Annotated[
         Path | None,

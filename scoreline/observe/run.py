@@ -59,7 +59,7 @@ def _check() -> None:
         raise Problem(MISSING)
     check_installed()
     if find_spec("anthropic") is None:
-        raise Problem("a provider is to be asked: pip install 'scoreline[otel,providers]'")
+        raise Problem("a provider is to be asked: pip install '.[otel,providers]' in the clone")
 
 
 class _Observing:

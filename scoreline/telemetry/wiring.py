@@ -16,7 +16,7 @@ from scoreline.settings import Settings
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client")
-INSTALL = "telemetry was asked for, and its packages are not installed: pip install 'scoreline[otel]'"
+INSTALL = "telemetry was asked for, and its packages are not installed: pip install '.[otel]'"
 
 
 class Job(StrEnum):

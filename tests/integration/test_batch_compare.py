@@ -68,6 +68,9 @@ async def test_same_batch_differs_in_nothing(here: Stage) -> None:
     """Compared with itself."""
     await here.submit("a", ["passed", "failed"])
     [found] = await here.documents("compare", "a", "a")
+    assert (await here.run("compare", "a", "a", "--fail-on-regression")).exit_code == 0
+    await here.submit("worse", ["dead", "failed"])
+    assert (await here.run("compare", "a", "worse", "--fail-on-regression")).exit_code == 101
     assert (found["pairs"], found["flips"], found["p_value"]) == (2, [], 1.0)
 
 

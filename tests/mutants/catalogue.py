@@ -63,6 +63,9 @@ SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
 ACL = "tests/integration/test_acl.py"
 LEAST_PRIVILEGE = "tests/integration/test_least_privilege.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
+STANDING = "tests/unit/test_batches_standing.py"
+COMPARE = "tests/integration/test_batch_compare.py"
+INVOCATION = "tests/unit/test_invocation.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
@@ -978,6 +981,27 @@ MUTANTS = (
         (EXTREMES,),
     ),
     # What the command line shows is true.
+    Mutant(
+        "dead letters are not progress",
+        "scoreline/batches/progress_line.py",
+        'counts = f"{snapshot.completed:,} of',
+        'counts = f"{snapshot.done:,} of',
+        (STANDING,),
+    ),
+    Mutant(
+        "a regression ends a comparison with its exit code",
+        "scoreline/batches/compare.py",
+        "return worse > 0",
+        "return False",
+        (COMPARE,),
+    ),
+    Mutant(
+        "a printed command can be typed as printed",
+        "scoreline/invocation.py",
+        "return NAME if found and started.exists()",
+        "return NAME if started.exists()",
+        (INVOCATION,),
+    ),
     Mutant(
         "a gate without an evaluator is refused",
         "scoreline/spec/making.py",

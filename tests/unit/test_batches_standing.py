@@ -1,5 +1,6 @@
 """How a batch stands, and why it does not go on: pure words about snapshots."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
@@ -18,6 +19,7 @@ from scoreline.batches.why import reasons
 from taskqueue.presence import Presence
 from tests.builders import START
 
+STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 NOW = START + timedelta(minutes=10)
 RUNNING = Snapshot(
     "b", "submitted", "name", "default", "", "running", "", None, START, None, None, NOW, total=100
@@ -117,6 +119,14 @@ def test_plain_progress_is_a_line_now_and_then() -> None:
         "1 executor (one), 2/4 slots busy",
     ]  # fmt: skip
     assert lines[3].startswith("paused 0 of 100")
+
+
+def test_dead_letters_are_not_progress() -> None:
+    """A batch of which everything failed is at 0 %, in words and in its bar."""
+    said = shown(standing(failed=60, timed_out=40), terminal=True)
+    assert "running 0 of 100 (0.0%), 100 dead letters" in STYLE.sub("", said)
+    assert "━" not in said
+    assert "x" * 8 in said
 
 
 def test_empty_batch_is_no_division_by_zero() -> None:
