@@ -142,7 +142,7 @@ async def killed() -> dict[str, Any]:
     """Kill an executor with 50 attempts; another one is idle."""
     async with bench(delay=600) as made:
         first = await made.start("worker", "start", "--concurrency", str(EVALUATIONS))
-        await made.submit(EVALUATIONS)
+        await made.submit(EVALUATIONS, "--max-concurrency", str(EVALUATIONS))
         await _until(lambda: len(made.claimed(1)) == EVALUATIONS)
         await made.start("worker", "start", "--concurrency", str(EVALUATIONS))
         await asyncio.sleep(2 * BEAT.total_seconds())
@@ -169,6 +169,7 @@ async def hung() -> dict[str, Any]:
             answers = await queue.claim_many(waiting)
             pairs = zip(waiting, answers, strict=True)
             waiting = [wish for wish, answer in pairs if not isinstance(answer, Claimed)]
+            await asyncio.sleep(0.1)  # until the coordinator has published them
         at = utc_now()
         await made.start("worker", "start", "--concurrency", str(EVALUATIONS))
         await _until(lambda: len(made.claimed(2)) == EVALUATIONS)
