@@ -45,7 +45,10 @@ class Compared:
 def show(console: Console, found: Compared) -> None:
     """Print the screen."""
     for line in _screen(found, console.width):
-        console.print(line, soft_wrap=isinstance(line, Text))
+        # Sentences wrap at words; ids and commands to type stay whole.
+        console.print(
+            line, soft_wrap=isinstance(line, Text) and ("→" in line.plain or "--all" in line.plain)
+        )
 
 
 def _screen(found: Compared, width: int) -> Iterator[RenderableType]:
