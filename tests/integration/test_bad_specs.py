@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -10,6 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from projections.database import prepare
+from projections.ledger_postgres import PostgresLedger
 from projections.tables import TablesUnavailable
 from scoreline.batches import submit as submitting
 from scoreline.commands.batch import app
@@ -146,11 +148,11 @@ def test_retrying_what_was_not_given_up_is_told(folder: Path, urls: dict[str, st
 
 
 def test_a_batch_without_an_evaluator_says_so(folder: Path, urls: dict[str, str]) -> None:
-    """Nobody should take a pass rate of 100 % for good news when nothing was judged."""
+    """A batch whose answers are only recorded is announced as not scored."""
     ran = batch(
         "run", "--target", "simulated", "--dataset", "good.jsonl", "--detach", "--distributed", environ=urls
     )
-    assert (ran.exit_code, "There is no --evaluator" in ran.stderr) == (0, True)
+    assert (ran.exit_code, "Not scored: there is no evaluator" in ran.stderr) == (0, True), ran.stderr
 
 
 async def test_a_database_that_goes_away_at_submission_is_explained(
@@ -158,10 +160,13 @@ async def test_a_database_that_goes_away_at_submission_is_explained(
 ) -> None:
     """Such as for want of disk space: no traceback, no driver's words, and what to do."""
 
-    async def accept(*_: object, **__: object) -> int:
+    async def granted(*_: object) -> None: ...
+
+    async def now(*_: object) -> datetime:
         raise TablesUnavailable("server closed the connection: postgresql://me:hunter2@db")
 
-    monkeypatch.setattr(submitting, "accept", accept)
+    monkeypatch.setattr(submitting, "check_privileges", granted)
+    monkeypatch.setattr(PostgresLedger, "now", now)
     plan = make_plan(None, {"mode": "simulated"}, folder=folder)
     servers = Servers("redis://nobody", "postgresql://me:hunter2@127.0.0.1:1/nobody")
     with pytest.raises(Problem, match="accepted whole or not at all") as told:
