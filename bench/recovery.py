@@ -3,8 +3,10 @@
     python -m bench.recovery --json                 all three, one JSON object each
     python -m bench.recovery --only killed          one of: killed, hung, restarted
 
-Real processes on the embedded servers; the target is an HTTP server in this process. Times are from the
-fault to the claim of the next attempt, of each of the evaluations that the executor had claimed.
+Real processes on the embedded servers. Where Redis is killed, the target is an HTTP server in this process;
+where an executor is killed it is a Python function, because a lane begins with eight calls of an endpoint
+that has not answered yet. Times are from the fault, or the claims of an executor that hangs, to the claim
+of the next attempt, of each of the evaluations that the executor had claimed.
 """
 
 import argparse
@@ -26,6 +28,7 @@ import psycopg
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from coordinator.settings import CoordinatorSettings
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.event_queue import Claimed, EventQueue, Wish
@@ -49,6 +52,13 @@ REOPENED = """
 SELECT coalesce(event #>> '{data,reason}', ''), count(*) FROM events
 WHERE type = 'queued' AND attempt > 1 GROUP BY 1
 """
+SLEEPER = """
+import time
+
+def sleeps(prompt):
+    time.sleep(600)
+"""
+"""A target that does not return before its executor is killed."""
 SUBMIT = ("batch", "run", "--distributed", "--detach", "--json", "--dataset", "cases.jsonl")
 
 
@@ -87,7 +97,8 @@ class Bench:
         """Submit a batch of so many evaluations."""
         rows = (json.dumps({"input": str(number), "expected": ""}) + "\n" for number in range(count))
         (self.folder / "cases.jsonl").write_text("".join(rows))
-        process = await self.start(*SUBMIT, "--target", self.url, *options)
+        target = () if "--target" in options else ("--target", self.url)
+        process = await self.start(*SUBMIT, *target, *options)
         if await process.wait():
             raise RuntimeError("the batch was not accepted")
 
@@ -140,9 +151,10 @@ async def _until(condition: Any) -> None:  # noqa: ANN401 - sync, returns anythi
 
 async def killed() -> dict[str, Any]:
     """Kill an executor with 50 attempts; another one is idle."""
-    async with bench(delay=600) as made:
+    async with bench(delay=0) as made:
+        (made.folder / "sleeper.py").write_text(SLEEPER)
         first = await made.start("worker", "start", "--concurrency", str(EVALUATIONS))
-        await made.submit(EVALUATIONS, "--max-concurrency", str(EVALUATIONS))
+        await made.submit(EVALUATIONS, "--target", "python:sleeper:sleeps", "--timeout", "600")
         await _until(lambda: len(made.claimed(1)) == EVALUATIONS)
         await made.start("worker", "start", "--concurrency", str(EVALUATIONS))
         await asyncio.sleep(2 * BEAT.total_seconds())
@@ -188,6 +200,8 @@ async def restarted() -> dict[str, Any]:
     async with bench(delay=0.2) as made:
         await made.start("worker", "start", "--concurrency", "8")
         await made.start("worker", "start", "--concurrency", "8")
+        # A coordinator that has just begun waits for the whole grace: it has not seen who was there.
+        await asyncio.sleep(1.5 * CoordinatorSettings().grace.total_seconds())
         await made.submit(LONGER)
         await _until(lambda: len(made.rows(ENDS)) > LONGER / 5)
         pid = int((made.folder / "data" / "servers" / "valkey.pid").read_text())

@@ -76,7 +76,7 @@ class Coordinator:
         self._shards = log.shards
         self._tended: set[str] = set()
         """Batches of the last round: some of what was done there may have come after their end."""
-        self._epochs = epochs = Epochs(log, grace=settings.grace, clock=clock)
+        self._epochs = epochs = Epochs(log, attendance, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
         self._keeper = (
             BudgetKeeper(ledger, budgets, attendance, is_settled=lambda: epochs.all_settled, clock=clock)

@@ -1,48 +1,57 @@
-"""Which epoch each shard of the log is in, and for how long it is known to have held."""
+"""Which epoch each shard of the log is in, and whether its owners have appended their attempts in it."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
+from coordinator.grace import Grace
 from eventlog.keys import shard_of
 from eventlog.log import LogWriter
+from taskqueue.presence import Attendance
 
 
 class Epochs:
-    """What one coordinator has seen of the log's epochs."""
+    """What one coordinator has seen of the log's epochs, and of the executors that have confirmed them."""
 
-    def __init__(self, log: LogWriter, *, grace: timedelta, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        log: LogWriter,
+        attendance: Attendance,
+        *,
+        grace: timedelta,
+        clock: Callable[[], float],
+    ) -> None:
         self._log = log
-        self._grace = grace.total_seconds()
+        self._attendance = attendance
         self._clock = clock
-        self._epochs: list[str] = []
-        self._since: list[float] = []
+        self._grace = Grace(grace.total_seconds())
+        self._lock = asyncio.Lock()
+        """Two reads at once might be taken in in the wrong order."""
 
     async def look(self) -> list[str]:
-        """Ask for the epochs of now."""
-        epochs = await self._log.epochs()
-        now = self._clock()
-        if len(self._epochs) != len(epochs):
-            self._epochs, self._since = epochs, [now] * len(epochs)
-        for shard, epoch in enumerate(epochs):
-            if self._epochs[shard] != epoch:
-                self._epochs[shard], self._since[shard] = epoch, now
-        return list(self._epochs)
+        """Read the epochs of now and, if it is time, what executors have confirmed."""
+        async with self._lock:
+            self._grace.begin(self._clock())
+            self._grace.observe_epochs(await self._log.epochs(), self._clock())
+            if self._grace.needs_roster(self._clock()):
+                present = await self._attendance.present()
+                self._grace.observe_roster({one.incarnation: one.epochs for one in present}, self._clock())
+            return self._grace.epochs
 
     def of(self, evaluation_id: str) -> str:
         """Return the epoch of the shard that holds an evaluation, as last seen."""
-        return self._epochs[shard_of(evaluation_id, self._log.shards)]
+        return self._grace.epochs[shard_of(evaluation_id, self._log.shards)]
 
     def is_settled(self, evaluation_id: str) -> bool:
-        """Whether owners have had the time to put their attempts back."""
-        shard = shard_of(evaluation_id, self._log.shards)
-        return self._clock() - self._since[shard] >= self._grace
+        """Whether owners have put their attempts back, or have had the time to."""
+        return self._grace.is_over(shard_of(evaluation_id, self._log.shards), self._clock())
 
     @property
     def current(self) -> list[str]:
         """The epochs as last seen."""
-        return list(self._epochs)
+        return self._grace.epochs
 
     @property
     def all_settled(self) -> bool:
         """Whether that is so for every shard."""
-        return all(self._clock() - since >= self._grace for since in self._since)
+        return self._grace.all_over(self._clock())

@@ -22,6 +22,10 @@ from taskqueue.tasks import Task, TaskQueue
 logger = logging.getLogger(__name__)
 
 STREAM_LIMIT = 1_000
+FIRST_PAGE = 100
+"""Evaluations of the first page after an epoch change; each further one has twice as many.
+
+Executors that have run dry start on the first ones while the others are opened."""
 REASONS = {Next.RETRY: p.OpeningReason.RETRY, Next.LOST: p.OpeningReason.LOST}
 
 
@@ -79,20 +83,24 @@ class Watch:
         lines = await self._queue.counts(lines_of(batch).names)
         is_drained = all(counts.is_drained for counts in lines)
         epochs, settled = await self._epochs.look(), self._epochs.all_settled
+        made_up_for = self._made_up_for.get(batch.batch_id) == epochs
         live = [one.incarnation for one in await self._attendance.present()]
-        after = ""
+        after, chunk = "", self._settings.chunk
+        limit = chunk if made_up_for else min(FIRST_PAGE, chunk)
         while page := await self._ledger.unmoved(
             batch,
             after=after,
-            unchanged_for=self._settings.unchanged_for,
-            hung_after=self._allowed(batch),
+            # The first look after a grace is at everything: an epoch's end is no sign of life.
+            unchanged_for=timedelta(0) if settled and not made_up_for else self._settings.unchanged_for,
+            # A row may move long after its claim, when a sweep has found it: the claim's own age decides.
+            hung_after=self._allowed(batch) - self._settings.hung_grace,
             live=live,
             # A task that is still waiting will find its executor, unless Redis has lost what it was for.
-            queued=is_drained or self._made_up_for.get(batch.batch_id) != epochs,
-            limit=self._settings.chunk,
+            queued=is_drained or not made_up_for,
+            limit=limit,
         ):
             await self.look_after(batch, page, is_drained=is_drained)
-            after = page[-1].row.evaluation_id
+            after, limit = page[-1].row.evaluation_id, min(2 * limit, chunk)
         if settled:
             self._made_up_for[batch.batch_id] = epochs
 
@@ -112,6 +120,8 @@ class Watch:
     async def _decide(
         self, batch: Batch, standings: Sequence[Standing], *, is_drained: bool
     ) -> dict[Next, list[Standing]]:
+        # Before the streams: what an executor has confirmed by now, they hold.
+        settled = {key for one in standings if self._epochs.is_settled(key := one.row.evaluation_id)}
         streams = await self._log.read([one.row.evaluation_id for one in standings], limit=STREAM_LIMIT)
         looks = [
             look(standing, stream, epoch=self._epochs.of(standing.row.evaluation_id))
@@ -121,7 +131,7 @@ class Watch:
         now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
         decided: dict[Next, list[Standing]] = {}
         for one in looks:
-            is_settled = self._epochs.is_settled(one.standing.row.evaluation_id)
+            is_settled = one.standing.row.evaluation_id in settled
             sight = one.sight(
                 live, now_ms=now_ms, allowed=allowed, is_settled=is_settled, is_drained=is_drained
             )

@@ -75,7 +75,7 @@ class Wish:
 NO_REPLY = Reply((), "")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Asked:
     """A claim on its way, and what the log said to it."""
 
@@ -83,6 +83,8 @@ class _Asked:
     claim: Record
     reply: Reply = NO_REPLY
     fate_unknown: bool = False
+    epoch: str | None = None
+    """The epoch it was first sent in: the log may have accepted it there."""
 
 
 class OwnedAttempt:
@@ -161,6 +163,11 @@ class EventQueue:
         self._clock = clock
         self._observe = observe
         self._epochs: dict[int, str] = {}
+        self._epoch_changed = asyncio.Event()
+        self._claims: set[_Asked] = set()
+        self._is_unconfirmed = True
+        self.confirmation = asyncio.Event()
+        """Set when every shard's epoch is confirmed for the first time, or again after a change."""
         self._work = asyncio.Event()
         self._waiters: dict[Draft, list[asyncio.Future[None]]] = {}
         self._outage_since: float | None = None
@@ -170,6 +177,25 @@ class EventQueue:
     def is_cut_off(self) -> bool:
         """Whether the log could not be reached the last time."""
         return self._outage_since is not None
+
+    @property
+    def confirmed(self) -> tuple[str, ...]:
+        """The epoch of each shard in which all that this writer keeps there is on record; else "".
+
+        Once true of an epoch it stays true: what is claimed later is claimed in that epoch.
+        """
+        behind = {self._shard(draft) for draft in self.outbox if draft.awaits_tail}
+        for one in self._claims:
+            shard = self._shard(one.draft)
+            if one.epoch not in {None, self._epochs.get(shard)}:
+                behind.add(shard)
+        shards = range(self._log.shards)
+        return tuple("" if shard in behind else self._epochs.get(shard, "") for shard in shards)
+
+    def _note_confirmation(self) -> None:
+        if self._is_unconfirmed and all(self.confirmed):
+            self._is_unconfirmed = False
+            self.confirmation.set()
 
     async def __aenter__(self) -> Self:
         telemetry.watch(self.outbox)
@@ -212,8 +238,14 @@ class EventQueue:
         for wish in wishes:
             draft = Draft(wish.evaluation_id, wish.batch_id, wish.attempt)
             asked.append(_Asked(draft, self.number(draft, 1, wish.claim)))
-        await self._ask_until_answered(asked)
-        return [self._claimed(one, wish) for one, wish in zip(asked, wishes, strict=True)]
+        self._claims.update(asked)
+        try:
+            await self._ask_until_answered(asked)
+        finally:
+            self._claims.difference_update(asked)
+        claimed = [self._claimed(one, wish) for one, wish in zip(asked, wishes, strict=True)]
+        self._note_confirmation()
+        return claimed
 
     def _claimed(self, asked: _Asked, wish: Wish) -> Claimed | AttemptLost:
         draft, reply = asked.draft, asked.reply
@@ -302,6 +334,7 @@ class EventQueue:
         telemetry.waited(self._clock() - min(draft.in_flight_since for draft in due))
         for draft, reply in zip(due, replies, strict=True):
             self._answered(draft, reply)
+        self._note_confirmation()
 
     def _answered(self, draft: Draft, reply: Reply) -> None:
         delay = self._clock() - draft.in_flight_since
@@ -337,8 +370,10 @@ class EventQueue:
         return self._epochs[shard]
 
     def _learn_epoch(self, draft: Draft, epoch: str) -> None:
+        self._observe_epoch(self._shard(draft), epoch)
+
+    def _observe_epoch(self, shard: int, epoch: str) -> None:
         """When Redis has lost a shard, put back all that this writer had there."""
-        shard = self._shard(draft)
         if self._epochs.setdefault(shard, epoch) == epoch:
             return
         self._epochs[shard] = epoch
@@ -346,15 +381,26 @@ class EventQueue:
         for other in self.outbox:
             if self._shard(other) == shard:
                 self.outbox.forgotten(other)
+        self._is_unconfirmed = True
+        self._epoch_changed.set()  # the other shards may be of the same server
         self._work.set()
 
     async def _release_loop(self) -> None:
+        backoff = Backoff(self.settings.longest_backoff)
+        pause = interval = self.settings.release_interval
         while True:
-            await asyncio.sleep(self.settings.release_interval)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._epoch_changed.wait()
+            self._epoch_changed.clear()
             try:
                 await self.release_settled()
             except LogUnavailable as error:
                 self._note_outage(error)
+                pause = min(backoff.next(), interval)
+            else:
+                pause = interval
+                backoff.reset()
 
     async def release_settled(self) -> None:
         """Let go of what Postgres has; notice a loss even when there is nothing to say."""
@@ -363,14 +409,14 @@ class EventQueue:
         complete = {draft for draft in drafts if draft.on_record}
         marks = await self._log.committed([draft.evaluation_id for draft in drafts])
         # The epoch is read after the marks: if it has held, a missing stream expired and was not lost.
-        one_a_shard = {self._shard(draft): draft for draft in drafts}
-        for draft in one_a_shard.values():
-            self._learn_epoch(draft, await self._log.epoch(draft.evaluation_id))
+        for shard, epoch in enumerate(await self._log.epochs()):
+            self._observe_epoch(shard, epoch)
         for draft, mark in zip(drafts, marks, strict=True):
             held = draft in complete and epochs.get(self._shard(draft)) == self._epochs[self._shard(draft)]
             if draft.is_settled_by(mark) and (mark or held):
                 self.outbox.release(draft)
                 self._tell_waiters(draft)
+        self._note_confirmation()
 
     async def _ask_until_answered(self, asked: Sequence[_Asked]) -> None:
         """Repeat claims through an outage: their nonces make the repetition harmless."""
@@ -383,6 +429,8 @@ class EventQueue:
                     Append(one.draft.evaluation_id, [one.claim], epoch, Mode.CLAIM)
                     for one, epoch in zip(waiting, epochs, strict=True)
                 ]
+                for one, epoch in zip(waiting, epochs, strict=True):
+                    one.epoch = epoch if one.epoch is None else one.epoch
                 replies = await self._log.append(calls)
             except LogUnavailable as error:
                 for one in waiting:

@@ -46,12 +46,15 @@ class MemoryEventLog:
         self._clock_ms = clock_ms
         self._streams: dict[str, _Stream] = {}
         self._lives = 0
+        self.losses = 0
+        """The half of an epoch that is lost with the data; the other one changes with every start."""
         self._last_id = (0, 0)
 
     def lose_everything(self) -> None:
         """Be the Redis that was flushed, or restarted without its data."""
         self._streams.clear()
         self.wake_ups = [[] for _ in range(self.shards)]
+        self.losses += 1
         self.restart()
 
     def restart(self) -> None:
@@ -64,7 +67,7 @@ class MemoryEventLog:
 
     async def epochs(self) -> list[str]:
         """Return the epoch of every shard."""
-        return [f"{shard:02}-{self._lives}" for shard in range(self.shards)]
+        return [f"{shard:02}/{self.losses}-{self._lives}" for shard in range(self.shards)]
 
     async def append(self, calls: Sequence[Append]) -> list[Reply]:
         """Append events, each call atomically."""

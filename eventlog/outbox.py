@@ -56,6 +56,11 @@ class Draft:
         """Whether everything recorded so far is in the log."""
         return self.depth == 0 and not self.forgotten_by_redis
 
+    @property
+    def awaits_tail(self) -> bool:
+        """Whether it is still to be appended again after an epoch change."""
+        return self.forgotten_by_redis or (self.tail_in_flight and bool(self.in_flight))
+
     def due_at(self, linger: float) -> float:
         """When to send: at once what closes the attempt or was forgotten, else after a moment's company."""
         return 0.0 if self.closed or self.late or self.forgotten_by_redis else self.unsent_since + linger

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 
 from executor.hands import Hands
@@ -23,6 +24,7 @@ class Heartbeat:
         presence: Callable[[], Presence],
         outage: Outage,
         tally: Tally,
+        confirmation: asyncio.Event,
     ) -> None:
         self._attendance = attendance
         self._tasks = tasks
@@ -30,6 +32,7 @@ class Heartbeat:
         self._presence = presence
         self._patience = Patience(outage, longest=1.0)
         self._tally = tally
+        self._confirmation = confirmation
 
     async def arrive(self, *, unless: Callable[[], bool]) -> None:
         """Be there before the first claim: an owner nobody has seen would be taken for dead."""
@@ -43,9 +46,12 @@ class Heartbeat:
                 return
 
     async def run(self, interval: timedelta) -> None:
-        """Beat for ever."""
+        """Send a heartbeat every interval, and at once when the log's epochs are confirmed."""
         while True:
-            await asyncio.sleep(interval.total_seconds())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(interval.total_seconds()):
+                    await self._confirmation.wait()
+            self._confirmation.clear()
             await self._beat()
 
     async def _beat(self) -> None:

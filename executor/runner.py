@@ -83,6 +83,7 @@ class Executor:
         self._tally = Tally(settings.name)
         self._is_cut_off = lambda: outage.is_under_way or ports.events.is_cut_off
         self._attendance = ports.attendance
+        self._events = ports.events
         self._kits = Kits(ports.board, makers, surroundings or Surroundings(slots=settings.slots))
         self._watch = Watch(
             ports.board, ports.tasks, hands=self.hands, kits=self._kits, eligibility=settings.eligibility
@@ -131,6 +132,7 @@ class Executor:
             presence=self._presence,
             outage=outage,
             tally=self._tally,
+            confirmation=ports.events.confirmation,
         )
         self._patience = Patience(outage, longest=1.0)
         self._told_to_stop = asyncio.Event()
@@ -239,4 +241,5 @@ class Executor:
             project=self._settings.eligibility.project,
             labels=tuple(sorted(self._settings.eligibility.labels)),
             run_id=self._settings.eligibility.run_id,
+            epochs=self._events.confirmed,
         )

@@ -41,6 +41,8 @@ class Presence:
     """What it declares."""
     run_id: str = FLEET
     """The local run it was started by."""
+    epochs: tuple[str, ...] = ()
+    """For each shard of the log the epoch that it has confirmed: all that it keeps there is on record."""
 
     @property
     def eligibility(self) -> Eligibility:

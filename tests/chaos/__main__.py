@@ -24,7 +24,7 @@ def main() -> int:
         parser.error(f"{asked.keep} exists; each time needs servers of its own")
     logging.disable(logging.WARNING)  # writers tell of every outage: there will be many
     matrix = Matrix(asked.runs, first_seed=asked.seed, names=asked.fault)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as scratch:
         asyncio.run(matrix.run(Path(asked.keep or scratch)))
     matrix.print_table()
     return 0 if matrix.is_clean else 1

@@ -27,6 +27,8 @@ RETRACE = "tests/unit/test_retrace.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
 RECONCILE = "tests/unit/test_reconcile.py"
+GRACE = "tests/unit/test_grace.py"
+CONFIRMATION = "tests/unit/test_event_queue_confirmation.py"
 CHANGE = "tests/unit/test_change.py"
 CONTINUITY = "tests/integration/test_epoch_continuity.py"
 ATTEMPTS = "tests/unit/test_attempts.py"
@@ -481,6 +483,34 @@ MUTANTS = (
         "        return self.is_settled or self.told is Told.NOW\n",
         "        return self.is_settled\n",
         (RECONCILE,),
+    ),
+    Mutant(
+        "a grace ends early only when every executor has confirmed the epoch",
+        "coordinator/grace.py",
+        "shard.epoch in confirmed.get(name, ())[number : number + 1] for",
+        "True for",
+        (GRACE,),
+    ),
+    Mutant(
+        "a loss of Redis's data waits for the whole grace",
+        "coordinator/grace.py",
+        "        if self._read_at is None or _data_of(before.epoch) != _data_of(epoch):\n",
+        "        if self._read_at is None:\n",
+        (GRACE,),
+    ),
+    Mutant(
+        "an executor confirms an epoch once its tails are acknowledged in it",
+        "eventlog/event_queue.py",
+        "        behind = {self._shard(draft) for draft in self.outbox if draft.awaits_tail}\n",
+        "        behind = set[int]()\n",
+        (CONFIRMATION,),
+    ),
+    Mutant(
+        "a claim of unknown fate keeps its shard unconfirmed",
+        "eventlog/event_queue.py",
+        "                behind.add(shard)\n",
+        "                pass\n",
+        (CONFIRMATION,),
     ),
     Mutant(
         "what was handed back, moved or never started is no retry",

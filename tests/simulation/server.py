@@ -31,6 +31,8 @@ class Memory:
     unread: list[str]
     others: list[dict[str, Any]]
     """What queue, board and attendance held."""
+    losses: int
+    """The half of its epochs that is lost with the data."""
 
 
 @dataclass(slots=True)
@@ -109,7 +111,7 @@ class SimulatedRedis:
 
     def epoch(self, shard: int) -> str:
         """Return a shard's epoch."""
-        return f"{shard:02}-{self.log._lives}"
+        return f"{shard:02}/{self.log.losses}-{self.log._lives}"
 
     # Batches.
 
@@ -136,7 +138,7 @@ class SimulatedRedis:
         unread = [key for shard in self.log.wake_ups for key in shard]
         unread += (delivery.evaluation_id for delivery in self.deliveries.values())
         streams = {key: stream.copy() for key, stream in self.log._streams.items()}
-        return Memory(streams, unread, [deepcopy(held) for held in self._others()])
+        return Memory(streams, unread, [deepcopy(held) for held in self._others()], self.log.losses)
 
     def _others(self) -> list[dict[str, Any]]:
         queue, board = self.queue, self.board
@@ -153,5 +155,6 @@ class SimulatedRedis:
             for held, remembered in zip(self._others(), kept.others, strict=True):
                 held.update(remembered)
             self.log._streams.update(kept.streams)
+            self.log.losses = kept.losses
             for evaluation_id in dict.fromkeys(kept.unread):
                 self.wake(evaluation_id)

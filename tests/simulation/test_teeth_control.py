@@ -27,7 +27,7 @@ def test_without_the_grace(monkeypatch):
     """An answer that its owner was about to put back would be paid for again."""
     hasty = replace(coordinator.SETTINGS, grace=timedelta(0))
     monkeypatch.setattr(coordinator, "SETTINGS", hasty)
-    assert Harm.DOUBLED in harms(Profile.LOSS)
+    assert Harm.DOUBLED in harms(Profile.LOSS, first=280)
 
 
 def test_without_looking_after_what_has_not_moved(monkeypatch):

@@ -60,8 +60,9 @@ class FaultyLog:
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
         """Pass the question on, and let something happen before the next one."""
         marks = await self.memory.committed(evaluation_ids)
-        if self.after_committed:
-            await self.after_committed()
+        after, self.after_committed = self.after_committed, None
+        if after:  # once: a change of epoch has the queue read the marks again
+            await after()
         return marks
 
     async def events(self, evaluation_id: str) -> list[Event]:

@@ -5,6 +5,8 @@ from datetime import timedelta
 from coordinator.epochs import Epochs
 from eventlog.keys import shard_of
 from eventlog.memory import MemoryEventLog
+from taskqueue.memory import MemoryAttendance
+from taskqueue.presence import Presence
 
 GRACE = timedelta(seconds=10)
 KEY = "evaluation-1"
@@ -27,7 +29,8 @@ class Watched:
     def __init__(self) -> None:
         self.log = Shards()
         self.time = 0.0
-        self.epochs = Epochs(self.log, grace=GRACE, clock=lambda: self.time)
+        self.attendance = MemoryAttendance(lambda: self.time)
+        self.epochs = Epochs(self.log, self.attendance, grace=GRACE, clock=lambda: self.time)
 
 
 async def test_a_coordinator_that_has_just_started_waits() -> None:
@@ -75,3 +78,18 @@ async def test_what_was_returned_does_not_change_afterwards() -> None:
     watched.log.now[0] = "b"
     await watched.epochs.look()
     assert before == ["a"] * 4
+
+
+async def test_the_grace_ends_when_the_executors_that_were_seen_have_confirmed_the_new_epoch() -> None:
+    """Heartbeats carry the confirmation; until then, what was published before the restart waits."""
+    watched = Watched()
+    watched.log.now = ["a-1"] * 4
+    for watched.time in (0.0, 5.0, 10.0):
+        await watched.attendance.beat(Presence("i-1", "one", epochs=("a-1",) * 4))
+        await watched.epochs.look()
+    watched.log.now = ["a-2"] * 4
+    await watched.epochs.look()
+    assert not watched.epochs.all_settled
+    await watched.attendance.beat(Presence("i-1", "one", epochs=("a-2",) * 4))
+    await watched.epochs.look()
+    assert watched.epochs.all_settled

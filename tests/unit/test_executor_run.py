@@ -452,3 +452,16 @@ async def test_a_task_at_work_for_long_is_not_taken_from_its_executor():
         assert (present.busy, present.slots) == (1, SETTINGS.slots)
         await done(stage)
     assert len(stage.target.asked) == 1
+
+
+@virtually
+async def test_an_idle_executor_confirms_a_new_epoch_within_a_second_or_two():
+    """Its heartbeat carries the confirmation at once, not with the next interval."""
+    stage = Stage(BatchSpec("batch", (TARGET,)))
+    await stage.announce()
+    async with stage.executor():
+        await asyncio.sleep(6.5)
+        stage.log.restart()
+        await asyncio.sleep(1.5)
+        [present] = await stage.attendance.present()
+        assert list(present.epochs) == await stage.log.epochs()
