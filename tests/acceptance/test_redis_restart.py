@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.batch_commands import Folder
+from tests.acceptance.batch_commands import HEAVY, Folder
 from tests.waiting import until
 
 TOTAL = 40
 
 
+@HEAVY
 @pytest.mark.timeout(300)
 async def test_nothing_is_reopened_as_lost_after_a_restart_of_redis(tmp_path: Path) -> None:
     """What executors had in hand goes on, what waited is submitted again, and no target is asked twice."""
