@@ -19,10 +19,25 @@ def overspent(purse: Purse) -> str | None:
     """Write that a budget has no room for another call, with its figures, if that is so."""
     if _is_spent(purse.max_cost_usd, purse.spent_usd, purse.next_usd):
         limit, spent = dollars(purse.max_cost_usd or ZERO), dollars(purse.spent_usd)
-        return f"budget {limit}: {spent} spent{_next_cost(purse)}"
+        return f"budget {limit}: {spent} spent{unknown_cost(purse)}{_next_cost(purse)}"
     if _is_spent(purse.max_tokens, purse.spent_tokens, purse.next_tokens):
-        return f"budget {purse.max_tokens:,} tokens: {purse.spent_tokens:,} spent{_next_tokens(purse)}"
+        spent = f"{purse.spent_tokens:,} spent{unknown_tokens(purse)}"
+        return f"budget {purse.max_tokens:,} tokens: {spent}{_next_tokens(purse)}"
     return None
+
+
+def unknown_cost(purse: Purse) -> str:
+    """Write how much of the spend is an estimate, if any of it is."""
+    if not purse.unrecorded_usd:
+        return ""
+    return f", of it {dollars(purse.unrecorded_usd)} for calls whose cost is unknown"
+
+
+def unknown_tokens(purse: Purse) -> str:
+    """Write the same of tokens."""
+    if not purse.unrecorded_tokens:
+        return ""
+    return f", of it {purse.unrecorded_tokens:,} for calls whose usage is unknown"
 
 
 def _is_spent(limit: Figure | None, spent: Figure, needed: Figure) -> bool:

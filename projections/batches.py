@@ -40,6 +40,13 @@ class ListedBatch(NamedTuple):
     is_scored: bool
     """Whether it has an evaluator."""
     run_id: str = FLEET
+    unrecorded_usd: Decimal = Decimal(0)
+    """Estimated cost of calls that no event records."""
+
+    @property
+    def spent_usd(self) -> Decimal:
+        """The spend that a budget counts."""
+        return self.cost_usd + self.unrecorded_usd
 
     @property
     def done(self) -> int:
@@ -99,6 +106,7 @@ class Snapshot:
             self.cost_usd + self.unrecorded_usd,
             self.tokens + self.unrecorded_tokens,
             *(self.next_usd, self.next_tokens),
+            *(self.unrecorded_usd, self.unrecorded_tokens),
         )
 
     @property

@@ -30,6 +30,9 @@ class Purse(NamedTuple):
     next_usd: Decimal = ZERO
     """What the next call may cost, where the budget had no room for it."""
     next_tokens: int = 0
+    unrecorded_usd: Decimal = ZERO
+    """The part of the spend that no event records: calls whose cost never became known."""
+    unrecorded_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ class Batch:
             self.spent_usd + self.unrecorded_usd,
             self.spent_tokens + self.unrecorded_tokens,
             *(self.next_usd, self.next_tokens),
+            *(self.unrecorded_usd, self.unrecorded_tokens),
         )
 
     @property

@@ -1,6 +1,7 @@
 -- Batches that are not over: the oldest one by one, all others added up without an id.
 WITH active AS (
-    SELECT b.batch_id, b.state, b.accepted_at, b.max_cost_usd, b.max_tokens, is_scored(b) AS is_scored,
+    SELECT b.batch_id, b.state, b.accepted_at, b.max_cost_usd, b.max_tokens, b.unrecorded_usd,
+           b.unrecorded_tokens, is_scored(b) AS is_scored,
            row_number() OVER (ORDER BY b.accepted_at, b.batch_id) <= %(limit)s AS is_named,
            (SELECT max(e.at) FROM batch_events e WHERE e.batch_id = b.batch_id AND e.type = 'running') AS resumed_at
     FROM batches b
@@ -22,7 +23,8 @@ SELECT CASE WHEN a.is_named THEN a.batch_id END,
        extract(epoch FROM min(a.accepted_at))::float8,
        max(CASE WHEN a.state = 'paused' THEN 0
                 ELSE extract(epoch FROM now() - greatest(c.last_ended_at, a.accepted_at, a.resumed_at)) END)::float8,
-       max(greatest(c.cost_usd / a.max_cost_usd, c.tokens / a.max_tokens))::float8
+       max(greatest((coalesce(c.cost_usd, 0) + a.unrecorded_usd) / a.max_cost_usd,
+                    (coalesce(c.tokens, 0) + a.unrecorded_tokens) / a.max_tokens))::float8
 FROM active a
 LEFT JOIN counted c USING (batch_id)
 GROUP BY 1

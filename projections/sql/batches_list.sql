@@ -1,7 +1,7 @@
 -- The newest batches with their counters; a batch is completed only once it is over.
 SELECT b.batch_id, b.name, b.project, w.status, coalesce(b.total, s.total, 0), coalesce(s.completed, 0),
        coalesce(s.passed, 0), coalesce(s.failed, 0), coalesce(s.timed_out, 0), coalesce(s.cancelled, 0),
-       coalesce(s.cost_usd, 0), b.accepted_at, b.finished_at, now(), is_scored(b), b.run_id
+       coalesce(s.cost_usd, 0), b.accepted_at, b.finished_at, now(), is_scored(b), b.run_id, b.unrecorded_usd
 FROM batches b
 CROSS JOIN LATERAL (
     SELECT CASE WHEN b.kind = 'external' THEN 'external'

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from coordinator.budget import dollars, more, over
+from coordinator.budget import dollars, more, over, unknown_cost, unknown_tokens
 from coordinator.operations import Budget
 from projections.batches import Snapshot
 from scoreline.problem import Problem
@@ -37,12 +37,14 @@ def spending(snapshot: Snapshot) -> Iterator[str]:
     usd, tokens = over(purse)
     if purse.max_cost_usd is not None:
         exceeded = f", over budget by {dollars(usd)}" if usd else ""
-        yield f"{dollars(purse.spent_usd)} of {dollars(purse.max_cost_usd)}{exceeded}"
+        spent = f"{dollars(purse.spent_usd)} of {dollars(purse.max_cost_usd)} spent"
+        yield f"{spent}{unknown_cost(purse)}{exceeded}"
     elif purse.spent_usd:
-        yield money(float(purse.spent_usd))
+        yield f"{money(float(purse.spent_usd))}{unknown_cost(purse)}"
     if purse.max_tokens is not None:
         exceeded = f", over budget by {tokens:,}" if tokens else ""
-        yield f"{purse.spent_tokens:,} of {purse.max_tokens:,} tokens{exceeded}"
+        spent = f"{purse.spent_tokens:,} of {purse.max_tokens:,} tokens spent"
+        yield f"{spent}{unknown_tokens(purse)}{exceeded}"
 
 
 def flags_to_go_on(snapshot: Snapshot) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def _cells(batch: ListedBatch) -> list[Text | str]:
         f"{batch.done:,}/{batch.total:,}",
         str(listed_pass_rate(batch)),
         Text(f"{batch.dead_letters:,}", style="red" if batch.dead_letters else ""),
-        money(float(batch.cost_usd)),
+        money(float(batch.spent_usd)),
         span(batch.now - batch.accepted_at),
     ]
 
@@ -108,6 +108,7 @@ def _document(batch: ListedBatch) -> dict[str, object]:
         "dead_letters": batch.dead_letters,
         "pass_rate": listed_pass_rate(batch).value,
         "cost_usd": float(batch.cost_usd),
+        "spent_usd": float(batch.spent_usd),
         "accepted_at": batch.accepted_at.isoformat(),
         "finished_at": batch.finished_at.isoformat() if batch.finished_at else None,
         "age_s": round((batch.now - batch.accepted_at).total_seconds(), 3),

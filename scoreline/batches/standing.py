@@ -71,6 +71,8 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         "max_tokens": snapshot.max_tokens,
         "spent_usd": float(snapshot.purse.spent_usd),
         "spent_tokens": snapshot.purse.spent_tokens,
+        "unrecorded_usd": float(snapshot.purse.unrecorded_usd),
+        "unrecorded_tokens": snapshot.purse.unrecorded_tokens,
         "over_budget": any(over(snapshot.purse)),
         "over_budget_usd": float(over(snapshot.purse)[0]),
         "over_budget_tokens": over(snapshot.purse)[1],

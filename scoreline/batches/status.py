@@ -153,8 +153,7 @@ def _screen(look: Look, width: int) -> Iterator[RenderableType]:
     snapshot = look.snapshot
     name = f" “{printable(snapshot.name)}”" if snapshot.name else ""
     yield Text(f"{printable(snapshot.batch_id)}{name}, project {printable(snapshot.project)}")
-    cost = f", cost {money(float(snapshot.cost_usd))}" if look.report else ""
-    yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}{cost}")
+    yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}{_cost(look)}")
     yield bar(snapshot, width)
     nothing_passed = is_over(snapshot) and batch_pass_rate(snapshot).value == 0
     yield Text(" · ".join(_facts(look)), style="bold red" if nothing_passed else "")
@@ -167,6 +166,13 @@ def _screen(look: Look, width: int) -> Iterator[RenderableType]:
         yield Text(reason, style="yellow")
     yield from map(Text, limit_lines(look.lanes))
     yield from map(Text, _next_steps(look))
+
+
+def _cost(look: Look) -> str:
+    """Write what a batch without a budget cost; where there is a budget, its own line has the figure."""
+    purse = look.snapshot.purse
+    has_budget = purse.max_cost_usd is not None or purse.max_tokens is not None
+    return "" if has_budget or not look.report else f", cost {money(float(purse.spent_usd))}"
 
 
 def _results(look: Look, width: int) -> Iterator[RenderableType]:

@@ -279,7 +279,7 @@ async def test_status_says_what_is_spent_and_how_to_go_on(shown: Stage) -> None:
     )
     ran = await shown.run("status", "nightly")
     assert ran.exit_code == 4
-    assert "$0.50 of $0.50 · 0 of 1,000 tokens" in ran.output
+    assert "$0.50 of $0.50 spent · 0 of 1,000 tokens spent" in ran.output
     assert f"Paused: {paused}. To go on: scoreline batch resume nightly --max-cost 1\n" in ran.output
     [told] = await shown.documents("status", "nightly")
     assert {key: told[key] for key in ("max_cost_usd", "max_tokens", "spent_usd", "spent_tokens")} == {
@@ -289,6 +289,22 @@ async def test_status_says_what_is_spent_and_how_to_go_on(shown: Stage) -> None:
         "spent_tokens": 0,
     }
     assert told["reason"] == paused
+
+
+async def test_spend_of_unknown_cost_is_part_of_the_one_figure(shown: Stage) -> None:
+    """Screen, JSON, list and refusal have the same spend; no line beside it has another cost."""
+    await shown.submit("nightly", ["passed", "failed", "queued"])
+    await shown.change("nightly", "state = 'paused', max_cost_usd = 0.6, unrecorded_usd = 0.1")
+    unknown = "of it $0.10 for calls whose cost is unknown"
+    ran = await shown.run("status", "nightly")
+    assert f"$0.60 of $0.60 spent, {unknown}" in " ".join(ran.output.split())
+    assert "cost $" not in ran.output
+    [told] = await shown.documents("status", "nightly")
+    assert (told["spent_usd"], told["unrecorded_usd"], told["cost_usd"]) == (0.6, 0.1, 0.5)
+    [listed] = await shown.documents("list")
+    assert listed["spent_usd"] == 0.6
+    refused = await shown.run("resume", "nightly", "--detach", "--distributed")
+    assert f"budget $0.60: $0.60 spent, {unknown}" in str(refused.exception)
 
 
 async def test_who_resumes_without_a_larger_budget_is_told_so(shown: Stage) -> None:

@@ -15,6 +15,9 @@ SPENT_RETRIES = REFUSED._replace(kind="transient", is_at_once=False)
 NEVER_TRIED = REFUSED._replace(kind="missing", was_tried=False)
 
 
+UNKNOWN = ", of it $0.0004 for calls whose cost is unknown"
+
+
 def purse(limit: str, spent: str) -> Purse:
     return Purse(Decimal(limit), None, Decimal(spent))
 
@@ -62,6 +65,16 @@ def purse(limit: str, spent: str) -> Purse:
         (
             Purse(None, 100, Decimal(0), 90, Decimal(1), 20),
             "budget 100 tokens: 90 spent, the next call may take up to 20",
+            ("--max-tokens", "200"),
+        ),
+        (
+            Purse(Decimal("0.04"), None, Decimal("0.0396"), 0, Decimal("0.002"), 0, Decimal("0.0004")),
+            f"budget $0.04: $0.0396 spent{UNKNOWN}, the next call may cost up to $0.002",
+            ("--max-cost", "0.08"),
+        ),
+        (
+            Purse(None, 100, Decimal(0), 100, unrecorded_tokens=7),
+            "budget 100 tokens: 100 spent, of it 7 for calls whose usage is unknown",
             ("--max-tokens", "200"),
         ),
     ],
