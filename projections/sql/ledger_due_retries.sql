@@ -11,8 +11,7 @@ CROSS JOIN LATERAL (
 WHERE v.batch_id = %(batch_id)s AND v.ended_at IS NULL AND v.evaluation_id <= %(published_to)s
   AND v.state = 'retrying'
   -- Both times are of the executor's clock: their difference is how long to wait since it was stored here.
-  AND coalesce(
-      v.updated_at + greatest(least(retry.due_at - e.occurred_at, interval '1 day'), interval '0') <= %(now)s,
-      true)
+  AND (retry.due_at IS NULL OR
+       v.updated_at + greatest(least(retry.due_at - e.occurred_at, interval '1 day'), interval '0') <= %(now)s)
 ORDER BY v.evaluation_id
 LIMIT %(limit)s;

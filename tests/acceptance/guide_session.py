@@ -65,7 +65,7 @@ class Session:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=PIPE,
             stderr=STDOUT,
-            env=environment(**self.environ, PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
+            env=self._environment(),
         )
         printed, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
         self.code = process.returncode or 0
@@ -73,6 +73,12 @@ class Session:
         accepted = re.search(r"^(\S+): [\d,]+ evaluations? accepted$", text, re.MULTILINE)
         self.last = accepted[1] if accepted else self.last
         return text
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment of a user without a terminal: no width is set."""
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        ours = environment(**self.environ, PATH=path)
+        return {name: value for name, value in ours.items() if name not in {"COLUMNS", "LINES"}}
 
     def here(self, text: str) -> str:
         """Put in the ids and addresses that are those of the page here."""

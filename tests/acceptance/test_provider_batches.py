@@ -100,7 +100,8 @@ async def test_what_can_not_be_asked_in_batches_is_refused(folder: Folder) -> No
     ran = await folder.run(*RUN, "--target", "openai/gpt-5", "--batch-api")
     assert ran.code == 1
     assert "openai/gpt-5 takes no batches" in " ".join(ran.stderr.split())
-    folder.write("cases.jsonl", '{"input": "1", "serial": true}\n{"input": "2", "serial": true}\n')
+    rows = [{"input": number, "expected": number, "serial": True} for number in ("1", "2")]
+    folder.write("cases.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     ran = await folder.run(*RUN, *CLAUDE, "--batch-api")
     assert ran.code == 1
     assert "wait for each other" in " ".join(ran.stderr.split())
