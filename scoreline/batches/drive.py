@@ -2,7 +2,8 @@
 
 The first interrupt (SIGINT, SIGTERM, or SIGHUP when the terminal is lost) pauses the batch on record, lets
 executors finish what they have in hand, and prints how to go on; the second ends this process at once, and
-all it started ends with it. A process that can't start pauses the batch as well.
+all it started ends with it. A process that can't start pauses the batch as well. Once the batch is over,
+an interrupt pauses nothing: the report, the exports and the exit code are those of a batch that has ended.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ from scoreline.batches.interruption import INTERRUPTED, Interruption
 from scoreline.batches.look import Look
 from scoreline.batches.pass_rate import batch_pass_rate
 from scoreline.batches.progress_line import ProgressDisplay
-from scoreline.batches.run_pause import PauseOutcome, pause_at_once, pause_on_record
+from scoreline.batches.run_pause import PauseOutcome, pause_at_once, pause_on_record, read_outcome
 from scoreline.batches.standing import ExitCode, command, exit_code, is_over
 from scoreline.batches.status import close_look, look_document, show
 from scoreline.batches.watch import LOOK_EVERY, Watcher
@@ -102,6 +103,7 @@ class Driving:
         self.interruption = interruption
         self.log_path = log_of(settings.data_dir or default_root(), wanted.batch_id)
         self.stop: Stop | None = None
+        self._is_over = False
         self._stopping = asyncio.Event()
         self._began_by = monotonic() + STARTING
         self._errands: set[asyncio.Task[None]] = set()
@@ -127,11 +129,17 @@ class Driving:
                 await self._watch()
                 pausing = asyncio.create_task(self._paused())
             # Beside the pause, executors have finished or handed back what they had in hand.
-            outcome = await pausing
-            if self.stop is None:
+            outcome = await self._after_stop(await pausing)
+            if self.stop is None or (outcome and outcome.is_over):
                 return None
             self._tell_outcome(self.stop, outcome)
             return self.stop.code
+
+    async def _after_stop(self, outcome: PauseOutcome | None) -> PauseOutcome | None:
+        """Count again what has ended: executors finished what they had in hand after the pause."""
+        if outcome is None:
+            return None
+        return await read_outcome(self.servers, self.wanted.batch_id, self._run_id) or outcome
 
     async def start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:
         """Start a fleet, and what is to be done to it, until the stack is left."""
@@ -175,12 +183,18 @@ class Driving:
         return self.wanted.fleet.run_id if self.wanted.fleet else FLEET
 
     def _stop(self, stop: Stop) -> None:
-        self.stop = self.stop or stop
-        self._stopping.set()
+        if not self._is_over:
+            self.stop = self.stop or stop
+            self._stopping.set()
 
     def _interrupted(self) -> None:
         received, batch_id = self.interruption.received, self.wanted.batch_id
         if received is None or self.stop:
+            return
+        if self._is_over:
+            self._say(
+                f"{received.name}: {batch_id} is over, and its report follows. Once more ends at once."
+            )
             return
         reason = f"interrupted by {received.name}"
         self._stop(Stop(reason, INTERRUPTED, pauses=self._serves))
@@ -235,9 +249,12 @@ class Driving:
         batch_id = self.wanted.batch_id
         self._say(_outcome_words(batch_id, stop, outcome))
         if self.wanted.as_json:
-            told = {"batch_id": batch_id, "status": outcome.status if outcome else "running"}
+            told: dict[str, str | int] = {
+                "batch_id": batch_id,
+                "status": outcome.status if outcome else "running",
+            }
             if outcome and outcome.status == "paused":
-                told["reason"] = outcome.reason
+                told |= {"reason": outcome.reason, "ended": outcome.ended, "total": outcome.total}
             with suppress(OSError):
                 print(json.dumps(told), flush=True)  # noqa: T201 - machines read stdout
 
@@ -259,6 +276,7 @@ class Driving:
                     continue
                 self._show(display, look)
                 if is_over(look.snapshot):
+                    self._is_over = True
                     return
                 if self._run_id and look.snapshot.run_id != self._run_id:
                     self._stop(Stop("served by another command", ExitCode.STOPPED, pauses=False))
@@ -333,7 +351,8 @@ def _outcome_words(batch_id: str, stop: Stop, outcome: PauseOutcome | None) -> s
             f"Nothing works on it all the same. To go on: {resume}"
         )
     if outcome.status == "paused":
-        return f"{batch_id} is paused: {outcome.reason}. Nothing runs on. To go on: {resume}"
+        count = f"{outcome.ended:,} of {outcome.total:,} ended"
+        return f"{batch_id} is paused: {outcome.reason}; {count}. Nothing runs on. To go on: {resume}"
     if outcome.run_is_replaced:
         return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"
-    return f"{batch_id} is {outcome.status}."
+    return f"{batch_id} is {outcome.status}. Its results: {command('status', batch_id)}"

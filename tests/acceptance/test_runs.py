@@ -129,6 +129,9 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     assert (stopped.code, stopped.told["status"], stopped.told["reason"]) == (130, "paused", reason)
     assert f"{reason}: pausing {batch_id}" in stopped.stderr
     assert f"Nothing runs on. To go on: scoreline batch resume {batch_id}" in stopped.stderr
+    count = f"{folder.ended()} of 60 ended"
+    assert f"{batch_id} is paused: {reason}; {count}. " in stopped.stderr, stopped.stderr
+    assert (stopped.told["ended"], stopped.told["total"]) == (folder.ended(), 60)
     await until(lambda: gone(family), 30)
     calls = len(folder.calls)
     assert calls < 60
@@ -138,6 +141,24 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     assert f"Paused: {reason}. To go on: scoreline batch resume {batch_id}" in status.stdout
     resumed = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json", WHO="A")
     assert (resumed.code, resumed.told["passed"]) == (0, 60), resumed.stderr
+
+
+async def test_an_interrupt_of_a_completed_batch_pauses_nothing(folder: Folder) -> None:
+    """SIGINT while the processes of a completed batch stop: report, export, gate, exit code are there."""
+    asked = ("--target", "python:app:who", "--evaluator", "exact", "--limit", "3", "-o", "end.csv")
+    async with folder.started(*RUN, *asked, "--min-pass-rate", "1", WHO="B") as running:
+        assert running.process.stderr
+        while b"completed 3 of 3" not in (line := await running.process.stderr.readline()):
+            assert line, "the batch ended without its last line of progress"
+        running.interrupt()
+        ended = await running.end()
+    assert (ended.code, ended.told["status"], ended.told["completed"]) == (100, "completed", 3), (
+        ended.stderr
+    )
+    assert len((folder.root / "end.csv").read_text().splitlines()) == 4
+    assert "below --min-pass-rate 100.0%" in ended.stderr
+    assert "pausing" not in ended.stderr
+    assert "batch resume" not in ended.stderr
 
 
 async def test_a_killed_command_leaves_a_batch_that_nothing_works_on(folder: Folder) -> None:

@@ -87,6 +87,22 @@ async def test_a_run_that_was_replaced_pauses_nothing(
 
 
 @pytest.mark.usefixtures("restless")
+async def test_a_batch_that_completed_before_its_pause_is_reported(
+    redis_url: str, postgres_url: str, tmp_path: Path
+) -> None:
+    """The interrupt came first, and nothing is left to pause: the run ends as after any finished batch."""
+    async with stage(postgres_url, redis_url) as here:
+        await here.submit("nightly", ["passed"] * 3)
+        await here.change("nightly", f"state = 'completed', finished_at = now(), run_id = '{RUN}'")
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGINT)
+            run = driving(Servers(redis_url, postgres_url), tmp_path, interruption)
+            assert await run.run() == 0
+    assert isinstance(run.console.file, StringIO)
+    assert "completed 3 of 3" in run.console.file.getvalue()
+
+
+@pytest.mark.usefixtures("restless")
 async def test_an_interrupt_ends_a_run_while_postgres_hangs(
     redis_url: str, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

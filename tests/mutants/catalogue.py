@@ -1113,6 +1113,13 @@ MUTANTS = (
         (INTERRUPTION,),
     ),
     Mutant(
+        "a batch that is over is reported, though its run was interrupted",
+        "scoreline/batches/drive.py",
+        "if self.stop is None or (outcome and outcome.is_over):",
+        "if self.stop is None:",
+        (f"{INTERRUPTION}::test_a_batch_that_completed_before_its_pause_is_reported",),
+    ),
+    Mutant(
         "a cancelled watch is not taken for an outage",
         "scoreline/batches/watch.py",
         "                _raise_if_cancelled(error)\n",
