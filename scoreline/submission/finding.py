@@ -9,3 +9,5 @@ class Finding:
 
     text: str
     is_fatal: bool = True
+    is_avoidable: bool = True
+    """Whether submission accepts the batch without preflight."""

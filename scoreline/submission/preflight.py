@@ -64,14 +64,20 @@ def _report(findings: Iterator[Finding], console: Console) -> None:
     fatal = []
     for finding in findings:
         if finding.is_fatal:
-            fatal.append(finding.text)
+            fatal.append(finding)
         else:
             console.print(f"warning: {finding.text}", markup=False, highlight=False, soft_wrap=True)
-    if len(fatal) == 1:
-        raise Problem(f"{fatal[0]}\nNothing was submitted. {AROUND}")
     if fatal:
-        listed = "\n".join(f"  - {text}" for text in fatal)
-        raise Problem(f"{len(fatal)} problems, nothing was submitted:\n{listed}\n{AROUND}")
+        raise Problem(_refusal(fatal))
+
+
+def _refusal(fatal: list[Finding]) -> str:
+    """List what is fatal; offer `--no-preflight` only where submission accepts the batch then."""
+    around = AROUND if all(finding.is_avoidable for finding in fatal) else ""
+    if len(fatal) == 1:
+        return f"{fatal[0].text}\nNothing was submitted. {around}".rstrip()
+    listed = "\n".join(f"  - {finding.text}" for finding in fatal)
+    return f"{len(fatal)} problems, nothing was submitted:\n{listed}\n{around}".rstrip()
 
 
 def _notes(plan: Plan) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from executor.contract import Fault, Judged, Permanent, Surroundings
-from executor.registry import make_evaluator
+from executor.registry import evaluator_type, make_evaluator
 from scoreline.datasets.cases import Row
 from scoreline.datasets.rows import file_rows
 from scoreline.datasets.sources import FileSource
@@ -19,7 +19,8 @@ from taskqueue.template import placeholders
 
 FIRST_ROWS = 20
 _DOUBLED = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")
-_EXPECTED = frozenset({"no_expected", "bad_expected"})
+_NO_EXPECTED = "no_expected"
+_EXPECTED = frozenset({_NO_EXPECTED, "bad_expected"})
 """Faults of an evaluator that can't use a case's expected value, whatever the answer."""
 
 
@@ -44,10 +45,11 @@ async def check_cases(plan: Plan) -> list[Finding]:
     """Read the first cases of a file, and have each evaluator that compares try their expected values."""
     if not isinstance(plan.source, FileSource):
         return []
+    first = min(FIRST_ROWS, plan.limit or FIRST_ROWS)  # submission reads as many rows, or more
     try:
-        rows = list(islice(file_rows(plan.source.path, plan.source.columns), FIRST_ROWS))
+        rows = list(islice(file_rows(plan.source.path, plan.source.columns), first))
     except Problem as error:
-        return [Finding(str(error))]
+        return [Finding(str(error), is_avoidable=False)]
     judges = [each for each in plan.batch.evaluators if each.type in IN_PROCESS_EVALUATORS]
     return [finding for each in judges for finding in await _unusable(plan, each, rows)]
 
@@ -69,4 +71,6 @@ async def _unusable(plan: Plan, spec: EvaluatorSpec, rows: list[Row]) -> list[Fi
     many = "none of" if are_all else f"only {len(rows) - len(faults)} of"
     text = f"the evaluator {spec.name!r} can use the expected value of {many} the first {len(rows)} cases"
     where = f"{plan.source.path}, line {row.line}"
-    return [Finding(f"{where}: {text}: {first.message}", is_fatal=are_all)]
+    # Submission refuses a case that lacks what its evaluator needs; a value of a wrong kind passes it.
+    is_refused = evaluator_type(spec.type).needs_expected and first.kind == _NO_EXPECTED
+    return [Finding(f"{where}: {text}: {first.message}", is_fatal=are_all, is_avoidable=not is_refused)]

@@ -70,6 +70,24 @@ async def test_a_folder_without_a_spec_is_named(folder: Folder) -> None:
     assert "-c FILE" in ran.stderr
 
 
+async def test_no_preflight_is_not_offered_for_what_submission_refuses(folder: Folder) -> None:
+    """A missing dataset, alone or beside other problems, and cases without the expected value needed."""
+    folder.write("unanswered.jsonl", '{"input": "a"}\n')
+    echo, nowhere = ("--target", "python:app:echo"), ("--target", "python:nowhere:echo")
+    alone, beside, unanswered = await asyncio.gather(
+        folder.run(*RUN, "--dataset", "missing.jsonl", *echo, "--evaluator", "exact"),
+        folder.run(*RUN, "--dataset", "missing.jsonl", *nowhere, "--evaluator", "exact"),
+        folder.run(*RUN, "--dataset", "unanswered.jsonl", *echo, "--evaluator", "exact"),
+    )
+    for ran in (alone, beside, unanswered):
+        assert (ran.code, ran.stdout) == (1, ""), ran.stderr
+        assert "--no-preflight" not in ran.stderr
+    assert "missing.jsonl" in alone.stderr
+    assert "Nothing was submitted." in alone.stderr
+    assert "2 problems, nothing was submitted" in beside.stderr
+    assert "has no expected value" in unanswered.stderr
+
+
 async def test_a_batch_can_be_submitted_all_the_same(
     tmp_path: Path, redis_url: str, postgres_url: str
 ) -> None:
