@@ -82,7 +82,7 @@ def make_record(row: ExportRow, labels: Sequence[VariantLabel], *, is_scored: bo
         passed=None if verdict is None else verdict == "passed",
         score=row.score,
         scores=scores,
-        reason="; ".join(f"{said.evaluator}: {said.reason}" for said in scores if said.reason),
+        reason=_reason(scores),
         output=row.output,
         input=case.input,
         expected=case.expected,
@@ -101,6 +101,13 @@ def make_record(row: ExportRow, labels: Sequence[VariantLabel], *, is_scored: bo
         bridged=row.bridged,
         ended_at=row.ended_at,
     )
+
+
+def _reason(scores: Sequence[Judgement]) -> str:
+    """Join the reasons of the evaluators that failed the answer; of all where none of those has one."""
+    given = [each for each in scores if each.reason]
+    against = [each for each in given if each.passed is False]
+    return "; ".join(f"{each.evaluator}: {each.reason}" for each in against or given)
 
 
 def _case(row: ExportRow) -> RecordedCase:

@@ -18,6 +18,7 @@ from scoreline.batches.export_record import Record, make_record
 from scoreline.batches.faults import why_ended
 from scoreline.batches.labels import VariantLabel, variant_labels
 from scoreline.batches.pass_rate import PassRate, is_scored, variant_pass_rate
+from taskqueue.spec import unpack
 
 FAILED_SHOWN = 10
 
@@ -58,33 +59,49 @@ async def read_report(conn: Connection, snapshot: Snapshot) -> Report:
         [make_record(row, labels) async for row in export_rows(conn, batch_id, only=wrong)] if wrong else []
     )
     groups = await dead_letter_groups(conn, batch_id) if snapshot.dead_letters else []
-    rows = _rows(variants, by_evaluator, labels, scored=is_scored(snapshot.spec))
+    rows = report_rows(variants, by_evaluator, labels, snapshot.spec)
     return Report(tuple(rows), tuple(failed), tuple(groups))
 
 
-def _rows(
+def report_rows(
     variants: Sequence[VariantResult],
     by_evaluator: Sequence[EvaluatorResult],
     labels: Sequence[VariantLabel],
-    *,
-    scored: bool,
+    spec: str | None,
 ) -> Iterator[ReportRow]:
-    """Make a row a variant, and where several evaluators score one row more for each of them."""
+    """Make a row for each variant, and one more for each evaluator where there are several.
+
+    The evaluators are those of the spec, in its order: one that failed on every case has no score to be
+    found by, and still has a row.
+    """
     named = {label.number: label for label in labels}
+    listed = [each.name for each in unpack(spec).evaluators] if spec is not None else []
     for variant in variants:
-        own = [each for each in by_evaluator if each.variant == variant.variant]
-        name = own[0].evaluator if len(own) == 1 else ""
-        rate = variant_pass_rate(variant, is_scored=scored)
+        found = {each.evaluator: each for each in by_evaluator if each.variant == variant.variant}
+        names = list(dict.fromkeys([*listed, *found]))
+        rate = variant_pass_rate(variant, is_scored=is_scored(spec))
         label = named.get(variant.variant)
         missing = variant.done - variant.completed
-        yield ReportRow(label, variant.variant, name, rate, variant.score, missing)
-        for each in own if len(own) > 1 else ():
-            passed = PassRate(each.passed, variant.done, variant.total)
-            missing = variant.done - each.scored
-            decides = each.decided > 0
-            yield ReportRow(
-                label, variant.variant, each.evaluator, passed, each.score, missing, decides=decides
-            )
+        alone = names[0] if len(names) == 1 else ""
+        yield ReportRow(label, variant.variant, alone, rate, variant.score, missing)
+        for name in names if len(names) > 1 else ():
+            result = found.get(name) or EvaluatorResult(variant.variant, name, 0, 0, 0, None)
+            yield _evaluator_row(label, variant, result)
+
+
+def _evaluator_row(
+    label: VariantLabel | None, variant: VariantResult, result: EvaluatorResult
+) -> ReportRow:
+    """Make the row of one evaluator, over all evaluations that ended, dead letters with kept scores too."""
+    return ReportRow(
+        label,
+        variant.variant,
+        result.evaluator,
+        PassRate(result.passed, variant.done, variant.total),
+        result.score,
+        variant.done - result.scored,
+        decides=result.decided > 0 or not result.scored,
+    )
 
 
 def report_document(report: Report) -> dict[str, Any]:

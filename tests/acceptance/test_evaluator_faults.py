@@ -1,6 +1,7 @@
 """Evaluators that time out or fail, through the command line: scores on record stay, only the rest runs."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,15 @@ def hangs_once(output):
         seen.write_text("")
         time.sleep(600)
     return True
+
+def bad(output):
+    raise ValueError("this judge is broken")
+
+def wrong_on_last(prompt):
+    return "wrong" if prompt == "2" else prompt
+
+def approves(output):
+    return {"score": 1.0, "passed": True, "reason": "approved"}
 
 def strict(output):
     if not (HERE / "mended").exists():
@@ -121,3 +131,47 @@ async def test_scores_survive_an_evaluator_that_fails_for_good(folder: Folder) -
     assert (lines(folder, "asked"), lines(folder, "counted")) == (once, once)
     assert [len(record["scores"]) for record in await records(folder, batch_id)] == [3] * CASES
     await verified(folder, batch_id)
+
+
+async def test_results_have_a_row_for_each_evaluator_also_where_one_always_fails(folder: Folder) -> None:
+    """Kept scores count for their evaluator; one without any verdict has a row; nothing passes overall."""
+    folder.cases(3)
+    spec = (
+        "dataset: cases.jsonl\ntarget: python:judges:wrong_on_last\n"
+        'evaluators: [exact, {type: python, function: "judges:bad", name: bad}]\n'
+    )
+    folder.write("raise.yaml", spec)
+    ran = await folder.run(*RUN, "-c", "raise.yaml")
+    assert ran.code == 3, ran.stderr
+    status = await folder.run("batch", "status", ran.told["batch_id"], "--json")
+    for told in (ran.told, status.told):
+        rows = [
+            (row["evaluator"], row["passed"], row["ended"], row["no_verdict"]) for row in told["results"]
+        ]
+        assert rows == [(None, 0, 3, 3), ("exact", 2, 3, 0), ("bad", 0, 3, 3)]
+    exact = told["results"][1]
+    assert (round(exact["pass_rate"], 3), round(exact["score"], 3)) == (0.667, 0.667)
+    assert re.search(r"exact +2 of 3 +66\.7% .* 0\.667 +0$", ran.stderr, re.MULTILINE), ran.stderr
+    assert re.search(r"bad +0 of 3 .* 3$", ran.stderr, re.MULTILINE), ran.stderr
+
+
+async def test_reason_of_a_failed_case_leaves_out_evaluators_that_passed_it(folder: Folder) -> None:
+    """On the screen, in `--json` and in exports; each evaluator's own reason stays under `scores`."""
+    folder.cases(3)
+    spec = (
+        "dataset: cases.jsonl\ntarget: python:judges:wrong_on_last\n"
+        'evaluators: [exact, {type: python, function: "judges:approves", name: lenient}]\n'
+    )
+    folder.write("lenient.yaml", spec)
+    ran = await folder.run(*RUN, "-c", "lenient.yaml")
+    assert (ran.code, ran.told["passed"]) == (0, 2), ran.stderr
+    [failed] = ran.told["failed_first"]
+    assert failed["reason"] == "exact: expected '2', got 'wrong'"
+    assert "lenient: approved" not in ran.stderr
+    exported = await records(folder, ran.told["batch_id"])
+    assert exported[-1]["reason"] == failed["reason"]
+    assert [score["reason"] for score in exported[-1]["scores"]] == [
+        "expected '2', got 'wrong'",
+        "approved",
+    ]
+    assert exported[0]["reason"] == "lenient: approved"

@@ -104,3 +104,27 @@ def test_record_of_an_unknown_variant_has_no_label() -> None:
     )  # fmt: skip
     made = make_record(row, [])
     assert (made.target, made.prompt, made.scores, made.error, made.passed) == (None, None, (), None, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ([("a", False, "wrong"), ("b", True, "fine"), ("c", None, "long")], "a: wrong"),
+        ([("a", False, ""), ("b", True, "fine")], "b: fine"),
+        ([("a", True, "fine"), ("b", None, "long")], "a: fine; b: long"),
+        ([("a", False, "wrong"), ("b", False, "worse")], "a: wrong; b: worse"),
+        ([], ""),
+    ],
+)
+def test_reason_is_that_of_the_evaluators_that_failed_the_answer(
+    said: list[tuple[str, bool | None, str]], reason: str
+) -> None:
+    """Reasons of the others stand in only where none of those that failed it gave one."""
+    scores = json.dumps(
+        [{"evaluator": name, "score": 0.5, "passed": passed, "reason": why} for name, passed, why in said]
+    )
+    row = ExportRow(
+        "e-1", "c", 0, 1, "completed", "failed", 0.5, scores, "x", None, None, None,
+        None, 1, 7, None, 1.5, 0, bridged=False, ended_at=START,
+    )  # fmt: skip
+    assert make_record(row, []).reason == reason
