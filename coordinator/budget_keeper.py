@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import monotonic
+from typing import NamedTuple
 
 from coordinator.budget import overspent
 from projections.ledger import Batch, Ledger
@@ -34,6 +35,17 @@ STORED_WITHIN = 10.0
 """Seconds for which a pause waits until all that was settled is on record, so that its figure is final."""
 
 
+class StorageWait(NamedTuple):
+    """A pause that waits for storage: since when these two figures have differed, unchanged.
+
+    Storage that is behind catches up; only a difference that stays is spend that no event will record.
+    """
+
+    since: float
+    spent: Amount
+    recorded: Amount
+
+
 class BudgetKeeper:
     """Publishes accounts, and reads from them whether a batch can go on."""
 
@@ -52,7 +64,7 @@ class BudgetKeeper:
         self._is_settled = is_settled
         """Whether heartbeats can be trusted: not right after a loss of Redis."""
         self._clock = clock
-        self._waits_since: dict[str, float] = {}
+        self._waits: dict[str, StorageWait] = {}
         self._holding: dict[str, Mapping[str, Holding]] = {}
         """What was last seen of each batch's holders: it outlives the account."""
 
@@ -61,7 +73,10 @@ class BudgetKeeper:
         view = await self.publish(batch)
         if view is None:
             return None
-        if view.held or not self._is_stored(batch, view):
+        if view.held:
+            self._waits.pop(batch.batch_id, None)
+            return None
+        if not self._is_stored(batch, view):
             return None
         await self._note_missing(batch, view)
         batch = await self._noted(batch, view)
@@ -88,7 +103,7 @@ class BudgetKeeper:
 
     async def close(self, batch_id: str) -> None:
         """Remove the account of a batch that is over."""
-        self._waits_since.pop(batch_id, None)
+        self._waits.pop(batch_id, None)
         self._holding.pop(batch_id, None)
         await self._accounts.close(batch_id)
 
@@ -112,13 +127,15 @@ class BudgetKeeper:
         return sorted(set(executors) - live)
 
     def _is_stored(self, batch: Batch, view: BudgetView) -> bool:
-        """Whether all that was settled is on record, or has had the time to be."""
-        behind = _exceeds(view.spent, recorded_of(batch) + view.unrecorded)
-        if not behind:
-            self._waits_since.pop(batch.batch_id, None)
+        """Whether all that was settled is on record, or nothing was added to it for long enough."""
+        recorded = recorded_of(batch)
+        if not _exceeds(view.spent, recorded + view.unrecorded):
+            self._waits.pop(batch.batch_id, None)
             return True
-        since = self._waits_since.setdefault(batch.batch_id, self._clock())
-        return self._clock() - since >= STORED_WITHIN
+        wait = self._waits.get(batch.batch_id)
+        if wait is None or (wait.spent, wait.recorded) != (view.spent, recorded):
+            wait = self._waits[batch.batch_id] = StorageWait(self._clock(), view.spent, recorded)
+        return self._clock() - wait.since >= STORED_WITHIN
 
     async def _note_missing(self, batch: Batch, view: BudgetView) -> None:
         """Write down what was settled and never recorded: the ledger's figure and the account's are one."""

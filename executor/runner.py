@@ -217,11 +217,15 @@ class Executor:
         with suppress(TimeoutError, QueueUnavailable):
             async with asyncio.timeout(self._settings.rhythm.last_words.total_seconds()):
                 await self.hands.empty()
+                await self._declare_budgets()
                 await self._departures.empty()
-                if self._budget:  # what is settled and held here is known before this instance is gone
-                    await self._budget.declare()
                 await self._heartbeat.leave()
         logger.info("stopped", extra={"executor": self.incarnation, "left": len(self.hands)})
+
+    async def _declare_budgets(self) -> None:
+        """Declare what was spent before this instance is gone; its reservations end with its calls."""
+        if self._budget:
+            await self._budget.close()
 
     def _limits(self) -> DeclaredLimits:
         """Return the limits of batches that run, or have work in hand here; those of others lapse."""

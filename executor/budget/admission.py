@@ -52,9 +52,9 @@ class BudgetAdmission:
     def lend(self, line: str) -> Permits:
         """Hand over what was reserved for one task of a line."""
         permits, batch_id = self._admission.lend(line), split(line)[0]
-        if not self._has_budget(batch_id):
-            return permits
         amounts = self._reserved.get(line)
+        if not amounts and not self._has_budget(batch_id):
+            return permits
         return replace(
             permits, spending=self._spending(batch_id, amounts.pop() if amounts else NOT_RESERVED)
         )

@@ -62,6 +62,8 @@ class BatchSpend:
     settled: Amount = NOTHING
     unrecorded: Amount = NOTHING
     at_risk: Amount = NOTHING
+    is_declared: bool = True
+    """Whether the account has all of it: a release that was never declared would count as a call."""
     observed: dict[str, Observed] = field(default_factory=dict)
     limits_cost: bool = True
     limits_tokens: bool = True
@@ -93,6 +95,8 @@ class BudgetClient:
     async def reserve(self, wanted: Mapping[str, Reserve]) -> dict[str, BudgetGrant]:
         """Reserve for several batches in one round trip; raises `QueueUnavailable`."""
         async with self._asking:
+            for batch_id in wanted:  # what is reserved is not known yet if the reply is lost
+                self.batch(batch_id).is_declared = False
             grants = await self._request(wanted)
             for batch_id, grant in grants.items():
                 spend = self.batch(batch_id)
@@ -108,6 +112,7 @@ class BudgetClient:
             spend = self.batch(batch_id)
             spend.held -= reserved.amount
             spend.at_risk -= reserved.likely
+            spend.is_declared = False
             self._news.set()
 
     def settle(self, batch_id: str, drawn: Reserved, actual: Amount, *, recorded: bool = True) -> None:
@@ -119,6 +124,7 @@ class BudgetClient:
         if not recorded:
             spend.unrecorded += actual
         if reserved or actual:
+            spend.is_declared = False
             self._news.set()
 
     def observe(self, batch_id: str, purpose: str, actual: Amount) -> None:
@@ -139,8 +145,12 @@ class BudgetClient:
         return Amount((total.cost // calls + most.cost) // 2, (total.tokens // calls + most.tokens) // 2)
 
     def forget_all_but(self, batch_ids: Container[str]) -> None:
-        """Forget batches that are gone, once nothing of them is held."""
-        gone = [key for key, each in self._batches.items() if key not in batch_ids and not each.held]
+        """Forget batches that are gone, once nothing of them is held and that is declared."""
+        gone = [
+            key
+            for key, each in self._batches.items()
+            if key not in batch_ids and not each.held and each.is_declared
+        ]
         for batch_id in gone:
             del self._batches[batch_id]
 
@@ -162,7 +172,21 @@ class BudgetClient:
     async def declare(self) -> None:
         """Declare all that there is."""
         async with self._asking:
-            await self._request({key: Reserve(0, NOTHING, NOTHING) for key in self._batches})
+            declared = dict(self._batches)
+            for spend in declared.values():
+                spend.is_declared = True
+            try:
+                await self._request({key: Reserve(0, NOTHING, NOTHING) for key in declared})
+            except BaseException:
+                for spend in declared.values():
+                    spend.is_declared = False
+                raise
+
+    async def close(self) -> None:
+        """Declare for the last time: no call is under way, so nothing is reserved any more."""
+        for spend in self._batches.values():
+            spend.held = spend.at_risk = NOTHING
+        await self.declare()
 
     async def _request(self, wanted: Mapping[str, Reserve]) -> dict[str, BudgetGrant]:
         requests = [self._asked(batch_id, each) for batch_id, each in wanted.items()]

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from eventlog import payloads as p
+from executor.budget.client import BudgetClient, Reserve, Reserved
 from executor.contract import RateLimited, Reply, Transient
 from executor.settings import ExecutorSettings
 from taskqueue.budget.contract import NOTHING, Amount, BudgetRequest, BudgetTerms, CostMaximum, NewAccount
@@ -187,3 +188,39 @@ def test_observations_tighten_an_estimate_and_long_prompts_raise_it() -> None:
     assert (found.unit, found.least) == (Amount(612_000, 228), Amount(500_000, 150))
     long = estimate(observed, replace(HAIKU, characters=40_000), Calibration(0.25, 80))
     assert long.unit == Amount(10_512_000, 10_128)
+
+
+# -- releases
+
+
+RESERVE = Reserve(1, Amount(10), Amount(10), likely=Amount(10))
+
+
+@virtually
+async def test_a_batch_is_not_forgotten_before_its_release_is_declared() -> None:
+    """Else its account would keep the reservation, and count it as a dead executor's call."""
+    budgets = MemoryBudgets(lambda: 0.0)
+    await limited(budgets, "1")
+    client = BudgetClient(budgets, holder="a")
+    await client.reserve({BATCH: RESERVE})
+    client.release(BATCH, Reserved(Amount(10), Amount(10)))
+    client.forget_all_but(())
+    await client.declare()
+    client.forget_all_but(())
+    seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None, dead=["a"]))
+    assert seen
+    assert (seen.held, seen.spent) == (NOTHING, NOTHING)
+
+
+@virtually
+async def test_an_executor_that_ends_in_good_order_leaves_no_reservation() -> None:
+    """What was reserved for a task that never began is no spend once the executor has deregistered."""
+    stage, budgets = staged()
+    await limited(budgets, "1")
+    await stage.announce(has_budget=True)
+    async with stage.executor() as executor:
+        assert executor._budget
+        await executor._budget.reserve({BATCH: RESERVE})
+    seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None, dead=[executor.incarnation]))
+    assert seen
+    assert (seen.held, seen.spent) == (NOTHING, NOTHING)
