@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from providers.access import Access
+from providers.extras import install_command
 from providers.table import Provider, Sdk
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
-INSTALL = "pip install '.[providers]'"
 CONNECT_PATIENCE = 10.0
 LONGEST_CALL = 600.0
 NO_KEY = "none"
@@ -29,7 +29,8 @@ class MissingSdk(ValueError):  # noqa: N818 - what is wrong, to whoever installe
     """A provider's SDK is not installed here."""
 
     def __init__(self, provider: Provider) -> None:
-        super().__init__(f"calling {provider.title} needs the package {provider.sdk}: {INSTALL}")
+        how = install_command("providers")
+        super().__init__(f"calling {provider.title} needs the package {provider.sdk}: {how}")
         self.provider = provider.name
 
 

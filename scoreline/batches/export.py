@@ -18,6 +18,7 @@ from rich.console import Console
 from projections.batches import Snapshot, read_snapshot
 from projections.pages import Connection, one_state
 from projections.streams import endings, export_rows
+from providers.extras import install_command
 from scoreline.audit.batches import connected, progress_bar
 from scoreline.batches.export_file import STDOUT, whole_file
 from scoreline.batches.export_junit import junit
@@ -168,7 +169,7 @@ def _check_parquet(wanted: Wanted) -> None:
     if wanted.path == STDOUT:
         raise Problem("Parquet needs a file. Give its name: -o results.parquet")
     if find_spec("pyarrow") is None:
-        raise Problem("Parquet needs pyarrow. To install it: pip install '.[parquet]' in the clone")
+        raise Problem(f"Parquet needs pyarrow. To install it: {install_command('parquet')}")
 
 
 def _report(wanted: Wanted, rows: int, seconds: float) -> None:

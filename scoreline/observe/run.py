@@ -19,6 +19,7 @@ from rich.text import Text
 from eventlog.clock import utc_now
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window
+from providers.extras import install_command
 from scoreline.batches.screen import screen
 from scoreline.embedded import Servers, default_root
 from scoreline.observe.answers import Asker, Shown
@@ -59,7 +60,7 @@ def _check() -> None:
         raise Problem(MISSING)
     check_installed()
     if find_spec("anthropic") is None:
-        raise Problem("a provider is to be asked: pip install '.[otel,providers]' in the clone")
+        raise Problem(f"a provider is to be asked: {install_command('otel', 'providers')}")
 
 
 class _Observing:

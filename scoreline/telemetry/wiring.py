@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 
+from providers.extras import install_command
 from scoreline.problem import Problem
 from scoreline.settings import Settings
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client")
-INSTALL = "telemetry was asked for, and its packages are not installed: pip install '.[otel]'"
+MISSING = "telemetry was asked for, and its packages are not installed"
 
 
 class Job(StrEnum):
@@ -83,4 +84,4 @@ def check_installed(find: Callable[[str], object] = find_spec) -> None:
         except ModuleNotFoundError:
             found = None
         if not found:
-            raise Problem(INSTALL)
+            raise Problem(f"{MISSING}: {install_command('otel')}")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import pytest
 from pydantic import JsonValue
@@ -12,6 +13,7 @@ from executor.registry import parse_target, target_type
 from executor.targets.http import HTTP
 from providers import prices
 from providers.access import access_to, find_key, scope_of
+from providers.extras import install_command
 from providers.prices import Line, Price, cost_of, find_price, price_of, read_prices
 from providers.table import PROVIDERS, Counted, Sdk, split_model
 
@@ -220,7 +222,7 @@ def test_a_missing_sdk_says_what_to_install(monkeypatch):
     here = Surroundings(environ={"ANTHROPIC_API_KEY": KEY})
     for ask in (lambda: target_type("anthropic").check({"model": "m"}),
                 lambda: target_type("anthropic").make({"model": "m"}, here)):  # fmt: skip
-        with pytest.raises(ValueError, match=r"pip install 'scoreline\[providers\]'"):
+        with pytest.raises(ValueError, match=re.escape(install_command("providers"))):
             ask()
 
 

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from eventlog import tracing
+from providers.extras import install_command
 from scoreline.logs import JsonFormatter
 from scoreline.problem import Problem
 from scoreline.servers import Servers
@@ -78,7 +80,7 @@ def test_settings_that_make_no_sense_are_refused(name, value):
 
 def test_missing_packages_are_named_with_the_way_to_get_them():
     """Not with a traceback."""
-    with pytest.raises(Problem, match=r"pip install 'scoreline\[otel\]'"):
+    with pytest.raises(Problem, match=re.escape(install_command("otel"))):
         check_installed(lambda _name: None)
     check_installed()
 
