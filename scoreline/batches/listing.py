@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Collection
-from datetime import timedelta
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -11,6 +10,7 @@ from rich.text import Text
 from projections.batches import ListedBatch, list_batches
 from projections.leadership import led_runs
 from scoreline.audit.batches import connected
+from scoreline.batches.look import STARTING
 from scoreline.batches.pass_rate import listed_pass_rate
 from scoreline.batches.screen import screen
 from scoreline.batches.standing import command
@@ -22,8 +22,6 @@ from scoreline.servers import ready_postgres
 from scoreline.settings import load_settings
 
 NAME_SHOWN = 40
-STARTING = timedelta(seconds=15)
-"""How long the processes of a run that has just been submitted may take to start."""
 
 
 def run_list(*, status: str | None, project: str | None, limit: int, as_json: bool) -> int:

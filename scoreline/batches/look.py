@@ -1,6 +1,7 @@
 """One look at a batch: its counters, what waits in it, its variants, and who is there to work on it."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from projections.batches import (
     Snapshot,
@@ -18,8 +19,11 @@ from scoreline.batches.labels import VariantLabel, variant_labels
 from scoreline.batches.lanes import LaneWait
 from scoreline.batches.provider_batches import NOTHING, AtProviders, look_at_providers
 from scoreline.batches.report import Report, read_report
-from scoreline.batches.standing import is_over
+from scoreline.batches.standing import is_over, status_word
 from scoreline.checks import QUIET
+
+STARTING = timedelta(seconds=15)
+"""How long the processes of a local run may take to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,14 @@ class Look:
         """Evaluations that executors have not been told of, and that wait for no provider either."""
         elsewhere = self.at_providers.unanswered.waiting
         return max(0, self.snapshot.pending - elsewhere - sum(each.count for each in self.waiting))
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether neither a coordinator nor an executor of its local run serves the batch any more."""
+        batch, crew = self.snapshot, self.crew
+        is_local = bool(batch.run_id) and status_word(batch) == "running"
+        is_unserved = self.leaderless and not crew.away and not crew.serving(batch)
+        return is_local and is_unserved and batch.now - batch.accepted_at > STARTING
 
 
 async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closely: bool) -> Look:

@@ -23,7 +23,7 @@ from scoreline.batches.provider_batches import discount_line, provider_document
 from scoreline.batches.report import report_document
 from scoreline.batches.report_view import report_lines
 from scoreline.batches.screen import screen
-from scoreline.batches.standing import command, document, exit_code, is_over, status_word
+from scoreline.batches.standing import ExitCode, command, document, exit_code, is_over, status_word
 from scoreline.batches.table import Column, fitted
 from scoreline.batches.watch import Watcher
 from scoreline.batches.why import reasons
@@ -76,7 +76,7 @@ async def _status(servers: Servers, wanted: Wanted, settings: Settings) -> int:
         if found is not None:
             _print_alerts(console, found, runbook=settings.runbook_url)
         show(console, look)
-    return exit_code(look.snapshot)
+    return ExitCode.STOPPED if wanted.watching and look.is_abandoned else exit_code(look.snapshot)
 
 
 async def close_look(servers: Servers, batch_id: str, crew: CrewReader) -> Look:
@@ -95,7 +95,9 @@ async def _watch(watcher: Watcher, console: Console, wanted: Wanted, herald: Her
             if wanted.as_json:
                 _print_json(look)
             else:
-                display.show(look.snapshot, look.crew, remarks=reasons(look))
+                # A run may be starting; if none is, the screen at the end has the reason.
+                remarks = () if look.is_abandoned else reasons(look)
+                display.show(look.snapshot, look.crew, remarks=remarks)
 
         await watcher.until_over(see)
 
@@ -235,5 +237,5 @@ def _next_steps(look: Look) -> Iterator[str]:
         yield f"Dead letters, and how to retry them: {command('dlq', batch_id)}"
     if is_over(look.snapshot) and look.snapshot.done:
         yield f"All results: {command('export', batch_id, '-o', 'results.jsonl')}"
-    elif not is_over(look.snapshot):
+    elif not is_over(look.snapshot) and not look.is_abandoned:
         yield f"To see it go on: {command('status', batch_id, '--watch')}"

@@ -1,15 +1,16 @@
-"""Watching a batch until it is over, through any outage of Postgres or Redis."""
+"""Watching a batch until it is over or abandoned, through any outage of Postgres or Redis."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from psycopg import AsyncConnection, InterfaceError, OperationalError
 
 from eventlog.backoff import Backoff
 from projections.pages import Connection
 from scoreline.batches.crew import CrewReader
-from scoreline.batches.look import Look, take_look
+from scoreline.batches.look import STARTING, Look, take_look
 from scoreline.batches.standing import is_over
 
 LOOK_EVERY = 1.0
@@ -29,18 +30,29 @@ class Watcher:
     """Where outages are told."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _conn: Connection | None = None
+    _abandoned: tuple[str, datetime] | None = None
+    """The run that was first seen to serve the batch no more, and when."""
 
     async def until_over(self, on_look: Callable[[Look], None]) -> Look:
-        """Look until the batch is over, and return that look; raises `UnknownBatch`."""
+        """Look until the batch is over, or its local run gone for good; raises `UnknownBatch`."""
         try:
             while True:
                 look = await self.look()
                 on_look(look)
-                if is_over(look.snapshot):
+                if is_over(look.snapshot) or self._is_abandoned(look):
                     return look
                 await self.pause(LOOK_EVERY)
         finally:
             await self.aclose()
+
+    def _is_abandoned(self, look: Look) -> bool:
+        """Whether nothing has served a local run's batch for so long that no process of it is starting."""
+        run_id, now = look.snapshot.run_id, look.snapshot.now
+        if not look.is_abandoned:
+            self._abandoned = None
+        elif self._abandoned is None or self._abandoned[0] != run_id:
+            self._abandoned = run_id, now
+        return self._abandoned is not None and now - self._abandoned[1] >= STARTING
 
     async def aclose(self) -> None:
         """Close the connection."""

@@ -32,7 +32,11 @@ def _reasons(look: Look) -> list[str]:
         return [paused(look)]
     if is_over(look.snapshot):
         return []
+    if look.is_abandoned:
+        return [_abandoned(look)]
     if look.snapshot.total and not look.snapshot.pending:
+        if look.snapshot.run_id:
+            return ["All have ended, and the coordinator of its run has yet to close it."]
         return ["All have ended, and a coordinator has yet to close it: scoreline coordinator start"]
     if status in {"cancelled", "expired"}:
         return [f"{status.capitalize()}: {look.snapshot.pending:,} evaluations have yet to be told."]
@@ -54,8 +58,16 @@ def _nobody_there(look: Look) -> Iterator[str]:
         yield f"Who works on it is not known. {look.crew.away}"
     elif not look.crew.serving(look.snapshot):
         yield _unserved(look)
-    if look.unpublished and not look.waiting:
+    if look.unpublished and not look.waiting and not look.snapshot.run_id:
         yield "Nothing of it is published. Is a coordinator running? scoreline coordinator start"
+
+
+def _abandoned(look: Look) -> str:
+    """State that no process of its local run is alive, and the one command that helps."""
+    return (
+        "Nothing works on it: the command that ran it has ended, and no other run takes it over. "
+        f"To go on: {command('resume', printable(look.snapshot.batch_id))}"
+    )
 
 
 def _unserved(look: Look) -> str:
@@ -63,10 +75,7 @@ def _unserved(look: Look) -> str:
     snapshot = look.snapshot
     again = command("resume", printable(snapshot.batch_id))
     if snapshot.run_id:
-        return (
-            "Nothing works on it: the command that ran it has ended, and no other run takes it over. "
-            f"To go on: {again}"
-        )
+        return "No executor of its run is alive: its processes are starting, or have just ended."
     if not look.crew.present:
         return f"No executor is alive. To go on with it here: {again}; in a fleet: scoreline worker start"
     if missing := _missing_labels(look):

@@ -177,7 +177,12 @@ async def test_a_killed_command_leaves_a_batch_that_nothing_works_on(folder: Fol
     again = f"To go on: scoreline batch resume {batch_id}"
     status, listed = await folder.run("batch", "status", batch_id), await folder.run("batch", "list")
     assert "Nothing works on it: the command that ran it has ended" in status.stdout, status.stdout
-    assert again in status.stdout
+    watched = await folder.run("batch", "status", batch_id, "--watch")
+    assert (status.code, watched.code) == (0, 4), watched.stderr
+    for ran in (status, watched):
+        assert (ran.stdout + ran.stderr).count(again) == 1, ran.stdout + ran.stderr
+        assert "coordinator start" not in ran.stdout + ran.stderr
+        assert "--watch" not in ran.stdout
     assert f"{batch_id}: nothing works on it. {again}" in listed.stderr
 
 

@@ -1120,6 +1120,13 @@ MUTANTS = (
         (f"{INTERRUPTION}::test_a_batch_that_completed_before_its_pause_is_reported",),
     ),
     Mutant(
+        "watching ends once no process of a local run serves its batch",
+        "scoreline/batches/watch.py",
+        "if is_over(look.snapshot) or self._is_abandoned(look):",
+        "if is_over(look.snapshot):",
+        (f"{STANDING}::test_watching_ends_when_its_local_run_is_gone",),
+    ),
+    Mutant(
         "a cancelled watch is not taken for an outage",
         "scoreline/batches/watch.py",
         "                _raise_if_cancelled(error)\n",

@@ -15,6 +15,7 @@ from scoreline.batches.faults import why_ended
 from scoreline.batches.look import Look
 from scoreline.batches.progress_line import ProgressDisplay
 from scoreline.batches.standing import ExitCode, document, exit_code, is_over, status_word
+from scoreline.batches.watch import Watcher
 from scoreline.batches.why import reasons
 from taskqueue.presence import Presence
 from tests.builders import START
@@ -29,6 +30,25 @@ CREW = Crew((Presence("i-1", "one", slots=4, busy=2),))
 
 def standing(**changes: Any) -> Snapshot:
     return replace(RUNNING, **changes)
+
+
+def abandoned(**changes: Any) -> Look:
+    """A look at the batch of a local run of which nothing is alive."""
+    return Look(standing(**{"run_id": "r", **changes}), crew=Crew(), leaderless=True)
+
+
+class Scripted(Watcher):
+    """A watcher that sees given looks."""
+
+    def __init__(self, looks: list[Look]) -> None:
+        self.looks = iter(looks)
+        self._conn, self._abandoned = None, None
+
+    async def pause(self, _: float) -> None:
+        """Wait for nothing."""
+
+    async def look(self) -> Look:
+        return next(self.looks)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +96,39 @@ def test_all_done_and_not_closed_wants_a_coordinator() -> None:
     """No executor is missed where nothing is left to do."""
     [said] = reasons(Look(standing(completed=100)))
     assert "a coordinator has yet to close it" in said
+
+
+def test_an_abandoned_local_run_has_one_suggestion() -> None:
+    """No coordinator is recommended, which would not serve it: only the command that goes on with it."""
+    for ended in (0, 40, 100):
+        [said] = reasons(abandoned(completed=ended))
+        assert said.startswith("Nothing works on it: the command that ran it has ended")
+        assert said.endswith("To go on: scoreline batch resume b")
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        Look(standing(run_id="r", now=START + timedelta(seconds=14)), crew=Crew(), leaderless=True),
+        Look(standing(run_id="r"), crew=Crew()),
+        Look(standing(run_id="r"), crew=Crew((Presence("i-1", "one", run_id="r"),)), leaderless=True),
+        Look(standing(run_id="r"), crew=Crew(away="Redis is away."), leaderless=True),
+        Look(standing(), crew=Crew(), leaderless=True),
+    ],
+    ids=["starting", "led", "with an executor", "redis away", "of the fleet"],
+)
+def test_a_run_is_abandoned_only_if_nothing_of_it_is_alive(look: Look) -> None:
+    """What starts, leads, executes or is not known to be gone counts as alive."""
+    assert not look.is_abandoned
+    assert not any("batch resume" in said for said in reasons(look) if look.snapshot.run_id)
+
+
+async def test_watching_ends_when_its_local_run_is_gone() -> None:
+    """Fifteen seconds after the last run was seen to be gone; a run that starts meanwhile counts anew."""
+    at = [(0, "r"), (14, "r"), (16, "s"), (30, "s"), (31, "s")]
+    looks = [abandoned(run_id=run_id, now=NOW + timedelta(seconds=second)) for second, run_id in at]
+    last = await Scripted(looks).until_over(lambda _: None)
+    assert last is looks[-1]
 
 
 def test_work_in_hand_is_looked_at_before_the_queue() -> None:
