@@ -91,7 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("evaluations", type=int, nargs="?", default=1_000_000)
     parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
     args = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as root, embedded_servers(Path(root)) as servers:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
+        embedded_servers(Path(root)) as servers,
+    ):
         result = measure(servers.postgres_url, args.evaluations)
     print(json.dumps(result) if args.json else "\n".join(f"{k}: {v}" for k, v in result.items()))
 

@@ -177,7 +177,10 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="storage workers, one a core by default")
     parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as root, embedded_servers(Path(root)) as servers:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
+        embedded_servers(Path(root)) as servers,
+    ):
         result = asyncio.run(measure(servers, args.evaluations, args.pairs, args.workers))
     print(json.dumps(result) if args.json else "\n".join(f"{k}: {v}" for k, v in result.items()))
 

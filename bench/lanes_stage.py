@@ -142,7 +142,7 @@ async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[Stage]:
     os.environ[KEY] = "sim"
     slots = slots or (100 if executors == 1 else 32)
     async with AsyncExitStack() as stack:
-        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         servers = stack.enter_context(embedded_servers(root))
         await prepare(servers.postgres_url, shards=Settings().shards)
         environ = worker_environ(Settings(), servers) | {"EVAL_LOG_LEVEL": "ERROR"}

@@ -86,7 +86,10 @@ async def measure(sizes: list[int]) -> dict[str, Any]:
     """Measure one size after the other, each on servers of its own."""
     results = []
     for size in sizes:
-        with tempfile.TemporaryDirectory() as place, embedded_servers(Path(place)) as servers:
+        with (
+            tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place,
+            embedded_servers(Path(place)) as servers,
+        ):
             await prepare(servers.postgres_url, shards=Settings().shards)
             results.append(await one_size(servers, Path(place), size))
         print(results[-1], file=sys.stderr)

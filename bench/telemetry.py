@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print only one JSON object on stdout")
     args = parser.parse_args()
     if args.one:
-        with tempfile.TemporaryDirectory() as root:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
             print(json.dumps(asyncio.run(measure(Path(root), args))))
         return
     result = compare(args)

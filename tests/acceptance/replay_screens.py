@@ -79,7 +79,10 @@ async def _redraw(redis_url: str, postgres_url: str) -> None:
 
 def main() -> None:
     """Take every screen anew."""
-    with tempfile.TemporaryDirectory() as root, embedded_servers(Path(root)) as servers:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root,
+        embedded_servers(Path(root)) as servers,
+    ):
         asyncio.run(_redraw(servers.redis_url, servers.postgres_url))
 
 

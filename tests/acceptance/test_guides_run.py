@@ -123,7 +123,7 @@ def _documents(text: str) -> list[str]:
 
 
 async def _show(page: str, redis_url: str, postgres_url: str) -> None:
-    with tempfile.TemporaryDirectory() as root:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as root:
         async for reader in session(Path(root), page, redis_url, postgres_url):
             async for block, found in follow(reader, page):
                 print(f"{block.page}:{block.line}\n{found}\n")

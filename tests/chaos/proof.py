@@ -110,7 +110,7 @@ def _add(outcome: Outcome, seed: int, findings: Findings) -> None:
 def prove(runs: int) -> list[Outcome]:
     """Run the whole matrix so many times; one outcome a fault, and one for the paths that must be taken."""
     matrix = Matrix(runs)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as scratch:
         asyncio.run(matrix.run(Path(scratch)))
     matrix.print_table()
     paths = Outcome("seldom paths are taken", runs=runs, violations=len(matrix.never_taken))

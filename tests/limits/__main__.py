@@ -36,7 +36,7 @@ def run_all(runs: int, commands: int, seed: int) -> dict[str, Any]:
 
 
 def _by_command(seed: int) -> tuple[list[str], int]:
-    with tempfile.TemporaryDirectory(prefix="limits-") as folder:
+    with tempfile.TemporaryDirectory(prefix="limits-", ignore_cleanup_errors=True) as folder:
         return asyncio.run(run_commands(draw_commands(seed), Path(folder)))
 
 
