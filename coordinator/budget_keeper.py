@@ -86,18 +86,24 @@ class BudgetKeeper:
         """Bring the account up to date, creating it if it is missing; None for a batch without a budget."""
         if not batch.has_budget:
             return None
-        view = await self._accounts.publish(terms_of(batch))
-        if view is None:
-            view = await self._created(batch)
-        if view and (dead := await self._dead(view)):
+        view = await self._accounts.publish(terms_of(batch)) or await self._created(batch)
+        return await self._recorded(batch, view) if view else None
+
+    async def record_unrecorded(self, batch: Batch) -> None:
+        """Write down the calls of a paused batch whose cost is unknown; a lost account stays lost."""
+        if batch.has_budget and (view := await self._accounts.publish(terms_of(batch))):
+            await self._recorded(batch, view)
+
+    async def _recorded(self, batch: Batch, view: BudgetView) -> BudgetView:
+        """Count dead executors' calls, and write down all spend that no event records."""
+        if dead := await self._dead(view):
             logger.warning(
                 "reservations of dead executors count as spent",
                 extra={"batch_id": batch.batch_id, "executors": dead},
             )
-            view = await self._accounts.publish(terms_of(batch, dead=dead))
-        if view:
-            self._holding[batch.batch_id] = view.holders
-        if view and _exceeds(view.unrecorded, unrecorded_of(batch)):
+            view = await self._accounts.publish(terms_of(batch, dead=dead)) or view
+        self._holding[batch.batch_id] = view.holders
+        if _exceeds(view.unrecorded, unrecorded_of(batch)):
             await self._ledger.note_unrecorded(batch.batch_id, view.unrecorded.usd, view.unrecorded.tokens)
         return view
 

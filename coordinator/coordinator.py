@@ -153,10 +153,17 @@ class Coordinator:
                 await self._expire(batch)
             case "running":
                 await self._drive(batch)
+            case "paused":  # what is in hand comes to its end by itself
+                await self.record_unrecorded(batch)
             case _:
-                pass  # paused: what is in hand comes to its end by itself
+                pass
         if batch.ended >= batch.total:
             await self._finish(batch)
+
+    async def record_unrecorded(self, batch: Batch) -> None:
+        """Write down spend of a paused batch that no event records: calls that its executors broke off."""
+        if self._keeper:
+            await self._keeper.record_unrecorded(batch)
 
     async def _drive(self, batch: Batch) -> None:
         if reason := await self._brakes.reason_to_pause(batch):

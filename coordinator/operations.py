@@ -86,6 +86,10 @@ class Operator:
                 await self._put_up(batch_id)
         return paused
 
+    async def record_unrecorded(self, batch_id: str) -> None:
+        """Write down what calls that were broken off may have cost, once their executors have ended."""
+        await self.coordinator.record_unrecorded(await self.batch(batch_id))
+
     async def pause(self, batch_id: str, *, reason: str = "") -> None:
         """Let what is in hand come to its end, and start nothing new."""
         batch = await self.batch(batch_id)

@@ -28,7 +28,13 @@ from scoreline.batches.interruption import INTERRUPTED, Interruption
 from scoreline.batches.look import Look
 from scoreline.batches.pass_rate import batch_pass_rate
 from scoreline.batches.progress_line import ProgressDisplay
-from scoreline.batches.run_pause import PauseOutcome, pause_at_once, pause_on_record, read_outcome
+from scoreline.batches.run_pause import (
+    PauseOutcome,
+    pause_at_once,
+    pause_on_record,
+    read_outcome,
+    record_unrecorded,
+)
 from scoreline.batches.standing import ExitCode, command, exit_code, is_over
 from scoreline.batches.status import close_look, look_document, show
 from scoreline.batches.watch import LOOK_EVERY, Watcher
@@ -139,6 +145,7 @@ class Driving:
         """Count again what has ended: executors finished what they had in hand after the pause."""
         if outcome is None:
             return None
+        await record_unrecorded(self.servers, self.settings, self.wanted.batch_id)
         return await read_outcome(self.servers, self.wanted.batch_id, self._run_id) or outcome
 
     async def start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from scoreline.batches.control import operator, whoever
 from scoreline.embedded import Servers
 from scoreline.problem import Problem
 from scoreline.settings import Settings
+from taskqueue.tasks import QueueUnavailable
 
 PATIENCE = 10.0
 """Seconds that the pause may take to be recorded."""
@@ -64,6 +66,13 @@ async def _in_time(reading: Coroutine[Any, Any, PauseOutcome | None]) -> PauseOu
         task.cancel()
         return None
     return task.result()
+
+
+async def record_unrecorded(servers: Servers, settings: Settings, batch_id: str) -> None:
+    """Write down the spend of calls that were broken off; what fails here is written at the resume."""
+    with suppress(TimeoutError, Problem, OSError, psycopg.Error, QueueUnavailable):
+        async with asyncio.timeout(PATIENCE), operator(servers, settings) as asking:
+            await asking.record_unrecorded(batch_id)
 
 
 async def _pause(

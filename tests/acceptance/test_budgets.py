@@ -78,6 +78,24 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
     assert event == ("coordinator",)
 
 
+async def test_calls_that_an_interrupt_breaks_off_are_spend_at_the_pause(folder: Folder) -> None:
+    """They may be billed: the pause counts them, names them as an estimate, and a resume adds no more."""
+    async with provider(latency=60) as slow:
+        folder.environ |= {"ANTHROPIC_BASE_URL": slow.base_url, "EVAL_WORKER_DRAIN": "0.5"}
+        folder.cases(8)
+        folder.write("paid.yaml", PAID.replace("0.02", "0.05"))
+        run = ("batch", "run", "-c", "paid.yaml", "--workers", "1", "--concurrency", "8", "--json")
+        async with folder.started(*run) as running:
+            await until(lambda: slow.stats.in_flight > 0, PATIENCE)
+            running.interrupt()
+            ran = await running.end()
+    assert ran.code == 130, ran.stderr
+    status = await folder.run("batch", "status", ran.told["batch_id"])
+    assert "for calls whose cost is unknown" in status.stdout + status.stderr
+    told = (await folder.run("batch", "status", ran.told["batch_id"], "--json")).told
+    assert 0 < told["spent_usd"] == told["unrecorded_usd"]
+
+
 REPORTS = """
 def paid(prompt):
     return {"output": prompt, "cost_usd": 0.30}
