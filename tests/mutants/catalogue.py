@@ -52,6 +52,8 @@ PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 PREFLIGHT = "tests/acceptance/test_preflight.py"
+REPORT = "tests/unit/test_batches_report.py"
+EXPORT = "tests/unit/test_batches_export.py"
 PYTHON_TARGET = "tests/integration/test_python_target.py"
 FAULTS = "tests/unit/test_executor_faults.py"
 EXECUTOR_RUN = "tests/unit/test_executor_run.py"
@@ -1146,5 +1148,19 @@ MUTANTS = (
         '"-P", "-m", "scoreline"',
         '"-m", "scoreline"',
         (f"{RUNS}::test_modules_of_the_user_do_not_take_the_place_of_ours",),
+    ),
+    Mutant(
+        "results have a row for each evaluator of the spec",
+        "scoreline/batches/report.py",
+        "dict.fromkeys([*listed, *found])",
+        "dict.fromkeys(found)",
+        (REPORT,),
+    ),
+    Mutant(
+        "the reason of a failed case is that of the evaluators that failed it",
+        "scoreline/batches/export_record.py",
+        "for each in against or given)",
+        "for each in given)",
+        (EXPORT,),
     ),
 )
