@@ -27,6 +27,7 @@ from scoreline.commands.switches import show_as_switches
 from scoreline.invocation import as_started
 from scoreline.managed import READY_FD, UNAVAILABLE
 from scoreline.secret_files import open_secret_files
+from scoreline.startup_interrupt import STARTUP_INTERRUPT
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
@@ -73,6 +74,7 @@ def options(
 def main() -> None:
     """Run a command; what can be explained is explained in one line."""
     _ready_streams()
+    STARTUP_INTERRUPT.imported()
     is_managed = READY_FD in os.environ
     try:
         open_secret_files(os.environ)
@@ -87,6 +89,8 @@ def main() -> None:
             raise
         _end_unheard(error)
     except Exception as error:
+        if STARTUP_INTERRUPT.received:  # a library has made another error of it
+            sys.exit(130)
         said = str(error) if isinstance(error, _explained()) else _server_problem(error)
         if said is None:
             raise

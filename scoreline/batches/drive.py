@@ -24,7 +24,7 @@ from scoreline import fleet as fleets
 from scoreline.batches.crew import NOT_ASKED, crew_reader
 from scoreline.batches.departed import is_gone, report_dead
 from scoreline.batches.export import Output, Wanted, export_to
-from scoreline.batches.interruption import INTERRUPTED, Interruption
+from scoreline.batches.interruption import Interruption
 from scoreline.batches.look import Look
 from scoreline.batches.pass_rate import batch_pass_rate
 from scoreline.batches.progress_line import ProgressDisplay
@@ -44,6 +44,7 @@ from scoreline.printable import printable
 from scoreline.process_log import last_error, log_of
 from scoreline.processes import START_ATTEMPTS, Child, ProcessManager, process_manager
 from scoreline.settings import Settings
+from scoreline.startup_interrupt import INTERRUPTED
 from scoreline.workers import worker_environ
 
 logger = logging.getLogger(__name__)

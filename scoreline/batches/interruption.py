@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn, Self
 
-INTERRUPTED = 130
-"""The exit code of a command that was interrupted."""
+from scoreline.startup_interrupt import INTERRUPTED
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STANDARD_STREAMS = (0, 1, 2)
 

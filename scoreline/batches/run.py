@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -22,7 +22,7 @@ from scoreline.audit.batches import connected
 from scoreline.batches.control import operator
 from scoreline.batches.drive import Drive, drive
 from scoreline.batches.export import read_outputs
-from scoreline.batches.interruption import INTERRUPTED, InterruptedRun, Interruption
+from scoreline.batches.interruption import InterruptedRun, Interruption
 from scoreline.batches.pass_rate import is_scored
 from scoreline.batches.standing import command
 from scoreline.batches.submit import submit
@@ -36,6 +36,7 @@ from scoreline.servers import ready_servers
 from scoreline.settings import Settings, load_settings
 from scoreline.spec.making import make_plan
 from scoreline.spec.values import batch_api as read_batch_api
+from scoreline.startup_interrupt import INTERRUPTED, NOTHING_ACCEPTED, STARTUP_INTERRUPT
 from scoreline.submission.preflight import Preflight, preflight
 from scoreline.telemetry.wiring import Job, telling
 from taskqueue.backends import BadBackend, choose
@@ -115,8 +116,9 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
                 submit(plan, servers, settings, console, run_id=run_id, check=interruption.check)
             )
         except InterruptedRun:
-            console.print("interrupted: no batch was accepted, and nothing runs")
+            console.print(NOTHING_ACCEPTED)
             return INTERRUPTED
+        STARTUP_INTERRUPT.accepted()
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
         if not plan.batch.evaluators:
             console.print(NOT_JUDGED, markup=False, soft_wrap=True)
@@ -128,11 +130,11 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
 @contextmanager
 def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
     """Lend servers, and receive signals from here on: what is accepted is paused if one comes."""
-    with (
-        ready_servers(settings) as servers,
-        telling(Job.SUBMITTER, settings),
-        Interruption() as interruption,
-    ):
+    with ExitStack() as last, ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+        # Until the end: a signal that comes while servers are released changes no exit code.
+        interruption = last.enter_context(Interruption())
+        if STARTUP_INTERRUPT.received:  # a library has caught what the handler raised
+            raise KeyboardInterrupt
         yield servers, interruption
 
 

@@ -143,6 +143,24 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     assert (resumed.code, resumed.told["passed"]) == (0, 60), resumed.stderr
 
 
+async def test_an_interrupt_before_anything_is_accepted_prints_one_line(folder: Folder) -> None:
+    """While modules are imported, and while the command prepares: one line, 130, and no traceback."""
+    asked = (*RUN, "--target", "python:app:who", "--evaluator", "exact")
+    for library in ("typer", "rich", "psycopg", "scoreline.batches.run", "scoreline.submission.preflight"):
+        folder.write(
+            "sitecustomize.py",
+            "import os, signal, sys\n\nclass Interrupting:\n"
+            "    def find_spec(self, name, path=None, target=None):\n"
+            f"        if name == {library!r} and 'batch' in sys.orig_argv:\n"
+            "            os.kill(os.getpid(), signal.SIGINT)\n\n"
+            "sys.meta_path.insert(0, Interrupting())\n",
+        )
+        ran = await folder.run(*asked, PYTHONPATH=str(folder.root))
+        expected = (130, "", "interrupted: no batch was accepted, and nothing runs\n")
+        assert (ran.code, ran.stdout, ran.stderr) == expected, library
+    assert not folder.ask("SELECT batch_id FROM batches")
+
+
 async def test_an_interrupt_of_a_completed_batch_pauses_nothing(folder: Folder) -> None:
     """SIGINT while the processes of a completed batch stop: report, export, gate, exit code are there."""
     asked = ("--target", "python:app:who", "--evaluator", "exact", "--limit", "3", "-o", "end.csv")

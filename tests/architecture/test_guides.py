@@ -26,13 +26,13 @@ from projections.batches import Snapshot
 from providers.table import PROVIDERS
 from scoreline.batches.drive import BELOW_THE_GATE
 from scoreline.batches.export_writers import COLUMNS
-from scoreline.batches.interruption import INTERRUPTED
 from scoreline.batches.look import Look
 from scoreline.batches.standing import STATUSES, ExitCode
 from scoreline.batches.status import look_document
 from scoreline.cli import app
 from scoreline.spec.keys import DATASET_KEYS, KEYS, SINGULAR
 from scoreline.spec.making import make_plan
+from scoreline.startup_interrupt import INTERRUPTED
 from scoreline.submission.marks import MARKS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -15,11 +15,12 @@ from rich.console import Console
 
 from scoreline.batches.crew import crew_reader
 from scoreline.batches.drive import Drive, Driving
-from scoreline.batches.interruption import INTERRUPTED, SIGNALS, InterruptedRun, Interruption
+from scoreline.batches.interruption import SIGNALS, InterruptedRun, Interruption
 from scoreline.batches.watch import Watcher
 from scoreline.embedded import Servers
 from scoreline.fleet import Fleet
 from scoreline.settings import Settings
+from scoreline.startup_interrupt import INTERRUPTED
 from tests.integration.batch_stage import stage
 from tests.waiting import until
 
