@@ -17,6 +17,7 @@ from eventlog.event_queue import AttemptLost, Claimed, EventQueue, Wish
 from executor.contract import Permanent
 from executor.departures import Departures
 from executor.evaluation import Evaluating
+from executor.failure_streak import FailureStreaks
 from executor.faults import Closing
 from executor.hands import Hands, InHand
 from executor.kits import Kit, Kits
@@ -45,6 +46,7 @@ class Claiming:
         departures: Departures,
         outage: Outage,
         tally: Tally,
+        streaks: FailureStreaks,
     ) -> None:
         self._events = events
         self._incarnation = incarnation
@@ -54,6 +56,7 @@ class Claiming:
         self._departures = departures
         self._patience = Patience(outage, longest=1.0)
         self._tally = tally
+        self._streaks = streaks
         self._nonces = count(1)
         self._at_work: set[asyncio.Task[None]] = set()
 
@@ -137,6 +140,14 @@ class Claiming:
             self._hands.let_go(hand)
         else:
             self._finish(hand, closing)
+            self._count(hand, closing, kit)
+
+    def _count(self, hand: InHand, closing: Closing | None, kit: Kit | Permanent) -> None:
+        """Count failures in a row; those of a batch that can't be set up are left to the coordinator."""
+        limit = kit.spec.fail_fast_after if isinstance(kit, Kit) else 0
+        batch_id, attempt = hand.delivery.batch_id, hand.delivery.task.attempt
+        now = asyncio.get_running_loop().time()
+        self._streaks.observe(batch_id, closing, attempt=attempt, limit=limit, now=now)
 
     def _finish(self, hand: InHand, closing: Closing | None) -> None:
         """Free the slot and let the task go: its end is on record, or not ours to write."""

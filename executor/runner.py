@@ -24,6 +24,7 @@ from executor.claiming import Claiming
 from executor.contract import Surroundings
 from executor.departures import Departures
 from executor.evaluation import Evaluating
+from executor.failure_streak import FailureStreaks
 from executor.hands import Ending, Hands
 from executor.heartbeat import Heartbeat
 from executor.kits import Kits, Makers
@@ -76,7 +77,7 @@ class Executor:
         now: Callable[[], datetime] = utc_now,
         luck: Callable[[], float],
     ) -> None:
-        rhythm, outage = settings.rhythm, Outage()
+        rhythm, outage, streaks = settings.rhythm, Outage(), FailureStreaks()
         self.incarnation = incarnation
         self.hands = Hands(settings.slots)
         self._settings = settings
@@ -113,6 +114,7 @@ class Executor:
             tally=self._tally,
             departures=self._departures,
             outage=outage,
+            streaks=streaks,
         )
         self._scheduler = Scheduler(
             ports.tasks,
@@ -124,6 +126,7 @@ class Executor:
             admission=admission,
             rhythm=rhythm,
             outage=outage,
+            streaks=streaks,
         )
         self._heartbeat = Heartbeat(
             ports.attendance,

@@ -14,6 +14,7 @@ from itertools import islice
 from executor.admission import Admission, Admitted
 from executor.claiming import Claiming
 from executor.departures import Departures
+from executor.failure_streak import FailureStreaks
 from executor.fairness import Fairness
 from executor.hands import Hands
 from executor.lanes.contract import LanesUnavailable
@@ -44,7 +45,9 @@ class Scheduler:
         admission: Admission,
         rhythm: Rhythm,
         outage: Outage,
+        streaks: FailureStreaks,
     ) -> None:
+        self._streaks = streaks
         self._tasks = tasks
         self._claiming = claiming
         self._incarnation = incarnation
@@ -99,7 +102,7 @@ class Scheduler:
         priorities, lines = self._watch.priorities, self._watch.lines
         await self._look_at_sleepers(now)
         chosen = self._openness.choose(lines, now)
-        shut = priorities.keys() - chosen
+        shut = (priorities.keys() - chosen) | self._held(now)
         bite = self._bite()
         plan = self._fairness.plan(priorities, bite, now=now, shut=shut)
         admitted = await self._admission.admit(list(islice(in_lines(plan.turns, chosen), bite)))
@@ -116,6 +119,11 @@ class Scheduler:
         self._fairness.took(plan, had, dry=dry, now=now)
         if not deliveries:
             await self._rest(admitted, now)
+
+    def _held(self, now: float) -> set[str]:
+        """Return the batches that failed so often in a row that the coordinator decides first."""
+        self._streaks.forget_all_but(self._watch.priorities)
+        return self._streaks.held(now)
 
     async def _look_at_sleepers(self, now: float) -> None:
         """Count what there is in lines that were empty: nobody is asked for a permit to find nothing."""
@@ -153,7 +161,8 @@ class Scheduler:
 
     async def _take_over_all(self) -> None:
         """Take what others have left lying, as far as it is admitted."""
-        lines = [line for each in self._watch.lines.values() for line in each]
+        held = self._held(asyncio.get_running_loop().time())
+        lines = [line for batch, each in self._watch.lines.items() if batch not in held for line in each]
         admitted = await self._admission.admit((lines * self._hands.free)[: self._bite()])
         begun: Counter[str] = Counter()
         try:
