@@ -47,6 +47,8 @@ LANES_LIMITS = "tests/unit/test_lanes_limits.py"
 BUDGETS = "tests/integration/test_budgets.py"
 BUDGET_ACCOUNTS = "tests/conformance/test_budget_accounts.py"
 EXECUTOR_BUDGET = "tests/unit/test_executor_budget.py"
+BUDGET_KEEPER = "tests/unit/test_budget_keeper.py"
+FAILURE_STREAK = "tests/unit/test_failure_streak.py"
 PROVIDER_BATCH_BUDGETS = "tests/unit/test_provider_batch_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
@@ -760,6 +762,27 @@ MUTANTS = (
         "        spend.settled += actual\n",
         "",
         (EXECUTOR_BUDGET,),
+    ),
+    Mutant(
+        "storage lag is not taken for lost spend",
+        "coordinator/budget_keeper.py",
+        "if wait is None or (wait.spent, wait.recorded) != (view.spent, recorded):",
+        "if wait is None:",
+        (BUDGET_KEEPER,),
+    ),
+    Mutant(
+        "an executor that ends in good order leaves no reservation",
+        "executor/budget/client.py",
+        "            spend.held = spend.at_risk = NOTHING\n",
+        "            pass\n",
+        (EXECUTOR_BUDGET,),
+    ),
+    Mutant(
+        "an executor holds a batch that fails in a row",
+        "executor/scheduler.py",
+        "        return self._streaks.held(now)\n",
+        "        return set()\n",
+        (FAILURE_STREAK,),
     ),
     Mutant(
         "a judge is reserved for",

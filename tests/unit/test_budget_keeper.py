@@ -96,8 +96,8 @@ async def test_storage_that_is_behind_is_not_taken_for_lost_spend() -> None:
     await world.reserve("a", 0, settled=EACH, held=EACH)
     assert await world.keeper.reason_to_pause(world.batch(spent="0.1")) is None
     world.now += STORED_WITHIN
-    for settled, recorded in (("0.95", "0.85"), ("0.95", "0.9")):
-        await world.reserve("a", 1, settled=Amount(int(Decimal(settled) * DOLLAR)))
+    for recorded in ("0.85", "0.9", "0.92"):
+        await world.reserve("a", 1, settled=Amount(DOLLAR * 95 // 100))
         assert await world.keeper.reason_to_pause(world.batch(spent=recorded)) is None
         world.now += STORED_WITHIN / 2
     assert await world.keeper.reason_to_pause(world.batch(spent="0.95"))
