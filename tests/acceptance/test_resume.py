@@ -13,8 +13,9 @@ AT_ONCE = 8.0
 
 
 def ready_since(folder: Folder, moment: datetime) -> datetime:
-    """Return when the last process of the fleet that was started after a moment became ready."""
-    lines = (folder.data / "fleet.log").read_text().splitlines()
+    """Return when the last process of the run that was started after a moment became ready."""
+    [log] = (folder.data / "logs").glob("*.log")
+    lines = log.read_text().splitlines()
     told = [json.loads(line) for line in lines if line.startswith("{")]
     ready = [one["time"] for one in told if one["message"] in {"ready", "leading"}]
     return max(found for found in map(datetime.fromisoformat, ready) if found > moment)
