@@ -153,7 +153,7 @@ class Coordinator:
                 await self._expire(batch)
             case "running":
                 await self._drive(batch)
-            case "paused":  # what is in hand comes to its end by itself
+            case "paused":  # active tasks finish by themselves
                 await self.record_unrecorded(batch)
             case _:
                 pass

@@ -14,7 +14,7 @@ what was written, so a suffix is lost: claims, tails and heartbeats of the last 
   that are read after every one of them has confirmed hold every claim of a living owner;
 - an owner that died can append nothing, however long the wait: its attempts are opened as at any time;
 - an owner of the roster that does not return may be cut off: the whole grace passes;
-- a coordinator that did not see the old epoch's roster does not know for whom to wait: the same.
+- a coordinator that did not see the old epoch's roster does not know which executors to wait for: the same.
 
 What remains: an executor that registered, claimed and lost both to the same restart before any roster was
 read (one is read every second), and confirms later than all others. It belongs to the evaluations whose

@@ -79,7 +79,7 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
 
 
 async def test_calls_that_an_interrupt_breaks_off_are_spend_at_the_pause(folder: Folder) -> None:
-    """They may be billed: the pause counts them, names them as an estimate, and a resume adds no more."""
+    """They may be billed: the pause counts them, and names them as an estimate."""
     async with provider(latency=60) as slow:
         folder.environ |= {"ANTHROPIC_BASE_URL": slow.base_url, "EVAL_WORKER_DRAIN": "0.5"}
         folder.cases(8)
