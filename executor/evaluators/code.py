@@ -1,4 +1,4 @@
-r"""Code that judges itself: the answer is put into a program, and passes where that ends with exit code 0.
+r"""Code that judges itself: the answer is put into a program, and passes where that runs to its end.
 
     evaluators:
       - type: code
@@ -6,15 +6,25 @@ r"""Code that judges itself: the answer is put into a program, and passes where 
         timeout: 3
 
 The program runs in the sandbox, with nothing on its standard input. An answer that hangs, crashes or floods
-has failed; that there is no sandbox is no fault of the answer.
+has failed, and so has one that ends its process before the tests have ended, with whatever exit code: see
+`completion`. That there is no sandbox is no fault of the answer.
+
+A Python program is run by a driver, which proves its end. A program in another language proves it itself,
+by printing `{sentinel}` as its last line.
 """
 
-from typing import Annotated
+import re
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Surroundings
+from executor.evaluators import code_driver
+from executor.evaluators.completion import completion_channel
 from executor.options import OptionModel, read_options
 from executor.sandbox.job import Job, Limits, Outcome
 from executor.sandbox.sandbox import Sandbox
@@ -22,6 +32,12 @@ from taskqueue.spec import Options
 from taskqueue.template import UnknownField, placeholders, render
 
 _PROGRAM = "program.py"
+_DRIVER = "scoreline-driver.py"
+_DRIVER_SOURCE = Path(code_driver.__file__).read_bytes()
+_PYTHON = re.compile(r"(.*/)?(python|pypy)[0-9.]*")
+_RUN_SOMETHING_ELSE = frozenset({"-m", "-c"})
+_SENTINEL = "sentinel"
+_ENDED_EARLY = "ended early: exit code 0, but the program did not run to its end"
 
 
 class CodeOptions(OptionModel):
@@ -31,6 +47,21 @@ class CodeOptions(OptionModel):
     timeout: Annotated[float, Field(gt=0, le=3_600)] = 3.0
     interpreter: Annotated[tuple[str, ...], Field(min_length=1)] = ("python3", "-I", "-B")
     limits: Limits = Limits()
+
+    @property
+    def has_driver(self) -> bool:
+        """Whether the interpreter is a Python that is given a file."""
+        name, *flags = self.interpreter
+        return bool(_PYTHON.fullmatch(name)) and _RUN_SOMETHING_ELSE.isdisjoint(flags)
+
+    @model_validator(mode="after")
+    def _proves_its_end(self) -> Self:
+        if not self.has_driver and _SENTINEL not in placeholders(self.program):
+            raise ValueError(
+                f"{' '.join(self.interpreter)!r} does not run a Python file: have the program print "
+                f"{{{_SENTINEL}}} as its last line, after the tests"
+            )
+        return self
 
 
 class Code:
@@ -43,26 +74,41 @@ class Code:
 
     async def judge(self, judged: Judged) -> p.Score:
         """Run the program once."""
-        outcome = await self._sandbox.run(self._job(judged))
-        passed = outcome.exit_code == 0 and outcome.killed_by is None
+        run = self._run_driven if self._options.has_driver else self._run_printing
+        outcome, is_complete = await run(judged)
+        passed = outcome.exit_code == 0 and outcome.killed_by is None and is_complete
         reason = "" if passed else _why(outcome, self._options)
         return p.Score(evaluator=self._name, score=float(passed), passed=passed, reason=reason)
+
+    async def _run_driven(self, judged: Judged) -> tuple[Outcome, bool]:
+        """Run a Python program under the driver, which reports its end."""
+        with completion_channel() as channel:
+            arguments = (_DRIVER, _PROGRAM, str(channel.descriptor))
+            job = replace(self._job(judged, arguments), channel=channel.descriptor)
+            outcome = await self._sandbox.run(job)
+            return outcome, channel.is_complete()
+
+    async def _run_printing(self, judged: Judged) -> tuple[Outcome, bool]:
+        """Run a program of another language, whose last line is the sentinel."""
+        sentinel = secrets.token_hex()
+        outcome = await self._sandbox.run(self._job(judged, (_PROGRAM,), sentinel=sentinel))
+        return outcome, outcome.stdout.rstrip().endswith(sentinel.encode())
 
     async def aclose(self) -> None:
         """Leave nothing behind: each run has taken all of its own along."""
 
-    def _job(self, judged: Judged) -> Job:
+    def _job(self, judged: Judged, arguments: tuple[str, ...], **reserved: str) -> Job:
         options = self._options
         try:
-            program = render(options.program, {**judged.fields, "output": judged.output})
+            program = render(options.program, {**judged.fields, "output": judged.output, **reserved})
         except UnknownField as error:
             raise Permanent(
                 "template", f"the program wants {error.name!r}, and the case has none"
             ) from None
         return Job(
-            (*options.interpreter, _PROGRAM),
+            (*options.interpreter, *arguments),
             seconds=options.timeout,
-            texts={_PROGRAM: program.encode(errors="replace")},
+            texts={_PROGRAM: program.encode(errors="replace"), _DRIVER: _DRIVER_SOURCE},
             limits=options.limits,
         )
 
@@ -81,6 +127,8 @@ def _why(outcome: Outcome, options: CodeOptions) -> str:
         case "processes":
             return f"started more than {limits.processes} processes"
     tail = outcome.tail()
+    if outcome.exit_code == 0:
+        return f"{_ENDED_EARLY}: {tail}" if tail else _ENDED_EARLY
     return f"exit code {outcome.exit_code}: {tail}" if tail else f"exit code {outcome.exit_code}"
 
 
@@ -95,8 +143,10 @@ class CodeType:
         _read(options)
 
     def placeholders(self, options: Options) -> frozenset[str]:
-        """Name the fields that the program wants, besides the output."""
-        return placeholders(_read(options).program) - {"output"}
+        """Name the fields that the program wants, besides the output and the sentinel."""
+        read = _read(options)
+        reserved = {"output"} if read.has_driver else {"output", _SENTINEL}
+        return placeholders(read.program) - reserved
 
     def make(self, name: str, options: Options, surroundings: Surroundings) -> Code:
         """Make one."""

@@ -62,7 +62,7 @@ def assembled(job: Job, footing: Footing, bubblewrap: str) -> Iterator[Assembly]
         options = _open(stack, b"".join(os.fsencode(o) + b"\0" for o in walls(job, footing, texts)))
         account, told = _pipe(stack)
         argv = [bubblewrap, "--args", str(options), "--json-status-fd", str(told)]
-        descriptors = [*texts.values(), options, told]
+        descriptors = [*texts.values(), *job.inherited, options, told]
         if _FILTER:
             descriptors.append(_open(stack, _FILTER))
             argv += ["--seccomp", str(descriptors[-1])]

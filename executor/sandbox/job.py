@@ -58,6 +58,13 @@ class Job:
     limits: Limits = field(default_factory=Limits)
     reports: Path | None = None
     """The directory of a report socket, if the program may report."""
+    channel: int | None = None
+    """A descriptor of the executor that the program inherits under the same number."""
+
+    @property
+    def inherited(self) -> list[int]:
+        """Descriptors that the program inherits, besides its standard streams."""
+        return [] if self.channel is None else [self.channel]
 
 
 @plain_dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ async def _run_plainly(job: Job) -> Outcome:
             output_bytes=job.limits.output_bytes,
             has_input=bool(job.stdin),
             workdir=workdir,
+            descriptors=job.inherited,
         )
         child = await start(launch)
         await child.finish(job.stdin, job.seconds)

@@ -8,7 +8,8 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Surroundings
-from executor.evaluators.code import CODE
+from executor.evaluators.code import CODE, Code
+from executor.sandbox.sandbox import Sandbox
 from tests.integration.sandboxed import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -51,6 +52,47 @@ async def test_a_program_that_does_not_fails_and_says_why(output: str, reason: s
     assert (score.score, score.passed) == (0.0, False)
     assert reason in score.reason
     assert len(score.reason) < 600
+
+
+async def test_an_early_end_has_a_reason_of_its_own() -> None:
+    """Exit code 0 without the sentinel is named as such, with the end of standard error."""
+    score = await judge("import os\nos.write(2, b'last line')\nos._exit(0)", {"program": "{output}"})
+    assert not score.passed
+    assert score.reason.startswith("ended early: exit code 0"), score
+    assert score.reason.endswith("last line"), score
+
+
+async def test_a_program_of_another_language_prints_the_sentinel() -> None:
+    """Its last line proves its end; an exit before that line is a failure."""
+    options: dict[str, Any] = {
+        "interpreter": ["sh"],
+        "program": '{output}\ntest "$x" = 4 || exit 1\necho {sentinel}\n',
+    }
+    assert CODE.placeholders(options) == frozenset()
+    assert [(await judge(each, options)).passed for each in ("x=4", "x=5", "exit 0")] == [
+        True,
+        False,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("interpreter", [["sh"], ["python3", "-m", "pytest"]])
+def test_a_program_that_can_not_prove_its_end_is_refused(interpreter: list[Any]) -> None:
+    """The error names the interpreter and what the program has to print."""
+    with pytest.raises(ValueError, match=r"have the program print \{sentinel\} as its last line"):
+        CODE.check({"interpreter": interpreter, "program": "{output}"})
+
+
+async def test_without_walls_an_early_end_fails_as_well() -> None:
+    """The driver and its channel do not depend on bubblewrap."""
+    made = CODE.make("tests", {"program": "{output}"}, Surroundings())
+    sandbox = Sandbox(allow_unsandboxed=True, bubblewrap="no-such-bubblewrap")
+    unsandboxed = Code("tests", made._options, sandbox)
+    verdicts = [
+        (await unsandboxed.judge(Judged(p.Case(id="c"), output, {}))).passed
+        for output in ("x = 1", "raise SystemExit(0)")
+    ]
+    assert verdicts == [True, False]
 
 
 async def test_what_the_answer_says_is_never_read_as_a_template() -> None:

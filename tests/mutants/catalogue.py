@@ -62,6 +62,8 @@ EXECUTOR_RUN = "tests/unit/test_executor_run.py"
 SCORECARD = "tests/unit/test_scorecard.py"
 SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
+CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
+COMPLETION = "tests/unit/test_completion.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
 ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
@@ -1093,6 +1095,28 @@ MUTANTS = (
         '"--unshare-net", ',
         "",
         (f"{PROMISES}::test_untrusted_code_reaches_nothing",),
+    ),
+    # The `code` evaluator passes programs that ran to their end.
+    Mutant(
+        "a program passes only with its sentinel",
+        "executor/evaluators/code.py",
+        "outcome.killed_by is None and is_complete",
+        "outcome.killed_by is None",
+        (CODE_VERDICTS,),
+    ),
+    Mutant(
+        "a request alone is no proof of a program's end",
+        "executor/evaluators/completion.py",
+        "return self._received == FINISHED + self._sentinel",
+        "return self._received.startswith(FINISHED)",
+        (COMPLETION, CODE_VERDICTS),
+    ),
+    Mutant(
+        "a forked process reports no end",
+        "executor/evaluators/code_driver.py",
+        "    if getpid() == started_as:\n",
+        "    if getpid():\n",
+        (CODE_VERDICTS,),
     ),
     # Local runs: scoped to their batch, interrupted on record, with a safe path.
     Mutant(
