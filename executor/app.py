@@ -18,6 +18,7 @@ from executor.lanes.naming import lane_use
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import make_evaluator, make_target
 from executor.runner import Executor, Ports, new_incarnation
+from executor.sandbox.run_directories import remove_abandoned
 from executor.settings import Connection, ExecutorSettings
 from taskqueue.backends import Backend, open_queues
 from taskqueue.budget.redis_budgets import RedisBudgets
@@ -37,6 +38,7 @@ async def run_executor(
     makers: Makers = REGISTERED,
 ) -> None:
     """Be an executor until told to stop."""
+    await _remove_abandoned_directories()
     redis = connect(connection.redis_url, max_connections=MAX_CONNECTIONS)
     queues, random = open_queues(Backend.REDIS, redis), SystemRandom()
     incarnation = new_incarnation(settings.name, random)
@@ -58,6 +60,11 @@ async def run_executor(
             await executor.run()
     finally:
         await redis.aclose()
+
+
+async def _remove_abandoned_directories() -> None:
+    if removed := await asyncio.to_thread(remove_abandoned):
+        logger.info("directories of executors that were killed are removed", extra={"directories": removed})
 
 
 def heed_signals(stop: Callable[[], None]) -> None:

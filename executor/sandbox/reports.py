@@ -11,9 +11,7 @@ fast is read more slowly, one that talks too much is no longer read. The first r
 
 import asyncio
 import logging
-import shutil
 import socket
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +22,7 @@ from pydantic.dataclasses import dataclass
 
 from eventlog import payloads as p
 from eventlog.tasks import end
+from executor.sandbox.run_directories import run_directory
 from executor.sandbox.walls import REPORT_SOCKET
 
 logger = logging.getLogger(__name__)
@@ -158,8 +157,7 @@ class Reports:
 @asynccontextmanager
 async def listening(on_progress: Callable[[Progress], None] | None = None) -> AsyncIterator[Reports]:
     """Listen to one run, for as long as the block lasts."""
-    private = Path(tempfile.mkdtemp(prefix="scoreline-"))
-    try:
+    with run_directory() as private:
         # The outer directory keeps the host's users out, the inner one lets the sandbox's in.
         directory = private / "in"
         directory.mkdir()
@@ -169,5 +167,3 @@ async def listening(on_progress: Callable[[Progress], None] | None = None) -> As
             yield reports
         finally:
             await reports.aclose()
-    finally:
-        shutil.rmtree(private)

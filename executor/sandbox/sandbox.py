@@ -6,7 +6,6 @@ Sandbox.run(job)  one process tree, one world, one outcome
 
 import asyncio
 import shutil
-import tempfile
 from pathlib import Path
 from time import monotonic
 
@@ -16,6 +15,7 @@ from executor.sandbox.assembly import Account, assembled
 from executor.sandbox.child import Child, Launch, start
 from executor.sandbox.job import Job, KilledBy, Outcome
 from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, probe
+from executor.sandbox.run_directories import run_directory
 from executor.sandbox.telemetry import counted
 from executor.sandbox.walls import Footing, environment, limited
 from executor.sandbox.watch import watch
@@ -80,8 +80,9 @@ def _exit_code(child: Child, account: Account) -> int:
 async def _run_plainly(job: Job) -> Outcome:
     """Run a job that somebody allowed to run without walls: limits, and a directory of its own."""
     started = monotonic()
-    with tempfile.TemporaryDirectory(prefix="scoreline-", ignore_cleanup_errors=True) as workdir:
-        _furnish(Path(workdir), job)
+    with run_directory() as directory:
+        workdir = str(directory)
+        _furnish(directory, job)
         launch = Launch(
             [*limited(job.limits), "--", *job.argv],
             environ=environment(job, workdir=workdir, reports=str(job.reports)),

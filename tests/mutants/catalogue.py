@@ -63,6 +63,7 @@ SCORECARD = "tests/unit/test_scorecard.py"
 SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
+RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
 COMPLETION = "tests/unit/test_completion.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
@@ -1117,6 +1118,21 @@ MUTANTS = (
         "    if getpid() == started_as:\n",
         "    if getpid():\n",
         (CODE_VERDICTS,),
+    ),
+    # Directories of sandboxed runs.
+    Mutant(
+        "directories of killed executors are removed at the next start",
+        "executor/app.py",
+        "if removed := await asyncio.to_thread(remove_abandoned):",
+        "if removed := 0:",
+        (RUN_DIRECTORIES,),
+    ),
+    Mutant(
+        "directories of live executors are left alone",
+        "executor/sandbox/run_directories.py",
+        "        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "",
+        ("tests/unit/test_run_directories.py",),
     ),
     # Local runs: scoped to their batch, interrupted on record, with a safe path.
     Mutant(
