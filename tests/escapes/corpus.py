@@ -1,0 +1,76 @@
+"""All programs of the escape corpus, in the order of the table."""
+
+from tests.escapes.channels import (
+    ENVIRONMENT_PROGRAMS,
+    EXIT_PROGRAMS,
+    REPORT_PROGRAMS,
+    TERMINAL_PROGRAMS,
+)
+from tests.escapes.isolation import (
+    ABI_PROGRAMS,
+    KEYRING_PROGRAMS,
+    NAMESPACE_PROGRAMS,
+    SIGNAL_PROGRAMS,
+    TRACING_PROGRAMS,
+)
+from tests.escapes.resources import (
+    DISK_PROGRAMS,
+    MEMORY_PROGRAMS,
+    OUTPUT_PROGRAMS,
+    PROCESS_PROGRAMS,
+    TIME_PROGRAMS,
+)
+from tests.escapes.surroundings import (
+    DEVICE_PROGRAMS,
+    FILE_PROGRAMS,
+    KERNEL_PROGRAMS,
+    NETWORK_PROGRAMS,
+)
+
+_WAITING = frozenset(
+    {
+        "hoard shared anonymous memory",
+        "hoard shared memory in many processes",
+        "pin huge pages in pipes and unmap them",
+        "fill the buffers of sockets in every process",
+        "empty files without number",
+        "links, directories and long names without number",
+        "extended attributes as a store",
+        "every address family but Unix and IP",
+        "write to the rest of /proc",
+        "load code into the kernel, boot another one, switch swap",
+        "list the keys of the host",
+        "rewrite the memory of pid 1 and outlive the case",
+        "take descriptors of pid 1 by pidfd_getfd",
+        "trace processes",
+        "calls that act on the memory of others",
+        "make the linker load code into prlimit and setpriv",
+        "put a prlimit of its own first in the path",
+        "variables that the C library reads before main",
+        "write a good exit status into descriptors of pid 1",
+    }
+)
+"""Programs that the sandbox does not contain yet."""
+
+_ALL = (
+    *MEMORY_PROGRAMS,
+    *DISK_PROGRAMS,
+    *PROCESS_PROGRAMS,
+    *TIME_PROGRAMS,
+    *OUTPUT_PROGRAMS,
+    *NETWORK_PROGRAMS,
+    *FILE_PROGRAMS,
+    *DEVICE_PROGRAMS,
+    *KERNEL_PROGRAMS,
+    *NAMESPACE_PROGRAMS,
+    *KEYRING_PROGRAMS,
+    *SIGNAL_PROGRAMS,
+    *TRACING_PROGRAMS,
+    *ABI_PROGRAMS,
+    *ENVIRONMENT_PROGRAMS,
+    *REPORT_PROGRAMS,
+    *TERMINAL_PROGRAMS,
+    *EXIT_PROGRAMS,
+)
+
+CORPUS = tuple(program for program in _ALL if program.name not in _WAITING)

@@ -1,0 +1,65 @@
+"""Every program of the escape corpus is contained on every footing, and gives back what it took."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from executor.sandbox.sandbox import Sandbox
+from executor.sandbox.walls import Footing
+from tests.escapes.corpus import CORPUS
+from tests.escapes.footing import UNAVAILABLE
+from tests.escapes.host import attacked_host
+from tests.escapes.program import EscapeProgram, Family
+from tests.escapes.runner import FootingReport, footings, run
+from tests.escapes.table import DOCUMENT, rewritten
+from tests.integration.sandboxed import needs_sandbox
+
+UNWALLED = [program for program in CORPUS if program.succeeds_without_walls]
+
+
+@pytest.fixture(scope="module")
+def reports() -> dict[Footing, FootingReport]:
+    """Run the corpus once, on all footings at the same time."""
+    return {report.footing: report for report in run()}
+
+
+@needs_sandbox
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("footing", Footing)
+def test_every_program_is_contained_and_everything_is_returned(
+    footing: Footing, reports: dict[Footing, FootingReport]
+) -> None:
+    """No process, mount, folder, cgroup, segment, descriptor or memory is left; the host is unharmed."""
+    if footing not in footings():
+        pytest.skip("needs root")
+    report = reports[footing]
+    if UNAVAILABLE in report.unavailable:
+        pytest.skip(report.unavailable)
+    assert not report.unavailable
+    assert {row.program.name: row.problems for row in report.rows if row.problems} == {}
+    assert [row.program for row in report.rows] == list(CORPUS)
+    assert report.left_behind == []
+
+
+@needs_sandbox
+@pytest.mark.parametrize("program", UNWALLED, ids=lambda program: program.name)
+async def test_the_attack_succeeds_without_walls(program: EscapeProgram, tmp_path: Path) -> None:
+    """The walls contain it, not a mistake in the program."""
+    outside = Sandbox(allow_unsandboxed=True, bubblewrap="no-such-program")
+    with attacked_host(tmp_path) as host:
+        outcome = await outside.run(program.job(host.facts))
+    assert b"ESCAPED" in outcome.stdout, outcome
+
+
+def test_every_family_has_programs_of_its_own() -> None:
+    """The corpus has at least 60 programs, some in each family, and no name twice."""
+    assert len({program.name for program in CORPUS}) == len(CORPUS) >= 60
+    counts = Counter(program.family for program in CORPUS)
+    assert {family for family in Family if not counts[family]} == set()
+
+
+def test_the_table_in_the_document_is_that_of_the_corpus() -> None:
+    """`python -m tests.escapes --write` would change nothing."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert rewritten(text) == text
