@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from providers.access import Access
+from providers.bounded_replies import bounds
 from providers.extras import install_command
 from providers.table import Provider, Sdk
 
@@ -61,7 +62,7 @@ def anthropic_client(
         timeout=patience(),
         default_headers=headers,
         open_telemetry=False,
-        http_client=sdk.DefaultAsyncHttpxClient(**_pool(slots, transport)),
+        http_client=sdk.DefaultAsyncHttpxClient(**_connections(access, slots, transport)),
     )
 
 
@@ -86,13 +87,14 @@ def openai_client(
         max_retries=0,
         timeout=patience(),
         default_headers={**private, **(headers or {})},
-        http_client=sdk.DefaultAsyncHttpxClient(**_pool(slots, transport)),
+        http_client=sdk.DefaultAsyncHttpxClient(**_connections(access, slots, transport)),
     )
 
 
 def errors_of(provider: Provider) -> tuple[type[Exception], ...]:
     """Name what a call may raise: the SDK's own, those of the connection, and those of a garbled reply."""
-    return (_imported(provider).APIError, httpx2.HTTPError, ValueError)
+    # RecursionError: the SDKs parse the events of a stream with a parser that nests as deep as they do.
+    return (_imported(provider).APIError, httpx2.HTTPError, ValueError, RecursionError)
 
 
 def _imported(provider: Provider) -> Any:  # noqa: ANN401 - a module that may not be there
@@ -100,6 +102,7 @@ def _imported(provider: Provider) -> Any:  # noqa: ANN401 - a module that may no
     return import_module(provider.sdk or Sdk.OPENAI)
 
 
-def _pool(slots: int, transport: httpx2.AsyncBaseTransport | None) -> dict[str, Any]:
+def _connections(access: Access, slots: int, transport: httpx2.AsyncBaseTransport | None) -> dict[str, Any]:
     limits = httpx2.Limits(max_connections=max(1, slots), max_keepalive_connections=max(1, slots))
-    return {"limits": limits, **({"transport": transport} if transport else {})}
+    given = {"transport": transport} if transport else {}
+    return {"limits": limits, "follow_redirects": False, **bounds(access.base_url), **given}

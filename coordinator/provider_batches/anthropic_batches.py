@@ -4,10 +4,12 @@ The body of a submission goes to the SDK's transport as it is written, so that a
 whole. Results are read line by line.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx2
 
@@ -21,10 +23,13 @@ from coordinator.provider_batches.provider import (
     TurnedAway,
     Unanswered,
 )
+from coordinator.provider_batches.result_file import BrokenResultFile, read_results
 from eventlog.clock import utc_now
 from projections.provider_batches import Counts
 from providers.access import Access, access_to
+from providers.bounded_replies import LINES, Redirected
 from providers.clients import MissingSdk, anthropic_client, errors_of, patience
+from providers.decompression import ReplyRefused
 from providers.dialects import retry_after
 from providers.failures import Class, failure_of, refusal_of
 from providers.table import PROVIDERS
@@ -39,6 +44,7 @@ PATH = "/v1/messages/batches"
 CALL = 60.0
 """Seconds for one call, but for those that send or read a whole batch."""
 PAGE = 100
+MAX_PAGES = 100
 ONE_CALL_EACH = {"Connection": "close"}
 """Calls are far between: no connection is kept for the next, so there is none to be closed in the end."""
 _PASSING = frozenset({408, 409, 425, 429, 529})
@@ -67,31 +73,53 @@ class AnthropicBatches:
     async def retrieve(self, provider_id: str) -> Seen:
         """Look at a batch."""
         with self._told():
-            return _seen(await self._batches.retrieve(provider_id, timeout=patience(CALL)))
+            async with asyncio.timeout(CALL):
+                return _seen(await self._batches.retrieve(provider_id, timeout=patience(CALL)))
 
     async def list(self, *, since: datetime) -> AsyncGenerator[Seen, None]:
         """List the batches that were created since a moment, the newest first."""
         with self._told():
-            async for batch in self._batches.list(limit=PAGE, timeout=patience(CALL)):
-                seen = _seen(batch)
-                if seen.created_at < since:
+            async with asyncio.timeout(CALL):
+                page = await self._batches.list(limit=PAGE, timeout=patience(CALL))
+            for _ in range(MAX_PAGES):
+                for seen in map(_seen, page.data):
+                    if seen.created_at < since:
+                        return
+                    yield seen
+                if not page.has_next_page():
                     return
-                yield seen
+                async with asyncio.timeout(CALL):
+                    page = await page.get_next_page()
+            raise ValueError(f"the list of batches has more than {MAX_PAGES} pages")
 
     async def results(self, provider_id: str) -> AsyncGenerator[Result, None]:
         """Read the results of a batch that has ended, in any order."""
         with self._told():
-            lines = await self._batches.results(provider_id)
+            response = await self._result_file(provider_id)
             try:
-                async for line in lines:
-                    yield _result(line.model_dump(mode="json", warnings=False))
+                pieces = response.aiter_bytes()
+                async with aclosing(read_results(pieces, provider_id=provider_id)) as results:
+                    async for result in results:
+                        yield _result(result)
             finally:
-                await lines.close()
+                await response.aclose()
+
+    async def _result_file(self, provider_id: str) -> httpx2.Response:
+        """Ask for the results where the batch was submitted; `results_url` could name any host."""
+        from anthropic._decoders.jsonl import AsyncJSONLDecoder  # noqa: PLC0415 - it takes a second
+
+        client: Any = self._client  # its types know no streams but of events
+        path, accept = f"{PATH}/{quote(provider_id, safe='')}/results", {"headers": {"Accept": LINES}}
+        async with asyncio.timeout(CALL):
+            found = await client.get(path, cast_to=AsyncJSONLDecoder[object], options=accept, stream=True)
+        response: httpx2.Response = found.http_response
+        return response
 
     async def cancel(self, provider_id: str) -> None:
         """Ask for an end; asking again changes nothing."""
         with self._told():
-            await self._batches.cancel(provider_id, timeout=patience(CALL))
+            async with asyncio.timeout(CALL):
+                await self._batches.cancel(provider_id, timeout=patience(CALL))
 
     @contextmanager
     def _told(self) -> "Iterator[None]":
@@ -100,13 +128,22 @@ class AnthropicBatches:
             yield
         except self._errors as error:
             raise _trouble(error, self._access) from None
+        except TimeoutError:
+            late = f"{self._access.provider.title} did not reply within {CALL:g} s"
+            raise NoReply(late) from None
 
 
 def _trouble(error: Exception, access: Access) -> NoReply | TurnedAway:
     response: httpx2.Response | None = getattr(error, "response", None)
     title = access.provider.title
+    cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
+    if isinstance(cause, ReplyRefused):
+        refused = f"{title} at {access.place}: {cause}"
+        # A redirect says that nothing was done; a reply that was not read says nothing.
+        return TurnedAway(refused) if isinstance(cause, Redirected) else NoReply(refused)
     if response is None or response.status_code < 400:
-        return NoReply(f"{title} can't be reached at {access.base_url}: {type(error).__name__}")
+        why = error if isinstance(error, BrokenResultFile) else type(error).__name__
+        return NoReply(f"{title} can't be reached at {access.place}: {why}")
     status, headers = response.status_code, response.headers
     refusal = refusal_of(status, getattr(error, "body", None))
     failure = failure_of(refusal, access, retry_after=retry_after(headers, now=utc_now()))
@@ -125,18 +162,22 @@ def _seen(batch: Any) -> Seen:  # noqa: ANN401 - the SDK does not check what it 
 
 
 def _result(line: Mapping[str, Any]) -> Result:
-    name, result = str(line.get("custom_id")), line.get("result") or {}
+    name, result = str(line.get("custom_id")), _mapping(line.get("result"))
     match result.get("type"):
         case "succeeded":
-            return Result(name, Succeeded(result.get("message") or {}))
+            return Result(name, Succeeded(_mapping(result.get("message"))))
         case "errored":
-            error = result.get("error") or {}
-            inner = error.get("error") or error
+            error = _mapping(result.get("error"))
+            inner = _mapping(error.get("error")) or error
             return Result(
                 name, Errored(str(inner.get("type") or "api_error"), str(inner.get("message") or ""))
             )
         case other:
             return Result(name, Unanswered(str(other or "unknown")))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 class AnthropicAccounts:

@@ -17,9 +17,13 @@ from coordinator.provider_batches.provider import BatchProvider, Result
 from coordinator.provider_batches.reading import no_result, price_in_batches, read
 from coordinator.provider_batches.requests import members_of, number_in
 from coordinator.submission import evaluation_id
+from eventlog import payloads as p
 from eventlog import tracing
 from projections.ledger import Batch
 from projections.provider_batches import Chunk
+
+MAX_GROUP = 4 * p.MAX_TEXT
+"""Characters of answers that are held at the same time, but for the last of them."""
 
 
 class Collecting:
@@ -64,14 +68,16 @@ class Collecting:
         chunk, target = this.chunk, this.spec.targets[this.chunk.target]
         price = price_in_batches(target, self._desk.ports.environ)
         group: dict[str, Outcome] = {}
+        size = 0
         async with aclosing(provider.results(chunk.provider_id or "")) as results:
             async for result in results:
                 key = _evaluation(chunk, result)
                 if key in this.attempts:
                     group[key] = read(result, target, price)
-                if len(group) >= self._desk.settings.page:
+                    size += _characters(group[key])
+                if len(group) >= self._desk.settings.page or size >= MAX_GROUP:
                     yield group
-                    group = {}
+                    group, size = {}, 0
         if group:
             yield group
 
@@ -95,6 +101,10 @@ class Collecting:
         page, missing = self._desk.settings.page, no_result(this.chunk.provider_id or this.chunk.id)
         while left := await self._desk.books.members(this.chunk, after="", limit=page):
             await self._record({one.evaluation_id: missing for one in left}, this, batch)
+
+
+def _characters(outcome: Outcome) -> int:
+    return len(outcome.output) if isinstance(outcome, p.Answer) else 0
 
 
 def _evaluation(chunk: Chunk, result: Result) -> str:

@@ -7,15 +7,14 @@ those that passed, not to whatever the name may mean a moment later. Redirects c
 import asyncio
 import socket
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import httpx2
 
 from executor.contract import NoConnection, Permanent
+from executor.targets.special_addresses import embedded, is_special
 
-Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
-_NAT64 = IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +39,11 @@ class Policy:
 
     def permits(self, host: str, address: str) -> bool:
         """Whether this address of this host may be connected to; a named network may be private."""
-        ways = _ways_to_read(address)
-        if any(ip in network for network in self.networks for ip in ways):
+        ip = ip_address(address)
+        ways = [ip, embedded(ip)] if isinstance(ip, IPv6Address) else [ip]
+        if any(each in network for network in self.networks for each in ways if each):
             return True
-        if self.deny_private and any(not ip.is_global or ip.is_multicast for ip in ways):
+        if self.deny_private and is_special(ip):
             return False
         return host.lower().rstrip(".") in self.hosts or not (self.hosts or self.networks)
 
@@ -96,17 +96,6 @@ def _pinned(request: httpx2.Request, host: str, address: str) -> httpx2.Request:
         stream=request.stream,
         extensions={**request.extensions, "sni_hostname": host},
     )
-
-
-def _ways_to_read(address: str) -> list[Address]:
-    """Take an address as it is, and as the IPv4 address inside it, which a gateway may lead to."""
-    ip = ip_address(address)
-    if isinstance(ip, IPv4Address):
-        return [ip]
-    if ip.ipv4_mapped:
-        return [ip.ipv4_mapped]
-    inside = IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.sixtofour
-    return [ip, inside] if inside else [ip]
 
 
 def _network(entry: str) -> Network | None:

@@ -2,13 +2,14 @@
 
 The body is JSON whose texts are templates; besides the fields of the case they may name `prompt`, the
 filled-in prompt, and `history`, the earlier turns. Headers may name environment variables (`headers.py`),
-addresses may be limited (`addresses.py`), and a redirect is followed only where it stays with its host.
-A client keeps no cookies: one evaluation must not change what the next one gets.
+addresses may be limited (`addresses.py`), and a redirect is followed only on its own server, or from http
+to https of its host: the request is sent to no other host. Replies are bounded, as those of models
+(`providers.bounded_replies`). No cookies are kept: one evaluation must not change the reply to the next.
 """
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from time import perf_counter
 from typing import Literal
@@ -24,7 +25,9 @@ from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
 from executor.targets.connections import no_connection
 from executor.targets.headers import check_headers, fill_in, secrets_of
-from executor.targets.http_replies import Paths, answer_of, fault_of
+from executor.targets.http_replies import Paths, answer_of, fault_of, text_encoding
+from providers.bounded_replies import MAX_ERROR, ReplyLimit, ReplyLimiter
+from providers.decompression import ACCEPTED, ReplyRefused, ReplyTooLarge
 from taskqueue.spec import Options
 from taskqueue.template import UnknownField, render
 
@@ -81,6 +84,7 @@ class HttpTarget:
     options: HttpOptions
     client: httpx2.AsyncClient
     environ: Mapping[str, str]
+    limiter: ReplyLimiter = field(default_factory=ReplyLimiter)
 
     async def ask(self, question: Question) -> Reply:
         """Send one request and read its reply."""
@@ -88,6 +92,11 @@ class HttpTarget:
         started = perf_counter()
         try:
             status, headers, body = await self._exchange(request)
+        except ReplyTooLarge:
+            limit = self.options.max_bytes
+            raise too_large(f"the reply has more than {limit:,} bytes (max_bytes)") from None
+        except ReplyRefused as refused:
+            raise Permanent(refused.kind, str(refused)) from None
         except httpx2.TransportError as error:
             if unconnected := no_connection(error, _place(self.options.url)):
                 raise unconnected from None
@@ -133,13 +142,12 @@ class HttpTarget:
             await response.aclose()
 
     async def _read(self, response: httpx2.Response) -> str:
-        """Read a body, and stop where it gets too long."""
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > self.options.max_bytes:
-                raise too_large(f"the reply has more than {self.options.max_bytes:,} bytes (max_bytes)")
-        return body.decode(response.encoding or "utf-8", errors="replace")
+        """Read a body up to its limit: raises `ReplyTooLarge` for an answer, and cuts an error."""
+        most = self.options.max_bytes
+        is_answer = response.status_code < 300
+        limit = ReplyLimit(most) if is_answer else ReplyLimit(min(MAX_ERROR, most), is_cut=True)
+        self.limiter.bound(response, limit)
+        return (await response.aread()).decode(text_encoding(response.encoding), errors="replace")
 
     def _blotted(self, text: str) -> str:
         return blot_out(text, secrets_of(self.options.headers, self.environ))
@@ -182,7 +190,8 @@ def _client(options: HttpOptions, slots: int) -> httpx2.AsyncClient:
     if not policy.is_open:
         transport = CheckedTransport(policy, transport)
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
-    return httpx2.AsyncClient(transport=transport, cookies=no_cookies, trust_env=False)
+    headers = {"Accept-Encoding": ACCEPTED}
+    return httpx2.AsyncClient(transport=transport, cookies=no_cookies, headers=headers, trust_env=False)
 
 
 def _filled(body: JsonValue, question: Question) -> JsonValue:
@@ -210,8 +219,8 @@ def _rendered(body: JsonValue, fields: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _refuse_other_hosts(here: httpx2.URL, there: httpx2.URL) -> None:
-    """Follow a redirect only to the same server, or to the same host by https instead of http."""
-    if _server(there) != _server(here) and (there.host, there.scheme) != (here.host, "https"):
+    """Follow a redirect only to the same server, or to the https server of the same host."""
+    if _server(there) not in (_server(here), ("https", here.host, _PORTS["https"])):
         where = f"{there.scheme}://{there.netloc.decode()}"
         raise Permanent(
             "redirect", f"the server redirects to {where}; put that into the url if it is right"

@@ -1,5 +1,6 @@
 """What an HTTP reply means: an answer, or one of the ways to fail."""
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from pydantic_core import from_json
 
 from executor.contract import Fault, Permanent, RateLimited, Reply, Transient, Unreachable
 from executor.targets.answers import reply
+from providers.json_reader import check_values
 from taskqueue.template import UnknownField, look_up
 
 OUTPUT_ALIASES = ("output", "answer", "response", "text", "completion")
@@ -17,6 +19,11 @@ OUTPUT_ALIASES = ("output", "answer", "response", "text", "completion")
 LONGEST_WAIT = timedelta(hours=1)
 QUOTE = 300
 _TRY_AGAIN = {408, 425}
+_TEXT_ENCODINGS = {
+    "utf-8", "utf-8-sig", "ascii", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "iso8859-1",
+    *(f"iso8859-{number}" for number in range(2, 17)), *(f"cp{number}" for number in range(1250, 1259)),
+    "koi8-r", "koi8-u", "gbk", "gb2312", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,15 @@ def retry_after(text: str, *, now: datetime) -> timedelta:
     return min(max(until - now, timedelta(0)), LONGEST_WAIT)
 
 
+def text_encoding(charset: str | None) -> str:
+    """Return the encoding of a text; UTF-8 for a charset that is none, such as Python's name for zlib."""
+    try:
+        found = codecs.lookup(charset or "utf-8")
+    except (LookupError, ValueError):
+        return "utf-8"
+    return found.name if found.name in _TEXT_ENCODINGS else "utf-8"
+
+
 def answer_of(body: str, paths: Paths, *, latency_ms: float) -> Reply:
     """Find the answer in a body; raises a `Fault` where it should be and is not."""
     parsed = _parsed(body)
@@ -75,8 +91,9 @@ def answer_of(body: str, paths: Paths, *, latency_ms: float) -> Reply:
 
 
 def _parsed(body: str) -> JsonValue:
-    """Read JSON; None where it is none."""
+    """Read JSON; None where it is none, or has more values than a reply can have."""
     try:
+        check_values(body.encode())
         parsed: JsonValue = from_json(body, allow_inf_nan=False)
     except ValueError:
         return None

@@ -22,8 +22,10 @@ from executor.targets.model_faults import broken_off, fault_of
 from executor.targets.model_options import Prices
 from executor.targets.telemetry import counting_errors
 from providers.access import Access, access_to
+from providers.bounded_replies import EVENT_STREAM
 from providers.clients import anthropic_client, errors_of, openai_client, patience
 from providers.dialects import limits_of
+from providers.json_reader import read_json
 from providers.limits import RateLimits
 from providers.prices import FREE, Price, price_of
 from providers.requests import InvalidReply, characters_of, max_output_of
@@ -97,13 +99,17 @@ class Caller:
         self._client = client
 
     async def _in_one_piece(self, arguments: Mapping[str, Any]) -> Called:
-        raw = await self._endpoint.with_raw_response.create(**arguments)
+        raw = await self._endpoint.with_raw_response.create(
+            **arguments, extra_headers={"Accept": "application/json"}
+        )
         response: httpx2.Response = raw.http_response
-        await response.aread()
-        return Called(response.json(), self._limits(response.headers))
+        return Called(read_json(await response.aread()), self._limits(response.headers))
 
     async def _in_pieces(self, arguments: Mapping[str, Any], gathered: Gathering) -> Called:
-        stream = await self._endpoint.create(**arguments, **self._stream_options, stream=True)
+        accept = {"Accept": EVENT_STREAM}  # by which the reply's limit is chosen
+        stream = await self._endpoint.create(
+            **arguments, **self._stream_options, stream=True, extra_headers=accept
+        )
         async with stream:
             async for piece in stream:
                 gathered.add(_plain(piece))

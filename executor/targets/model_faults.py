@@ -12,6 +12,7 @@ from executor.blotting import blot_out
 from executor.contract import Fault, Permanent, RateLimited, Transient, Unreachable
 from executor.targets.connections import no_connection
 from providers.access import Access
+from providers.decompression import ReplyRefused
 from providers.dialects import limits_of, retry_after, wait_for
 from providers.failures import QUOTE, Class, Failure, failure_of, refusal_of
 from providers.limits import RateLimits
@@ -20,6 +21,10 @@ from providers.limits import RateLimits
 def fault_of(error: Exception, access: Access, *, now: datetime, came: str = "") -> Fault:
     """Say what an error means; `came` is what a stream had brought by then."""
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
+    if isinstance(cause, ReplyRefused):
+        return Permanent(cause.kind, f"{access.provider.title} at {access.place}: {cause}{_lost(came)}")
+    if isinstance(cause, httpx2.DecodingError):
+        return garbled(access, f"{cause}{_lost(came)}")
     if isinstance(cause, httpx2.ReadTimeout | httpx2.WriteTimeout):
         return Transient("timeout", f"{access.provider.title} took too long{_lost(came)}")
     if isinstance(cause, httpx2.TransportError | OSError):

@@ -37,6 +37,9 @@ LEDGER = "tests/conformance/test_ledger.py"
 EXECUTOR_CONTROL = "tests/unit/test_executor_control.py"
 INTERRUPTION = "tests/integration/test_interruption.py"
 PROCESSES = "tests/integration/test_processes.py"
+HTTP_TARGET = "tests/integration/test_http_target.py"
+BOUNDED_REPLIES = "tests/unit/test_bounded_replies.py"
+HOSTILE_REPLIES = "tests/acceptance/test_hostile_replies.py"
 RUNS = "tests/acceptance/test_runs.py"
 LANE = "executor/lanes/lane.lua"
 LANES = "tests/conformance/test_lanes.py"
@@ -1169,6 +1172,97 @@ MUTANTS = (
         "if chunk.batch_id not in elsewhere",
         "if chunk.batch_id",
         (PROVIDER_BATCHES,),
+    ),
+    Mutant(
+        "a redirect of a provider is refused",
+        "providers/bounded_replies.py",
+        "if 300 <= response.status_code < 400:",
+        "if response.status_code < 0:",
+        (BOUNDED_REPLIES, HOSTILE_REPLIES),
+    ),
+    Mutant(
+        "a client sends to its own origin only",
+        "providers/bounded_replies.py",
+        "if _origin(request.url) != own:",
+        "if not own:",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "decompression stops at the limit",
+        "providers/decompression.py",
+        "if self._size > self._limit:",
+        "if self._size < 0:",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "a body is counted after its decompression",
+        "providers/bounded_replies.py",
+        "limiter.bound(response, _limit_of(response))",
+        "_ = limiter",
+        (BOUNDED_REPLIES, HOSTILE_REPLIES),
+    ),
+    Mutant(
+        "few large replies are held at the same time",
+        "providers/bounded_replies.py",
+        "self._size > BUFFERED_FREELY and not",
+        "self._size < 0 and not",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "an event of a stream is bounded",
+        "providers/bounded_replies.py",
+        "if self._since_blank > self._limit.event:",
+        "if self._since_blank < 0:",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "the values of JSON are counted before they are made",
+        "providers/json_reader.py",
+        "    check_values(text)\n",
+        "",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "JSON that is nested too deep is no reply",
+        "providers/json_reader.py",
+        "except RecursionError:",
+        "except MemoryError:",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "a charset of a reply is an encoding of text",
+        "executor/targets/http_replies.py",
+        "return found.name if found.name in _TEXT_ENCODINGS else",
+        "return found.name if found else",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "a file of results has a least rate",
+        "coordinator/provider_batches/result_file.py",
+        "asyncio.timeout(FIRST_WAIT + size / LEAST_RATE - waited)",
+        "asyncio.timeout(FIRST_WAIT)",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "a line of results that is too long is not held",
+        "coordinator/provider_batches/result_file.py",
+        "if held is None or len(held) + len(more) > longest:",
+        "if held is None:",
+        (BOUNDED_REPLIES,),
+    ),
+    Mutant(
+        "deny_private refuses special-purpose addresses",
+        "executor/targets/special_addresses.py",
+        "address not in GLOBAL_V6 or any(",
+        "not address.is_global or any(",
+        (HTTP_TARGET,),
+    ),
+    Mutant(
+        "the address inside of an IPv6 address is judged",
+        "executor/targets/special_addresses.py",
+        "return is_special(inside)",
+        "return False",
+        (HTTP_TARGET,),
     ),
     Mutant(
         "an interrupt pauses the batch on record",
