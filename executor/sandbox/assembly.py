@@ -5,13 +5,14 @@ program finds neither paths nor data of its host in the command line of the proc
 descriptor brings bubblewrap's account of the run. Only where that has an exit code did the program start.
 """
 
-import json
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
+from executor.sandbox.account import Account
+from executor.sandbox.init import init_binary, init_command
 from executor.sandbox.job import Job
 from executor.sandbox.seccomp import filter_program
 from executor.sandbox.walls import Footing, confined, walls
@@ -19,30 +20,6 @@ from executor.sandbox.walls import Footing, confined, walls
 _FIRST_UID, _UIDS = 1_900_000_000, 2**20
 """User ids that nobody has; each run draws one, for limits are counted by user."""
 _FILTER = filter_program()
-
-
-@dataclass(slots=True)
-class Account:
-    """What bubblewrap says of a run, one JSON object a line."""
-
-    descriptor: int
-    _text: str = field(default="")
-
-    @property
-    def first(self) -> int | None:
-        """The sandbox's first process, as the host numbers it."""
-        return self._facts().get("child-pid")
-
-    @property
-    def exit_code(self) -> int | None:
-        """The program's exit code; nothing where it was never started, or killed from outside."""
-        return self._facts().get("exit-code")
-
-    def _facts(self) -> dict[str, int]:
-        with suppress(BlockingIOError):  # nothing new
-            self._text += os.read(self.descriptor, 4096).decode()
-        complete = self._text.split("\n")[:-1]
-        return {name: fact for line in complete for name, fact in json.loads(line).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +36,17 @@ def assembled(job: Job, footing: Footing, bubblewrap: str) -> Iterator[Assembly]
     """Put a sandbox together for one job; its descriptors are closed behind it."""
     with ExitStack() as stack:
         texts = {name: _open(stack, content) for name, content in job.texts.items()}
-        options = _open(stack, b"".join(os.fsencode(o) + b"\0" for o in walls(job, footing, texts)))
+        init = _open(stack, init_binary())
+        options = _open(stack, b"".join(os.fsencode(o) + b"\0" for o in walls(job, footing, texts, init)))
         account, told = _pipe(stack)
         argv = [bubblewrap, "--args", str(options), "--json-status-fd", str(told)]
-        descriptors = [*texts.values(), *job.inherited, options, told]
+        descriptors = [*texts.values(), *job.inherited, init, options, told]
         if _FILTER:
             descriptors.append(_open(stack, _FILTER))
             argv += ["--seccomp", str(descriptors[-1])]
         uid = _FIRST_UID + secrets.randbelow(_UIDS) if footing is Footing.OWN_UID else None
-        yield Assembly([*argv, "--", *confined(job.argv, job.limits, uid)], descriptors, Account(account))
+        argv += ["--", *init_command(has_input=bool(job.stdin)), *confined(job, uid)]
+        yield Assembly(argv, descriptors, Account(account))
 
 
 def _open(stack: ExitStack, content: bytes) -> int:

@@ -8,14 +8,16 @@ no stream of its own.
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from subprocess import DEVNULL, PIPE
 from typing import cast
 
 from executor.contract import Transient
+from executor.sandbox.init import GO
 from executor.sandbox.job import KilledBy
+from executor.sandbox.pid_namespace import PidNamespace
 
 _LAST_WORDS = 1.0
 """Seconds to read what is left in the pipes when a process is gone; one that ran off may hold them open."""
@@ -24,11 +26,13 @@ _LAST_WORDS = 1.0
 class Child(asyncio.SubprocessProtocol):
     """A process that runs, and what it has said so far."""
 
-    def __init__(self, *, room: int, first: Callable[[], int | None]) -> None:
+    def __init__(self, *, room: int, namespace: PidNamespace | None) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
         self.killed_by: KilledBy | None = None
         self._room = room
-        self._first = first
+        self._namespace = namespace
+        self._announced = namespace is None
+        self._stdin: bytes | None = None
         self._speaking = {1, 2}
         self._exited, self._silent = asyncio.Event(), asyncio.Event()
 
@@ -37,7 +41,11 @@ class Child(asyncio.SubprocessProtocol):
         self._transport = cast("asyncio.SubprocessTransport", transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take in what it says, up to the cap."""
+        """Take in what it says, up to the cap; the first byte out of a sandbox is its first process's."""
+        if fd == 1 and not self._announced:
+            self._announced = True
+            self._release()
+            data = data[1:]
         heard = self.stdout if fd == 1 else self.stderr
         heard += data[: self._room]
         if len(data) > self._room:
@@ -65,13 +73,12 @@ class Child(asyncio.SubprocessProtocol):
         if self._exited.is_set():
             return
         self.killed_by = self.killed_by or reason
-        if first := self._first():
-            with suppress(ProcessLookupError):
-                os.kill(first, signal.SIGKILL)
-        self.kill_group()
+        self.kill_rest()
 
-    def kill_group(self) -> None:
-        """End whatever it left behind in its group."""
+    def kill_rest(self) -> None:
+        """End every process of the sandbox and of the group, also after the process itself."""
+        if self._namespace:
+            self._namespace.kill(self._transport.get_pid())
         with suppress(ProcessLookupError):
             os.killpg(self._transport.get_pid(), signal.SIGKILL)
 
@@ -79,9 +86,10 @@ class Child(asyncio.SubprocessProtocol):
         """Feed it, and hear it until it ends, of itself or by force."""
         timer = asyncio.get_running_loop().call_later(seconds, self.kill, "time")
         try:
-            self._feed(stdin)
+            self._stdin = stdin
+            self._release()
             await self._exited.wait()
-            self.kill_group()
+            self.kill_rest()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LAST_WORDS):
                     await self._silent.wait()
@@ -94,6 +102,17 @@ class Child(asyncio.SubprocessProtocol):
         self.kill()
         self._transport.close()
         await self._exited.wait()
+
+    def _release(self) -> None:
+        """Let the program start, once it can be killed and its input is known."""
+        if not self._announced or self._stdin is None:
+            return
+        if self._namespace is None:
+            self._feed(self._stdin)
+        elif self._namespace.hold(self._transport.get_pid()):
+            self._feed(GO + self._stdin)
+        else:
+            self.kill()
 
     def _feed(self, stdin: bytes) -> None:
         """Write the input and close it: a program that does not read it closes the pipe, and may."""
@@ -117,13 +136,9 @@ class Launch:
     descriptors: Sequence[int] = ()
 
 
-def _nobody() -> None:
-    """No sandbox, no first process."""
-
-
-async def start(launch: Launch, first: Callable[[], int | None] = _nobody) -> Child:
+async def start(launch: Launch, namespace: PidNamespace | None = None) -> Child:
     """Start a process in a session of its own; raises `Transient` where the system has no room for it."""
-    starting = asyncio.create_task(_start(launch, first))
+    starting = asyncio.create_task(_start(launch, namespace))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
@@ -135,9 +150,9 @@ async def start(launch: Launch, first: Callable[[], int | None] = _nobody) -> Ch
         raise Transient("sandbox", f"no process could be started: {error.strerror}") from error
 
 
-async def _start(launch: Launch, first: Callable[[], int | None]) -> Child:
+async def _start(launch: Launch, namespace: PidNamespace | None) -> Child:
     _, child = await asyncio.get_running_loop().subprocess_exec(
-        lambda: Child(room=launch.output_bytes, first=first),
+        lambda: Child(room=launch.output_bytes, namespace=namespace),
         *launch.argv,
         stdin=PIPE if launch.has_input else DEVNULL,
         stdout=PIPE,

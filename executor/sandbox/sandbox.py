@@ -6,21 +6,25 @@ Sandbox.run(job)  one process tree, one world, one outcome
 
 import asyncio
 import shutil
+from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
 from eventlog.tasks import end
 from executor.contract import Permanent, Transient
-from executor.sandbox.assembly import Account, assembled
+from executor.sandbox.account import Account
+from executor.sandbox.assembly import assembled
 from executor.sandbox.child import Child, Launch, start
 from executor.sandbox.job import Job, KilledBy, Outcome
+from executor.sandbox.pid_namespace import PidNamespace
 from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, probe
 from executor.sandbox.run_directories import run_directory
 from executor.sandbox.telemetry import counted
-from executor.sandbox.walls import Footing, environment, limited
+from executor.sandbox.walls import Footing, environment, limited, with_variables
 from executor.sandbox.watch import watch
 
 _SIGNALS, _OUT_OF_CPU, _KILLED = range(129, 193), 128 + 24, 128 + 9
+_SECONDS_TO_DIE = 10.0
 _REFUSED = (
     "untrusted code is not run here, for there is no sandbox: {trouble}. "
     "To run it all the same, with every right of this process, set EVAL_WORKER_ALLOW_UNSANDBOXED=true"
@@ -52,21 +56,25 @@ class Sandbox:
 async def _run_behind_walls(job: Job, footing: Footing, bubblewrap: str) -> Outcome:
     started = monotonic()
     with assembled(job, footing, bubblewrap) as assembly:
-        account = assembly.account
         launch = Launch(
             assembly.argv,
             environ=TOOL_ENVIRON,
             output_bytes=job.limits.output_bytes,
-            has_input=bool(job.stdin),
+            has_input=True,
             descriptors=assembly.descriptors,
         )
-        child = await start(launch, lambda: account.first)
-        watcher = asyncio.create_task(watch(child, lambda: account.first, job.limits))
-        try:
-            await child.finish(job.stdin, job.seconds)
-        finally:
-            await end([watcher])
-        return _outcome(child, _exit_code(child, account), monotonic() - started)
+        with closing(PidNamespace(assembly.account)) as namespace:
+            child = await start(launch, namespace)
+            watcher = asyncio.create_task(watch(child, namespace, job.limits))
+            try:
+                await child.finish(job.stdin, job.seconds)
+            finally:
+                await end([watcher])
+            if not await namespace.emptied(_SECONDS_TO_DIE):
+                raise Transient(
+                    "sandbox", f"processes of the program survive SIGKILL: ps {namespace.first}"
+                )
+        return _outcome(child, _exit_code(child, assembly.account), monotonic() - started)
 
 
 def _exit_code(child: Child, account: Account) -> int:
@@ -84,8 +92,12 @@ async def _run_plainly(job: Job) -> Outcome:
         workdir = str(directory)
         _furnish(directory, job)
         launch = Launch(
-            [*limited(job.limits), "--", *job.argv],
-            environ=environment(job, workdir=workdir, reports=str(job.reports)),
+            [
+                *limited(job.limits),
+                "--",
+                *with_variables(job.argv, environment(job, workdir=workdir, reports=str(job.reports))),
+            ],
+            environ=TOOL_ENVIRON,
             output_bytes=job.limits.output_bytes,
             has_input=bool(job.stdin),
             workdir=workdir,

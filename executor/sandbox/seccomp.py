@@ -20,6 +20,8 @@ _DENIED = {  # name: its number on x86-64, on arm64
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438), "kcmp": (312, 272),
+    "process_madvise": (440, 440), "process_mrelease": (448, 448),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     "kexec_load": (246, 104), "init_module": (175, 105), "finit_module": (313, 273),
     "delete_module": (176, 106), "swapon": (167, 224), "reboot": (169, 142), "acct": (163, 89),

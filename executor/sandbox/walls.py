@@ -11,11 +11,14 @@ stands on a user namespace. There the limit is set inside, where only the run's 
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from pathlib import Path, PurePosixPath
 
+from executor.sandbox.init import INIT
 from executor.sandbox.job import MEGABYTE, Job, Limits
 
 WORKDIR = "/tmp"  # noqa: S108 - inside the walls, where nobody else is
@@ -43,38 +46,55 @@ def environment(job: Job, *, workdir: str, reports: str) -> dict[str, str]:
     return {"PATH": SEARCH_PATH, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
 
 
-def walls(job: Job, footing: Footing, texts: Mapping[str, int]) -> list[str]:
-    """Bubblewrap's options for a job, whose texts are to be read from open files."""
+def walls(job: Job, footing: Footing, texts: Mapping[str, int], init: int) -> list[str]:
+    """Bubblewrap's options for a job, whose texts and whose first process are read from open files."""
     return [
         *_namespaces(footing),
-        *_variables(environment(job, workdir=WORKDIR, reports=REPORT_DIRECTORY)),
+        # Variables of the job would reach programs that still have privileges: see `confined`.
+        "--clearenv",
         *_programs(),
+        # Executable and not readable: the kernel does not let a process of such a file be traced.
+        *("--perms", "0111", "--file", str(init), INIT),
         *_private_places(job.limits),
         *_given(job, texts),
         *("--chdir", WORKDIR, "--remount-ro", "/"),
     ]
 
 
-def confined(argv: tuple[str, ...], limits: Limits, uid: int | None) -> list[str]:
-    """The command behind the walls: limits first, then another user, then the program."""
-    command = [*limited(limits), f"--nproc={limits.processes}", "--"]
+def confined(job: Job, uid: int | None) -> list[str]:
+    """The command behind the walls: limits, then another user, then variables, then the program."""
+    command = [*limited(job.limits), f"--nproc={job.limits.processes}", "--"]
     if uid is not None:
         command += [
-            "setpriv",
+            tool("setpriv"),
             f"--reuid={uid}",
             f"--regid={uid}",
             "--clear-groups",
             "--inh-caps=-all",
             "--",
         ]
-    return [*command, *argv]
+    variables = environment(job, workdir=WORKDIR, reports=REPORT_DIRECTORY)
+    return [*command, *with_variables(job.argv, variables)]
+
+
+def with_variables(argv: tuple[str, ...], environ: Mapping[str, str]) -> list[str]:
+    """A command that runs another with these variables and no others."""
+    # `env` takes every word with an equals sign for a variable, up to the first without.
+    program = ("sh", "-c", 'exec "$@"', "sh", *argv) if "=" in argv[0] else argv
+    return [tool("env"), "-i", *(f"{name}={value}" for name, value in environ.items()), *program]
+
+
+@cache
+def tool(name: str) -> str:
+    """The absolute path of a program of the system, so that no variable decides which one is run."""
+    return shutil.which(name, path=os.defpath) or f"/usr/bin/{name}"
 
 
 def limited(limits: Limits) -> list[str]:
     """The limits that the kernel keeps for each process."""
     disk = limits.disk_mb * MEGABYTE
     return [
-        "prlimit",
+        tool("prlimit"),
         f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}",
         f"--as={limits.address_space_mb * MEGABYTE}",
         f"--fsize={disk}",
@@ -87,17 +107,19 @@ def limited(limits: Limits) -> list[str]:
 
 def _namespaces(footing: Footing) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
-    yield from ("--die-with-parent", "--new-session", "--hostname", "sandbox", "--cap-drop", "ALL")
+    yield from (
+        "--as-pid-1",
+        "--die-with-parent",
+        "--new-session",
+        "--hostname",
+        "sandbox",
+        "--cap-drop",
+        "ALL",
+    )
     if footing is Footing.OWN_UID:
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     else:
         yield from ("--unshare-user", "--uid", "65534", "--gid", "65534")
-
-
-def _variables(environ: Mapping[str, str]) -> Iterator[str]:
-    yield "--clearenv"
-    for name, value in environ.items():
-        yield from ("--setenv", name, value)
 
 
 def _programs() -> Iterator[str]:

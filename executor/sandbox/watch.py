@@ -6,19 +6,19 @@ read from outside, through the root of its first process.
 
 import asyncio
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from executor.sandbox.child import Child
 from executor.sandbox.job import MEGABYTE, Limits
+from executor.sandbox.pid_namespace import PidNamespace
 
 _INTERVAL = 0.05
 _HOST = Path("/proc")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _OUR_OWN = 1
-"""The sandbox's first process is bubblewrap's."""
+"""The first process."""
 
 
 class Usage(NamedTuple):
@@ -28,11 +28,11 @@ class Usage(NamedTuple):
     resident: int
 
 
-async def watch(child: Child, first: Callable[[], int | None], limits: Limits) -> None:
-    """Kill a run that takes more than it may; `first` tells the first process once there is one."""
+async def watch(child: Child, namespace: PidNamespace, limits: Limits) -> None:
+    """Kill a run that takes more than it may."""
     while True:
         await asyncio.sleep(_INTERVAL)
-        pid = first()
+        pid = namespace.first
         now = usage(pid) if pid else Usage(0, 0)
         if now.processes > limits.processes + _OUR_OWN:
             child.kill("processes")

@@ -88,6 +88,7 @@ class Folder:
         self.root.mkdir()
         self.write("app.py", APP)
         self.data = root / "d"
+        self.prefix: tuple[str, ...] = ()
         self.environ = {"EVAL_DATA_DIR": str(self.data)}
         self.postgres_url = postgres_url or _EMBEDDED.format(self.data / "servers")
         if redis_url and postgres_url:
@@ -135,6 +136,7 @@ class Folder:
     ) -> "AsyncIterator[Started]":
         """Run a command that does not outlive the block."""
         process = await asyncio.create_subprocess_exec(
+            *self.prefix,
             *([interpreter, "-P", "-m", "scoreline"] if interpreter else [SCORELINE]),
             *arguments,
             cwd=self.root,

@@ -17,16 +17,14 @@ from uuid import uuid4
 import pytest
 
 from executor.sandbox.job import Job, Outcome
-from executor.sandbox.probe import BUBBLEWRAP, Probe, trouble_with
+from executor.sandbox.probe import Probe
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import Footing
 from tests.integration.escapes import ATTACKS, REACHING_OUT, Attack
-from tests.integration.sandboxed import needs_sandbox, python
+from tests.integration.sandboxed import FOOTINGS, needs_sandbox, python
 from tests.waiting import until
 
 pytestmark = needs_sandbox
 
-FOOTINGS = [footing for footing in Footing if not trouble_with(BUBBLEWRAP, footing)]
 PROJECT = Path(__file__).parents[2]
 EXECUTOR = """
 import asyncio

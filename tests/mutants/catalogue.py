@@ -68,6 +68,9 @@ SANDBOX = "tests/integration/test_sandbox.py"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
 RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
 COMPLETION = "tests/unit/test_completion.py"
+FIRST_PROCESS = "tests/integration/test_sandbox_first_process.py"
+WALLS = "tests/unit/test_sandbox_walls.py"
+SECCOMP = "tests/unit/test_sandbox_seccomp.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
 ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
@@ -1136,6 +1139,55 @@ MUTANTS = (
         "        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "",
         ("tests/unit/test_run_directories.py",),
+    ),
+    Mutant(
+        "the first process of a sandbox can't be traced",
+        "executor/sandbox/walls.py",
+        '"--perms", "0111"',
+        '"--perms", "0555"',
+        (f"{WALLS}::test_the_first_process_is_executable_and_not_readable",),
+    ),
+    Mutant(
+        "the self-test refuses a first process that can be traced",
+        "executor/sandbox/probe.py",
+        "(: < /proc/1/environ) 2>/dev/null || exit 0",
+        "exit 0",
+        (f"{FIRST_PROCESS}::test_the_self_test_refuses_a_first_process_that_can_be_traced",),
+    ),
+    Mutant(
+        "pidfd_getfd is refused",
+        "executor/sandbox/seccomp.py",
+        '"pidfd_getfd": (438, 438), ',
+        "",
+        (f"{SECCOMP}::test_dangerous_calls_are_refused",),
+    ),
+    Mutant(
+        "a sandbox is killed through the pidfd of its first process",
+        "executor/sandbox/pid_namespace.py",
+        "signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)",
+        "pass",
+        (f"{FIRST_PROCESS}::test_a_namespace_that_is_not_empty_is_reported",),
+    ),
+    Mutant(
+        "an outcome is given only of an empty namespace",
+        "executor/sandbox/sandbox.py",
+        "if not await namespace.emptied(_SECONDS_TO_DIE):",
+        "if not await namespace.emptied(_SECONDS_TO_DIE) and False:",
+        (f"{FIRST_PROCESS}::test_an_outcome_is_given_only_of_a_namespace_that_is_empty",),
+    ),
+    Mutant(
+        "no program starts without the executor's word",
+        "executor/sandbox/init.py",
+        "read -r go || exit 1;",
+        "read -r go;",
+        (f"{FIRST_PROCESS}::test_no_program_starts_without_the_executors_word",),
+    ),
+    Mutant(
+        "what a killed executor left unbuilt is ended by the next",
+        "executor/sandbox/leftovers.py",
+        "signal.pidfd_send_signal(pidfd, signal.SIGKILL)",
+        "pass",
+        (f"{FIRST_PROCESS}::test_a_sandbox_that_was_never_built_is_ended_by_the_next",),
     ),
     # Local runs: scoped to their batch, interrupted on record, with a safe path.
     Mutant(

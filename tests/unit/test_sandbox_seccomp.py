@@ -39,9 +39,11 @@ def test_ordinary_calls_are_allowed(number: int) -> None:
     assert verdict(filter_program("x86_64"), number) == ALLOWED
 
 
-@pytest.mark.parametrize("number", [29, 319, 272, 308, 165, 155, 101, 310, 321, 425, 430, 298, 250, 169])
+@pytest.mark.parametrize(
+    "number", [29, 319, 272, 308, 165, 155, 101, 310, 321, 425, 430, 298, 250, 169, 438]
+)
 def test_dangerous_calls_are_refused(number: int) -> None:
-    """Namespaces, mounts, tracing, uncounted memory and the like are told EPERM."""
+    """Namespaces, mounts, tracing, descriptors of others, uncounted memory and the like: EPERM."""
     assert verdict(filter_program("x86_64"), number) == EPERM
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from executor.sandbox.job import Job, Limits
-from executor.sandbox.walls import Footing, confined, walls
+from executor.sandbox.walls import Footing, confined, tool, walls, with_variables
 
 JOB = Job(("true",), 1)
 
@@ -19,7 +19,7 @@ def bound(options: list[str]) -> dict[str, str]:
 @pytest.mark.parametrize("footing", Footing)
 def test_nothing_of_the_host_is_bound_but_programs(footing: Footing) -> None:
     """No home, no temporary files, no sockets, no data; and nothing at all that can be written."""
-    options = walls(JOB, footing, {})
+    options = walls(JOB, footing, {}, 9)
     assert "--bind" not in options
     assert not {"/", "/tmp", "/run", "/home", "/root", "/var", "/etc"} & set(bound(options).values())
 
@@ -27,19 +27,20 @@ def test_nothing_of_the_host_is_bound_but_programs(footing: Footing) -> None:
 @pytest.mark.parametrize("footing", Footing)
 def test_every_namespace_is_new_and_the_environment_empty(footing: Footing) -> None:
     """No network, no processes, no IPC, no names, no rights and no variables are shared."""
-    options = set(walls(JOB, footing, {}))
+    options = set(walls(JOB, footing, {}, 9))
     assert options >= {"--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--clearenv"}
     assert options >= {"--die-with-parent", "--new-session", "--cap-drop"}
 
 
 def test_the_root_is_closed_last() -> None:
     """After it is read-only, nothing more can be made in it."""
-    assert walls(JOB, Footing.OWN_UID, {})[-2:] == ["--remount-ro", "/"]
+    assert walls(JOB, Footing.OWN_UID, {}, 9)[-2:] == ["--remount-ro", "/"]
 
 
 def test_files_are_shown_below_the_working_directory() -> None:
     """A file has the name that the job gives it, and the directories above it can be entered."""
-    options = walls(Job(("true",), 1, files={"lib/solve.py": Path("/srv/solve.py")}), Footing.OWN_UID, {})
+    job = Job(("true",), 1, files={"lib/solve.py": Path("/srv/solve.py")})
+    options = walls(job, Footing.OWN_UID, {}, 9)
     assert bound(options)["/tmp/lib/solve.py"] == "/srv/solve.py"
     at = options.index("/tmp/lib")
     assert options[at - 3 : at] == ["--perms", "0755", "--dir"]
@@ -47,16 +48,37 @@ def test_files_are_shown_below_the_working_directory() -> None:
 
 def test_only_a_job_that_reports_has_a_report_socket() -> None:
     """Its directory is bound, and a variable says where it is."""
-    reporting = walls(Job(("true",), 1, reports=Path("/some/where")), Footing.OWN_UID, {})
+    reporting = walls(Job(("true",), 1, reports=Path("/some/where")), Footing.OWN_UID, {}, 9)
     assert bound(reporting)["/run/scoreline"] == "/some/where"
-    assert "/run/scoreline/report.sock" in reporting
-    assert "/run/scoreline" not in bound(walls(JOB, Footing.OWN_UID, {}))
+    variables = confined(Job(("true",), 1, reports=Path("/some/where")), None)
+    assert "SCORELINE_REPORT=/run/scoreline/report.sock" in variables
+    assert "/run/scoreline" not in bound(walls(JOB, Footing.OWN_UID, {}, 9))
 
 
-def test_limits_come_before_the_change_of_user_and_that_before_the_program() -> None:
-    """The program can neither raise its limits nor be anybody else."""
-    command = confined(("solve", "--fast"), Limits(processes=7), 1234)
-    assert command[0] == "prlimit"
-    assert "--nproc=7" in command
-    assert command[command.index("setpriv") :][-3:] == ["--", "solve", "--fast"]
-    assert "--reuid=1234" in command
+def test_limits_come_before_the_change_of_user_and_that_before_variables_and_the_program() -> None:
+    """The program can neither raise its limits nor be another user, and no variable meets a privilege."""
+    job = Job(("solve", "--fast"), 1, env={"LD_PRELOAD": "x.so"}, limits=Limits(processes=7))
+    command = confined(job, 1234)
+    limits, user, variables = (
+        ("prlimit", "--nproc=7"),
+        ("setpriv", "--reuid=1234"),
+        ("env", "LD_PRELOAD=x.so"),
+    )
+    parts = [tool(limits[0]), limits[1], tool(user[0]), user[1], tool(variables[0]), variables[1], "solve"]
+    places = [command.index(part) for part in parts]
+    assert places == sorted(places)
+    assert command[-2:] == ["solve", "--fast"]
+    assert "LD_PRELOAD" not in "".join(walls(job, Footing.OWN_UID, {}, 9))
+
+
+def test_the_first_process_is_executable_and_not_readable() -> None:
+    """Of such a file the kernel makes a process that can't be traced."""
+    options = walls(JOB, Footing.USER_NAMESPACE, {}, 9)
+    at = options.index("/init")
+    assert options[at - 4 : at] == ["--perms", "0111", "--file", "9"]
+    assert "--as-pid-1" in options
+
+
+def test_a_program_whose_name_has_an_equals_sign_is_no_variable() -> None:
+    """`env` would take it for one."""
+    assert with_variables(("./a=b", "c"), {"X": "1"})[-6:] == ["sh", "-c", 'exec "$@"', "sh", "./a=b", "c"]
