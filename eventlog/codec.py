@@ -31,6 +31,7 @@ from eventlog.events import (
     type_of,
 )
 from eventlog.moments import clamped, is_in_range
+from eventlog.redacted_payloads import redact_payload
 from eventlog.upcast import CannotUpcast, to_current
 
 MAX_EVENT_BYTES = 1024 * 1024
@@ -113,7 +114,8 @@ def make_event(  # noqa: PLR0913 - an envelope has this many fields
     source: str,
     traceparent: str | None = None,
 ) -> Event:
-    """Put a payload into its envelope."""
+    """Put a payload, without the secrets of this process, into its envelope: the one way to an event."""
+    payload = redact_payload(payload)
     event_type = type_of(payload)
     return EVENT_CLASSES[event_type](
         evaluation_id=evaluation_id,

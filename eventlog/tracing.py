@@ -25,6 +25,8 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, Status, StatusCode, TraceFlags
 
+from eventlog.redaction import redact
+
 Attribute = str | bool | int | float | None
 
 _SHAPE = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
@@ -121,7 +123,8 @@ def _around(
 
 
 def _present(attributes: Mapping[str, Attribute]) -> dict[str, str | bool | int | float]:
-    return {name: value for name, value in attributes.items() if value is not None}
+    present = ((name, value) for name, value in attributes.items() if value is not None)
+    return {name: redact(value) if isinstance(value, str) else value for name, value in present}
 
 
 def _nanoseconds(at: datetime | None) -> int | None:

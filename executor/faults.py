@@ -24,6 +24,7 @@ from datetime import datetime, timedelta
 
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
+from eventlog.redaction import redact_head
 from executor.contract import Fault, NeverReached, RateLimited, Transient
 from executor.verdict import unscored
 from taskqueue.retries import RATE_LIMITED, UNCHARGED_KINDS, UNREACHABLE
@@ -140,8 +141,8 @@ def _kind_of(error: BaseException) -> str:
 
 def _fault(kind: str, error: BaseException) -> p.Fault:
     message = error.message if isinstance(error, Fault) else described(error)
-    name = _UNPRINTABLE.sub(" ", kind).strip()[:200]
-    return p.Fault(kind=name or "error", message=message[:MAX_MESSAGE])
+    name = redact_head(_UNPRINTABLE.sub(" ", kind).strip(), 200)
+    return p.Fault(kind=name or "error", message=redact_head(message, MAX_MESSAGE))
 
 
 def _patience(asked: timedelta) -> timedelta:

@@ -14,6 +14,7 @@ from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.codec import OversizeEvent
 from eventlog.event_queue import AttemptLost, OwnedAttempt
+from eventlog.redacted_payloads import redact_answer
 from executor.budget.purposes import judge_call, target_call
 from executor.budget.spending import Paid, PaidCall
 from executor.contract import Judged, NeverReached, Question, RateLimited, Reply, Target, Transient
@@ -130,7 +131,8 @@ async def _ask(target: Target, question: Question, label: str) -> Reply:
             if asking.is_recording():
                 usage, cost = reply.answer.usage, reply.answer.cost_usd
                 asking.set_attributes({"tokens": usage.total, "cost_usd": cost})
-            return reply
+            # Here, not only where it is stored: judges and later turns send it to others.
+            return replace(reply, answer=redact_answer(reply.answer))
     except Overdue:
         raise TargetTimedOut(question.timeout) from None
 

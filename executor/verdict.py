@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import fsum
 
 from eventlog import payloads as p
+from eventlog.redaction import redact_head
 
 SHORT_REASON = 1_000
 """Characters kept of each reason where all of them together are too much for one event."""
@@ -92,4 +93,4 @@ def shortened(result: p.Completed | p.Failed) -> p.Completed | p.Failed:
 
 def brief(score: p.Score) -> p.Score:
     """Cut the reason of a score short."""
-    return replace(score, reason=score.reason[:SHORT_REASON])
+    return replace(score, reason=redact_head(score.reason, SHORT_REASON))

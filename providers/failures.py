@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from eventlog.redaction import redact_head
 from providers.access import Access
 
 QUOTE = 300
@@ -93,7 +94,7 @@ def refusal_of(status: int, body: object) -> Refusal:
 
 def failure_of(refusal: Refusal, access: Access, *, retry_after: timedelta | None = None) -> Failure:
     """Say what a refusal means, and what to do about it."""
-    status, told = refusal.means, _told(refusal, access)
+    status, told = refusal.means, _told(refusal)
     if status in (402, 429) and refusal.speaks_of(_NO_MONEY):
         return Failure(Class.PERMANENT, "quota", f"{access.provider.title} wants to be paid first{told}")
     if status in (429, 529):
@@ -158,7 +159,6 @@ def _answered(status: int, access: Access) -> str:
     return f"{access.provider.title} answered {status}"
 
 
-def _told(refusal: Refusal, access: Access) -> str:
-    said = refusal.message.strip()[:QUOTE]
-    said = said.replace(access.key, "***") if access.key else said
+def _told(refusal: Refusal) -> str:
+    said = redact_head(refusal.message.strip(), QUOTE)
     return f" ({said})" if said else ""

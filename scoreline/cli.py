@@ -78,6 +78,7 @@ def main() -> None:
     is_managed = READY_FD in os.environ
     try:
         open_secret_files(os.environ)
+        _redact_secrets()
         try:
             _command()()
         finally:
@@ -94,8 +95,24 @@ def main() -> None:
         said = str(error) if isinstance(error, _explained()) else _server_problem(error)
         if said is None:
             raise
-        typer.echo(as_started(f"error: {said}"), err=True)
+        typer.echo(_redacted(as_started(f"error: {said}")), err=True)
         sys.exit(UNAVAILABLE if is_managed and isinstance(error, _server_away()) else 1)
+
+
+def _redact_secrets() -> None:
+    """Have the secrets of the environment redacted wherever this process writes."""
+    from eventlog.redaction import KNOWN
+    from eventlog.secret_sources import secrets_in
+    from scoreline.logs import redact_uncaught
+
+    KNOWN.add(secrets_in(os.environ))
+    redact_uncaught()
+
+
+def _redacted(text: str) -> str:
+    from eventlog.redaction import redact
+
+    return redact(text)
 
 
 def _command() -> Any:  # noqa: ANN401 - a command of typer's own click, which has no public type

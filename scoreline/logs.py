@@ -1,23 +1,56 @@
-"""Logs with structure: one line each, fields and all, as JSON for machines or as text for a terminal."""
+"""Logs with structure: one line each, fields and all, as JSON for machines or as text for a terminal.
+
+Secrets are redacted in the finished line. Libraries that log requests, with their headers, are heard only
+from WARNING on, whatever level they or their own variables (ANTHROPIC_LOG, OPENAI_LOG) set.
+"""
 
 import json
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
+from types import TracebackType
 
 from opentelemetry.trace import get_current_span
 
+from eventlog.redaction import redact
+
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _QUIET = ("psycopg.pool", "storage_worker.broker", "httpx2", "anthropic", "openai")
+_LOGS_HEADERS = frozenset(
+    {
+        *("httpx", "httpx2", "httpcore", "httpcore2", "h11", "h2", "hpack", "urllib3", "requests"),
+        *("anthropic", "openai", "aiohttp", "websockets", "grpc", "opentelemetry", "redis", "psycopg"),
+    }
+)
+"""Libraries whose DEBUG and INFO lines may hold headers, addresses with passwords, or bodies."""
 
 
 def configure(level: str) -> None:
     """Send our logs to stderr; libraries speak up only when something is wrong."""
     handler = logging.StreamHandler()
+    handler.addFilter(holds_no_headers)
     handler.setFormatter(TextFormatter() if sys.stderr.isatty() else JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def holds_no_headers(record: logging.LogRecord) -> bool:
+    """Let a record pass unless a library may have put headers into it."""
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] not in _LOGS_HEADERS
+
+
+def redact_uncaught() -> None:
+    """Redact what is printed of exceptions that nothing catches, and of logs before `configure`."""
+    sys.excepthook = _print_redacted
+    if logging.lastResort:
+        logging.lastResort.setFormatter(TextFormatter())
+        logging.lastResort.addFilter(holds_no_headers)
+
+
+def _print_redacted(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, where))))
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
@@ -47,7 +80,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return redact(json.dumps(line, default=str))
 
 
 class TextFormatter(logging.Formatter):
@@ -58,4 +91,4 @@ class TextFormatter(logging.Formatter):
         time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
         fields = "".join(f" {name}={value}" for name, value in fields_of(record).items())
         line = f"{time} {record.levelname.lower():7} {record.getMessage()}{fields}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        return redact(f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line)

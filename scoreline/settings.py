@@ -10,6 +10,8 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, ValidationError
 
 from eventlog.keys import DEFAULT_SHARDS
+from eventlog.redaction import KNOWN
+from eventlog.secret_sources import secrets_in_url
 from scoreline.alert_settings import AlertSettings
 from storage_worker.settings import Ordering
 from taskqueue.eligibility import LABEL_PATTERN
@@ -103,9 +105,12 @@ def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> 
     }
     given |= {flag: value for flag, value in flags.items() if value is not None}
     try:
-        return Settings.model_validate(given)
+        settings = Settings.model_validate(given)
     except ValidationError as error:
         raise SettingsError(_explain(error)) from None
+    for url in (settings.redis_url, settings.postgres_url):
+        KNOWN.add(secrets_in_url(url or ""))
+    return settings
 
 
 def _explain(error: ValidationError) -> str:

@@ -25,6 +25,8 @@ from coordinator.provider_batches.provider import (
 )
 from coordinator.provider_batches.result_file import BrokenResultFile, read_results
 from eventlog.clock import utc_now
+from eventlog.redaction import KNOWN
+from eventlog.secret_sources import secrets_in_url
 from projections.provider_batches import Counts
 from providers.access import Access, access_to
 from providers.bounded_replies import LINES, Redirected
@@ -32,6 +34,7 @@ from providers.clients import MissingSdk, anthropic_client, errors_of, patience
 from providers.decompression import ReplyRefused
 from providers.dialects import retry_after
 from providers.failures import Class, failure_of, refusal_of
+from providers.headers import fill_in
 from providers.table import PROVIDERS
 from taskqueue.spec import TargetSpec
 
@@ -211,7 +214,9 @@ class AnthropicAccounts:
         headers: Any = target.options.get("headers") or {}
         key = (access.base_url, access.key, repr(sorted(headers.items())))
         if key not in self._made:
+            KNOWN.add({access.key} | secrets_in_url(access.base_url))
             transport = self._transport() if self._transport else None
-            client = anthropic_client(access, headers={**headers, **ONE_CALL_EACH}, transport=transport)
+            filled = fill_in(headers, self._environ)
+            client = anthropic_client(access, headers={**filled, **ONE_CALL_EACH}, transport=transport)
             self._made[key] = AnthropicBatches(access, client)
         return self._made[key]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from eventlog.redaction import redact
 from projections.provider_batches import Counts
 from taskqueue.spec import TargetSpec
 
@@ -20,7 +21,7 @@ class ProviderTrouble(Exception):  # noqa: N818 - what callers wait out
     """The provider did not do as it was asked; the text is for people, and holds no secret."""
 
     def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
-        super().__init__(message)
+        super().__init__(redact(message))
         self.retry_after = retry_after
 
 

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from coordinator.provider_batches.outcomes import Hopeless, Outcome, Passing
 from coordinator.provider_batches.provider import Errored, Result, Succeeded, Unanswered
 from eventlog import payloads as p
+from eventlog.redaction import redact_head
 from providers.failures import QUOTE, Refusal
 from providers.prices import Price, cost_of, price_of
 from providers.requests import InvalidReply, answer_of
@@ -60,12 +61,13 @@ def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outc
         output = said.output.encode("utf-8", "replace").decode()
         return p.Answer(output, said.usage, cost_of(said.usage, price, batch=True))
     except (InvalidReply, ValidationError) as error:
-        why = f"{title} sent a reply that is none: {error}"[:QUOTE]
+        why = redact_head(f"{title} sent a reply that is none: {error}", QUOTE)
         return Passing(p.Fault(kind="invalid_response", message=why))
 
 
 def _fault(error: Errored, title: str) -> Outcome:
     status = Refusal(0, type=error.type).means
     kind = error.type.removesuffix("_error") or "provider"
-    fault = p.Fault(kind=kind[:200], message=f"{title}: {error.message[:QUOTE] or error.type}")
+    told = redact_head(error.message or error.type, QUOTE)
+    fault = p.Fault(kind=redact_head(kind, 200), message=f"{title}: {told}")
     return Hopeless(fault) if 400 <= status < 500 and status not in _PASSING else Passing(fault)

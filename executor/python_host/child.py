@@ -48,6 +48,8 @@ for _name in LOADED_LATE:
     importlib.import_module(_name)
 
 LENGTH = struct.Struct(">I")
+LONGEST_ERROR = 100_000
+"""Characters of an exception that are sent; the executor redacts secrets, then cuts it shorter."""
 TRACEBACK_LINES = 8
 OURS = (__file__, "<frozen importlib")
 """Files whose lines tell people nothing about their function."""
@@ -248,7 +250,7 @@ def _by_name(parameter: inspect.Parameter) -> bool:
 
 def _told(error: BaseException) -> str:
     """Tell the type, the text, and the last lines of the way there."""
-    said = "".join(traceback.format_exception_only(type(error), error))[:4_000].strip()
+    said = "".join(traceback.format_exception_only(type(error), error))[:LONGEST_ERROR].strip()
     theirs = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
     lines = "".join(traceback.format_list(theirs)).splitlines()[-TRACEBACK_LINES:]
     return "\n".join([said, *(line[:300] for line in lines)])

@@ -22,12 +22,15 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from eventlog.payloads import MAX_TEXT
+from eventlog.redaction import redact_tail
 from eventlog.tasks import end
 from executor.contract import Fault, Permanent, Transient
 from executor.python_host.child import LENGTH
 
 TAIL = 4_000
 """Bytes kept of what a function prints."""
+READ_TAIL = 4 * TAIL
+"""Bytes kept until secrets are redacted: a cut must not leave half of one."""
 TAIL_PATIENCE = 0.05
 """Seconds that what was printed gets to arrive: it comes by another way than the news of the failure."""
 CANCEL_PATIENCE = 1.0
@@ -203,11 +206,11 @@ class Host:
     async def _keep_tail(self) -> None:
         assert self._process.stderr  # noqa: S101 - as above
         while chunk := await self._process.stderr.read(1 << 16):
-            self._tail = (self._tail + chunk)[-TAIL:]
+            self._tail = (self._tail + chunk)[-READ_TAIL:]
 
     async def _with_tail(self, fault: Fault) -> Fault:
         await asyncio.sleep(TAIL_PATIENCE)
-        tail = self._tail.decode(errors="replace").strip()
+        tail = redact_tail(self._tail.decode(errors="replace").strip(), TAIL)
         return type(fault)(fault.kind, f"{fault.message}\nit printed: {tail}") if tail else fault
 
 

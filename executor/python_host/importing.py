@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from eventlog.redaction import redact_tail
 from executor.python_host.host import CHILD, interpreter_path
 
 TAIL = 500
@@ -48,6 +49,6 @@ def broken_imports(
     try:
         found: dict[str, str] = json.loads(stdout)
     except ValueError:
-        said = stderr.decode(errors="replace").strip()[-TAIL:]
+        said = redact_tail(stderr.decode(errors="replace").strip(), TAIL)
         raise NoInterpreter(f"{python} ended with code {process.returncode}: {said}") from None
     return found

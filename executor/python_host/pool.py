@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Mapping
 from time import monotonic
 
-from executor.blotting import blot_out, secrets_in
+from eventlog.redaction import KNOWN, redact
+from eventlog.secret_sources import secrets_in
 from executor.contract import Fault, Permanent, Transient
 from executor.python_host.host import Call, Host, Returned
 
@@ -26,7 +27,7 @@ class HostPool:
         self._function, self._workdir, self._interpreter = function, workdir, interpreter
         # Our own settings name servers and passwords that a function has no business with.
         self._environ = {name: value for name, value in environ.items() if not name.startswith("EVAL_")}
-        self._secrets = secrets_in(environ)
+        KNOWN.add(secrets_in(environ))
         self._most = max(1, min(slots, MOST_HOSTS))
         self._busy: dict[Host, int] = {}
         self._starting = 0
@@ -47,7 +48,7 @@ class HostPool:
         try:
             return await host.call(call)
         except Fault as fault:
-            raise type(fault)(fault.kind, blot_out(fault.message, self._secrets)) from None
+            raise type(fault)(fault.kind, redact(fault.message)) from None
         finally:
             self._give_back(host)
 

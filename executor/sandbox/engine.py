@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from eventlog.redaction import redact_head, redact_tail
 from executor.contract import Permanent, Transient
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
@@ -99,7 +100,7 @@ class Engine:
         async with self._stream("POST", "/images/create", params=params, timeout=_NO_LIMIT) as response:
             lines = [line async for line in response.aiter_lines()]
         if response.status_code != 200 or any('"error"' in line for line in lines[-2:]):
-            raise Permanent("image", f"{image} can't be pulled: {' '.join(lines[-2:])[-500:]}")
+            raise Permanent("image", f"{image} can't be pulled: {redact_tail(' '.join(lines[-2:]), 500)}")
 
     @asynccontextmanager
     async def stdin(self, name: str) -> AsyncIterator[Any]:
@@ -198,6 +199,6 @@ def _demand(response: httpx2.Response, *wanted: int) -> httpx2.Response:
 
 def _said(response: httpx2.Response) -> str:
     try:
-        return str(response.json()["message"])[:500]
+        return redact_head(str(response.json()["message"]), 500)
     except (ValueError, KeyError, TypeError):
-        return response.text[:500]
+        return redact_head(response.text, 500)

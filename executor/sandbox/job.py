@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from eventlog.redaction import redact_tail
 from taskqueue.spec import STRICT
 
 MEGABYTE = 1024 * 1024
@@ -80,4 +81,4 @@ class Outcome:
 
     def tail(self, characters: int = 500) -> str:
         """The end of standard error, where programs say what went wrong."""
-        return self.stderr.decode(errors="replace").strip()[-characters:]
+        return redact_tail(self.stderr.decode(errors="replace").strip(), characters)

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from time import monotonic
 
+from eventlog.redaction import redact_tail
 from eventlog.tasks import end
 from executor.contract import Permanent, Transient
 from executor.sandbox.account import Account
@@ -80,7 +81,7 @@ async def _run_behind_walls(job: Job, footing: Footing, bubblewrap: str) -> Outc
 def _exit_code(child: Child, account: Account) -> int:
     code = account.exit_code
     if code is None and child.killed_by is None:
-        said = child.stderr.decode(errors="replace").strip()[-500:]
+        said = redact_tail(child.stderr.decode(errors="replace").strip(), 500)
         raise Transient("sandbox", f"the program was not started: {said or 'bubblewrap was killed'}")
     return _KILLED if code is None else code
 

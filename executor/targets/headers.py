@@ -1,18 +1,16 @@
-"""Headers with secrets in them: named in a spec, taken from the environment when a request is made.
-
-    Authorization: Bearer $SERVICE_TOKEN
-
-The value is in no spec, event, log or message; where the other side repeats it, it is blotted out.
-"""
+"""Headers of requests: checked when a spec is read, filled in when a request is made."""
 
 import re
 from collections.abc import Mapping
 
-from executor.blotting import TELLTALE
+from eventlog.secret_sources import SECRET_NAME
 from executor.contract import Permanent
+from providers import headers as filling
+from providers.headers import SENDABLE, VARIABLE, UnfilledHeader
 
-_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
-_SENDABLE = re.compile(r"[\x20-\x7e]*")
+_NOT_SECRET = re.compile(r"(?:idempotency|cache|partition|routing|sort|dedup\w*)-key", re.IGNORECASE)
+_LITERAL = re.compile(r"(?=[\w+/.=-]*\d)[\w+/.=-]{12,}")
+"""A word beside `$NAME` that is itself like a key, not the name of a scheme."""
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
@@ -20,35 +18,28 @@ def check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
             raise ValueError(f"{name!r} is not the name of a header")
-        if not _SENDABLE.fullmatch(value):
+        if not SENDABLE.fullmatch(value):
             raise ValueError(f"the header {name} has a character that can't be sent")
-        if TELLTALE.search(name) and not _VARIABLE.search(value):
+        if SECRET_NAME.search(name) and not _NOT_SECRET.search(name) and _is_literal(value):
             raise ValueError(
                 f"the header {name} would be stored with the batch: put its value into an environment "
-                f"variable of the executors and write $NAME"
+                f"variable of the executors and write $NAME, such as {name}: {_example(name)}"
             )
 
 
 def fill_in(headers: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Put in what `$NAME` stands for; raises `Permanent`, which says the name and never the value."""
-    return {name: _filled(name, value, environ) for name, value in headers.items()}
+    """Put in what `$NAME` stands for; raises `Permanent`, which names the variable and never the value."""
+    try:
+        return filling.fill_in(headers, environ)
+    except UnfilledHeader as error:
+        raise Permanent("configuration", str(error)) from None
 
 
-def secrets_of(headers: Mapping[str, str], environ: Mapping[str, str]) -> frozenset[str]:
-    """Collect what the headers take from the environment."""
-    names = {name for value in headers.values() for name in _VARIABLE.findall(value)}
-    return frozenset(environ[name] for name in names if name in environ)
+def _is_literal(value: str) -> bool:
+    without = VARIABLE.sub("", value)
+    return bool(value) and (without == value or bool(_LITERAL.search(without)))
 
 
-def _filled(header: str, value: str, environ: Mapping[str, str]) -> str:
-    def put_in(match: re.Match[str]) -> str:
-        if match[1] not in environ:
-            raise Permanent(
-                "configuration", f"the header {header} wants ${match[1]}, which this executor does not have"
-            )
-        return environ[match[1]]
-
-    filled = _VARIABLE.sub(put_in, value)
-    if not _SENDABLE.fullmatch(filled):
-        raise Permanent("configuration", f"the value for the header {header} can't be sent in a header")
-    return filled
+def _example(name: str) -> str:
+    variable = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
+    return "Bearer $SERVICE_TOKEN" if name.lower() == "authorization" else f"${variable}"

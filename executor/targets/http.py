@@ -18,13 +18,12 @@ import httpx2
 from pydantic import Field, JsonValue, field_validator
 
 from eventlog.clock import utc_now
-from executor.blotting import blot_out
 from executor.contract import Permanent, Question, Reply, Surroundings, Transient, Unreachable
 from executor.options import OptionModel, read_options
 from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
 from executor.targets.connections import no_connection
-from executor.targets.headers import check_headers, fill_in, secrets_of
+from executor.targets.headers import check_headers, fill_in
 from executor.targets.http_replies import Paths, answer_of, fault_of, text_encoding
 from providers.bounded_replies import MAX_ERROR, ReplyLimit, ReplyLimiter
 from providers.decompression import ACCEPTED, ReplyRefused, ReplyTooLarge
@@ -100,11 +99,10 @@ class HttpTarget:
         except httpx2.TransportError as error:
             if unconnected := no_connection(error, _place(self.options.url)):
                 raise unconnected from None
-            raise Unreachable("connection", self._blotted(f"{type(error).__name__}: {error}")) from None
+            raise Unreachable("connection", f"{type(error).__name__}: {error}") from None
         except httpx2.DecodingError as error:
-            raise Transient("garbage", self._blotted(f"the reply can't be decoded: {error}")) from None
+            raise Transient("garbage", f"the reply can't be decoded: {error}") from None
         latency_ms = (perf_counter() - started) * 1e3
-        body = self._blotted(body)
         if fault := fault_of(status, headers, body, now=utc_now()):
             raise fault
         return answer_of(body, self.options.paths, latency_ms=latency_ms)
@@ -148,9 +146,6 @@ class HttpTarget:
         limit = ReplyLimit(most) if is_answer else ReplyLimit(min(MAX_ERROR, most), is_cut=True)
         self.limiter.bound(response, limit)
         return (await response.aread()).decode(text_encoding(response.encoding), errors="replace")
-
-    def _blotted(self, text: str) -> str:
-        return blot_out(text, secrets_of(self.options.headers, self.environ))
 
 
 class HttpType:

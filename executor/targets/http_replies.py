@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from eventlog.redaction import redact_head
 from executor.contract import Fault, Permanent, RateLimited, Reply, Transient, Unreachable
 from executor.targets.answers import reply
 from providers.json_reader import check_values
@@ -39,7 +40,7 @@ def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetim
     """Tell a refusal from an answer."""
     if status < 300:
         return None
-    told = f"the server answered {status}: {body[:QUOTE]}"
+    told = f"the server answered {status}: {redact_head(body, QUOTE)}"
     if status == 429:
         here = sent_at(headers, now=now)
         return RateLimited(told, retry_after=retry_after(headers.get("retry-after", ""), now=here))
@@ -102,10 +103,10 @@ def _parsed(body: str) -> JsonValue:
 
 def _output_at(path: str, parsed: JsonValue, body: str) -> JsonValue:
     if parsed is None:
-        raise Transient("garbage", f"the reply is not JSON: {body[:QUOTE]}")
+        raise Transient("garbage", f"the reply is not JSON: {redact_head(body, QUOTE)}")
     output = _found(parsed, path)
     if output is None:
-        raise Permanent("no_output", f"the reply has nothing at {path!r}: {body[:QUOTE]}")
+        raise Permanent("no_output", f"the reply has nothing at {path!r}: {redact_head(body, QUOTE)}")
     return output
 
 

@@ -11,7 +11,6 @@ from typing import Literal
 import httpx2
 from pydantic import Field, JsonValue, field_validator
 
-from executor.blotting import blot_out
 from executor.contract import Permanent, Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
 from executor.targets.answers import reply
@@ -95,7 +94,7 @@ class ModelTarget:
         called = await self.caller.call(params, timeout=question.timeout, stream=stream)
         answered = read_answer(called.message, access)
         answer = reply(
-            blot_out(answered.output, {access.key}),
+            answered.output,
             cost_usd=cost_of(answered.usage, self.caller.price),
             latency_ms=called.latency_ms,
         ).answer

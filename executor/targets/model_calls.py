@@ -16,6 +16,8 @@ import httpx2
 from pydantic import BaseModel
 
 from eventlog.clock import utc_now
+from eventlog.redaction import KNOWN
+from eventlog.secret_sources import secrets_in_url
 from executor.contract import Surroundings
 from executor.targets.headers import fill_in
 from executor.targets.model_faults import broken_off, fault_of
@@ -139,6 +141,7 @@ def make_caller(
 ) -> Caller:
     """Make what calls a model; raises `ValueError` with a sentence, such as for a missing key."""
     access = access_to(provider, options, surroundings.environ)
+    KNOWN.add({access.key} | secrets_in_url(access.base_url))
     headers: Any = options.get("headers") or {}
     open_client = anthropic_client if access.provider.sdk is Sdk.ANTHROPIC else openai_client
     open_late = partial(

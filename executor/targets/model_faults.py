@@ -8,7 +8,7 @@ from datetime import datetime
 
 import httpx2
 
-from executor.blotting import blot_out
+from eventlog.redaction import redact_head
 from executor.contract import Fault, Permanent, RateLimited, Transient, Unreachable
 from executor.targets.connections import no_connection
 from providers.access import Access
@@ -48,14 +48,14 @@ def broken_off(access: Access, came: str, why: str) -> Unreachable:
 
 def garbled(access: Access, why: str) -> Transient:
     """Say that a reply is none."""
-    quoted = blot_out(why, {access.key})[:QUOTE]
+    quoted = redact_head(why, QUOTE)
     return Transient("invalid_response", f"{access.provider.title} sent a reply that is none: {quoted}")
 
 
 def _disconnected(cause: Exception, access: Access, came: str) -> Unreachable:
     if unconnected := no_connection(cause, access.place):
         return unconnected
-    why = blot_out(f"{type(cause).__name__}: {cause}", {access.key})[:QUOTE]
+    why = redact_head(f"{type(cause).__name__}: {cause}", QUOTE)
     if came:
         return broken_off(access, came, why)
     return Unreachable("connection", f"{access.provider.title} can't be reached at {access.place}: {why}")

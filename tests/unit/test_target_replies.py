@@ -3,7 +3,8 @@
 import pytest
 
 from eventlog import payloads as p
-from executor.blotting import blot_out, secrets_in
+from eventlog.redaction import Redactor
+from eventlog.secret_sources import secrets_in
 from executor.contract import Permanent
 from executor.targets.answers import reply, usage_of
 
@@ -54,4 +55,4 @@ def test_secrets_are_known_by_their_names_and_hidden_by_their_values():
     """The longest first, and nothing so short that every text would be full of holes."""
     environ = {"MY_API_KEY": "abcdef", "DB_PASSWORD": "abcdefgh", "X_TOKEN": "a", "HOME": "/home/me"}
     assert secrets_in(environ) == {"abcdef", "abcdefgh", "a"}
-    assert blot_out("a abcdef abcdefgh /home/me", secrets_in(environ)) == "a *** *** /home/me"
+    assert Redactor(secrets_in(environ)).redact("a abcdef abcdefgh /home/me") == "a *** *** /home/me"

@@ -1,0 +1,49 @@
+"""Headers that name variables: a spec holds `$NAME`, the value is filled in when a client is made.
+
+    Authorization: Bearer $SERVICE_TOKEN
+
+The value is in no spec, event, log or message: it is added to the secrets of the process before it is used.
+"""
+
+import re
+from collections.abc import Mapping
+
+from eventlog.redaction import KNOWN
+from eventlog.secret_sources import basic_password
+
+VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+SENDABLE = re.compile(r"[\x20-\x7e]*")
+
+
+class UnfilledHeader(ValueError):  # noqa: N818 - what the header is
+    """A header whose value can't be filled in here; names the variable, never a value."""
+
+
+def fill_in(headers: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Put in what `$NAME` stands for; raises `UnfilledHeader`."""
+    KNOWN.add(secrets_of(headers, environ))
+    return {name: _filled(name, value, environ) for name, value in headers.items()}
+
+
+def secrets_of(headers: Mapping[str, str], environ: Mapping[str, str]) -> frozenset[str]:
+    """Collect what headers take from the environment."""
+    names = {name for value in headers.values() for name in VARIABLE.findall(value)}
+    values = {environ[name].strip() for name in names if name in environ}
+    return frozenset(values | {password for each in values if (password := basic_password(each))})
+
+
+def _filled(header: str, value: str, environ: Mapping[str, str]) -> str:
+    def put_in(match: re.Match[str]) -> str:
+        if match[1] not in environ:
+            raise UnfilledHeader(
+                f"the header {header} needs ${match[1]}, which is not set in this process: "
+                f"export {match[1]} where it is started"
+            )
+        return environ[match[1]]
+
+    filled = VARIABLE.sub(put_in, value)
+    if not SENDABLE.fullmatch(filled):
+        raise UnfilledHeader(
+            f"the value for the header {header} has a character that can't be sent in a header"
+        )
+    return filled

@@ -1,0 +1,129 @@
+"""Redaction: no form of a secret is left in a text, and nothing else is taken from it."""
+
+import base64
+import logging
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog import payloads as p
+from eventlog.redaction import KNOWN, MARK, Redactor, redact, redact_head, redact_tail
+from eventlog.secret_sources import secrets_in, secrets_in_url
+from scoreline.logs import holds_no_headers
+from tests.redaction.trial import draw, knowing, leak
+
+SECRET = "sk-live/Q7+abc_0123456789=="
+
+
+@settings(max_examples=300, deadline=None)
+@given(random=st.randoms(use_true_random=False))
+def test_no_form_of_a_secret_survives(random: Random):
+    """Random secrets, encodings, positions, cuts and places: nothing of the secret can be decoded again."""
+    trial = draw(random)
+    assert leak(trial) is None, trial
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=300), random=st.randoms(use_true_random=False))
+def test_a_text_without_a_secret_is_left_as_it_is(text: str, random: Random):
+    """Whatever escapes a text has, it is the same object afterwards."""
+    redactor = Redactor(frozenset({f"sk-{random.getrandbits(256):064x}"}))
+    assert redactor.redact(text) == text
+
+
+def test_only_the_secret_is_replaced():
+    """What stands around a secret stays, also where the secret is encoded."""
+    basic = base64.b64encode(f"user:{SECRET}".encode()).decode()
+    text = rf'{{"key": "sk-live\/Q7+abc\u005F0123456789==", "sent": "Basic {basic}"}}'
+    redacted = Redactor(frozenset({SECRET})).redact(text)
+    assert redacted.startswith(f'{{"key": "{MARK}", "sent": "Basic dXNlcj')
+    assert redacted.endswith('"}')
+
+
+def test_a_text_is_redacted_before_it_is_cut():
+    """A cut through a secret leaves none of it, at either end."""
+    with knowing(SECRET):
+        for size in range(1, 60):
+            head, tail = redact_head(f"key: {SECRET} more", size), redact_tail(f"key: {SECRET} more", size)
+            assert "sk-" not in head
+            assert "==" not in tail
+
+
+def test_short_secrets_are_redacted_as_words_and_shorter_ones_are_not():
+    """From 8 characters in every form, 6 or 7 as a whole word, below not at all."""
+    redactor = Redactor(frozenset({"hunter2", "tiny5"}))
+    assert redactor.redact("is hunter2, not hunter22 or tiny5") == f"is {MARK}, not hunter22 or tiny5"
+
+
+def test_many_layers_of_one_escape_are_decoded_in_linear_time():
+    """Ten thousand times percent-encoded, or as many backslashes: still found, and at once."""
+    redactor = Redactor(frozenset({"abc/defgh"}))
+    assert redactor.redact(f"x abc%{'25' * 10_000}2fdefgh y") == f"x {MARK} y"
+    assert redactor.redact("x abc" + "\\" * 10_000 + "/defgh y") == f"x {MARK} y"
+
+
+def test_secrets_of_an_environment_are_found_by_name_and_in_urls():
+    """Names of keys, passwords in any URL, OTLP headers; no switches, numbers, paths or plain URLs."""
+    found = secrets_in(
+        {
+            "OPENAI_API_KEY": "sk-1",
+            "PGPASSWORD": "pw-1",
+            "X_TOKEN": "true",
+            "MAX_TOKENS": "4096",
+            "SSH_AUTH_SOCK": "/tmp",
+            "AUTH_URL": "https://example.org/login",
+            "EVAL_REDIS_URL": "redis://me:p%40ss@host/0",
+            "HTTPS_PROXY": "http://u:proxy-pw@proxy",
+            "FEED": "https://host/x?page=2&api_key=k-1",
+            "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20t-1,x=y",
+            "AUTHOR": "somebody",
+        }
+    )
+    assert found == {
+        "sk-1",
+        "pw-1",
+        "p%40ss",
+        "p@ss",
+        "proxy-pw",
+        "k-1",
+        "Bearer%20t-1",
+        "Bearer t-1",
+        "t-1",
+        "y",
+    }
+
+
+@pytest.mark.parametrize("url", ["", "not a url", "http://[bad", "redis://host/0"])
+def test_urls_without_a_password_have_no_secrets(url):
+    """Neither a URL without one, nor what is no URL."""
+    assert not secrets_in_url(url)
+
+
+def test_a_case_is_left_as_it_is():
+    """The user's data is what is evaluated: only what came back is redacted."""
+    from eventlog.redacted_payloads import redact_payload  # noqa: PLC0415 - beside what it is about
+
+    with knowing(SECRET):
+        queued = p.Queued(p.Case("c", input=SECRET), answer=p.Answer(SECRET))
+        redacted = redact_payload(queued)
+    assert redacted.case.input == SECRET
+    assert redacted.answer == p.Answer(MARK)
+
+
+def test_libraries_that_log_headers_are_heard_from_warning_on():
+    """Whatever level a library sets for itself."""
+    for name in ("httpcore2.http11", "httpx2", "anthropic._base_client", "openai"):
+        debug = logging.LogRecord(name, logging.DEBUG, "", 0, "headers", (), None)
+        assert not holds_no_headers(debug)
+        assert holds_no_headers(logging.LogRecord(name, logging.WARNING, "", 0, "refused", (), None))
+    assert holds_no_headers(logging.LogRecord("executor.scheduler", logging.DEBUG, "", 0, "x", (), None))
+
+
+def test_the_registry_only_grows():
+    """A secret that is added later is redacted beside the earlier ones."""
+    with knowing():
+        KNOWN.add({SECRET, "no"})
+        KNOWN.add({"another-secret"})
+        assert redact(f"{SECRET} another-secret no") == f"{MARK} {MARK} no"
