@@ -15,8 +15,8 @@ from eventlog.keys import shard_of
 from projections.ledger import Accepted, BatchHead, Ledger, Link
 from taskqueue.spec import pack
 
-LOOK_UP = 500
-"""Questions looked up in the cache at a time."""
+LOOK_UP = 50
+"""Questions looked up in the cache at a time: each, and its answer, may take a megabyte."""
 
 
 async def accept(

@@ -13,9 +13,6 @@ from projections.sql import query
 
 Connection = AsyncConnection[Any]
 
-PAGE = 1_000
-"""Cases fetched at a time."""
-
 
 class DatasetExists(Exception):  # noqa: N818 - what stands in the way
     """There is a dataset of this name already."""
@@ -117,15 +114,14 @@ async def read_dataset(conn: Connection, *, project: str, name: str) -> Dataset:
 async def stored_cases(
     conn: Connection, *, project: str, name: str, limit: int | None = None
 ) -> AsyncIterator[StoredCase]:
-    """Read the cases of a dataset in order, a page in memory at a time; raises `UnknownDataset`."""
+    """Read the cases of a dataset in order, one in memory at a time; raises `UnknownDataset`."""
     async with conn.transaction():
         await read_dataset(conn, project=project, name=name)
-        async with conn.cursor(name="stored_cases") as cursor:
-            await cursor.execute(query("dataset_cases"), [project, name, limit])
-            while page := await cursor.fetchmany(PAGE):
-                for position, case_id, input_, expected, tags, fields in page:
-                    case = Case(case_id, _value(input_), _value(expected), _value(fields))
-                    yield StoredCase(position, case, tuple(tags))
+        async with conn.cursor() as cursor:
+            async for row in cursor.stream(query("dataset_cases"), [project, name, limit]):
+                position, case_id, input_, expected, tags, fields = row
+                case = Case(case_id, _value(input_), _value(expected), _value(fields))
+                yield StoredCase(position, case, tuple(tags))
 
 
 def _value(body: str | None) -> Any:  # noqa: ANN401 - any JSON value

@@ -42,6 +42,11 @@ from projections.sql import query
 Connection = AsyncConnection[Any]
 
 ACCEPT_CHUNK = 2_000
+"""Evaluations inserted at a time, at most."""
+ACCEPT_BYTES = 4 * 1024 * 1024
+"""Bytes of their events and links after which a chunk is inserted, however few they are."""
+LINK_BYTES = 200
+"""What one link to an earlier evaluation takes in memory, roughly."""
 EVALUATION_TYPES = ("text", "text", "date", "int2", "int4", "int4", "text", "text", "int2", "int4")
 
 
@@ -396,11 +401,13 @@ async def _add_totals(conn: Connection, batch_id: str, totals: Counter[int]) -> 
 
 async def _chunks(evaluations: AsyncIterator[Accepted], size: int) -> AsyncIterator[list[Accepted]]:
     chunk: list[Accepted] = []
+    held = 0
     async for one in evaluations:
         chunk.append(one)
-        if len(chunk) == size:
+        held += len(one.body) + (LINK_BYTES * len(one.link.recalls) if one.link else 0)
+        if len(chunk) == size or held >= ACCEPT_BYTES:
             yield chunk
-            chunk = []
+            chunk, held = [], 0
     if chunk:
         yield chunk
 

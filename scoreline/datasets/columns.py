@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 
 from pydantic import JsonValue
 
@@ -14,6 +15,9 @@ INPUT_NAMES = ("input", "question", "prompt")
 EXPECTED_NAMES = ("expected", "target", "ideal", "expectedOutput", "answer")
 OUTPUT_NAMES = ("output", "prediction", "completion", "solution", "answer", "response")
 """Of a file with recorded answers."""
+
+_COMPARED, _SHOWN = 1_000, 200
+"""Columns that an error looks at, and characters of each: a row may have a hundred thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ def mapped_value(fields: Fields, name: str) -> JsonValue:
 
 def no_column(name: str, there: Iterable[str]) -> str:
     """Say that a column is not there, which ones are, and which of them may be meant."""
-    names = list(there)
+    names = [each[:_SHOWN] for each in islice(there, _COMPARED)]
     near = get_close_matches(name, names, n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     more = ", …" if len(names) > 20 else ""

@@ -8,7 +8,15 @@ from typing import BinaryIO
 from pydantic_core import from_json
 
 from scoreline.datasets.errors import BadRow, DatasetError, Unfit
-from scoreline.datasets.record import MAX_DEPTH, MAX_ROW_BYTES, Record, as_fields, refuse_too_deep
+from scoreline.datasets.record import (
+    MAX_DEPTH,
+    MAX_ROW_BYTES,
+    Record,
+    as_fields,
+    refuse_too_deep,
+    refuse_too_long,
+    too_long,
+)
 
 
 def jsonl_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
@@ -37,9 +45,11 @@ def _parsed(line: bytes) -> object:
 def csv_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
     """Read a table whose first line names the columns; every value is a text."""
     csv.field_size_limit(MAX_ROW_BYTES)
-    table = csv.reader(_texts(stream, path), strict=True)
+    texts = _Texts(stream, path)
+    table = csv.reader(texts, strict=True)
     names, first = None, 1
     while (values := _next_row(table, path, first)) is not None:
+        texts.size = 0
         line, first = first, table.line_num + 1
         if not values:
             continue
@@ -54,24 +64,37 @@ def csv_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
 def _next_row(table: "csv._reader", path: Path, line: int) -> list[str] | None:  # type: ignore[name-defined]  # as typeshed calls it
     try:
         return next(table, None)
+    except Unfit as error:
+        raise BadRow(path, line, str(error)) from None
     except csv.Error as error:
         raise BadRow(path, line, f"broken CSV: {error}") from None
 
 
 def _named(values: list[str], path: Path, line: int) -> list[str]:
     names = [value.strip() or f"column_{number}" for number, value in enumerate(values, 1)]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise BadRow(path, line, f"two columns are named {twice!r}")
+    known: set[str] = set()
+    for name in names:
+        if name in known:
+            raise BadRow(path, line, f"two columns are named {name[:200]!r}")
+        known.add(name)
     return names
 
 
-def _texts(stream: BinaryIO, path: Path) -> Iterator[str]:
-    for number, line in _lines(stream, path):
-        try:
-            yield _decoded(line)
-        except Unfit as error:
-            raise BadRow(path, number, str(error)) from None
+class _Texts:
+    """The lines of a table as text, and how many bytes of the current row were read."""
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._lines, self._path = _lines(stream, path), path
+        self.size = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in self._lines:
+            self.size += len(line)
+            refuse_too_long(self.size)  # quoted fields go on over lines: a row has no other end
+            try:
+                yield _decoded(line)
+            except Unfit as error:
+                raise BadRow(self._path, number, str(error)) from None
 
 
 def _decoded(line: bytes) -> str:
@@ -87,7 +110,7 @@ def _lines(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
     while line := stream.readline(MAX_ROW_BYTES + 1):
         number += 1
         if len(line) > MAX_ROW_BYTES:
-            raise BadRow(path, number, f"the line is longer than {MAX_ROW_BYTES // 1024**2} MB")
+            raise BadRow(path, number, too_long(MAX_ROW_BYTES, "line"))
         yield number, line
     if number == 0:
         raise DatasetError(path, "the file is empty")

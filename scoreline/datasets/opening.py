@@ -14,6 +14,11 @@ from scoreline.datasets.errors import DatasetError
 OnRead = Callable[[int], object]
 """Told how many bytes of the file were just read."""
 
+ALWAYS_UNPACKED = 64 * 1024 * 1024
+"""Bytes that a packed file may unfold to, whatever its own size."""
+MAX_RATIO = 100
+"""Beyond that, how many times its own size."""
+
 _BUFFER = 256 * 1024
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -78,9 +83,11 @@ def opened(path: Path, *, on_read: OnRead | None = None) -> Iterator[BinaryIO]:
     """Lend a file's text as UTF-8 bytes; whatever is wrong with the file is a `DatasetError`."""
     with ExitStack() as stack:
         try:
-            stream = stack.enter_context(_buffered(_Told(path, on_read)))
+            file = _Told(path, on_read)
+            stream = stack.enter_context(_buffered(file))
             if path.name.lower().endswith(".gz"):
-                stream = stack.enter_context(_buffered(gzip.GzipFile(fileobj=stream)))
+                unpacked = gzip.GzipFile(fileobj=stream)
+                stream = stack.enter_context(_buffered(_BoundedUnpacking(path, file, unpacked)))
             _skip_mark(path, stream)
             yield stream
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -99,12 +106,38 @@ class _Told(io.FileIO):
     def __init__(self, path: Path, on_read: OnRead | None) -> None:
         super().__init__(path)
         self._on_read = on_read
+        self.count = 0
 
     def readinto(self, buffer: bytearray) -> int | None:  # type: ignore[override]  # the protocol's buffer
         """Read on, and tell."""
         count = super().readinto(buffer)
+        self.count += count or 0
         if self._on_read and count:
             self._on_read(count)
+        return count
+
+
+class _BoundedUnpacking(io.RawIOBase):
+    """Unpacks a file, but not one that unfolds without measure."""
+
+    def __init__(self, path: Path, file: _Told, unpacked: gzip.GzipFile) -> None:
+        self._path, self._file, self._unpacked = path, file, unpacked
+        self._count = 0
+
+    def readable(self) -> bool:
+        """Allow a buffer around it."""
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # the protocol's buffer
+        """Unpack on; raises `DatasetError` beyond the limit."""
+        count = self._unpacked.readinto(buffer)
+        self._count += count
+        if self._count > max(ALWAYS_UNPACKED, MAX_RATIO * self._file.count):
+            raise DatasetError(
+                self._path,
+                f"{self._file.count:,} bytes of gzip unfold to more than {MAX_RATIO} times as many: "
+                "if that is meant, unpack the file first (gunzip) and name the unpacked one",
+            )
         return count
 
 

@@ -11,6 +11,9 @@ MAX_ROW_BYTES = 2 * 1024 * 1024
 MAX_DEPTH = 100
 """Lists and objects within each other: every reader of the log can follow this deep."""
 
+MAX_NUMBER_LENGTH = 4_300
+"""Characters of a number: beyond this, conversion from text takes quadratic time."""
+
 Fields = dict[str, JsonValue]
 
 
@@ -48,6 +51,17 @@ def kind_of(value: object) -> str:
             return f"a {type(value).__name__}"
 
 
+def size_text(size: int) -> str:
+    """Write a size in bytes as people read it."""
+    return f"{size // 1024**2} MB" if size >= 1024**2 else f"{size // 1024} kB"
+
+
+def refuse_depth(depth: int, limit: int = MAX_DEPTH) -> None:
+    """Raise `Unfit` where lists and objects go deeper than a limit."""
+    if depth > limit:
+        raise Unfit(f"lists and objects are nested more than {limit} deep: flatten them")
+
+
 def refuse_too_deep(value: Any) -> None:  # noqa: ANN401 - any JSON value
     """Raise `Unfit` where lists and objects go deeper than `MAX_DEPTH`."""
     level, depth = [value], 0
@@ -58,12 +72,16 @@ def refuse_too_deep(value: Any) -> None:  # noqa: ANN401 - any JSON value
             if isinstance(each, dict | list)
             for child in (each.values() if isinstance(each, dict) else each)
         ]
+        refuse_depth(depth)
         depth += 1
-        if depth > MAX_DEPTH + 1:
-            raise Unfit(f"lists and objects are nested more than {MAX_DEPTH} deep")
 
 
 def refuse_too_long(size: int) -> None:
     """Raise `Unfit` where a record is larger than `MAX_ROW_BYTES`."""
     if size > MAX_ROW_BYTES:
-        raise Unfit(f"the row is longer than {MAX_ROW_BYTES // 1024**2} MB")
+        raise Unfit(too_long(MAX_ROW_BYTES, "row"))
+
+
+def too_long(limit: int, what: str) -> str:
+    """Name a limit of size, and what usually is the cause."""
+    return f"the {what} is longer than {size_text(limit)}: look for a missing quote or bracket, or split it"

@@ -12,7 +12,7 @@ from scoreline.datasets.errors import BadRow, DatasetError, Unfit
 from scoreline.datasets.json_document import json_records
 from scoreline.datasets.lines import csv_records, jsonl_records
 from scoreline.datasets.opening import Format, OnRead, format_of, opened, unit_of
-from scoreline.datasets.record import Fields, Record
+from scoreline.datasets.record import Fields, Record, refuse_too_deep
 from scoreline.datasets.seen import SeenIds
 from scoreline.datasets.yaml_document import yaml_records
 
@@ -40,19 +40,20 @@ def file_rows(
     path: Path, columns: Columns | None = None, *, on_read: OnRead | None = None
 ) -> Iterator[Row]:
     """Read the cases of a file; raises `DatasetError`, and `BadRow` for the first row that is none."""
-    columns, unit, seen, position = columns or Columns(), unit_of(path), SeenIds(), 0
+    columns, unit, position = columns or Columns(), unit_of(path), 0
     is_table = format_of(path) is Format.CSV
-    for position, record in enumerate(records(path, at=columns.records, on_read=on_read), 1):
-        try:
-            fields = _with_meanings(record.fields, columns) if is_table else record.fields
-            row = row_of(fields, position, line=record.line, columns=columns)
-        except Unfit as error:
-            raise BadRow(path, record.line, str(error), unit=unit) from None
-        first = seen.add(row.case.id, record.line)
-        if first is not None:
-            reason = f"the id {row.case.id!r} was there before, in {unit} {first}"
-            raise BadRow(path, record.line, reason, unit=unit)
-        yield row
+    with SeenIds() as seen:
+        for position, record in enumerate(records(path, at=columns.records, on_read=on_read), 1):
+            try:
+                fields = _with_meanings(record.fields, columns) if is_table else record.fields
+                row = row_of(fields, position, line=record.line, columns=columns)
+            except Unfit as error:
+                raise BadRow(path, record.line, str(error), unit=unit) from None
+            first = seen.add(row.case.id, record.line)
+            if first is not None:
+                reason = f"the id {row.case.id!r} was there before, in {unit} {first}"
+                raise BadRow(path, record.line, reason, unit=unit)
+            yield row
     if position == 0:
         raise DatasetError(path, "there is not one row in it")
 
@@ -75,4 +76,5 @@ def _read_json(name: str, text: str) -> JsonValue:
         value: JsonValue = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         raise Unfit(f"the column {name!r} begins like JSON and is none: {error}") from None
+    refuse_too_deep(value)
     return value

@@ -7,9 +7,9 @@ from typing import BinaryIO
 import yaml
 
 from scoreline.datasets.errors import BadRow, DatasetError, Unfit
-from scoreline.datasets.json_document import no_list
+from scoreline.datasets.json_document import MAX_DOCUMENT_DEPTH, MAX_HINTS, MAX_NAME, no_list
 from scoreline.datasets.plain_yaml import PlainLoader, told
-from scoreline.datasets.record import Record, as_fields
+from scoreline.datasets.record import Record, as_fields, refuse_depth
 
 
 def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Record]:
@@ -21,8 +21,9 @@ def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Re
         while not loader.check_event(yaml.SequenceEndEvent):
             number += 1
             yield Record(number, as_fields(loader.item()))
+        loader.get_event()
         while not loader.check_event(yaml.StreamEndEvent):  # to its end: what follows must be readable too
-            loader.get_event()
+            _skipped(loader)
     except Unfit as error:
         raise BadRow(path, number or 1, str(error), unit="record") from None
     except yaml.YAMLError as error:
@@ -38,7 +39,7 @@ def _enter(loader: PlainLoader, path: Path, wanted: str) -> None:
     for part in wanted.split(".") if wanted else ():
         names = _enter_value(loader, part)
         if names is not None:
-            there = ", ".join(repr(name) for name in names[:5]) or "nothing"
+            there = ", ".join(repr(name) for name in names) or "nothing"
             raise DatasetError(
                 path, f"there is no list of rows at {wanted!r}: instead of {part!r} there is {there}"
             )
@@ -48,7 +49,7 @@ def _enter(loader: PlainLoader, path: Path, wanted: str) -> None:
 
 
 def _enter_value(loader: PlainLoader, wanted: str) -> list[str] | None:
-    """Go to the value of a key; returns the keys there are where it is not among them."""
+    """Go to the value of a key; returns the first keys there are where it is not among them."""
     names: list[str] = []
     if not loader.check_event(yaml.MappingStartEvent):
         return names
@@ -57,21 +58,22 @@ def _enter_value(loader: PlainLoader, wanted: str) -> list[str] | None:
         key = _skipped(loader)
         if key == wanted:
             return None
-        names.append(key)
+        if len(names) < MAX_HINTS:
+            names.append(key[:MAX_NAME])
         _skipped(loader)
     return names
 
 
 def _lists(loader: PlainLoader) -> list[str]:
-    """Name the keys of a mapping whose values are lists."""
+    """Name the first keys of a mapping whose values are lists."""
     found: list[str] = []
     if not loader.check_event(yaml.MappingStartEvent):
         return found
     loader.get_event()
     while not loader.check_event(yaml.MappingEndEvent):
         key = _skipped(loader)
-        if loader.check_event(yaml.SequenceStartEvent):
-            found.append(key)
+        if len(found) < MAX_HINTS and loader.check_event(yaml.SequenceStartEvent):
+            found.append(key[:MAX_NAME])
         _skipped(loader)
     return found
 
@@ -82,5 +84,6 @@ def _skipped(loader: PlainLoader) -> str:
     while True:
         event = loader.get_event()
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth == 0:
+        refuse_depth(depth, MAX_DOCUMENT_DEPTH)
+        if depth <= 0:
             return str(getattr(first, "value", "?"))

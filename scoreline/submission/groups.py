@@ -13,7 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coordinator.submission import Recall, SerialPlace
-from scoreline.submission.marks import GroupKey, Marks
+from scoreline.datasets.errors import Unfit
+from scoreline.submission.marks import GroupKey, Marks, refuse_too_many
+
+MAX_TURNS = 1_000
+"""Turns of a conversation: each is linked to all before it."""
 
 
 class Ties:
@@ -23,11 +27,12 @@ class Ties:
         self._towards: dict[GroupKey, GroupKey] = {}
 
     def join(self, keys: Sequence[GroupKey]) -> None:
-        """Make one group of all that a case is tied to."""
+        """Make one group of all that a case is tied to; raises `Unfit` for more than are allowed."""
         for key in keys[1:]:
             one, other = self.group_of(keys[0]), self.group_of(key)
             if one != other:
                 self._towards[other] = one
+                refuse_too_many(len(self._towards))
 
     def group_of(self, key: GroupKey) -> GroupKey:
         """Find the key that stands for a group."""
@@ -86,18 +91,25 @@ class Sequencing:
         self._stored: dict[str, int] = {}
 
     def next(self, case: int, marks: Marks) -> Links | None:
-        """Link a case; None for one that stands alone or is the first of its group."""
+        """Link a case; None for one that stands alone or is the first of its group; raises `Unfit`."""
         keys = marks.keys
         if not keys:
             return None
         group = self._ties.group_of(keys[0])
         links = self._linked(self._last.get(group), marks)
         self._last[group] = case
+        refuse_too_many(len(self._last))
         if marks.conversation is not None:
-            self._turns[marks.conversation].append(case)
+            self._add_turn(marks.conversation, case)
         if marks.stores is not None:
             self._stored[marks.stores] = case
         return links
+
+    def _add_turn(self, conversation: str, case: int) -> None:
+        turns = self._turns[conversation]
+        if len(turns) == MAX_TURNS:
+            raise Unfit(f"the conversation {conversation!r} has more than {MAX_TURNS:,} turns: split it")
+        turns.append(case)
 
     def _linked(self, previous: int | None, marks: Marks) -> Links | None:
         if previous is None:

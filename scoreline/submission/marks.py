@@ -23,6 +23,11 @@ from taskqueue.template import placeholders
 MARKS = ("serial", "conversation", "store_output_as")
 """The fields of a row that are read here."""
 
+MAX_TIES = 200_000
+"""Conversations, stored names and groups of a dataset: they are all in memory while it is submitted."""
+MAX_MARK = 200
+"""Characters of a conversation's or a stored output's name."""
+
 GroupKey = tuple[str, str]
 """What ties cases together: a kind of tie, and its name."""
 
@@ -64,6 +69,7 @@ class Reading:
         marks = Marks(_is_set(own.get("serial")), _named(own.get("conversation")), stores, self._uses(case))
         if stores is not None:
             self.stored.add(stores)
+            refuse_too_many(len(self.stored))
         return marks
 
     def _uses(self, case: Case) -> tuple[frozenset[str], ...]:
@@ -93,7 +99,22 @@ def _named(value: JsonValue) -> str | None:
         case bool() | float() | list() | dict():
             raise Unfit(f"`conversation` must be a text or a whole number, this is {kind_of(value)}")
         case _:
-            return str(value)
+            return _short(str(value), "conversation")
+
+
+def _short(name: str, mark: str) -> str:
+    if len(name) > MAX_MARK:
+        raise Unfit(f"`{mark}` has {len(name):,} characters, {MAX_MARK} are allowed")
+    return name
+
+
+def refuse_too_many(ties: int) -> None:
+    """Raise `Unfit` where a dataset ties more cases together than can be kept in memory."""
+    if ties > MAX_TIES:
+        raise Unfit(
+            f"more than {MAX_TIES:,} conversations, stored names and groups: split the dataset, "
+            "each of them whole in one part"
+        )
 
 
 def _stored_name(value: JsonValue) -> str | None:
@@ -103,4 +124,4 @@ def _stored_name(value: JsonValue) -> str | None:
         raise Unfit("`store_output_as` must be a name of letters, digits, - and _, to be used as {name}")
     if value in _RESERVED:
         raise Unfit(f"`store_output_as` can't be {value!r}: every case has a field of that name")
-    return value
+    return _short(value, "store_output_as")

@@ -82,6 +82,12 @@ STANDING = "tests/unit/test_batches_standing.py"
 COMPARE = "tests/integration/test_batch_compare.py"
 INVOCATION = "tests/unit/test_invocation.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
+DATASET_LIMITS = "tests/unit/test_dataset_limits.py"
+DATASET_FORMATS = "tests/unit/test_dataset_formats.py"
+HOSTILE_FILES = "tests/acceptance/test_hostile_files.py::test_hostile_files_are_refused_in_bounded_memory"
+HOSTILE_SPECS = (
+    "tests/acceptance/test_hostile_files.py::test_hostile_specs_and_batches_are_refused_in_bounded_memory"
+)
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
 PROMISES = "tests/acceptance/test_promises.py"
@@ -1350,6 +1356,84 @@ MUTANTS = (
         "return child.failed_starts >= START_ATTEMPTS",
         "return False",
         (PROCESSES,),
+    ),
+    # Hostile files: limits hold while they are read.
+    Mutant(
+        "a token is bounded before the parser has it whole",
+        "scoreline/datasets/metered_stream.py",
+        "if self._unyielded > MAX_ROW_BYTES + READ_AHEAD:",
+        "if False:",
+        (DATASET_LIMITS, DATASET_FORMATS),
+    ),
+    Mutant(
+        "a document is parsed without paths that grow with its depth",
+        "scoreline/datasets/json_document.py",
+        "            refuse_depth(depth, MAX_DOCUMENT_DEPTH)\n",
+        "",
+        (DATASET_LIMITS,),
+    ),
+    Mutant(
+        "nodes passed over in YAML have a limit of depth",
+        "scoreline/datasets/yaml_document.py",
+        "        refuse_depth(depth, MAX_DOCUMENT_DEPTH)\n",
+        "",
+        (DATASET_LIMITS,),
+    ),
+    Mutant(
+        "a record of a document has a limit of depth",
+        "scoreline/datasets/json_document.py",
+        "        refuse_depth(depth)\n",
+        "",
+        (HOSTILE_FILES, DATASET_FORMATS),
+    ),
+    Mutant(
+        "a row of a table ends at its limit",
+        "scoreline/datasets/lines.py",
+        "            refuse_too_long(self.size)  # quoted",
+        "            # quoted",
+        (DATASET_LIMITS,),
+    ),
+    Mutant(
+        "gzip that unfolds without measure is refused",
+        "scoreline/datasets/opening.py",
+        "if self._count > max(ALWAYS_UNPACKED, MAX_RATIO * self._file.count):",
+        "if False:",
+        (DATASET_LIMITS,),
+    ),
+    Mutant(
+        "ids of a dataset are moved to disk",
+        "scoreline/datasets/seen.py",
+        "if len(self._newest) >= MAX_IN_MEMORY:",
+        "if False:",
+        (DATASET_LIMITS,),
+    ),
+    Mutant(
+        "aliases are refused where a value is built",
+        "scoreline/datasets/plain_yaml.py",
+        "            case yaml.AliasEvent():\n                raise _alias()\n",
+        "            case yaml.AliasEvent():\n                return None\n",
+        (HOSTILE_FILES, DATASET_FORMATS),
+    ),
+    Mutant(
+        "a spec has a limit of values",
+        "scoreline/datasets/plain_yaml.py",
+        "if self._nodes > MAX_NODES:",
+        "if False:",
+        (HOSTILE_SPECS,),
+    ),
+    Mutant(
+        "a spec has a limit of size",
+        "scoreline/datasets/plain_yaml.py",
+        "if self._metered.offset > MAX_COMPOSED_BYTES:",
+        "if False:",
+        (HOSTILE_SPECS,),
+    ),
+    Mutant(
+        "turns of a conversation are limited",
+        "scoreline/submission/groups.py",
+        "if len(turns) == MAX_TURNS:",
+        "if False:",
+        (DATASET_LIMITS,),
     ),
     Mutant(
         "service processes import nothing from the working directory",
