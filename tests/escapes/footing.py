@@ -26,7 +26,7 @@ from executor.sandbox.walls import Footing
 from scoreline.printable import printable
 from tests.escapes.corpus import CORPUS
 from tests.escapes.host import AttackedHost, attacked_host, controlling_terminal
-from tests.escapes.program import EscapeProgram
+from tests.escapes.program import TIME, EscapeProgram
 from tests.escapes.residue import (
     MEGABYTE,
     become_subreaper,
@@ -40,6 +40,7 @@ UNAVAILABLE = "this footing is not available here"
 AT_ONCE = 4
 GRACE, HANGS = 5, 20
 """Seconds beyond its limit that a run may take to end, and after which it counts as hung."""
+UNTIL_CANCELLED = 0.4
 PATIENCES = (1, 8)
 """Factors of a program's time: on a busy machine a first run may end before the program has begun."""
 NEXT_RUN = """
@@ -125,15 +126,29 @@ async def run_footing(programs: list[EscapeProgram], place: Path, temporary: Pat
         before = take_inventory()
         started = monotonic()
         outcomes = await run_corpus(programs, host)
+        hung = await _cancel_all(programs, host)
         took = monotonic() - started
         await _wait_for_the_dead(known)
         problems = before.residue(temporary, host.facts["token"], known)
         return {
             "outcomes": [asdict(each) for each in outcomes],
-            "problems": [*problems, *host.damage(), *await _next_run(host)],
+            "problems": [*hung, *problems, *host.damage(), *await _next_run(host)],
             "seconds": round(took, 1),
             "peak_mb": peak_memory() // MEGABYTE,
         }
+
+
+async def _cancel_all(programs: list[EscapeProgram], host: AttackedHost) -> list[str]:
+    """Start the programs that only the time limit ends, and cancel them, as an executor that stops does."""
+    endless = [program for program in programs if program.ends == TIME]
+    runs = {asyncio.create_task(_run(each, host), name=each.name) for each in endless}
+    if not runs:
+        return []
+    await asyncio.wait(runs, timeout=UNTIL_CANCELLED)
+    for run in runs:
+        run.cancel()
+    _, hung = await asyncio.wait(runs, timeout=HANGS)
+    return [f"cancelled, and hung: {run.get_name()}" for run in hung]
 
 
 async def _next_run(host: AttackedHost) -> list[str]:
