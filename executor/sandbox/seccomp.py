@@ -26,18 +26,25 @@ _DENIED = {  # name: its number on x86-64, on arm64
     "kexec_load": (246, 104), "init_module": (175, 105), "finit_module": (313, 273),
     "delete_module": (176, 106), "swapon": (167, 224), "reboot": (169, 142), "acct": (163, 89),
     "syslog": (103, 116),
+    "kexec_file_load": (320, 294), "swapoff": (168, 225), "quotactl": (179, 60), "vhangup": (153, 58),
+    "vmsplice": (278, 75), "io_setup": (206, 0), "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
 _CLONE3 = 435
-_ARCHITECTURES = {"x86_64": (0, 0xC000003E, 56), "aarch64": (1, 0xC00000B7, 220)}
-"""Column of the table, the kernel's name for the architecture, the number of `clone`."""
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E, 56, 54), "aarch64": (1, 0xC00000B7, 220, 208)}
+"""Column of the table, the kernel's name for the architecture, the numbers of `clone` and `setsockopt`."""
 
 _NEW_NAMESPACES = 0x7E020000
 _FOREIGN_NUMBERS = 0x40000000
 """Where the x32 numbering of the same calls begins."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 24, 32
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
+_IGNORE = _REFUSE
+"""Error number 0: the call does nothing, and reports success."""
+_SOL_SOCKET = 1
+_BUFFER_SIZES = (7, 8, 32, 33)
+"""SO_SNDBUF, SO_RCVBUF, SO_SNDBUFFORCE, SO_RCVBUFFORCE."""
 _EPERM, _ENOSYS = 1, 38
 
 
@@ -45,12 +52,12 @@ def filter_program(machine: str = platform.machine()) -> bytes:
     """Write the filter for a machine; empty where its system calls have other numbers."""
     if machine not in _ARCHITECTURES:
         return b""
-    column, architecture, clone = _ARCHITECTURES[machine]
+    column, architecture, clone, setsockopt = _ARCHITECTURES[machine]
     denied = sorted(numbers[column] for numbers in _DENIED.values())
-    return b"".join(_instructions(denied, architecture, clone))
+    return b"".join(_instructions(denied, architecture, clone, setsockopt))
 
 
-def _instructions(denied: Iterable[int], architecture: int, clone: int) -> Iterable[bytes]:
+def _instructions(denied: Iterable[int], architecture: int, clone: int, setsockopt: int) -> Iterable[bytes]:
     refused = _step(_RETURN, _REFUSE | _EPERM)
     yield _step(_LOAD, _ARCHITECTURE)
     yield _step(_EQUAL, architecture, when_true=1)
@@ -64,11 +71,28 @@ def _instructions(denied: Iterable[int], architecture: int, clone: int) -> Itera
     for number in denied:
         yield _step(_EQUAL, number, when_false=1)
         yield refused
+    buffers = [*_buffer_sizes()]
+    yield _step(_EQUAL, setsockopt, when_false=len(buffers))
+    yield from buffers
     yield _step(_EQUAL, clone, when_false=3)
     yield _step(_LOAD, _FIRST_ARGUMENT)
     yield _step(_ANY_BIT, _NEW_NAMESPACES, when_false=1)
     yield refused
     yield _step(_RETURN, _ALLOW)
+
+
+def _buffer_sizes() -> Iterable[bytes]:
+    """Decide about `setsockopt`: the size of a buffer is a request, which the kernel may ignore.
+
+    Memory in the buffers of sockets belongs to no process, so that their number must bound it.
+    """
+    yield _step(_LOAD, _SECOND_ARGUMENT)
+    yield _step(_EQUAL, _SOL_SOCKET, when_false=1 + len(_BUFFER_SIZES))
+    yield _step(_LOAD, _THIRD_ARGUMENT)
+    for left, option in zip(range(len(_BUFFER_SIZES), 0, -1), _BUFFER_SIZES, strict=True):
+        yield _step(_EQUAL, option, when_true=left)
+    yield _step(_RETURN, _ALLOW)
+    yield _step(_RETURN, _IGNORE)
 
 
 def _step(code: int, operand: int, *, when_true: int = 0, when_false: int = 0) -> bytes:

@@ -140,8 +140,11 @@ def _programs() -> Iterator[str]:
 def _private_places(limits: Limits) -> Iterator[str]:
     yield from ("--proc", "/proc")
     # The kernel's settings ask only whether one is root outside, which in a user namespace one may be.
-    for settings in ("/proc/sys", "/proc/sysrq-trigger"):
+    for settings in ("/proc/sys", "/proc/sysrq-trigger", "/proc/pressure"):
         yield from ("--ro-bind-try", settings, settings)
+    # Keys belong to a user, and in a user namespace that is the executor's.
+    for listing in filter(os.path.exists, ("/proc/keys", "/proc/key-users")):
+        yield from ("--ro-bind", "/dev/null", listing)
     # /dev would else be a place to write without limit.
     yield from ("--dev", "/dev", "--remount-ro", "/dev")
     for place in ("/dev/shm", WORKDIR):  # noqa: S108 - inside the walls

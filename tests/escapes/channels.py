@@ -84,6 +84,20 @@ for number in range(3):
 """,
     ),
     EscapeProgram(
+        name="open more descriptors than allowed",
+        family=Family.REPORTS,
+        wall=Wall.OPEN_FILES,
+        limits=Limits(open_files=32),
+        source="""
+opened = []
+while len(opened) < 1000 and (descriptor := attempt(os.open, "/dev/null", os.O_RDONLY)) is not None:
+    opened.append(descriptor)
+tried()
+if len(opened) > 32:
+    escaped(len(opened))
+""",
+    ),
+    EscapeProgram(
         name="flood the report socket",
         family=Family.REPORTS,
         wall=Wall.REPORT_CAPS,

@@ -123,7 +123,7 @@ async def run_footing(programs: list[EscapeProgram], place: Path, temporary: Pat
         os.environ["ESCAPE_SECRET"] = host.facts["canary"]
         known = {host.victim.pid}
         await _next_run(host)
-        before = take_inventory()
+        before = take_inventory(temporary)
         started = monotonic()
         outcomes = await run_corpus(programs, host)
         hung = await _cancel_all(programs, host)
@@ -153,8 +153,7 @@ async def _cancel_all(programs: list[EscapeProgram], host: AttackedHost) -> list
 
 async def _next_run(host: AttackedHost) -> list[str]:
     """Run a harmless program; it must find nothing of those before it."""
-    job = replace(CORPUS[0], source=NEXT_RUN).job(host.facts)
-    outcome = await Sandbox().run(job)
+    outcome, _ = await _run(replace(CORPUS[0], source=NEXT_RUN, reports=True), host)
     said = outcome.stdout.decode()
     return [] if said == "['program.py', 'shown'] [] 2\n" else [f"the next run found {said} {outcome}"]
 

@@ -117,7 +117,7 @@ tried()
     EscapeProgram(
         name="list the keys of the host",
         family=Family.KEYRINGS,
-        wall=Wall.MOUNTS,
+        wall=Wall.READ_ONLY,
         source="""
 tried()
 for path in ("/proc/keys", "/proc/key-users"):

@@ -26,26 +26,29 @@ class HostInventory:
 
     mounts: frozenset[str]
     descriptors: frozenset[str]
+    files: frozenset[Path]
+    """In the folder for temporary files."""
     resident: int
 
     def residue(self, temporary: Path, token: str, known: set[int]) -> list[str]:
         """List what is here now and was not then; `known` are children that may live."""
-        now = take_inventory()
+        now = take_inventory(temporary)
         return [
             *(f"process left: {each}" for each in living_descendants(known)),
             *(f"mount left: {each}" for each in now.mounts - self.mounts),
             *(f"descriptor left: {each}" for each in now.descriptors - self.descriptors),
-            *(f"temporary folder left: {each.name}" for each in temporary.iterdir()),
+            *(f"temporary file left: {each}" for each in now.files - self.files),
             *(f"shared memory left: {each}" for each in _shared_memory(token)),
             *_grown(now.resident - self.resident),
         ]
 
 
-def take_inventory() -> HostInventory:
-    """Look at this process and at the mounts of its namespace."""
+def take_inventory(temporary: Path) -> HostInventory:
+    """Look at this process, at the mounts of its namespace, and at a folder for temporary files."""
     return HostInventory(
         frozenset(Path("/proc/self/mountinfo").read_text().splitlines()),
         frozenset(os.listdir("/proc/self/fd")),  # noqa: PTH208 - numbers, not paths
+        frozenset(temporary.rglob("*")),
         _memory("VmRSS"),
     )
 

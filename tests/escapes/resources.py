@@ -173,10 +173,10 @@ if held > 128 << 20:
 """,
     ),
     EscapeProgram(
-        name="fill the buffers of sockets in every process",
+        name="enlarge and fill the buffers of Unix sockets",
         family=Family.MEMORY,
-        wall=Wall.OPEN_FILES,
-        limits=Limits(memory_mb=64, processes=4, open_files=32),
+        wall=Wall.SECCOMP,
+        limits=Limits(memory_mb=64, open_files=32),
         source="""
 def fill():
     held, pairs = 0, []
@@ -190,8 +190,8 @@ def fill():
     return held, pairs
 held, pairs = fill()
 tried()
-if held > 32 << 20:
-    escaped(held >> 20, "MB in one process of", 32, "descriptors")
+if held > 16 << 20:
+    escaped(held >> 20, "MB in 32 descriptors")
 """,
     ),
     EscapeProgram(

@@ -64,10 +64,11 @@ def _run(footing: Footing, word: str) -> FootingReport:
         done = subprocess.run(
             command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
-    return _report(footing, done.stdout, done.stderr)
+        left = [f"left by the executor: {path.name}" for path in (Path(folder) / "temporary").iterdir()]
+    return _report(footing, done.stdout, done.stderr, left)
 
 
-def _report(footing: Footing, said: str, errors: str) -> FootingReport:
+def _report(footing: Footing, said: str, errors: str, left: list[str]) -> FootingReport:
     if not said:
         return FootingReport(footing, [], [], 0, 0, unavailable=errors.strip()[-2_000:])
     found = json.loads(said)
@@ -76,4 +77,4 @@ def _report(footing: Footing, said: str, errors: str) -> FootingReport:
         CorpusRow(known[each["name"]], footing, each["problems"], each["ended_by"], each["seconds"])
         for each in found["outcomes"]
     ]
-    return FootingReport(footing, rows, found["problems"], found["seconds"], found["peak_mb"])
+    return FootingReport(footing, rows, [*found["problems"], *left], found["seconds"], found["peak_mb"])

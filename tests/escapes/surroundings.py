@@ -382,6 +382,15 @@ tried()
 """,
     ),
     EscapeProgram(
+        name="use up the asynchronous I/O contexts of the host",
+        family=Family.KERNEL,
+        wall=Wall.SECCOMP,
+        source="""
+refused("io_setup", 1 << 14, ctypes.byref(ctypes.c_ulong(0)))
+tried()
+""",
+    ),
+    EscapeProgram(
         name="spare itself from the out-of-memory killer",
         family=Family.KERNEL,
         wall=Wall.PRIVILEGES,

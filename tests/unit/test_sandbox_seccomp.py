@@ -6,13 +6,15 @@ import pytest
 
 from executor.sandbox.seccomp import filter_program
 
-ALLOWED, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
+ALLOWED, EPERM, ENOSYS, IGNORED = 0x7FFF0000, 0x00050001, 0x00050026, 0x00050000
 X86, ARM = 0xC000003E, 0xC00000B7
 
 
-def verdict(program: bytes, number: int, *, architecture: int = X86, argument: int = 0) -> int:
-    """What the kernel would answer to a system call."""
-    call = struct.pack("<iIQQ", number, architecture, 0, argument)
+def verdict(program: bytes, number: int, *others: int, architecture: int = X86, argument: int = 0) -> int:
+    """What the kernel would answer to a system call with this first argument, and these others."""
+    call = struct.pack("<iIQQ", number, architecture, 0, argument) + struct.pack(
+        "<5Q", *others, *[0] * (5 - len(others))
+    )
     steps = [struct.unpack_from("=HBBI", program, at) for at in range(0, len(program), 8)]
     at = loaded = 0
     while True:
@@ -40,7 +42,7 @@ def test_ordinary_calls_are_allowed(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "number", [29, 319, 272, 308, 165, 155, 101, 310, 321, 425, 430, 298, 250, 169, 438]
+    "number", [29, 319, 272, 308, 165, 155, 101, 310, 321, 425, 430, 298, 250, 169, 438, 278, 206, 279]
 )
 def test_dangerous_calls_are_refused(number: int) -> None:
     """Namespaces, mounts, tracing, descriptors of others, uncounted memory and the like: EPERM."""
@@ -51,6 +53,24 @@ def test_dangerous_calls_are_refused(number: int) -> None:
 def test_a_process_may_be_made_but_no_namespace(flags: int, answer: int) -> None:
     """`clone` is judged by its flags."""
     assert verdict(filter_program("x86_64"), 56, argument=flags) == answer
+
+
+@pytest.mark.parametrize(
+    ("machine", "architecture", "number"), [("x86_64", X86, 54), ("aarch64", ARM, 208)]
+)
+def test_sizes_of_socket_buffers_are_ignored_and_other_options_allowed(
+    machine: str, architecture: int, number: int
+) -> None:
+    """Buffers belong to no process: they keep the kernel's default size, and programs go on."""
+    program = filter_program(machine)
+    answers = {
+        (level, option): verdict(program, number, level, option, architecture=architecture)
+        for level in (0, 1, 6)
+        for option in range(40)
+    }
+    ignored = {asked for asked, answer in answers.items() if answer == IGNORED}
+    assert ignored == {(1, 7), (1, 8), (1, 32), (1, 33)}
+    assert set(answers.values()) == {IGNORED, ALLOWED}
 
 
 def test_clone3_is_unknown_so_that_libraries_fall_back() -> None:
