@@ -299,7 +299,8 @@ os._exit(3)
     EscapeProgram(
         name="write a good exit status into descriptors of pid 1",
         family=Family.EXIT_STATUS,
-        wall=Wall.PIDS,
+        wall=Wall.OWN_UID,
+        wall_in_user_namespace=Wall.NOT_DUMPABLE,
         exit_codes=frozenset({3}),
         source="""
 tried()

@@ -35,14 +35,6 @@ _WAITING = frozenset(
         "links, directories and long names without number",
         "extended attributes as a store",
         "every address family but Unix and IP",
-        "rewrite the memory of pid 1 and outlive the case",
-        "take descriptors of pid 1 by pidfd_getfd",
-        "trace processes",
-        "calls that act on the memory of others",
-        "make the linker load code into prlimit and setpriv",
-        "put a prlimit of its own first in the path",
-        "variables that the C library reads before main",
-        "write a good exit status into descriptors of pid 1",
     }
 )
 """Programs that the sandbox does not contain yet."""

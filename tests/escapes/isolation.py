@@ -180,8 +180,8 @@ time.sleep(30)
     EscapeProgram(
         name="rewrite the memory of pid 1 and outlive the case",
         family=Family.SIGNALS,
-        wall=Wall.PIDS,
-        wall_in_user_namespace=Wall.SECCOMP,
+        wall=Wall.OWN_UID,
+        wall_in_user_namespace=Wall.NOT_DUMPABLE,
         source="""
 tried()
 def opened(): return os.open("/proc/1/mem", os.O_RDWR)
@@ -279,7 +279,8 @@ for pid in pids():
     EscapeProgram(
         name="read the memory and descriptors of pid 1",
         family=Family.TRACING,
-        wall=Wall.PIDS,
+        wall=Wall.OWN_UID,
+        wall_in_user_namespace=Wall.NOT_DUMPABLE,
         source="""
 tried()
 for number in attempt(os.listdir, "/proc/1/fd") or []:

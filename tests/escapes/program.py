@@ -54,6 +54,8 @@ class Wall(StrEnum):
     SECCOMP = "seccomp filter"
     NETWORK = "network namespace"
     PIDS = "pid namespace"
+    OWN_UID = "user id of its own"
+    NOT_DUMPABLE = "pid 1 is not dumpable"
     MOUNTS = "mount namespace: the path is absent"
     READ_ONLY = "read-only mounts"
     TMPFS = "tmpfs size"

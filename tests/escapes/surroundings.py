@@ -77,7 +77,6 @@ if attempt(connect):
         name="raw and packet sockets",
         family=Family.NETWORK,
         wall=Wall.PRIVILEGES,
-        wall_in_user_namespace=Wall.PRIVILEGES,
         source="""
 tried()
 for family, kind, protocol in ((2, 3, 1), (2, 3, 255), (10, 3, 58), (17, 3, 0x300), (17, 2, 0x300)):
