@@ -76,17 +76,26 @@ class BudgetKeeper:
         if view.held:
             self._waits.pop(batch.batch_id, None)
             return None
-        if not self._is_stored(batch, view):
+        if not await self._is_stored(batch, view):
             return None
         await self._note_missing(batch, view)
         batch = await self._noted(batch, view)
-        return overspent(batch.purse)
+        reason = overspent(batch.purse)
+        return reason if reason and await self._is_final(batch, view) else None
+
+    async def _is_final(self, batch: Batch, view: BudgetView) -> bool:
+        """Freeze the account; whether its figures are still those of the view.
+
+        A smaller call than the one that was refused may have been granted meanwhile.
+        """
+        now = await self._accounts.publish(terms_of(batch, frozen=True))
+        return now is not None and (now.held, now.spent) == (NOTHING, view.spent)
 
     async def publish(self, batch: Batch) -> BudgetView | None:
         """Bring the account up to date, creating it if it is missing; None for a batch without a budget."""
         if not batch.has_budget:
             return None
-        view = await self._accounts.publish(terms_of(batch)) or await self._created(batch)
+        view = await self._accounts.publish(terms_of(batch, frozen=False)) or await self._created(batch)
         return await self._recorded(batch, view) if view else None
 
     async def record_unrecorded(self, batch: Batch) -> None:
@@ -132,16 +141,31 @@ class BudgetKeeper:
         live = await self._attendance.live(executors)
         return sorted(set(executors) - live)
 
-    def _is_stored(self, batch: Batch, view: BudgetView) -> bool:
+    async def _is_stored(self, batch: Batch, view: BudgetView) -> bool:
         """Whether all that was settled is on record, or nothing was added to it for long enough."""
         recorded = recorded_of(batch)
-        if not _exceeds(view.spent, recorded + view.unrecorded):
+        if not _exceeds(view.spent, recorded + view.unrecorded) and await self._is_each_stored(batch, view):
             self._waits.pop(batch.batch_id, None)
             return True
         wait = self._waits.get(batch.batch_id)
         if wait is None or (wait.spent, wait.recorded) != (view.spent, recorded):
             wait = self._waits[batch.batch_id] = StorageWait(self._clock(), view.spent, recorded)
         return self._clock() - wait.since >= STORED_WITHIN
+
+    async def _is_each_stored(self, batch: Batch, view: BudgetView) -> bool:
+        """Whether what each holder settled is on record; asked only of a batch that is about to pause.
+
+        Totals alone can hide an event that is not stored yet: a dead executor's call may count twice, as
+        an estimate and by its event.
+        """
+        if not view.needed and overspent(batch.purse) is None:
+            return True
+        recorded = _amounts(await self._ledger.spent_by_source(batch.batch_id))
+        return not any(
+            _exceeds(settled, recorded.get(holder, NOTHING))
+            for holder, settled in view.settled.items()
+            if not holder.startswith(PROVIDER_BATCH)
+        )
 
     async def _note_missing(self, batch: Batch, view: BudgetView) -> None:
         """Write down what was settled and never recorded: the ledger's figure and the account's are one."""
@@ -160,7 +184,7 @@ class BudgetKeeper:
         return await self._ledger.batch(batch.batch_id) or batch
 
 
-def terms_of(batch: Batch, *, dead: list[str] | None = None) -> BudgetTerms:
+def terms_of(batch: Batch, *, dead: list[str] | None = None, frozen: bool | None = None) -> BudgetTerms:
     """Put what the ledger has as an account takes it."""
     limit = None if batch.max_cost_usd is None else int(batch.max_cost_usd * 1_000_000_000)
     return BudgetTerms(
@@ -170,6 +194,7 @@ def terms_of(batch: Batch, *, dead: list[str] | None = None) -> BudgetTerms:
         recorded_of(batch),
         unrecorded_of(batch),
         dead or (),
+        frozen,
     )
 
 

@@ -51,6 +51,7 @@ class BudgetAccount:
     unrecorded: Amount = NOTHING
     needed: Amount = NOTHING
     ready_at: float = 0.0
+    frozen: bool = False
     holders: Mapping[str, HolderState] = field(default_factory=dict)
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
 
@@ -74,7 +75,8 @@ def publish(
     account = _lapsed(account, now, frozenset(terms.dead))
     unrecorded = larger(account.unrecorded, terms.unrecorded)
     spent = larger(account.spent, terms.recorded + unrecorded)
-    account = replace(account, unrecorded=unrecorded, spent=spent)
+    frozen = account.frozen if terms.frozen is None else terms.frozen
+    account = replace(account, unrecorded=unrecorded, spent=spent, frozen=frozen)
     return account, view(account)
 
 
@@ -110,8 +112,9 @@ def view(account: BudgetAccount) -> BudgetView:
     holders = {
         name: Holding(each.held, each.at_risk) for name, each in account.holders.items() if each.held
     }
+    settled = {name: each.settled - each.unrecorded for name, each in account.holders.items()}
     return BudgetView(
-        account.spent, account.held, account.unrecorded, account.needed, holders, account.maxima
+        account.spent, account.held, account.unrecorded, account.needed, holders, account.maxima, settled
     )
 
 
@@ -157,7 +160,7 @@ def _declared(account: BudgetAccount, now: float, asked: BudgetRequest) -> Budge
 
 
 def _room(account: BudgetAccount, now: float, asked: BudgetRequest) -> tuple[int, Amount]:
-    if asked.wanted <= 0 or now < account.ready_at:
+    if asked.wanted <= 0 or account.frozen or now < account.ready_at:
         return 0, NOTHING
     held = account.held
     granted = asked.wanted

@@ -4,8 +4,8 @@
 -- ARGV: operation; now, or '' for the server's; how long the hash stays, in seconds; then for
 --   request: holder; held, settled, unrecorded, at risk (cost and tokens each); wanted;
 --            unit, least, own, likely (the same); then four for each kind of call: its name, calls, largest cost, largest tokens
---   publish: limits ('' for none), recorded, unrecorded (cost and tokens each); seconds of recovery, or ''
---            not to create a missing account; how many holders are dead, and their names;
+--   publish: limits ('' for none), recorded, unrecorded (cost and tokens each); 1 to freeze the account, 0 to
+--            thaw it, or '' to leave it; seconds of recovery, or '' not to create a missing account; how many holders are dead, and their names;
 --            then seven for each holder of a new account: its name; settled, held, at risk
 -- Returns an empty list where the account is missing.
 --
@@ -107,15 +107,15 @@ local function add_maxima(reply)
 end
 
 if operation == 'publish' then
-  local recovery = tonumber(ARGV[10])
-  local count = tonumber(ARGV[11])
+  local recovery = tonumber(ARGV[11])
+  local count = tonumber(ARGV[12])
   if not exists then
     if not recovery then
       return {}
     end
     s = { spent_cost = 0, spent_tokens = 0, unrecorded_cost = 0, unrecorded_tokens = 0,
           needed_cost = 0, needed_tokens = 0, ready_at = recovery > 0 and now + recovery or 0 }
-    for at = 12 + count, #ARGV, 7 do
+    for at = 13 + count, #ARGV, 7 do
       local n = {}
       for each = 1, 6 do
         n[each] = tonumber(ARGV[at + each])
@@ -127,18 +127,22 @@ if operation == 'publish' then
   end
   s.limit_cost, s.limit_tokens = tonumber(ARGV[4]) or -1, tonumber(ARGV[5]) or -1
   local dead = {}
-  for at = 12, 11 + count do
+  for at = 13, 12 + count do
     dead[ARGV[at]] = true
   end
   lapse(dead)
+  s.frozen = tonumber(ARGV[10]) or s.frozen or 0
   s.unrecorded_cost = max(s.unrecorded_cost, tonumber(ARGV[8]))
   s.unrecorded_tokens = max(s.unrecorded_tokens, tonumber(ARGV[9]))
   s.spent_cost = max(s.spent_cost, add(tonumber(ARGV[6]), s.unrecorded_cost))
   s.spent_tokens = max(s.spent_tokens, add(tonumber(ARGV[7]), s.unrecorded_tokens))
   write()
   local held_cost, held_tokens = held()
-  local holding = {}
+  local holding, settled = {}, {}
   for name, h in pairs(holders) do
+    settled[#settled + 1] = name
+    settled[#settled + 1] = whole(max(0, h[3] - h[5]))
+    settled[#settled + 1] = whole(max(0, h[4] - h[6]))
     if h[1] > 0 or h[2] > 0 then
       holding[#holding + 1] = name
       for _, figure in ipairs({ h[1], h[2], h[7], h[8] }) do
@@ -149,7 +153,7 @@ if operation == 'publish' then
   return {
     whole(s.spent_cost), whole(s.spent_tokens), whole(held_cost), whole(held_tokens),
     whole(s.unrecorded_cost), whole(s.unrecorded_tokens), whole(s.needed_cost), whole(s.needed_tokens),
-    holding, add_maxima({}),
+    holding, add_maxima({}), settled,
   }
 end
 
@@ -205,7 +209,7 @@ local function fits_alone()
 end
 
 local granted, reserved_cost, reserved_tokens = 0, 0, 0
-if wanted > 0 and now >= s.ready_at then
+if wanted > 0 and s.frozen ~= 1 and now >= s.ready_at then
   granted = wanted
   for _, l in ipairs(limits) do
     if l[4] > 0 then

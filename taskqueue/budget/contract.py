@@ -125,6 +125,8 @@ class BudgetTerms:
     unrecorded: Amount = NOTHING
     dead: Sequence[str] = ()
     """Holders that are gone: their reservations become spend at once."""
+    frozen: bool | None = None
+    """Whether the account grants nothing from now on, so its figures are final; None changes nothing."""
 
 
 class Holding(NamedTuple):
@@ -158,6 +160,8 @@ class BudgetView:
     holders: Mapping[str, Holding] = field(default_factory=dict)
     """Who holds reservations."""
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
+    settled: Mapping[str, Amount] = field(default_factory=dict)
+    """What each holder has settled that its events record, stored or not."""
 
 
 class BudgetAccounts(Protocol):

@@ -74,6 +74,7 @@ class RedisBudgets:
         arguments: list[Any] = ["publish", self._clock(), STAYS]
         arguments += [_text(terms.limit_cost), _text(terms.limit_tokens)]
         arguments += _flat(terms.recorded, terms.unrecorded)
+        arguments.append("" if terms.frozen is None else int(terms.frozen))
         arguments += ["" if create is None else create.recovery, len(terms.dead), *terms.dead]
         create = create or NewAccount()
         for holder in {**create.settled, **create.holding}:
@@ -110,13 +111,15 @@ def _grant(reply: Sequence[Any]) -> BudgetGrant:
 
 
 def _view(reply: Sequence[Any]) -> BudgetView:
-    figures, (holding, maxima) = list(map(int, reply[:8])), reply[8:]
+    figures, (holding, maxima, settled) = list(map(int, reply[:8])), reply[8:]
     spent, held, unrecorded, needed = (Amount(*figures[at : at + 2]) for at in range(0, 8, 2))
     holders = {
         holding[at].decode(): _holding(*map(int, holding[at + 1 : at + 5]))
         for at in range(0, len(holding), 5)
     }
-    return BudgetView(spent, held, unrecorded, needed, holders, _maxima(maxima))
+    spans = range(0, len(settled), 3)
+    by_holder = {settled[at].decode(): Amount(*map(int, settled[at + 1 : at + 3])) for at in spans}
+    return BudgetView(spent, held, unrecorded, needed, holders, _maxima(maxima), by_holder)
 
 
 def _holding(cost: int, tokens: int, cost_at_risk: int, tokens_at_risk: int) -> Holding:

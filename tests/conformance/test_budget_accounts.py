@@ -214,7 +214,8 @@ async def test_the_script_and_its_twin_agree_on_every_number(seed: int, redis_ur
             if dice.random() < 0.3:
                 cost, tokens = (dice.choice([None, dice.randrange(1, 3_000)]) for _ in range(2))
                 dead = dice.choice([[], ["a"], ["a", "b"]])
-                terms = BudgetTerms("b", cost, tokens, amount(dice), amount(dice, 50), dead)
+                frozen = dice.choice([None, False, False, True])
+                terms = BudgetTerms("b", cost, tokens, amount(dice), amount(dice, 50), dead, frozen)
                 holding = {"b": Holding(Amount(9, 2), Amount(4, 1))}
                 new = NewAccount(dice.choice([0, 2.5]), {"a": Amount(5, 1)}, holding)
                 create = dice.choice([None, new])

@@ -786,6 +786,20 @@ MUTANTS = (
         (BUDGET_KEEPER,),
     ),
     Mutant(
+        "a pause waits for the events of each executor",
+        "coordinator/budget_keeper.py",
+        "        return not any(\n            _exceeds(settled, recorded.get(holder, NOTHING))",
+        "        return True or not any(\n            _exceeds(settled, recorded.get(holder, NOTHING))",
+        (BUDGET_KEEPER,),
+    ),
+    Mutant(
+        "an account is frozen before its batch pauses",
+        "coordinator/budget_keeper.py",
+        "return reason if reason and await self._is_final(batch, view) else None",
+        "return reason",
+        (BUDGET_KEEPER,),
+    ),
+    Mutant(
         "an executor that ends in good order leaves no reservation",
         "executor/budget/client.py",
         "            spend.held = spend.at_risk = NOTHING\n",

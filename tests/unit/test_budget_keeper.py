@@ -1,5 +1,6 @@
 """The coordinator's side of budgets: accounts, executors that die, and when a batch pauses."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -9,7 +10,14 @@ from projections.ledger import Batch
 from projections.ledger_memory import MemoryLedger
 from projections.memory import MemoryTables
 from projections.progress import Progress
-from taskqueue.budget.contract import Amount, BudgetGrant, BudgetRequest
+from taskqueue.budget.contract import (
+    Amount,
+    BudgetGrant,
+    BudgetRequest,
+    BudgetTerms,
+    BudgetView,
+    NewAccount,
+)
 from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.memory import MemoryAttendance
 from taskqueue.presence import Presence
@@ -18,6 +26,16 @@ from tests.builders import START
 DOLLAR = 10**9
 BATCH = Batch("b", date(2026, 1, 1), "", "p", 1, b"", "running", "", 9, 0, 9, "b.9", None, False)
 EACH = Amount(DOLLAR // 10)
+
+
+class LedgerBySource(MemoryLedger):
+    """A ledger whose recorded spend by source is given, not summed from events."""
+
+    recorded: Mapping[str, str] = {}
+
+    async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
+        """Return what was given."""
+        return {source: (Decimal(usd), 0) for source, usd in self.recorded.items()}
 
 
 @dataclass
@@ -30,7 +48,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.tables = MemoryTables(self.clock)
-        self.ledger = MemoryLedger(self.tables, shards=1, now=lambda: START)
+        self.ledger = LedgerBySource(self.tables, shards=1, now=lambda: START)
         self.accounts = MemoryBudgets(self.clock)
         self.attendance = MemoryAttendance(self.clock)
         self.keeper = BudgetKeeper(
@@ -42,7 +60,8 @@ class World:
     def clock(self) -> float:
         return self.now
 
-    def batch(self, *, spent: str = "0") -> Batch:
+    def batch(self, *, spent: str = "0", by_source: Mapping[str, str] | None = None) -> Batch:
+        self.ledger.recorded = {"a": spent} if by_source is None else by_source
         held = self.ledger.batches.held.get("b", BATCH)
         self.tables.progress["b", 0] = Progress(cost_usd=Decimal(spent))
         batch = replace(held, max_cost_usd=Decimal(1), spent_usd=Decimal(spent))
@@ -124,3 +143,48 @@ async def test_a_batch_pauses_when_nothing_is_held_and_all_is_on_record() -> Non
     noted = reason.replace("$0.95 spent", unknown)
     assert await world.keeper.reason_to_pause(world.batch(spent="0.85")) == noted
     assert world.ledger.batches.held["b"].unrecorded_usd == Decimal("0.1")
+
+
+async def test_a_call_that_counts_twice_hides_no_event_that_is_not_stored_yet() -> None:
+    """A dead executor's call is an estimate and an event: another's unstored event must still arrive."""
+    world = World()
+    await world.keeper.publish(world.batch())
+    await world.attendance.beat(Presence("a", "a"))
+    await world.reserve("a", 8)
+    await world.reserve("dead", 1)
+    settled = Amount(DOLLAR * 92 // 100)
+    assert (await world.reserve("a", 1, settled=settled)).granted == 0
+    behind = world.batch(spent="0.92", by_source={"a": "0.82", "dead": "0.1"})
+    assert await world.keeper.reason_to_pause(behind) is None
+    stored = world.batch(spent="1.02", by_source={"a": "0.92", "dead": "0.1"})
+    reason = await world.keeper.reason_to_pause(stored)
+    assert reason
+    assert reason.startswith("budget $1.00: $1.12 spent, of it $0.10 for calls whose cost is unknown")
+
+
+async def test_no_call_is_granted_between_the_figure_of_a_pause_and_the_pause() -> None:
+    """A smaller call than the refused one fits: either it is under way, and no pause, or it is refused."""
+    world = World()
+    await world.keeper.publish(world.batch())
+    await world.attendance.beat(Presence("a", "a"))
+    spent = Amount(DOLLAR * 95 // 100)
+    assert (await world.reserve("a", 1, settled=spent)).granted == 0
+    small = BudgetRequest("b", "a", settled=spent, wanted=1, unit=Amount(DOLLAR // 100))
+    published = world.accounts.publish
+    granted = list[int]()
+
+    async def granting_first(terms: BudgetTerms, *, create: NewAccount | None = None) -> BudgetView | None:
+        if terms.frozen:
+            granted.append((await world.accounts.request([small]))[0].granted)
+        return await published(terms, create=create)
+
+    world.accounts.publish = granting_first  # type: ignore[method-assign]
+    assert await world.keeper.reason_to_pause(world.batch(spent="0.95")) is None
+    assert granted == [1]
+    world.accounts.publish = published  # type: ignore[method-assign]
+    await world.reserve("a", 0, settled=spent)
+    await world.reserve("a", 1, settled=spent)
+    assert await world.keeper.reason_to_pause(world.batch(spent="0.95"))
+    assert (await world.accounts.request([small]))[0].granted == 0
+    await world.keeper.publish(world.batch(spent="0.95"))
+    assert (await world.accounts.request([small]))[0].granted == 1
