@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from executor.sandbox.buffers import socket_buffers
 from executor.sandbox.child import Child
 from executor.sandbox.job import MEGABYTE, Limits
 from executor.sandbox.pid_namespace import PidNamespace
@@ -49,7 +50,8 @@ def usage(first: int) -> Usage:
         pids = [name for name in os.listdir(table) if name.isdigit()]  # noqa: PTH208 - names, not paths
     except OSError:  # it has just ended, or is not yet there
         return Usage(0, 0)
-    return Usage(len(pids), sum(_resident(table / pid) for pid in pids))
+    buffers = socket_buffers(Path(f"/proc/{first}/net"))
+    return Usage(len(pids), sum(_resident(table / pid) for pid in pids) + buffers)
 
 
 def _resident(process: Path) -> int:

@@ -195,6 +195,54 @@ if held > 16 << 20:
 """,
     ),
     EscapeProgram(
+        name="fill the queues of TCP connections",
+        family=Family.MEMORY,
+        wall=Wall.MEMORY,
+        ends=MEMORY,
+        limits=SMALL,
+        source="""
+tried()
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen(100)
+held, kept = 0, []
+while held < 400 << 20:
+    near = attempt(socket.create_connection, listener.getsockname())
+    far = attempt(listener.accept)
+    if not near or not far:
+        break
+    kept += [near, far]
+    for end in (near, far[0]):
+        end.setblocking(False)
+        while sent := attempt(end.send, bytes(65536)):
+            held += sent
+time.sleep(2)
+escaped(held >> 20, "MB")
+""",
+    ),
+    EscapeProgram(
+        name="fill the buffers of Unix sockets in many processes",
+        family=Family.MEMORY,
+        wall=Wall.MEMORY,
+        ends=MEMORY,
+        limits=SMALL,
+        source="""
+tried()
+for _ in range(8):
+    if os.fork() == 0:
+        break
+held, pairs = 0, []
+while pair := attempt(socket.socketpair):
+    pairs.append(pair)
+    for end in pair:
+        end.setblocking(False)
+        while sent := attempt(end.send, bytes(65536)):
+            held += sent
+time.sleep(3)
+escaped(held >> 20, "MB in each of nine processes")
+""",
+    ),
+    EscapeProgram(
         name="hide deleted files in descriptors in flight",
         family=Family.MEMORY,
         wall=Wall.TMPFS,
