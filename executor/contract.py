@@ -178,6 +178,8 @@ class Surroundings:
     breaker_seconds: float = 30.0
     """For how long, before one call may try again."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    data_dir: str = ""
+    """Scoreline's data directory, which no program may be given."""
 
 
 class TargetType(Protocol):

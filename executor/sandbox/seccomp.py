@@ -1,9 +1,10 @@
 """System calls that code in a sandbox goes without, as the kernel's own filter program.
 
-Bubblewrap's walls hide files, processes and networks. Two doors are left, and closed here: memory that no
-limit on a process counts (System V segments, memory files), and the parts of the kernel where most ways
-out were found (new namespaces, mounts, io_uring, bpf, tracing, keys). Whoever knocks is told EPERM, so
-programs that can do without go on.
+Bubblewrap's walls hide files, processes and networks. What is left is closed here: memory that no limit
+on a process counts (System V segments, memory files, shared anonymous memory), address families that no
+network namespace confines, and the parts of the kernel where most ways out were found (new namespaces,
+mounts, io_uring, bpf, tracing, keys). A refused call fails with EPERM or EAFNOSUPPORT, so that programs
+that can do without go on.
 """
 
 import platform
@@ -30,62 +31,97 @@ _DENIED = {  # name: its number on x86-64, on arm64
     "vmsplice": (278, 75), "io_setup": (206, 0), "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
 _CLONE3 = 435
-_ARCHITECTURES = {"x86_64": (0, 0xC000003E, 56, 54), "aarch64": (1, 0xC00000B7, 220, 208)}
-"""Column of the table, the kernel's name for the architecture, the numbers of `clone` and `setsockopt`."""
+_CLONE, _MMAP = (56, 220), (9, 222)
+_SOCKET, _SOCKETPAIR, _SETSOCKOPT = (41, 198), (53, 199), (54, 208)
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+"""Column of the tables, and the kernel's name for the architecture."""
+
+_AF_UNIX, _AF_INET = 1, 2
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
+"""MAP_SHARED_VALIDATE has the bit of MAP_SHARED, MAP_PRIVATE has not."""
 
 _NEW_NAMESPACES = 0x7E020000
 _FOREIGN_NUMBERS = 0x40000000
 """Where the x32 numbering of the same calls begins."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT = 0, 4, 16, 24, 32
+_NUMBER, _ARCHITECTURE = 0, 4
+_FIRST_ARGUMENT, _SECOND_ARGUMENT, _THIRD_ARGUMENT, _FOURTH_ARGUMENT = 16, 24, 32, 40
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _IGNORE = _REFUSE
 """Error number 0: the call does nothing, and reports success."""
 _SOL_SOCKET = 1
 _BUFFER_SIZES = (7, 8, 32, 33)
 """SO_SNDBUF, SO_RCVBUF, SO_SNDBUFFORCE, SO_RCVBUFFORCE."""
-_EPERM, _ENOSYS = 1, 38
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 
 
-def filter_program(machine: str = platform.machine()) -> bytes:
-    """Write the filter for a machine; empty where its system calls have other numbers."""
+def filter_program(machine: str = platform.machine(), *, shared_memory: bool = False) -> bytes:
+    """Write the filter for a machine; empty where its system calls have other numbers.
+
+    `shared_memory` allows shared anonymous memory: only a memory cgroup counts it, since it outlives its
+    mappings.
+    """
     if machine not in _ARCHITECTURES:
         return b""
-    column, architecture, clone, setsockopt = _ARCHITECTURES[machine]
-    denied = sorted(numbers[column] for numbers in _DENIED.values())
-    return b"".join(_instructions(denied, architecture, clone, setsockopt))
+    column, architecture = _ARCHITECTURES[machine]
+    return b"".join(
+        [
+            *_numbers(architecture),
+            *_denials(sorted(numbers[column] for numbers in _DENIED.values())),
+            *_namespace_flags(_CLONE[column]),
+            *_address_families(_SOCKET[column]),
+            *_address_families(_SOCKETPAIR[column]),
+            *_buffer_sizes(_SETSOCKOPT[column]),
+            *([] if shared_memory else _shared_anonymous(_MMAP[column])),
+            _step(_RETURN, _ALLOW),
+        ]
+    )
 
 
-def _instructions(denied: Iterable[int], architecture: int, clone: int, setsockopt: int) -> Iterable[bytes]:
-    refused = _step(_RETURN, _REFUSE | _EPERM)
+def _numbers(architecture: int) -> Iterable[bytes]:
+    """Refuse other architectures and other numberings, then load the number of the call."""
     yield _step(_LOAD, _ARCHITECTURE)
     yield _step(_EQUAL, architecture, when_true=1)
-    yield refused
+    yield _refused()
     yield _step(_LOAD, _NUMBER)
     yield _step(_AT_LEAST, _FOREIGN_NUMBERS, when_false=1)
-    yield refused
+    yield _refused()
     # C libraries fall back from clone3, whose flags a filter can't see, to clone.
     yield _step(_EQUAL, _CLONE3, when_false=1)
-    yield _step(_RETURN, _REFUSE | _ENOSYS)
+    yield _refused(_ENOSYS)
+
+
+def _denials(denied: Iterable[int]) -> Iterable[bytes]:
     for number in denied:
         yield _step(_EQUAL, number, when_false=1)
-        yield refused
-    buffers = [*_buffer_sizes()]
-    yield _step(_EQUAL, setsockopt, when_false=len(buffers))
-    yield from buffers
-    yield _step(_EQUAL, clone, when_false=3)
+        yield _refused()
+
+
+def _namespace_flags(clone: int) -> Iterable[bytes]:
+    yield _step(_EQUAL, clone, when_false=4)
     yield _step(_LOAD, _FIRST_ARGUMENT)
     yield _step(_ANY_BIT, _NEW_NAMESPACES, when_false=1)
-    yield refused
+    yield _refused()
     yield _step(_RETURN, _ALLOW)
 
 
-def _buffer_sizes() -> Iterable[bytes]:
+def _address_families(number: int) -> Iterable[bytes]:
+    """Allow AF_UNIX and AF_INET; others reach the hypervisor (AF_VSOCK) or rarely used kernel code."""
+    yield _step(_EQUAL, number, when_false=5)
+    yield _step(_LOAD, _FIRST_ARGUMENT)
+    yield _step(_EQUAL, _AF_UNIX, when_true=2)
+    yield _step(_EQUAL, _AF_INET, when_true=1)
+    yield _refused(_EAFNOSUPPORT)
+    yield _step(_RETURN, _ALLOW)
+
+
+def _buffer_sizes(setsockopt: int) -> Iterable[bytes]:
     """Decide about `setsockopt`: the size of a buffer is a request, which the kernel may ignore.
 
     Memory in the buffers of sockets belongs to no process, so that their number must bound it.
     """
+    yield _step(_EQUAL, setsockopt, when_false=5 + len(_BUFFER_SIZES))
     yield _step(_LOAD, _SECOND_ARGUMENT)
     yield _step(_EQUAL, _SOL_SOCKET, when_false=1 + len(_BUFFER_SIZES))
     yield _step(_LOAD, _THIRD_ARGUMENT)
@@ -93,6 +129,19 @@ def _buffer_sizes() -> Iterable[bytes]:
         yield _step(_EQUAL, option, when_true=left)
     yield _step(_RETURN, _ALLOW)
     yield _step(_RETURN, _IGNORE)
+
+
+def _shared_anonymous(mmap: int) -> Iterable[bytes]:
+    yield _step(_EQUAL, mmap, when_false=5)
+    yield _step(_LOAD, _FOURTH_ARGUMENT)
+    yield _step(_ANY_BIT, _MAP_ANONYMOUS, when_false=2)
+    yield _step(_ANY_BIT, _MAP_SHARED, when_false=1)
+    yield _refused()
+    yield _step(_RETURN, _ALLOW)
+
+
+def _refused(error: int = _EPERM) -> bytes:
+    return _step(_RETURN, _REFUSE | error)
 
 
 def _step(code: int, operand: int, *, when_true: int = 0, when_false: int = 0) -> bytes:

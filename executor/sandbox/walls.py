@@ -147,6 +147,9 @@ def _private_places(limits: Limits) -> Iterator[str]:
         yield from ("--ro-bind", "/dev/null", listing)
     # /dev would else be a place to write without limit.
     yield from ("--dev", "/dev", "--remount-ro", "/dev")
+    # A shared mapping of /dev/zero is memory that outlives its mapping. /dev/full reads as zeros, too, and
+    # can't be mapped.
+    yield from ("--dev-bind", "/dev/full", "/dev/zero")
     for place in ("/dev/shm", WORKDIR):  # noqa: S108 - inside the walls
         yield from ("--perms", "1777", "--size", str(limits.disk_mb * MEGABYTE), "--tmpfs", place)
 

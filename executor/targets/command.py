@@ -4,17 +4,16 @@ It reads the prompt from standard input, or takes fields as arguments, and its o
 host it sees the files that the options name, and those it can't write.
 """
 
-import os
-import stat
 from pathlib import Path, PurePosixPath
 
 from pydantic import Field, field_validator
 
-from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.contract import Question, Reply, Surroundings
 from executor.options import read_options
 from executor.sandbox.job import Job
 from executor.sandbox.reports import listening
 from executor.sandbox.sandbox import Sandbox
+from executor.targets.host_files import host_file
 from executor.targets.programs import (
     ProgramOptions,
     Words,
@@ -25,10 +24,6 @@ from executor.targets.programs import (
     words,
 )
 from taskqueue.spec import Options
-
-_NEVER_WHOLE = frozenset({"/", "/boot", "/etc", "/home", "/opt", "/root", "/srv", "/tmp", "/var"})  # noqa: S108
-_NEVER = ("/dev", "/proc", "/run", "/sys", "/var/run")
-_OTHERS_MAY = {False: stat.S_IROTH, True: stat.S_IROTH | stat.S_IXOTH}
 
 
 class CommandOptions(ProgramOptions):
@@ -57,11 +52,14 @@ class CommandOptions(ProgramOptions):
 class Command:
     """A program in the sandbox."""
 
-    def __init__(self, options: CommandOptions, *, sandbox: Sandbox, workdir: Path) -> None:
+    def __init__(
+        self, options: CommandOptions, *, sandbox: Sandbox, workdir: Path, data_dir: str = ""
+    ) -> None:
         self._options = options
         self._words = words(options.command)
         self._sandbox = sandbox
         self._workdir = workdir
+        self._data_dir = data_dir
 
     async def ask(self, question: Question) -> Reply:
         """Run it once."""
@@ -79,31 +77,14 @@ class Command:
             arguments(self._words, fields),
             seconds=question.timeout,
             stdin=filled_in(self._options.stdin, fields).encode(errors="replace"),
-            files={name: host_file(self._workdir / path) for name, path in self._options.files.items()},
+            files={
+                name: host_file(self._workdir / path, data_dir=self._data_dir)
+                for name, path in self._options.files.items()
+            },
             env=self._options.env,
             limits=self._options.limits,
             reports=reports,
         )
-
-
-def host_file(path: Path) -> Path:
-    """Find a file that may be shown to a program; raises `Permanent` where it may not or can't be."""
-    try:
-        found = path.resolve(strict=True)
-        mode = found.stat().st_mode
-    except OSError as error:
-        raise Permanent("files", f"{path} can't be given to the program: {error.strerror}") from None
-    whole = str(found) in _NEVER_WHOLE or found == Path.home()
-    if whole or any(found.is_relative_to(place) for place in _NEVER):
-        raise Permanent("files", f"{found} is not given to programs: name what they need of it")
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise Permanent("files", f"{found} is neither a file nor a directory")
-    wanted = _OTHERS_MAY[stat.S_ISDIR(mode)]
-    if os.geteuid() == 0 and mode & wanted != wanted:
-        raise Permanent(
-            "files", f"{found} can't be read by the program, which is not root: chmod o+rX {found}"
-        )
-    return found
 
 
 class CommandType:
@@ -117,7 +98,9 @@ class CommandType:
         """Make one."""
         read = read_options(CommandOptions, options, of="the command target")
         sandbox = Sandbox(allow_unsandboxed=surroundings.allow_unsandboxed)
-        return Command(read, sandbox=sandbox, workdir=Path(surroundings.workdir))
+        return Command(
+            read, sandbox=sandbox, workdir=Path(surroundings.workdir), data_dir=surroundings.data_dir
+        )
 
 
 COMMAND = CommandType()

@@ -61,6 +61,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     from executor.app import collect_garbage_rarely, run_executor
     from executor.contract import Surroundings
     from executor.settings import Connection, ExecutorSettings, Rhythm
+    from scoreline.embedded.layout import default_root
     from scoreline.logs import configure
     from scoreline.managed import ready_report
     from scoreline.processes import end_with_parent
@@ -94,6 +95,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         breaker_failures=settings.rate_limit_breaker_failures,
         breaker_seconds=settings.rate_limit_breaker_seconds,
         environ=dict(os.environ),
+        data_dir=str(settings.data_dir or default_root()),
     )
     with _redis(settings) as redis_url, telling(Job.EXECUTOR, settings):
         collect_garbage_rarely()

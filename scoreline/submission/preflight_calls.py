@@ -19,10 +19,12 @@ from executor.options import read_options
 from executor.python_host.importing import NoInterpreter, Unchecked, broken_imports
 from executor.sandbox.sandbox import Sandbox
 from executor.sandbox.walls import SEARCH_PATH
-from executor.targets.command import CommandOptions, host_file
+from executor.targets.command import CommandOptions
+from executor.targets.host_files import host_file
 from executor.targets.programs import words
 from providers.access import access_to
 from providers.table import PROVIDERS, split_model
+from scoreline.embedded.layout import default_root
 from scoreline.submission.finding import Finding
 from taskqueue.spec import BatchSpec, EvaluatorSpec, Options, TargetSpec
 
@@ -46,7 +48,7 @@ def _checks(batch: BatchSpec, environ: Mapping[str, str], *, unsandboxed: bool) 
         yield partial(_imports, batch, environ, interpreter, functions)
     for target in batch.targets:
         if target.type == "command":
-            yield partial(_program, batch, target)
+            yield partial(_program, batch, target, environ)
         elif target.type == "http":
             yield partial(_address, str(target.options["url"]), target.label, environ)
         elif target.type in PROVIDERS:
@@ -99,12 +101,13 @@ def _imports(
     ]
 
 
-def _program(batch: BatchSpec, target: TargetSpec) -> list[Finding]:
+def _program(batch: BatchSpec, target: TargetSpec, environ: Mapping[str, str]) -> list[Finding]:
     options = read_options(CommandOptions, target.options, of="the command target")
+    data_dir = environ.get("EVAL_DATA_DIR") or str(default_root())
     found = []
     for path in options.files.values():
         try:
-            host_file(Path(batch.workdir) / path)
+            host_file(Path(batch.workdir) / path, data_dir=data_dir)
         except Permanent as fault:
             found.append(Finding(f"{target.label}: {fault.message}"))
     program = words(options.command)[0]

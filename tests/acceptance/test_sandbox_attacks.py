@@ -1,7 +1,9 @@
 """Attacks on the sandbox through the command line, on either footing: all contained, no process left."""
 
 import json
+import socket
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,7 +22,6 @@ SPEC = {
     "prompts": ["{input}"],
     "evaluators": ["exact"],
     "retries": 0,
-    "targets": [{"type": "command", "command": ["python3", "-I", "-S", "-c", "{program}", "{token}"]}],
 }
 
 
@@ -45,15 +46,87 @@ def processes(token: str) -> list[str]:
     return found
 
 
-async def test_a_program_outlives_neither_its_case_nor_its_executor(folder: Folder) -> None:
-    """It tries to take over the sandbox's first process: its exit code stays 7, and no process is left."""
+FAMILIES = """
+import socket
+kinds = (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW)
+made = set()
+for family in range(64):
+    for make in (socket.socket, socket.socketpair):
+        for kind in kinds:
+            try:
+                make(family, kind)
+                made.add(family)
+            except OSError:
+                pass
+print(sorted(made))
+"""
+LOADER = """
+import glob
+traces = "".join(open(path).read() for path in glob.glob("/tmp/trace.*"))
+print("python" in traces, "prlimit" in traces, "setpriv" in traces)
+"""
+VARIABLES = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": "/tmp/trace"}
+"""The dynamic loader obeys these in every program that they reach, as it does LD_PRELOAD."""
+
+
+def write_batch(
+    folder: Folder, cases: dict[str, tuple[str, str]], token: str = "-", **options: Any
+) -> None:
+    """Write a batch of programs: id → program and what it is expected to print."""
+    lines = [
+        json.dumps({"id": id_, "program": program, "expected": expected, "token": token, "input": ""})
+        for id_, (program, expected) in cases.items()
+    ]
+    folder.write("cases.jsonl", "\n".join(lines))
+    target = {
+        "type": "command",
+        "command": ["python3", "-I", "-S", "-c", "{program}", "{token}"],
+        **options,
+    }
+    folder.write("scoreline.yaml", json.dumps({**SPEC, "targets": [target]}))
+
+
+async def test_attacks_are_contained(folder: Folder) -> None:
+    """No program outlives its case, forges its exit code, steers privileged tools or finds a network."""
     token = f"outlives-{uuid4().hex}"
-    case = {"id": "takeover", "program": TAKEOVER, "token": token, "input": "", "expected": "contained"}
-    folder.write("cases.jsonl", json.dumps(case))
-    folder.write("scoreline.yaml", json.dumps(SPEC))
+    cases = {
+        "takeover": (TAKEOVER, "contained"),
+        "address families": (FAMILIES, "[1, 2]"),
+        "loader": (LOADER, "True False False"),
+    }
+    write_batch(folder, cases, token, env=VARIABLES)
     ran = await folder.run(*RUN)
     assert ran.stdout, ran.stderr
-    assert (ran.told["dead_letters"], ran.told["completed"]) == (1, 0), ran.stderr
-    [(error,)] = folder.ask("SELECT error::text FROM scorecards")
+    assert (ran.told["passed"], ran.told["dead_letters"]) == (2, 1), ran.stdout
+    [(error,)] = folder.ask("SELECT error::text FROM scorecards WHERE status = 'failed'")
     assert "the program ended with 7" in error
     assert not processes(token)
+
+
+def listening(path: Path) -> socket.socket:
+    """A socket with a listener, in a folder of its own."""
+    path.parent.mkdir(mode=0o755)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    return listener
+
+
+async def test_the_data_directory_and_live_sockets_are_not_bound(
+    tmp_path: Path, redis_url: str, postgres_url: str
+) -> None:
+    """Refused before anything starts; where the check is left out, each case ends with the reason."""
+    folder = Folder(tmp_path, redis_url, postgres_url)
+    files = {"all": "../d", "tools": "tools"}
+    write_batch(folder, {"x": ("print(1)", "1")}, "-", files=files)
+    folder.data.mkdir(mode=0o755, exist_ok=True)
+    with listening(folder.root / "tools" / "s"):
+        refused = await folder.run(*RUN)
+        ran = await folder.run(*RUN, "--no-preflight")
+    said = " ".join(refused.stderr.split())
+    assert refused.code == 1
+    assert f"lies within Scoreline's data directory {folder.data}" in said
+    assert f"contains the live socket {folder.root}/tools/s" in said
+    assert ran.told["dead_letters"] == 1, ran.stdout
+    [(error,)] = folder.ask("SELECT error::text FROM scorecards")
+    assert "set EVAL_DATA_DIR to another directory" in error

@@ -70,6 +70,7 @@ RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
 COMPLETION = "tests/unit/test_completion.py"
 FIRST_PROCESS = "tests/integration/test_sandbox_first_process.py"
 WALLS = "tests/unit/test_sandbox_walls.py"
+HOST_FILES = "tests/unit/test_host_files.py"
 SECCOMP = "tests/unit/test_sandbox_seccomp.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
@@ -1180,6 +1181,34 @@ MUTANTS = (
         '"pidfd_getfd": (438, 438), ',
         "",
         (f"{SECCOMP}::test_dangerous_calls_are_refused",),
+    ),
+    Mutant(
+        "address families other than AF_UNIX and AF_INET are refused",
+        "executor/sandbox/seccomp.py",
+        "yield _refused(_EAFNOSUPPORT)",
+        "yield _step(_RETURN, _ALLOW)",
+        (f"{SECCOMP}::test_only_two_address_families_are_allowed",),
+    ),
+    Mutant(
+        "variables of the user reach no privileged tool",
+        "executor/sandbox/walls.py",
+        "return [*command, *with_variables(job.argv, variables)]",
+        "return with_variables((*command, *job.argv), variables)",
+        (f"{WALLS}::test_limits_come_before_the_change_of_user_and_that_before_variables_and_the_program",),
+    ),
+    Mutant(
+        "a folder with a live socket is not bound",
+        "executor/targets/host_files.py",
+        "        if _is_live(place):\n",
+        "        if not place:\n",
+        (HOST_FILES,),
+    ),
+    Mutant(
+        "the data directory is not bound",
+        "executor/targets/host_files.py",
+        "    _refuse_data_directory(found, data_dir)\n",
+        "",
+        (HOST_FILES,),
     ),
     Mutant(
         "a sandbox is killed through the pidfd of its first process",
