@@ -56,6 +56,7 @@ class Guardian:
         self._withdraw()
         try:
             sockets = self._layout.sockets()
+            self._continuity.server_starting()
             for server in self._pair(sockets):
                 server.start()
             for server in self._pair(sockets):

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from scoreline.embedded.errors import EmbeddedServerError, advice, log_tail
 
+_LOG_READ = 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
@@ -23,6 +25,8 @@ class Recipe:
     stop_signal: signal.Signals
     prepare: Callable[["Runner"], None]
     answers: Callable[[], bool]
+    recover: Callable[[str], bool] = lambda _: False
+    """Repair what the log of a failed start names; True if the server is to be started again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,14 @@ def failure(recipe: Recipe, problem: str, *, since: int = 0) -> EmbeddedServerEr
     """The error of one server, with the end of its log."""
     log = log_tail(log_path(recipe), since)
     return EmbeddedServerError(recipe.name, problem, log=log, advice=advice(recipe.home, log))
+
+
+def read_log(recipe: Recipe, since: int) -> str:
+    """Return what the log of a server gained after position `since`, or the end of it."""
+    log = log_path(recipe)
+    with log.open("rb") as stream:
+        stream.seek(max(since, log.stat().st_size - _LOG_READ))
+        return stream.read().decode(errors="replace")
 
 
 def log_path(recipe: Recipe) -> Path:

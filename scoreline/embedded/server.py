@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scoreline.embedded.errors import EmbeddedServerError
 from scoreline.embedded.locks import Patience, try_lock
-from scoreline.embedded.recipe import Recipe, Runner, failure, living_pid, log_path
+from scoreline.embedded.recipe import Recipe, Runner, failure, living_pid, log_path, read_log
 
 _START_PATIENCE = 60.0
 _STOP_PATIENCE = 60.0
@@ -51,7 +51,8 @@ class Server:
 
     def _start_again(self) -> None:
         # Killed from outside says nothing about whether it can run; any other end does.
-        if self._process is not None and self._process.returncode != -signal.SIGKILL:
+        has_failed = self._process is not None and self._process.returncode != -signal.SIGKILL
+        if has_failed and not self._recipe.recover(read_log(self._recipe, self._log_before)):
             raise self._failure("ended while it was starting.")
         self.start()
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from scoreline.embedded.damage import take_notices
 from scoreline.embedded.errors import EmbeddedServerError, advice, file_error, log_tail
 from scoreline.embedded.layout import Layout, default_root
 from scoreline.embedded.locks import Patience, try_lock
@@ -27,9 +28,17 @@ def embedded_servers(root: Path | None = None) -> Iterator[Servers]:
     except OSError as error:
         raise file_error(home, error) from error
     try:
-        yield _await_servers(layout)
+        servers = _await_servers(layout)
+        _print_notices(layout)
+        yield servers
     finally:
+        _print_notices(layout)
         _leave(layout, membership)
+
+
+def _print_notices(layout: Layout) -> None:
+    for notice in take_notices(layout.home):
+        print(notice, file=sys.stderr, flush=True)  # noqa: T201 - whichever command it is
 
 
 def _join(layout: Layout) -> int:

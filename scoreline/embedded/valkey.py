@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 from urllib.parse import quote
 
+from scoreline.embedded.damage import damage_in, has_lost_manifest, move_aside
 from scoreline.embedded.layout import private_directory
 from scoreline.embedded.recipe import Recipe
 from scoreline.embedded.wheels import binary
@@ -40,6 +41,7 @@ def valkey(home: Path, sockets: Path) -> Recipe:
         stop_signal=signal.SIGTERM,
         prepare=lambda _: _prepare(data, pid_file),
         answers=lambda: _answers(address),
+        recover=lambda log: _recover(data, log),
     )
 
 
@@ -53,8 +55,19 @@ def _socket(sockets: Path) -> Path:
 
 
 def _prepare(data: Path, pid_file: Path) -> None:
+    if has_lost_manifest(data):
+        move_aside(data, "its manifest is missing")
     private_directory(data)
     pid_file.unlink(missing_ok=True)
+
+
+def _recover(data: Path, log: str) -> bool:
+    """Replace files that the server can't load; there is nothing to replace in an empty directory."""
+    damage = damage_in(log)
+    if not damage or not any(data.glob("appendonlydir/*")):
+        return False
+    move_aside(data, damage)
+    return True
 
 
 def _answers(address: Path) -> bool:

@@ -362,13 +362,13 @@ async def test_data_of_another_postgres_version_is_refused_and_kept(tmp_path: Pa
 
 async def test_broken_data_gives_an_error_with_the_last_log_lines(tmp_path: Path) -> None:
     """A server that cannot start is named, with what it said last and where to look."""
-    log = home(tmp_path) / "valkey" / "appendonlydir"
-    log.mkdir(parents=True)
-    (log / "appendonly.aof.manifest").write_text("nonsense\n")
+    data = home(tmp_path) / "postgres"
+    data.mkdir(parents=True)
+    (data / "PG_VERSION").write_text("18\n")
     with pytest.raises(EmbeddedServerError) as broken, embedded_servers(tmp_path):
         pass
-    assert broken.value.server == "Valkey"
-    assert "manifest" in broken.value.log
+    assert broken.value.server == "PostgreSQL"
+    assert "postgresql.conf" in broken.value.log
     assert "What to do:" in str(broken.value)
     await until(lambda: at_rest(tmp_path))
 

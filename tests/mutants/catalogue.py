@@ -37,6 +37,7 @@ LEDGER = "tests/conformance/test_ledger.py"
 EXECUTOR_CONTROL = "tests/unit/test_executor_control.py"
 INTERRUPTION = "tests/integration/test_interruption.py"
 PROCESSES = "tests/integration/test_processes.py"
+DAMAGED_FILE = "tests/integration/test_damaged_append_only_file.py"
 HTTP_TARGET = "tests/integration/test_http_target.py"
 BOUNDED_REPLIES = "tests/unit/test_bounded_replies.py"
 HOSTILE_REPLIES = "tests/acceptance/test_hostile_replies.py"
@@ -1364,6 +1365,34 @@ MUTANTS = (
         "return is_special(inside)",
         "return False",
         (HTTP_TARGET,),
+    ),
+    Mutant(
+        "a damaged append-only file is moved aside",
+        "scoreline/embedded/valkey.py",
+        "if not damage or not any(",
+        "if True or not any(",
+        (f"{DAMAGED_FILE}::test_damaged_files_are_moved_aside_and_the_server_starts",),
+    ),
+    Mutant(
+        "files without a manifest are moved aside",
+        "scoreline/embedded/valkey.py",
+        "if has_lost_manifest(data):",
+        "if False:",
+        (f"{DAMAGED_FILE}::test_damaged_files_are_moved_aside_and_the_server_starts",),
+    ),
+    Mutant(
+        "a full disk is no damage",
+        "scoreline/embedded/damage.py",
+        "if any(other in log for other in _NO_DAMAGE):",
+        "if False:",
+        (f"{DAMAGED_FILE}::test_other_failures_are_no_damage",),
+    ),
+    Mutant(
+        "a log that was changed after a clean stop keeps no epoch",
+        "scoreline/embedded/continuity.py",
+        "[2] != self._log_files()",
+        '[2] == "never"',
+        (f"{DAMAGED_FILE}::test_a_log_that_was_changed_after_a_clean_stop_keeps_no_epoch",),
     ),
     Mutant(
         "an interrupt pauses the batch on record",
