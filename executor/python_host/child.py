@@ -6,12 +6,15 @@ traceback would import later. Then the function's directory becomes the first pl
 of the standard library that a file there shadows are dropped: the function finds its own `queue.py`, this
 file and asyncio keep theirs.
 
-    standard input    requests     each: length (4 bytes) and a JSON object
-    standard output   replies      the same
+    standard input    key, then requests     each: length (4 bytes) and a JSON object
+    standard output   replies                each: key, length (4 bytes) and a JSON object
     standard error    whatever the function prints, on either stream
 
-The two protocol streams are moved out of the function's reach before it is imported. A third, the
-lifeline, carries nothing: when its other end closes, the whole process group is killed. So a host ends
+The two protocol streams are moved to other descriptors before the function is imported. A function can
+still write to them, or close them. The key, random bytes of the executor for this process alone, separates
+replies from what else is written there. Each call is acknowledged before it starts, so the executor knows
+which calls a lost process had in hand. A process whose protocol streams were closed ends. A third stream,
+the lifeline, carries nothing: when its other end closes, the whole process group is killed. So a host ends
 with its executor, however that went, also while a function holds the interpreter in a tight loop.
 
 How a function is called: its first parameter is the prompt (for an evaluator, the output). Every other
@@ -47,9 +50,13 @@ LOADED_LATE = ("ast", "concurrent.futures.thread", "linecache", "queue", "textwr
 for _name in LOADED_LATE:
     importlib.import_module(_name)
 
+KEY_BYTES = 16
 LENGTH = struct.Struct(">I")
 LONGEST_ERROR = 100_000
 """Characters of an exception that are sent; the executor redacts secrets, then cuts it shorter."""
+NO_PROTOCOL = 70
+"""Exit code of a host that lost its protocol streams."""
+STREAM_CHECK_SECONDS = 0.5
 TRACEBACK_LINES = 8
 OURS = (__file__, "<frozen importlib")
 """Files whose lines tell people nothing about their function."""
@@ -57,20 +64,21 @@ OURS = (__file__, "<frozen importlib")
 
 def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
     """Serve until the requests end."""
-    requests, replies = os.dup(0), os.dup(1)
+    requests = os.dup(0)
+    replies = Replies(os.dup(1), os.read(requests, KEY_BYTES))
     _end_with_the_lifeline(lifeline)
     _redirect_output()
     _look_first_in(workdir or os.getcwd())  # noqa: PTH109 - pathlib would be one more import at each start
     try:
         target = _find(function)
     except BaseException as error:  # noqa: BLE001 - an import may raise anything, SystemExit included
-        _send(replies, {"broken": _told(error)})
+        replies.send({"broken": _told(error)})
         return
     is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
         getattr(target, "__call__", None)  # noqa: B004 - an object with an async __call__ counts, too
     )
     host = Host(target, replies, max_text)
-    _send(replies, {"ready": True, "async": is_async})
+    replies.send({"ready": True, "async": is_async})
     if is_async:
         asyncio.run(host.serve_async(requests))
     else:
@@ -149,10 +157,45 @@ def _find(function: str) -> Any:  # noqa: ANN401 - anything that can be called
     return found
 
 
+class Replies:
+    """The stream of replies: each message behind the key, which tells it from anything else."""
+
+    def __init__(self, descriptor: int, key: bytes) -> None:
+        self.descriptor, self._key = descriptor, key
+
+    def send(self, message: dict[str, Any], *, value: str | None = None) -> None:
+        """Write one message; a value that is JSON already is put in as it is."""
+        body = json.dumps(message)
+        if value is not None:
+            body = body.replace('"value": null', f'"value": {value}', 1)
+        rest = memoryview(self._key + LENGTH.pack(len(body)) + body.encode())
+        try:
+            while rest:
+                rest = rest[os.write(self.descriptor, rest) :]
+        except OSError:  # the function closed it: without an end of the process its calls would wait for it
+            os._exit(NO_PROTOCOL)
+
+
+async def _end_without_streams(*descriptors: int) -> None:
+    """End the process once a descriptor is closed or leads elsewhere: the event loop would not notice."""
+    streams = [_identity(descriptor) for descriptor in descriptors]
+    while streams == [_identity(each) for each in descriptors]:  # noqa: ASYNC110 - the kernel sends no event
+        await asyncio.sleep(STREAM_CHECK_SECONDS)
+    os._exit(NO_PROTOCOL)
+
+
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class Host:
     """One function, and the line to whoever wants it called."""
 
-    def __init__(self, function: Any, replies: int, max_text: int) -> None:  # noqa: ANN401 - as above
+    def __init__(self, function: Any, replies: Replies, max_text: int) -> None:  # noqa: ANN401 - as above
         self._function, self._replies, self._max_text = function, replies, max_text
         self._tasks: dict[int, asyncio.Task[None]] = {}
         try:
@@ -165,6 +208,7 @@ class Host:
         stream = os.fdopen(requests, "rb")
         while header := stream.read(LENGTH.size):
             request = json.loads(stream.read(*LENGTH.unpack(header)))
+            self._replies.send({"started": request["call"]})
             started = time.perf_counter()
             try:
                 self._returned(request["call"], self._call(request), started)
@@ -173,12 +217,13 @@ class Host:
 
     async def serve_async(self, requests: int) -> None:
         """Call a coroutine function, many requests at a time."""
+        watch = asyncio.create_task(_end_without_streams(requests, self._replies.descriptor))
         reader = asyncio.StreamReader(limit=2**24)
         stream = os.fdopen(requests, "rb", buffering=0)
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), stream
         )
-        while True:
+        while not watch.done():
             (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
             request = json.loads(await reader.readexactly(length))
             if number := request.get("cancel"):
@@ -188,6 +233,7 @@ class Host:
             self._tasks[request["call"]] = asyncio.create_task(self._answer(request))
 
     async def _answer(self, request: dict[str, Any]) -> None:
+        self._replies.send({"started": request["call"]})
         started = time.perf_counter()
         try:
             self._returned(request["call"], await self._call(request), started)
@@ -209,7 +255,7 @@ class Host:
             self._refuse_long(len(value))
         body = _written(value)
         self._refuse_long(len(body) // 12)  # one character is at most twelve of them
-        _send(self._replies, {"call": number, "seconds": seconds, "value": None}, value=body)
+        self._replies.send({"call": number, "seconds": seconds, "value": None}, value=body)
 
     def _refuse_long(self, characters: int) -> None:
         if characters > self._max_text:
@@ -219,9 +265,8 @@ class Host:
         transient = getattr(error, "transient", isinstance(error, PASSING))
         kind = "too_large" if isinstance(error, TooLarge) else "python"
         sys.stdout.flush()
-        _send(
-            self._replies,
-            {"call": number, "fault": kind, "transient": transient is True, "message": _told(error)},
+        self._replies.send(
+            {"call": number, "fault": kind, "transient": transient is True, "message": _told(error)}
         )
 
 
@@ -254,16 +299,6 @@ def _told(error: BaseException) -> str:
     theirs = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
     lines = "".join(traceback.format_list(theirs)).splitlines()[-TRACEBACK_LINES:]
     return "\n".join([said, *(line[:300] for line in lines)])
-
-
-def _send(replies: int, message: dict[str, Any], *, value: str | None = None) -> None:
-    """Write one message; a value that is JSON already is put in as it is."""
-    body = json.dumps(message)
-    if value is not None:
-        body = body.replace('"value": null', f'"value": {value}', 1)
-    rest = memoryview(LENGTH.pack(len(body)) + body.encode())
-    while rest:
-        rest = rest[os.write(replies, rest) :]
 
 
 if __name__ == "__main__" and sys.argv[1] == "--check":

@@ -3,11 +3,16 @@
 A child may at any time hang, exit, crash, or print without end. What it prints is read and all but the
 last of it forgotten; when its process is gone every call it had in hand gets `Transient("host_lost")`, and
 whatever it may have started goes with its process group.
+
+A function shares its process with the protocol. It can write to the stream of replies, or close it. Every
+reply stands behind a key of this host; anything else on the stream ends the host. A call that may have lost
+its host to another call raises `SharedHostLost`: it can be made again, in a process of its own.
 """
 
 import asyncio
 import json
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -25,7 +30,7 @@ from eventlog.payloads import MAX_TEXT
 from eventlog.redaction import redact_tail
 from eventlog.tasks import end
 from executor.contract import Fault, Permanent, Transient
-from executor.python_host.child import LENGTH
+from executor.python_host.child import KEY_BYTES, LENGTH
 
 TAIL = 4_000
 """Bytes kept of what a function prints."""
@@ -35,6 +40,8 @@ TAIL_PATIENCE = 0.05
 """Seconds that what was printed gets to arrive: it comes by another way than the news of the failure."""
 CANCEL_PATIENCE = 1.0
 """Seconds a coroutine gets to end itself when it is cancelled."""
+EXIT_PATIENCE = 1.0
+"""Seconds that a process without a stream of replies gets to end."""
 MAX_REPLY = 16 * MAX_TEXT
 CHILD = Path(__file__).with_name("child.py")
 
@@ -58,6 +65,14 @@ class Returned:
     seconds: float
 
 
+class SharedHostLost(Transient):
+    """The host was lost before the call had started, or perhaps through another call of the same host."""
+
+
+class ProtocolViolation(Exception):  # noqa: N818 - what happened
+    """The stream of replies has something on it that is not a reply."""
+
+
 class Host:
     """A child process, from its start to its end."""
 
@@ -66,6 +81,9 @@ class Host:
         self.calls: dict[int, asyncio.Future[Returned]] = {}
         self._process, self._lifeline, self._python = process, lifeline, python
         self._numbers = count(1)
+        self._started: set[int] = set()
+        self._key = secrets.token_bytes(KEY_BYTES)
+        self._write(self._key)
         self._tail = b""
         self._lost: Fault | None = None
         self._tasks = [asyncio.create_task(self._keep_tail())]
@@ -103,6 +121,9 @@ class Host:
             message = await self._receive()
         except asyncio.IncompleteReadError:
             raise await self._with_tail(await self._ended_too_early(function)) from None
+        except ProtocolViolation as violation:
+            fault = Permanent("import", f"{function} can't be imported: {violation}")
+            raise await self._with_tail(fault) from None
         if broken := message.get("broken"):
             where = "" if self._python == sys.executable else f" by {self._python}"
             fault = Permanent("import", f"{function} can't be imported{where}: {broken}")
@@ -123,7 +144,7 @@ class Host:
     async def call(self, call: Call) -> Returned:
         """Call the function; raises a `Fault`. A cancelled call is ended, if need be with the child."""
         if self._lost:
-            raise type(self._lost)(self._lost.kind, self._lost.message)
+            raise SharedHostLost(self._lost.kind, self._lost.message)
         if not self.is_async:
             self._tail = b""  # what was printed before belongs to other calls
         number = next(self._numbers)
@@ -141,7 +162,7 @@ class Host:
 
     def kill(self) -> None:
         """End the child and whatever it has started, now."""
-        self._lose(Transient("host_lost", "its process was ended"))
+        self._lose("its process was ended")
 
     async def aclose(self) -> None:
         """End the child and wait until it is gone."""
@@ -150,45 +171,68 @@ class Host:
         await end(self._tasks)
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        assert self._process.stdin  # noqa: S101 - a pipe, since `spawn` said so
         body = to_json(message)
-        self._process.stdin.write(LENGTH.pack(len(body)) + body)
+        self._write(LENGTH.pack(len(body)) + body)
+
+    def _write(self, content: bytes) -> None:
+        assert self._process.stdin  # noqa: S101 - a pipe, since `spawn` said so
+        # uvloop raises where the child has closed its end; the child ends without it, and so does the call.
+        with suppress(RuntimeError):
+            self._process.stdin.write(content)
 
     async def _receive(self) -> dict[str, Any]:
         assert self._process.stdout  # noqa: S101 - as above
-        (length,) = LENGTH.unpack(await self._process.stdout.readexactly(LENGTH.size))
-        if length > MAX_REPLY:
-            raise ValueError(f"a reply of {length:,} bytes")
-        message: dict[str, Any] = json.loads(await self._process.stdout.readexactly(length))
+        header = await self._process.stdout.readexactly(KEY_BYTES + LENGTH.size)
+        (length,) = LENGTH.unpack(header[KEY_BYTES:])
+        if not secrets.compare_digest(header[:KEY_BYTES], self._key) or length > MAX_REPLY:
+            raise ProtocolViolation("the function wrote to a protocol descriptor of its process")
+        body = await self._process.stdout.readexactly(length)
+        try:
+            message: dict[str, Any] = json.loads(body)
+        except ValueError:
+            raise ProtocolViolation("the function wrote into a reply of its process") from None
         return message
 
     async def _take_replies(self) -> None:
         try:
             while True:
-                message = await self._receive()
-                future = self.calls.pop(message["call"], None)
-                if future and not future.done():
-                    _settle(future, message)
+                self._take(await self._receive())
         except asyncio.IncompleteReadError:
-            return  # the end of the process says more
-        except (ValueError, KeyError, TypeError) as error:
-            self._lose(Transient("host_lost", f"its process does not keep to the protocol: {error}"))
+            await asyncio.sleep(EXIT_PATIENCE)  # the end of the process, if it comes, has a better reason
+            self._lose("the function closed a protocol descriptor of its process", is_violation=True)
+        except ProtocolViolation as violation:
+            self._lose(str(violation), is_violation=True)
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        if number := message.get("started"):
+            self._started.add(number)
+            return
+        self._started.discard(message["call"])
+        future = self.calls.pop(message["call"], None)
+        if future and not future.done():
+            _settle(future, message)
 
     async def _await_end(self) -> None:
         code = await self._process.wait()
-        self._lose(Transient("host_lost", f"the process ended {_how(code)} during the call"))
+        self._lose(f"the process ended {_how(code)} during the call")
 
-    def _lose(self, fault: Fault) -> None:
+    def _lose(self, reason: str, *, is_violation: bool = False) -> None:
         if self._lost:
             return
-        self._lost = fault
+        self._lost = Transient("host_lost", reason)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         os.close(self._lifeline)
-        for future in self.calls.values():
+        for number, future in self.calls.items():
             if not future.done():
-                future.set_exception(type(fault)(fault.kind, fault.message))
+                is_own = self._is_cause(number, is_violation=is_violation)
+                future.set_exception((Transient if is_own else SharedHostLost)("host_lost", reason))
         self.calls.clear()
+
+    def _is_cause(self, number: int, *, is_violation: bool) -> bool:
+        """Whether no other call can have lost the host: a thread of an earlier one may still write."""
+        is_alone = len(self.calls) == 1 and not (is_violation and number > 1)
+        return number in self._started and is_alone
 
     def _cancel(self, number: int) -> None:
         if self._lost or number not in self.calls:
@@ -201,7 +245,7 @@ class Host:
 
     def _kill_if_unanswered(self, number: int) -> None:
         if number in self.calls:
-            self._lose(Transient("host_lost", "another call in the same process could not be stopped"))
+            self._lose("another call in the same process could not be stopped")
 
     async def _keep_tail(self) -> None:
         assert self._process.stderr  # noqa: S101 - as above

@@ -2,6 +2,9 @@
 
 Whether a function is one or the other is known when the first host has imported it; until then there is
 only one. A function that can't be imported is not tried again at every call, but now and then.
+
+A host that is lost may take calls along that did nothing. Those are made once more, each in a host of its
+own: there a second loss has one possible cause.
 """
 
 import asyncio
@@ -11,7 +14,7 @@ from time import monotonic
 from eventlog.redaction import KNOWN, redact
 from eventlog.secret_sources import secrets_in
 from executor.contract import Fault, Permanent, Transient
-from executor.python_host.host import Call, Host, Returned
+from executor.python_host.host import Call, Host, Returned, SharedHostLost
 
 MOST_HOSTS = 8
 IMPORT_AGAIN_AFTER = 5.0
@@ -30,6 +33,8 @@ class HostPool:
         KNOWN.add(secrets_in(environ))
         self._most = max(1, min(slots, MOST_HOSTS))
         self._busy: dict[Host, int] = {}
+        self._solitary: set[Host] = set()
+        self._isolation = asyncio.Semaphore(self._most)
         self._starting = 0
         self._is_async: bool | None = None
         self._waiting: set[asyncio.Future[None]] = set()
@@ -44,18 +49,39 @@ class HostPool:
 
     async def call(self, call: Call) -> Returned:
         """Call the function, as soon as there is a host for it; raises a `Fault`."""
+        try:
+            try:
+                return await self._call_shared(call)
+            except SharedHostLost:
+                return await self._call_alone(call)
+        except Fault as fault:
+            raise type(fault)(fault.kind, redact(fault.message)) from None
+
+    async def _call_shared(self, call: Call) -> Returned:
         host = await self._take()
         try:
             return await host.call(call)
-        except Fault as fault:
-            raise type(fault)(fault.kind, redact(fault.message)) from None
         finally:
             self._give_back(host)
+
+    async def _call_alone(self, call: Call) -> Returned:
+        """Call the function in a host that serves no other call before, beside or after it."""
+        async with self._isolation:
+            if self._closed:
+                raise Transient("host_lost", "the executor is stopping")
+            host = await self._spawn()
+            self._solitary.add(host)
+            try:
+                await host.ready(self._function)
+                return await host.call(call)
+            finally:
+                self._solitary.discard(host)
+                self._bury(host)
 
     async def aclose(self) -> None:
         """End all hosts, and wait until they are gone."""
         self._closed = True
-        for host in self.hosts:
+        for host in (*self.hosts, *self._solitary):
             self._bury(host)
         self._wake()
         await asyncio.gather(*self._burials)
@@ -85,17 +111,20 @@ class HostPool:
     async def _start(self) -> Host:
         self._starting += 1
         try:
-            host = await Host.spawn(
-                self._function,
-                workdir=self._workdir,
-                environ=self._environ,
-                interpreter=self._interpreter,
-            )
+            host = await self._spawn()
             await self._make_ready(host)
         finally:
             self._starting -= 1
             self._wake()
         return host
+
+    async def _spawn(self) -> Host:
+        return await Host.spawn(
+            self._function,
+            workdir=self._workdir,
+            environ=self._environ,
+            interpreter=self._interpreter,
+        )
 
     async def _make_ready(self, host: Host) -> None:
         try:

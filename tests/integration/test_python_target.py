@@ -24,7 +24,7 @@ from tests.waiting import until
 
 SECRET = "canary-5c1e"
 FUNCTIONS = """
-    import asyncio, ctypes, os, re, subprocess, sys, threading, time
+    import asyncio, ctypes, fcntl, os, re, subprocess, sys, threading, time
 
     def echo(prompt): return prompt.upper()
     def whole(prompt, case, *, fields, city, **rest):
@@ -75,9 +75,18 @@ FUNCTIONS = """
     def hangs(prompt, *, where):
         open(where, "w").write(f"{os.getpid()} {subprocess.Popen(['sleep', '600']).pid}")
         re.match(r"(a+)+$", "a" * 60 + "b")  # for centuries, and no other thread gets a turn
+    def stops_reading(prompt):
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            try:
+                if fd > 2 and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE != os.O_WRONLY: os.close(fd)
+            except OSError:
+                pass
+        return prompt
     async def deaf(prompt, *, where):
         if prompt == "quick": return "x"
-        if prompt == "slow": await asyncio.sleep(600)
+        if prompt == "slow":
+            await asyncio.sleep(0 if os.path.exists(where) else 600)
+            return "y"
         open(where, "w").write(str(os.getpid()))
         if prompt == "kind": await asyncio.sleep(600)
         time.sleep(600)
@@ -88,6 +97,16 @@ FUNCTIONS = """
     def only_passed(output): return {"passed": False}
     def silly(output): return "good"
     def nan(output): return float("nan")
+"""
+
+
+SPRAYS = """
+import os
+for fd in range(3, 64):
+    try:
+        os.write(fd, b"garbage" * 9)
+    except OSError:
+        pass
 """
 
 
@@ -217,6 +236,7 @@ async def test_what_an_earlier_call_printed_is_not_held_against_a_later_one(work
         ("import os; print('oh'); os._exit(5)", Permanent, r"ended with code 5 while[\s\S]*printed: oh"),
         ("import os; os.kill(os.getpid(), 9)", Transient, "by signal 9"),
         ("answer = 3", Permanent, "functions:answer is not a function"),
+        (SPRAYS, Permanent, "wrote to a protocol descriptor"),
     ],
 )
 async def test_a_module_that_can_not_be_imported_is_told(workdir, source, fault, told):
@@ -285,18 +305,24 @@ async def test_a_coroutine_that_listens_is_cancelled_alone(workdir):
 
 
 async def test_a_coroutine_that_does_not_listen_takes_its_process_along(workdir):
-    """A blocked loop is killed; innocent calls may be tried again, and the next one gets a new process."""
+    """A blocked loop is killed; innocent calls are made again, and the next one gets a new process."""
     where = workdir / "pid"
     async with target(workdir, "deaf") as made:
-        innocent = asyncio.create_task(made.ask(question("slow", where="")))
+        innocent = asyncio.create_task(made.ask(question("slow", where=str(where))))
         await until(lambda: made.pool.hosts and made.pool.hosts[0].calls)
         guilty = asyncio.create_task(made.ask(question("deaf", where=str(where))))
         pid = int(await until(lambda: where.exists() and where.read_text()))
         guilty.cancel()
-        with pytest.raises(Transient, match="another call in the same process"):
-            await innocent
+        assert (await innocent).answer.output == "y"
         await until(lambda: is_gone(pid))
         assert (await made.ask(question("quick", where=""))).answer.output == "x"
+
+
+async def test_a_call_that_a_lost_process_never_started_is_made_again(workdir):
+    """A process that answers and can't read the next request ends; the next call gets another one."""
+    async with target(workdir, "stops_reading", slots=1) as made:
+        answers = [(await made.ask(question(str(n)))).answer.output for n in range(5)]
+    assert answers == ["0", "1", "2", "3", "4"]
 
 
 async def test_closing_leaves_no_process(workdir):

@@ -68,6 +68,7 @@ SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
 RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
+PROTOCOL_DESCRIPTORS = "tests/acceptance/test_protocol_descriptors.py"
 COMPLETION = "tests/unit/test_completion.py"
 FIRST_PROCESS = "tests/integration/test_sandbox_first_process.py"
 WALLS = "tests/unit/test_sandbox_walls.py"
@@ -1238,6 +1239,28 @@ MUTANTS = (
         "signal.pidfd_send_signal(pidfd, signal.SIGKILL)",
         "pass",
         (f"{FIRST_PROCESS}::test_a_sandbox_that_was_never_built_is_ended_by_the_next",),
+    ),
+    # A Python function shares its process with the host's protocol.
+    Mutant(
+        "replies without the key of their host end it",
+        "executor/python_host/host.py",
+        "if not secrets.compare_digest(header[:KEY_BYTES], self._key) or length > MAX_REPLY:",
+        "if length > MAX_REPLY:",
+        (PROTOCOL_DESCRIPTORS,),
+    ),
+    Mutant(
+        "calls that lost their host to another call are made again",
+        "executor/python_host/pool.py",
+        "            except SharedHostLost:\n                return await self._call_alone(call)\n",
+        "            except SharedHostLost:\n                raise\n",
+        (PROTOCOL_DESCRIPTORS,),
+    ),
+    Mutant(
+        "a call that had not started is not the cause of its host's end",
+        "executor/python_host/host.py",
+        "return number in self._started and is_alone",
+        "return is_alone",
+        (PYTHON_TARGET,),
     ),
     # Local runs: scoped to their batch, interrupted on record, with a safe path.
     Mutant(
