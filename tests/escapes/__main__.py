@@ -1,6 +1,6 @@
-"""Run the escape corpus on both footings, and print what contained each attack.
+"""Run the escape corpus on every footing, and print what contained each attack.
 
-python -m tests.escapes                    both footings, as a table
+python -m tests.escapes                    every footing, as a table
 python -m tests.escapes --json             one JSON object
 python -m tests.escapes --only memory      programs whose name or family has this word
 python -m tests.escapes --write            no run: write the table into docs/security.md
@@ -53,26 +53,26 @@ def _as_json(report: FootingReport) -> dict[str, object]:
             "attack": row.program.name,
             "family": row.program.family,
             "contained": not row.problems,
-            "contained_by": row.program.contained_by(row.footing),
+            "contained_by": row.wall,
             "ended_by": row.ended_by,
             "seconds": row.seconds,
             "problems": row.problems,
         }
         for row in report.rows
     ]
-    return {**asdict(report), "footing": report.footing.value, "rows": rows}
+    return {**asdict(report), "rows": rows}
 
 
 def _show(reports: list[FootingReport]) -> None:
     table = Table("family", "attack", "footing", "ended by", "contained by")
     for row in (row for report in reports for row in report.rows):
-        table.add_row(row.program.family, row.program.name, row.footing, row.ended_by, _verdict(row))
+        table.add_row(row.program.family, row.program.name, row.rights, row.ended_by, _verdict(row))
     console = Console(width=max(Console().width, WIDTH))
     console.print(table, markup=False)
     for report in reports:
         contained = sum(not row.problems for row in report.rows)
         console.print(
-            f"{report.footing}: {contained} of {len(report.rows)} contained in {report.seconds} s, "
+            f"{report.rights}: {contained} of {len(report.rows)} contained in {report.seconds} s, "
             f"executor's peak memory {report.peak_mb} MB, "
             f"left behind: {report.left_behind or 'nothing'} {report.unavailable}",
             markup=False,
@@ -80,7 +80,7 @@ def _show(reports: list[FootingReport]) -> None:
 
 
 def _verdict(row: CorpusRow) -> str:
-    return "NOT CONTAINED: " + row.problems[0] if row.problems else row.program.contained_by(row.footing)
+    return "NOT CONTAINED: " + row.problems[0] if row.problems else row.wall
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Run the corpus on one footing, in a process of its own.
 
-python -m tests.escapes.footing FOOTING FOLDER WORD
+python -m tests.escapes.footing RIGHTS FOLDER WORD
 
 The process takes the place of an executor: it leads a session with a terminal, holds a secret in its
 environment, and adopts every orphan below it. For the footing of an unprivileged user namespace it gives up
@@ -22,11 +22,10 @@ from executor.sandbox.job import Outcome
 from executor.sandbox.probe import probe
 from executor.sandbox.reports import Reports, listening
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import Footing
 from scoreline.printable import printable
 from tests.escapes.corpus import CORPUS
 from tests.escapes.host import AttackedHost, attacked_host, controlling_terminal
-from tests.escapes.program import TIME, EscapeProgram
+from tests.escapes.program import TIME, EscapeProgram, ExecutorRights
 from tests.escapes.residue import (
     MEGABYTE,
     become_subreaper,
@@ -177,21 +176,21 @@ def give_up_root(places: list[Path]) -> None:
         os.setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED)
 
 
-def main(footing: Footing, folder: Path, word: str) -> None:
+def main(rights: ExecutorRights, folder: Path, word: str) -> None:
     """Run the corpus in a folder that holds one for the host and one for temporary files; print JSON."""
     if os.getsid(0) != os.getpid():
         os.setsid()
     become_subreaper()
     os.umask(0o022)
     place, temporary = folder / "host", folder / "temporary"
-    if footing is Footing.USER_NAMESPACE:
+    if rights is ExecutorRights.UNPRIVILEGED:
         give_up_root([place, temporary])
     found = probe()
-    if found.footing is not footing:
+    if found.footing is not rights.footing:
         raise SystemExit(f"{UNAVAILABLE}: {found.trouble or found.footing}")
     programs = [each for each in CORPUS if word in each.name or word in each.family]
     print(json.dumps(asyncio.run(run_footing(programs, place, temporary))))
 
 
 if __name__ == "__main__":
-    main(Footing[sys.argv[1]], Path(sys.argv[2]), sys.argv[3])
+    main(ExecutorRights[sys.argv[1]], Path(sys.argv[2]), sys.argv[3])

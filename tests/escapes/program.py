@@ -81,6 +81,19 @@ class Wall(StrEnum):
     PRINTABLE = "captured output; control characters replaced on screens"
 
 
+class ExecutorRights(StrEnum):
+    """As whom the executor runs, which decides the footing of its sandboxes."""
+
+    ROOT = "root with its own uid"
+    UNPRIVILEGED = "unprivileged user namespace"
+    CONTAINED_ROOT = "user namespace of root without CAP_SYS_ADMIN"
+
+    @property
+    def footing(self) -> Footing:
+        """The footing that an executor with these rights chooses."""
+        return Footing.OWN_UID if self is ExecutorRights.ROOT else Footing.USER_NAMESPACE
+
+
 @dataclass(frozen=True, kw_only=True)
 class EscapeProgram:
     """One attack, how it may end, and what contains it."""

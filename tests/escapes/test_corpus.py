@@ -1,17 +1,17 @@
 """Every program of the escape corpus is contained on every footing, and gives back what it took."""
 
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import Footing
 from tests.escapes.corpus import CORPUS
 from tests.escapes.footing import UNAVAILABLE
 from tests.escapes.host import attacked_host
-from tests.escapes.program import EscapeProgram, Family
-from tests.escapes.runner import FootingReport, footings, run
+from tests.escapes.program import EscapeProgram, ExecutorRights, Family
+from tests.escapes.runner import FootingReport, run
 from tests.escapes.table import DOCUMENT, rewritten
 from tests.integration.sandboxed import needs_sandbox
 
@@ -19,22 +19,22 @@ UNWALLED = [program for program in CORPUS if program.succeeds_without_walls]
 
 
 @pytest.fixture(scope="module")
-def reports() -> dict[Footing, FootingReport]:
+def reports() -> dict[ExecutorRights, FootingReport]:
     """Run the corpus once, on all footings at the same time."""
-    return {report.footing: report for report in run()}
+    return {report.rights: report for report in run()}
 
 
 @needs_sandbox
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("footing", Footing)
+@pytest.mark.parametrize("rights", ExecutorRights)
 def test_every_program_is_contained_and_everything_is_returned(
-    footing: Footing, reports: dict[Footing, FootingReport]
+    rights: ExecutorRights, reports: dict[ExecutorRights, FootingReport]
 ) -> None:
     """No process, mount, folder, cgroup, segment, descriptor or memory is left; the host is unharmed."""
-    if footing not in footings():
+    if rights not in reports:
         pytest.skip("needs root")
-    report = reports[footing]
-    if UNAVAILABLE in report.unavailable:
+    report = reports[rights]
+    if UNAVAILABLE in report.unavailable and os.environ.get("CI") != "true":
         pytest.skip(report.unavailable)
     assert not report.unavailable
     assert {row.program.name: row.problems for row in report.rows if row.problems} == {}
