@@ -12,6 +12,7 @@ stands on a user namespace. There the limit is set inside, where only the run's 
 
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -137,13 +138,23 @@ def _programs() -> Iterator[str]:
         yield from ("--ro-bind", os.path.realpath(sys.base_prefix), sys.base_prefix)
 
 
+@cache
+def _hidden_listings() -> tuple[str, ...]:
+    """List files of /proc that a program could read because it has the user id of its executor.
+
+    Keys belong to a user. The kernel's own tables are readable by root, also by one in a user namespace.
+    """
+    files = [path for path in Path("/proc").iterdir() if not path.name.isdigit() and path.is_file()]
+    keys = {"keys", "key-users"}
+    return tuple(str(path) for path in files if path.name in keys or not path.stat().st_mode & stat.S_IROTH)
+
+
 def _private_places(limits: Limits) -> Iterator[str]:
     yield from ("--proc", "/proc")
     # The kernel's settings ask only whether one is root outside, which in a user namespace one may be.
     for settings in ("/proc/sys", "/proc/sysrq-trigger", "/proc/pressure"):
         yield from ("--ro-bind-try", settings, settings)
-    # Keys belong to a user, and in a user namespace that is the executor's.
-    for listing in filter(os.path.exists, ("/proc/keys", "/proc/key-users")):
+    for listing in _hidden_listings():
         yield from ("--ro-bind", "/dev/null", listing)
     # /dev would else be a place to write without limit.
     yield from ("--dev", "/dev", "--remount-ro", "/dev")

@@ -18,6 +18,8 @@ from executor.sandbox.pid_namespace import PidNamespace
 _INTERVAL = 0.05
 _HOST = Path("/proc")
 _PAGE = os.sysconf("SC_PAGESIZE")
+_LINKS = 2
+"""Links to a directory without subdirectories, of which a process has one for each thread."""
 _OUR_OWN = 1
 """The first process."""
 
@@ -26,6 +28,7 @@ class Usage(NamedTuple):
     """What a sandbox takes at one moment."""
 
     processes: int
+    """Threads count, too: the kernel's own limit of them does not hold for root in a user namespace."""
     resident: int
 
 
@@ -51,7 +54,14 @@ def usage(first: int) -> Usage:
     except OSError:  # it has just ended, or is not yet there
         return Usage(0, 0)
     buffers = socket_buffers(Path(f"/proc/{first}/net"))
-    return Usage(len(pids), sum(_resident(table / pid) for pid in pids) + buffers)
+    resident = sum(_resident(table / pid) for pid in pids)
+    return Usage(sum(_threads(table / pid) for pid in pids), resident + buffers)
+
+
+def _threads(process: Path) -> int:
+    with suppress(OSError):  # ended since it was listed
+        return (process / "task").stat().st_nlink - _LINKS
+    return 0
 
 
 def _resident(process: Path) -> int:

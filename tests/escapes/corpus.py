@@ -29,12 +29,9 @@ from tests.escapes.surroundings import (
 
 _WAITING = frozenset(
     {
-        "hoard shared anonymous memory",
-        "hoard shared memory in many processes",
         "empty files without number",
         "links, directories and long names without number",
         "extended attributes as a store",
-        "every address family but Unix and IP",
     }
 )
 """Programs that the sandbox does not contain yet."""

@@ -104,7 +104,7 @@ def _problems(program: EscapeProgram, outcome: Outcome, reports: Reports | None)
         "the program did not make its attempt": b"TRIED" not in outcome.stdout,
         "escaped": b"ESCAPED" in said,
         f"ended by {outcome.killed_by}": outcome.killed_by not in program.ends,
-        f"exit code {outcome.exit_code}": program.exit_codes is not None
+        f"exit code {outcome.exit_code}": outcome.killed_by is None
         and outcome.exit_code not in program.exit_codes,
         f"took {outcome.seconds:.1f} s": outcome.seconds > program.seconds + GRACE,
         "more output than allowed": len(said) > program.limits.output_bytes,

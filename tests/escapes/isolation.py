@@ -140,7 +140,7 @@ for pid in (host["pid"], 1, os.getppid(), 0):
     if pid:
         attempt(os.kill, pid, signal.SIGKILL)
 attempt(os.killpg, os.getpgid(1) if os.getpgid(1) else 1, signal.SIGTERM)
-os.kill(-1, signal.SIGKILL)
+attempt(os.kill, -1, signal.SIGKILL)
 """,
     ),
     EscapeProgram(
@@ -336,7 +336,7 @@ import mmap, platform
 tried()
 def interrupt(number, argument):
     loads = b"\\x53\\xb8" + struct.pack("I", number) + b"\\xbb" + struct.pack("I", argument)
-    memory = mmap.mmap(-1, 4096, prot=7)
+    memory = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
     memory.write(loads + b"\\xcd\\x80\\x5b\\xc3")
     return ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory)))()
 if platform.machine() == "x86_64":

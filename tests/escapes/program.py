@@ -105,8 +105,8 @@ class EscapeProgram:
     wall_in_user_namespace: Wall | None = None
     """Where the footing of an unprivileged user namespace has another."""
     ends: frozenset[KilledBy | None] = ENDED
-    exit_codes: frozenset[int] | None = None
-    """Exit codes that the outcome may have; any, if None."""
+    exit_codes: frozenset[int] = frozenset({0})
+    """Exit codes of a run that ended by itself; another one may be a mistake in the program."""
     seconds: float = 10
     limits: Limits = field(default_factory=Limits)
     env: Mapping[str, str] = field(default_factory=dict)

@@ -92,7 +92,7 @@ for family, kind, protocol in ((2, 3, 1), (2, 3, 255), (10, 3, 58), (17, 3, 0x30
 tried()
 for family in range(3, 64):
     for kind in (1, 2, 3, 5):
-        if family != 10 and call(calls["socket"], family, kind, 0) >= 0:
+        if call(calls["socket"], family, kind, 0) >= 0:
             escaped("family", family)
             break
 """,
@@ -343,7 +343,13 @@ for name in os.listdir("/proc"):
         wall=Wall.PRIVILEGES,
         source="""
 tried()
-for path in ("/proc/kcore", "/proc/kmsg", "/proc/kpageflags", "/dev/mem", "/dev/port"):
+kernel = [f"/proc/{name}" for name in os.listdir("/proc") if os.path.isfile(f"/proc/{name}")]
+for path in kernel + ["/dev/mem", "/dev/port", "/proc/kcore", "/proc/kmsg"]:
+    found = attempt(os.stat, path)
+    hidden = found and not found.st_mode & 0o004
+    if hidden and attempt(os.open, path, os.O_RDONLY | os.O_NONBLOCK) is not None:
+        escaped(path)
+for path in ("/proc/kcore", "/proc/kmsg", "/proc/kpageflags", "/proc/vmallocinfo", "/proc/timer_list"):
     if attempt(os.open, path, os.O_RDONLY | os.O_NONBLOCK) is not None:
         escaped(path)
 addresses = {line.split()[0] for line in (attempt(open, "/proc/kallsyms") or [])}
