@@ -1,15 +1,17 @@
-"""Headers that name variables: a spec holds `$NAME`, the value is filled in when a client is made.
+"""Headers and queries that name variables: a spec holds `$NAME`, the value is filled in for a request.
 
     Authorization: Bearer $SERVICE_TOKEN
+    https://example.org/answer?key=$SERVICE_API_KEY
 
 The value is in no spec, event, log or message: it is added to the secrets of the process before it is used.
 """
 
 import re
 from collections.abc import Mapping
+from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from eventlog.redaction import KNOWN
-from eventlog.secret_sources import basic_password
+from eventlog.secret_sources import SECRET_NAME, basic_password
 
 VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 SENDABLE = re.compile(r"[\x20-\x7e]*")
@@ -23,6 +25,32 @@ def fill_in(headers: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
     """Put in what `$NAME` stands for; raises `UnfilledHeader`."""
     KNOWN.add(secrets_of(headers, environ))
     return {name: _filled(name, value, environ) for name, value in headers.items()}
+
+
+def fill_in_query(url: str, environ: Mapping[str, str]) -> str:
+    """Put in what `$NAME` in the query of a URL stands for, percent-encoded; raises `UnfilledHeader`."""
+    parsed = urlsplit(url)
+    if "$" not in parsed.query:
+        return url
+    KNOWN.add(secrets_of({"query": parsed.query}, environ))
+    encoded = {name: quote(value.strip(), safe="") for name, value in environ.items()}
+    return urlunsplit(parsed._replace(query=_filled("url", parsed.query, encoded)))
+
+
+def literal_parameter(url: str) -> str | None:
+    """Name the parameter of a URL's query that holds a key written out; None where there is none."""
+    if "://" not in url or "?" not in url or re.search(r"\s", url):
+        return None
+    try:
+        pairs = parse_qsl(urlsplit(url).query)
+    except ValueError:
+        return None
+    secret = (name for name, value in pairs if SECRET_NAME.search(name) and _is_written_out(value))
+    return next(secret, None)
+
+
+def _is_written_out(value: str) -> bool:
+    return not re.search(r"\$[A-Za-z_]|\{", value) and not re.fullmatch(r"[0-9]{1,9}|true|false", value)
 
 
 def secrets_of(headers: Mapping[str, str], environ: Mapping[str, str]) -> frozenset[str]:

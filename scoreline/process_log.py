@@ -5,6 +5,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from scoreline.private_files import close_to_others, private_folder, private_root
+
 KEPT = 30 * 86_400.0
 """Seconds that the log of a run is kept."""
 TAIL = 64 * 1024
@@ -13,9 +15,9 @@ TAIL = 64 * 1024
 
 def log_of(data_dir: Path, batch_id: str) -> Path:
     """Name the log of a batch's processes, in a folder that exists; old ones are removed."""
-    folder = data_dir / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = private_folder(private_root(data_dir) / "logs")
     for path in folder.glob("*.log"):
+        close_to_others((path,))
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > KEPT:
                 path.unlink()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from eventlog.secret_sources import SECRET_NAME
 from executor.contract import Permanent
 from providers import headers as filling
-from providers.headers import SENDABLE, VARIABLE, UnfilledHeader
+from providers.headers import SENDABLE, VARIABLE, UnfilledHeader, literal_parameter
 
 _NOT_SECRET = re.compile(r"(?:idempotency|cache|partition|routing|sort|dedup\w*)-key", re.IGNORECASE)
 _LITERAL = re.compile(r"(?=[\w+/.=-]*\d)[\w+/.=-]{12,}")
@@ -35,9 +35,27 @@ def fill_in(headers: Mapping[str, str], environ: Mapping[str, str]) -> dict[str,
         raise Permanent("configuration", str(error)) from None
 
 
+def check_query(url: str) -> None:
+    """Refuse a URL whose query holds a key that would be stored; raises `ValueError`."""
+    if parameter := literal_parameter(url):
+        raise ValueError(
+            f"the parameter {parameter} would be stored with the batch: put its value into an environment "
+            f"variable of the executors and write {parameter}=$NAME"
+        )
+
+
+def fill_in_query(url: str, environ: Mapping[str, str]) -> str:
+    """Put in what `$NAME` in the query stands for; raises `Permanent`, as `fill_in` does."""
+    try:
+        return filling.fill_in_query(url, environ)
+    except UnfilledHeader as error:
+        raise Permanent("configuration", str(error)) from None
+
+
 def _is_literal(value: str) -> bool:
     without = VARIABLE.sub("", value)
-    return bool(value) and (without == value or bool(_LITERAL.search(without)))
+    is_plain = not value or re.fullmatch(r"[0-9]{1,9}|true|false", value) is not None
+    return not is_plain and (without == value or bool(_LITERAL.search(without)))
 
 
 def _example(name: str) -> str:

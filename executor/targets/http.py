@@ -23,7 +23,7 @@ from executor.options import OptionModel, read_options
 from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
 from executor.targets.connections import no_connection
-from executor.targets.headers import check_headers, fill_in
+from executor.targets.headers import check_headers, check_query, fill_in, fill_in_query
 from executor.targets.http_replies import Paths, answer_of, fault_of, text_encoding
 from providers.bounded_replies import MAX_ERROR, ReplyLimit, ReplyLimiter
 from providers.decompression import ACCEPTED, ReplyRefused, ReplyTooLarge
@@ -62,6 +62,7 @@ class HttpOptions(OptionModel):
             raise ValueError("it must start with http:// or https:// and name a host")
         if parsed.userinfo:
             raise ValueError("it would be stored with its password; send credentials in a header as $NAME")
+        check_query(url)
         return url
 
     @field_validator("headers")
@@ -115,7 +116,7 @@ class HttpTarget:
         options = self.options
         return self.client.build_request(
             options.method,
-            options.url,
+            fill_in_query(options.url, self.environ),
             headers=fill_in(options.headers, self.environ),
             json=None if options.method == "GET" else _filled(options.body, question),
             timeout=httpx2.Timeout(question.timeout, connect=min(CONNECT_PATIENCE, question.timeout)),

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from executor.options import OptionModel
 from providers.access import find_key
 from providers.clients import check_sdk
+from providers.headers import literal_parameter
 from providers.requests import refuse_parameters
 from providers.table import PROVIDERS, Provider
 from taskqueue.spec import Options
@@ -27,7 +28,11 @@ def _is_an_address(url: str) -> str:
     if parsed.scheme not in ("http", "https") or not parsed.hostname:
         raise ValueError("it must start with http:// or https:// and name a host")
     if "@" in parsed.netloc:
-        raise ValueError("it would be stored with its password")
+        raise ValueError("it would be stored with its password; write the key's variable as `key_variable`")
+    if parameter := literal_parameter(url):
+        raise ValueError(
+            f"the parameter {parameter} would be stored with the batch; send it in a header as $NAME"
+        )
     return url
 
 
@@ -59,7 +64,8 @@ def check_callable(provider: Provider) -> None:
 
 def refuse_keys(options: Options, provider: str) -> None:
     """Refuse a key that was written out; raises `ValueError`, which names the option and not the key."""
-    if found := find_key(options):
+    others = {name: value for name, value in options.items() if name != "headers"}  # checked by themselves
+    if found := find_key(others):
         variable = PROVIDERS[provider].key_variable or "the environment"
         raise ValueError(
             f"the option {found!r} holds what looks like a key, and specs are stored: "

@@ -41,6 +41,7 @@ from scoreline.batches.watch import LOOK_EVERY, Watcher
 from scoreline.batches.why import reasons
 from scoreline.embedded import Servers, default_root
 from scoreline.printable import printable
+from scoreline.private_files import open_private
 from scoreline.process_log import last_error, log_of
 from scoreline.processes import START_ATTEMPTS, Child, ProcessManager, process_manager
 from scoreline.settings import Settings
@@ -172,7 +173,7 @@ class Driving:
 
     def processes(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[ProcessManager]:
         """Keep processes alive that know where the servers are, and write to one log."""
-        log = sys.stderr.fileno() if self._verbose else stack.enter_context(self.log_path.open("ab"))
+        log = sys.stderr.fileno() if self._verbose else stack.enter_context(open_private(self.log_path))
         settings = self.settings.model_copy(update={"worker_drain": min(DRAIN, self.settings.worker_drain)})
         environ = worker_environ(settings, self.servers)
         return process_manager(

@@ -28,6 +28,7 @@ from scoreline.batches.standing import command
 from scoreline.batches.submit import submit
 from scoreline.embedded import Servers, default_root
 from scoreline.fleet import Fleet
+from scoreline.private_files import open_private
 from scoreline.problem import Problem
 from scoreline.process_log import log_of
 from scoreline.processes import service_argv
@@ -240,7 +241,7 @@ def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> Non
     # Not as an argument: a URL may hold a password, and a process list shows those.
     environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}
     log_path = log_of(settings.data_dir or default_root(), wanted.batch_id)
-    with log_path.open("ab") as log:
+    with open_private(log_path) as log:
         subprocess.Popen(  # noqa: S603 - this very program
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, start_new_session=True
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scoreline.embedded.errors import EmbeddedServerError
+from scoreline.private_files import close_to_others, private_root
 
 # sun_path holds 108 bytes on Linux and 104 on macOS, the closing NUL included.
 _SOCKET_PATH_LIMIT = 103
@@ -29,8 +30,9 @@ class Layout:
     @classmethod
     def under(cls, root: Path) -> "Layout":
         """The layout below `root`, with its home made private; `root` itself may be shared."""
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return cls(private_directory(root.resolve() / "servers"))
+        home = private_directory(private_root(root).resolve() / "servers")
+        close_to_others((*home.glob("*"), *home.glob("valkey/**/*")))
+        return cls(home)
 
     @property
     def users_lock(self) -> Path:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scoreline.embedded.errors import EmbeddedServerError, advice, log_tail
+from scoreline.private_files import PRIVATE_UMASK, open_private
 
 _LOG_READ = 1024 * 1024
 
@@ -38,7 +39,7 @@ class Runner:
 
     def start(self, command: list[str], *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
         """Run a program in a session of its own, so that no terminal's signal reaches it."""
-        with log_path(self.recipe).open("ab") as log:
+        with open_private(log_path(self.recipe)) as log:
             return subprocess.Popen(  # noqa: S603 - binaries of our wheels, arguments of our own
                 command,
                 stdin=stdin,
@@ -48,6 +49,7 @@ class Runner:
                 env=_environment(),
                 pass_fds=(self.lock,),
                 start_new_session=True,
+                umask=PRIVATE_UMASK,
             )
 
     def finish(self, step: str, command: list[str], *, said: str = "") -> None:

@@ -13,6 +13,7 @@ from scoreline.embedded.errors import EmbeddedServerError, advice, file_error, l
 from scoreline.embedded.layout import Layout, default_root
 from scoreline.embedded.locks import Patience, try_lock
 from scoreline.embedded.status import Servers, read
+from scoreline.private_files import PRIVATE_UMASK, open_private
 
 _PATIENCE = 150.0
 _ATTEMPTS = 3
@@ -73,7 +74,7 @@ def _launch(layout: Layout, lock: int, attempts: int = 1) -> None:
         if attempts > _ATTEMPTS:
             raise _failure(layout, "the guardian ends as soon as it starts.")
         layout.status.unlink(missing_ok=True)
-        with layout.guardian_log.open("wb") as log:
+        with open_private(layout.guardian_log, truncate=True) as log:
             subprocess.run(  # noqa: S603 - this very program
                 [*module, str(layout.home), str(lock)],
                 stdin=subprocess.DEVNULL,
@@ -82,6 +83,7 @@ def _launch(layout: Layout, lock: int, attempts: int = 1) -> None:
                 cwd=Path(__file__).parents[2],
                 pass_fds=(lock,),
                 start_new_session=True,
+                umask=PRIVATE_UMASK,
                 check=False,
             )
     except OSError as error:

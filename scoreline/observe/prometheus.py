@@ -16,6 +16,7 @@ import httpx2
 import yaml
 
 import grafana
+from scoreline.private_files import open_private
 from scoreline.problem import Problem
 from scoreline.processes import process_manager
 
@@ -90,7 +91,7 @@ async def prometheus(root: Path, *, metrics: Path) -> AsyncIterator[Prometheus]:
         "--log.level=warn",
     ]
     url = f"http://127.0.0.1:{port}"
-    with log_path.open("ab") as log:
+    with open_private(log_path) as log:
         async with (
             process_manager(os.environ, log_to=log) as manager,
             httpx2.AsyncClient(trust_env=False, timeout=30) as client,

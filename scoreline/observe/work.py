@@ -16,6 +16,7 @@ from scoreline.batches.submit import new_batch_id, submit
 from scoreline.demo import gsm8k
 from scoreline.embedded import Servers
 from scoreline.observe.disorder import Foreign
+from scoreline.private_files import open_private, private_root
 from scoreline.processes import process_manager
 from scoreline.provider_sim.settings import Settings as SimulatorSettings
 from scoreline.provider_sim.settings import changed
@@ -124,8 +125,8 @@ async def crew(
             ENDPOINT: "",  # else they would send, and serve nothing
             "EVAL_WORKER_DRAIN": "2",
         }
-        log_path.parent.mkdir(parents=True, exist_ok=True)
-        with log_path.open("ab") as log:
+        private_root(log_path.parent)
+        with open_private(log_path) as log:
             async with process_manager(environ, log_to=log) as manager:
                 fleets.start(replace(FLEET, run_id=run_id), manager)
                 yield provider

@@ -67,8 +67,8 @@ def _target(said: str | dict[str, Any], where: str) -> tuple[TargetSpec, str | N
         if not isinstance(records, str | None):
             raise SpecError(where, "`records` must be a dotted path to the list of answers")
     spec = parse_target(said)
+    target_type(spec.type).check(spec.options)  # first: it knows what to write instead
     _refuse_secret(spec, where)
-    target_type(spec.type).check(spec.options)
     return spec, records
 
 
@@ -104,7 +104,10 @@ def _with_limits(said: str | dict[str, Any], where: str) -> str | dict[str, Any]
 def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:
     found = find_secret(spec.options)
     if found is not None:
-        advice = "Specs are stored: put it into the environment of the executors and write $NAME here."
+        advice = (
+            "Specs are stored: put it into the environment of the executors and write $NAME "
+            "in a header or in the query of a url."
+        )
         raise SpecError(where, f"the option `{found}` holds what looks like a secret. {advice}")
 
 

@@ -8,6 +8,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from pydantic_core import to_json
 
+from scoreline.private_files import open_private
+
 
 class SpanFile(SpanExporter):
     """Appends each span to the file of this process."""
@@ -15,7 +17,7 @@ class SpanFile(SpanExporter):
     def __init__(self, folder: Path, job: str) -> None:
         self._job = job
         self._path = folder / f"{job}-{os.getpid()}.jsonl"
-        self._file = self._path.open("ab", buffering=0)
+        self._file = open_private(self._path)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Write spans, each whole line in one go."""

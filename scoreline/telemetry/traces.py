@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON
 from opentelemetry.trace import set_tracer_provider
 
+from scoreline.private_files import private_folder
 from scoreline.settings import Settings
 from scoreline.telemetry.farewell import PATIENCE, within
 from scoreline.telemetry.span_files import SpanFile
@@ -37,5 +38,6 @@ def tracing(job: str, settings: Settings, resource: Mapping[str, str], *, sends:
 
 
 def _span_file(folder: Path, job: str) -> SpanFile:
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.exists():
+        private_folder(folder)
     return SpanFile(folder, job)

@@ -204,7 +204,7 @@ def test_a_key_among_the_options_is_refused_and_not_repeated(options, where):
         ("messages", [{"role": "user"}], "role: user"),
         ("base_url", "ftp://x", "http://"),
         ("base_url", "https://me:you@x", "password"),
-        ("headers", {"X-Api-Key": "abc"}, "abc|looks like a key"),
+        ("headers", {"X-Api-Key": "abc"}, r"write \$NAME"),
         ("prices", {"input": -1, "output": 0}, "prices.input"),
         ("account", "a b", "account"),
         ("model", "a model}", "model"),
