@@ -126,6 +126,8 @@ def _why(outcome: Outcome, options: CodeOptions) -> str:
             return f"took more than {limits.memory_mb} MB of memory"
         case "processes":
             return f"started more than {limits.processes} processes"
+        case "disk":
+            return f"made more than {limits.files} files"
     tail = outcome.tail()
     if outcome.exit_code == 0:
         return f"{_ENDED_EARLY}: {tail}" if tail else _ENDED_EARLY

@@ -15,7 +15,7 @@ from taskqueue.spec import STRICT
 MEGABYTE = 1024 * 1024
 _Amount = Annotated[int, Field(ge=1, le=1_000_000)]
 
-KilledBy = Literal["time", "output", "memory", "processes", "signal"]
+KilledBy = Literal["time", "output", "memory", "processes", "disk", "signal"]
 """Which limit ended a run; `signal` is one that the program brought upon itself."""
 
 
@@ -26,13 +26,15 @@ class Limits:
     cpu_seconds: _Amount = 120
     """For each process; the time on the wall is the job's own."""
     memory_mb: _Amount = 512
-    """Resident memory, looked at many times a second."""
+    """Memory of all kinds but the content of private files, sampled many times a second."""
     address_space_mb: _Amount = 1024
     """For each process, and never exceeded; raise it for runtimes that reserve more than they use."""
     processes: _Amount = 64
     """Threads count, too."""
     disk_mb: _Amount = 64
-    """The private directory, which lies in memory; also the largest file."""
+    """Each of the two private directories, which lie in memory; also the largest file."""
+    files: _Amount = 16_384
+    """Files and folders in the private directories together: even an empty one takes kernel memory."""
     open_files: _Amount = 256
     output_kb: _Amount = 512
     """Standard output and standard error together."""

@@ -23,6 +23,8 @@ from executor.sandbox.init import INIT
 from executor.sandbox.job import MEGABYTE, Job, Limits
 
 WORKDIR = "/tmp"  # noqa: S108 - inside the walls, where nobody else is
+PRIVATE_PLACES = ("/dev/shm", WORKDIR)  # noqa: S108 - inside the walls
+"""Where a program may write: file systems in memory, each of the size of the disk limit."""
 REPORT_DIRECTORY = "/run/scoreline"
 REPORT_SOCKET = "report.sock"
 REPORT_VARIABLE = "SCORELINE_REPORT"
@@ -161,7 +163,7 @@ def _private_places(limits: Limits) -> Iterator[str]:
     # A shared mapping of /dev/zero is memory that outlives its mapping. /dev/full reads as zeros, too, and
     # can't be mapped.
     yield from ("--dev-bind", "/dev/full", "/dev/zero")
-    for place in ("/dev/shm", WORKDIR):  # noqa: S108 - inside the walls
+    for place in PRIVATE_PLACES:
         yield from ("--perms", "1777", "--size", str(limits.disk_mb * MEGABYTE), "--tmpfs", place)
 
 

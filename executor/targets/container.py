@@ -152,7 +152,7 @@ class Container:
             "NanoCpus": int(self._options.cpus * 1e9),
             "PidsLimit": limits.processes,
             "ShmSize": disk,
-            "Tmpfs": {"/tmp": f"rw,nosuid,nodev,size={disk},mode=1777"},  # noqa: S108 - the container's own
+            "Tmpfs": {"/tmp": f"rw,nosuid,nodev,size={disk},nr_inodes={limits.files},mode=1777"},  # noqa: S108 - the container's own
             "Ulimits": [
                 _limit("cpu", limits.cpu_seconds),
                 _limit("fsize", disk),

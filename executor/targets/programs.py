@@ -100,6 +100,8 @@ def answered(outcome: Outcome, reports: Reports, options: ProgramOptions) -> Rep
             raise Permanent("memory_limit", f"the program took more than {limits.memory_mb} MB of memory")
         case "processes":
             raise Permanent("process_limit", f"the program started more than {limits.processes} processes")
+        case "disk":
+            raise Permanent("disk_limit", f"the program made more than {limits.files} files")
     if outcome.exit_code not in options.ok_exit_codes:
         said = f": {outcome.tail()}" if outcome.tail() else ""
         raise Permanent("exit_code", f"the program ended with {outcome.exit_code}{said}")

@@ -12,6 +12,7 @@ from executor.sandbox.walls import Footing
 from tests.acceptance.batch_commands import Folder
 from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
+from tests.integration.test_sandbox_memory import EMPTY_FILES, SHARED_MEMORY
 
 pytestmark = needs_sandbox
 
@@ -87,19 +88,21 @@ def write_batch(
 
 
 async def test_attacks_are_contained(folder: Folder) -> None:
-    """No program outlives its case, forges its exit code, steers privileged tools or finds a network."""
+    """Programs that outlive their case, forge an exit code, steer privileged tools or hoard memory."""
     token = f"outlives-{uuid4().hex}"
     cases = {
         "takeover": (TAKEOVER, "contained"),
         "address families": (FAMILIES, "[1, 2]"),
         "loader": (LOADER, "True False False"),
+        "shared memory": (SHARED_MEMORY, "True"),
+        "empty files": (EMPTY_FILES, "contained"),
     }
-    write_batch(folder, cases, token, env=VARIABLES)
+    write_batch(folder, cases, token, env=VARIABLES, limits={"memory_mb": 64, "disk_mb": 8})
     ran = await folder.run(*RUN)
     assert ran.stdout, ran.stderr
-    assert (ran.told["passed"], ran.told["dead_letters"]) == (2, 1), ran.stdout
-    [(error,)] = folder.ask("SELECT error::text FROM scorecards WHERE status = 'failed'")
-    assert "the program ended with 7" in error
+    assert (ran.told["passed"], ran.told["dead_letters"]) == (3, 2), ran.stdout
+    errors = folder.ask("SELECT error->>'message' FROM scorecards WHERE status = 'failed' ORDER BY 1")
+    assert errors == [("the program ended with 7",), ("the program made more than 16384 files",)]
     assert not processes(token)
 
 

@@ -72,6 +72,7 @@ PROTOCOL_DESCRIPTORS = "tests/acceptance/test_protocol_descriptors.py"
 COMPLETION = "tests/unit/test_completion.py"
 FIRST_PROCESS = "tests/integration/test_sandbox_first_process.py"
 WALLS = "tests/unit/test_sandbox_walls.py"
+SANDBOX_MEMORY = "tests/integration/test_sandbox_memory.py"
 HOST_FILES = "tests/unit/test_host_files.py"
 SECCOMP = "tests/unit/test_sandbox_seccomp.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
@@ -1211,6 +1212,27 @@ MUTANTS = (
         "    _refuse_data_directory(found, data_dir)\n",
         "",
         (HOST_FILES,),
+    ),
+    Mutant(
+        "shared anonymous memory is refused where no cgroup counts it",
+        "executor/sandbox/seccomp.py",
+        "*([] if shared_memory else _shared_anonymous(_MMAP[column])),",
+        "",
+        (f"{SANDBOX_MEMORY}::test_memory_that_outlives_its_mapping_is_refused",),
+    ),
+    Mutant(
+        "/dev/zero can't be mapped",
+        "executor/sandbox/walls.py",
+        '    yield from ("--dev-bind", "/dev/full", "/dev/zero")\n',
+        "",
+        (f"{SANDBOX_MEMORY}::test_memory_that_outlives_its_mapping_is_refused",),
+    ),
+    Mutant(
+        "files of a sandbox are counted",
+        "executor/sandbox/watch.py",
+        'return "disk" if now.files > limits.files else None',
+        "return None",
+        (f"{SANDBOX_MEMORY}::test_empty_files_are_counted",),
     ),
     Mutant(
         "a sandbox is killed through the pidfd of its first process",
