@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from eventlog import payloads as p
+from eventlog.characters import without_half_characters
 from eventlog.codec import OversizeEvent
 from eventlog.redaction import redact_head
 from executor.contract import Fault, NeverReached, RateLimited, Transient
@@ -141,8 +142,9 @@ def _kind_of(error: BaseException) -> str:
 
 def _fault(kind: str, error: BaseException) -> p.Fault:
     message = error.message if isinstance(error, Fault) else described(error)
-    name = redact_head(_UNPRINTABLE.sub(" ", kind).strip(), 200)
-    return p.Fault(kind=name or "error", message=redact_head(message, MAX_MESSAGE))
+    name = redact_head(_UNPRINTABLE.sub(" ", without_half_characters(kind)).strip(), 200)
+    whole = without_half_characters(redact_head(message, MAX_MESSAGE))
+    return p.Fault(kind=name or "error", message=whole)
 
 
 def _patience(asked: timedelta) -> timedelta:

@@ -7,6 +7,7 @@ those inside of strings.
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 MAX_CONTAINERS = 100_000
@@ -28,6 +29,15 @@ def read_json(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON can hold
         raise UnreadableJson("the JSON is nested too deep") from None
     except ValueError as error:
         raise UnreadableJson(str(error)) from None
+
+
+def read_json_file(path: Path, *, limit: int) -> Any:  # noqa: ANN401 - as above
+    """Parse a file of at most so many bytes; raises `UnreadableJson` and `OSError`."""
+    with path.open("rb") as file:
+        text = file.read(limit + 1)
+    if len(text) > limit:
+        raise UnreadableJson(f"the file is longer than {limit:,} bytes")
+    return read_json(text)
 
 
 def check_values(text: bytes) -> None:

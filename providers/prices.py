@@ -4,17 +4,18 @@ The first pattern that fits `PROVIDER/MODEL` counts. A user's own list, in a fil
 before ours; a price on the target before both. What has no price costs nothing, and says so once.
 """
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from eventlog.payloads import Usage
+from providers.json_reader import read_json_file
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +23,8 @@ VARIABLE = "EVAL_PRICES"
 """Names a file with prices of one's own."""
 BATCH_DISCOUNT = 0.5
 """What is left to pay for a request that comes in a provider batch."""
+MAX_FILE = 1024 * 1024
+"""Bytes of a list of prices."""
 _MILLION = 1_000_000
 
 
@@ -36,13 +39,16 @@ class Price:
 FREE = Price(0.0, 0.0)
 
 
+Dollars = Annotated[float, Field(ge=0, le=1e9)]
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """The price of the models that a pattern fits."""
 
     models: str
-    input: float
-    output: float
+    input: Dollars
+    output: Dollars
 
 
 _LINES: TypeAdapter[tuple[Line, ...]] = TypeAdapter(tuple[Line, ...])
@@ -76,7 +82,7 @@ def price_of(provider: str, model: str, environ: Mapping[str, str]) -> Price | N
 def read_prices(path: Path) -> tuple[Line, ...]:
     """Read a list of prices; raises `ValueError` with a sentence."""
     try:
-        return _LINES.validate_python(json.loads(path.read_text(encoding="utf-8"))["prices"])
+        return _LINES.validate_python(read_json_file(path, limit=MAX_FILE)["prices"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         why = (
             f"{error.error_count()} of its lines are wrong" if isinstance(error, ValidationError) else error

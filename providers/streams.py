@@ -69,9 +69,9 @@ class MessageGathering:
                 self._message = dict(piece["message"])
                 self._count(self._message.get("usage"))
             case "content_block_start" if piece["content_block"]["type"] == "text":
-                self._texts[piece["index"]] = piece["content_block"]["text"]
+                self._texts[_index(piece["index"])] = _text(piece["content_block"]["text"])
             case "content_block_delta" if piece["delta"]["type"] == "text_delta":
-                self._texts[piece["index"]] += piece["delta"]["text"]
+                self._texts[_index(piece["index"])] += _text(piece["delta"]["text"])
             case "message_delta":
                 self._message.update(piece["delta"])
                 self._count(piece.get("usage"))
@@ -125,3 +125,15 @@ class ChatGathering:
             if isinstance(delta.get(name), str):
                 parts.append(delta[name])
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
+
+
+def _index(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError("the index of a content block is no number")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("the text of a content block is no text")
+    return value

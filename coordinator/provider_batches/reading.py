@@ -1,5 +1,6 @@
 """What a provider's results say: pure, but for prices that are read from a file once."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 from coordinator.provider_batches.outcomes import Hopeless, Outcome, Passing
 from coordinator.provider_batches.provider import Errored, Result, Succeeded, Unanswered
 from eventlog import payloads as p
+from eventlog.characters import without_half_characters
 from eventlog.redaction import redact_head
 from providers.failures import QUOTE, Refusal
 from providers.prices import Price, cost_of, price_of
@@ -15,6 +17,9 @@ from providers.requests import InvalidReply, answer_of
 from providers.table import PROVIDERS
 from taskqueue.spec import TargetSpec
 
+MAX_KIND = 200
+"""Characters of a fault's kind."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PASSING = frozenset({408, 409, 429})
 _NOT_ASKED = {
     "expired": "its provider batch expired before it was asked",
@@ -38,7 +43,7 @@ def read(result: Result, target: TargetSpec, price: Price | None) -> Outcome:
         case Errored() as error:
             return _fault(error, title)
         case Unanswered(why=why):
-            return Passing(p.Fault(kind=why, message=_NOT_ASKED.get(why, why)))
+            return Passing(_fault_of(why, _NOT_ASKED.get(why, why)))
 
 
 def no_result(provider_id: str) -> Passing:
@@ -50,24 +55,27 @@ def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outc
     try:
         said = answer_of(message)
         if said.is_filtered:
-            fault = p.Fault(
-                kind="content_filter", message=f"{title} stopped the answer ({said.stop_reason})"
-            )
-            return Hopeless(fault)
+            return Hopeless(_fault_of("content_filter", f"{title} stopped the answer ({said.stop_reason})"))
         if len(said.output) > p.MAX_TEXT:
             long = f"the answer has {len(said.output):,} characters, and {p.MAX_TEXT:,} are allowed"
             return Hopeless(p.Fault(kind="too_large", message=long))
-        # JSON can say halves of surrogate pairs, and UTF-8 can't hold them.
-        output = said.output.encode("utf-8", "replace").decode()
-        return p.Answer(output, said.usage, cost_of(said.usage, price, batch=True))
+        return p.Answer(
+            without_half_characters(said.output), said.usage, cost_of(said.usage, price, batch=True)
+        )
     except (InvalidReply, ValidationError) as error:
         why = redact_head(f"{title} sent a reply that is none: {error}", QUOTE)
-        return Passing(p.Fault(kind="invalid_response", message=why))
+        return Passing(_fault_of("invalid_response", why))
 
 
 def _fault(error: Errored, title: str) -> Outcome:
     status = Refusal(0, type=error.type).means
     kind = error.type.removesuffix("_error") or "provider"
     told = redact_head(error.message or error.type, QUOTE)
-    fault = p.Fault(kind=redact_head(kind, 200), message=f"{title}: {told}")
+    fault = _fault_of(kind, f"{title}: {told}")
     return Hopeless(fault) if 400 <= status < 500 and status not in _PASSING else Passing(fault)
+
+
+def _fault_of(kind: str, message: str) -> p.Fault:
+    """Make a fault of what a provider sent: any text, of which an event takes only some."""
+    name = _CONTROL.sub(" ", without_half_characters(redact_head(kind, MAX_KIND))).strip()
+    return p.Fault(kind=name or "provider", message=without_half_characters(message))

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from eventlog.characters import without_half_characters
 from eventlog.redaction import redact_head
 from executor.contract import Transient
 from executor.evaluators.extract import quoted
@@ -90,7 +91,7 @@ def read_verdict(message: object, scale: Scale) -> LlmVerdict:
         raise _malformed(message, "it has no score")
     if not scale.low <= score <= scale.high:
         raise _malformed(message, f"its score {score:g} is not from {scale.low:g} to {scale.high:g}")
-    why = redact_head(reason, MAX_REASON) if isinstance(reason, str) else ""
+    why = without_half_characters(redact_head(reason, MAX_REASON)) if isinstance(reason, str) else ""
     if not scale.is_plain:
         why = f"{score:g} of {scale.high:g}: {why}" if why else f"{score:g} of {scale.high:g}"
     share = (score - scale.low) / (scale.high - scale.low)

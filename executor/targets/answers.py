@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue, ValidationError
 
 from eventlog import payloads as p
+from eventlog.characters import without_half_characters
 from executor.contract import Permanent, Reply
 from taskqueue.template import as_text
 
@@ -53,8 +54,3 @@ def usage_of(value: JsonValue) -> p.Usage:
 def _count(usage: Mapping[str, JsonValue], names: tuple[str, ...]) -> int:
     found = next((usage[name] for name in names if name in usage), 0)
     return found if isinstance(found, int) and 0 <= found <= 2**53 else 0
-
-
-def without_half_characters(text: str) -> str:
-    """Replace halves of surrogate pairs, which JSON can say and UTF-8 can't hold."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -17,6 +17,8 @@ EPILOG = (
     "scoreline provider-sim --latency 0.8 --latency-p95 3 --overloaded 0.02 --reset-before 0.01   ·   "
     "scoreline provider-sim --answers answers.json --port 0 --json"
 )
+MAX_ANSWERS = 32 * 1024 * 1024
+"""Bytes of a file of answers."""
 
 
 def _in(panel: str, text: str, **bounds: Any) -> Any:  # noqa: ANN401 - whatever typer makes of it
@@ -131,14 +133,13 @@ def run(  # noqa: PLR0913 - a command has its flags
 
 def _settings(answers: Path | None, **flags: object) -> Any:  # noqa: ANN401 - importing its type would cost time
     """Check the flags, and read the answers."""
-    import json
-
+    from providers.json_reader import read_json_file
     from scoreline.problem import Problem
     from scoreline.provider_sim.settings import BadSettings, Settings, changed
 
     try:
         if answers is not None:
-            flags |= {"mode": "map", "answers": json.loads(answers.read_text())}
+            flags |= {"mode": "map", "answers": read_json_file(answers, limit=MAX_ANSWERS)}
         return changed(Settings(), flags)
     except BadSettings as error:
         raise Problem(str(error)) from None

@@ -36,6 +36,9 @@ def json_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Re
             pass
     except Unfit as error:
         raise BadRow(path, number, str(error), unit="record") from None
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8: byte 0x{error.object[error.start]:02x} in a text; save the file as UTF-8"
+        raise BadRow(path, number, reason, unit="record") from None
     except ijson.JSONError as error:
         raise BadRow(path, number, f"broken JSON: {_explained(error)}", unit="record") from None
 

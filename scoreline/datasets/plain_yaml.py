@@ -128,7 +128,7 @@ class PlainLoader(_Safe, Composer):  # type: ignore[misc]  # which of the two lo
         make = self.yaml_constructors[node.tag if node.tag in _SCALARS else None]
         try:
             return make(self, node)
-        except (ValueError, KeyError, OverflowError):  # the patterns of numbers admit some that are none
+        except (ValueError, LookupError, OverflowError):  # the patterns of numbers admit some that are none
             raise _no_value(node) from None
 
     def _tag(self, event: Any, node: Any) -> str:  # noqa: ANN401 - the library's
@@ -174,7 +174,7 @@ class PlainLoader(_Safe, Composer):  # type: ignore[misc]  # which of the two lo
             return super().construct_object(node, deep=deep)
         except Unfit:
             raise
-        except (ValueError, KeyError, OverflowError):
+        except (ValueError, LookupError, OverflowError):
             raise _no_value(node) from None
 
 
