@@ -18,6 +18,7 @@ from executor.lanes.naming import lane_use
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import make_evaluator, make_target
 from executor.runner import Executor, Ports, new_incarnation
+from executor.sandbox.probe import probe
 from executor.sandbox.run_directories import remove_abandoned
 from executor.settings import Connection, ExecutorSettings
 from taskqueue.backends import Backend, open_queues
@@ -39,6 +40,7 @@ async def run_executor(
 ) -> None:
     """Be an executor until told to stop."""
     await _remove_abandoned_directories()
+    self_test = asyncio.create_task(_log_self_test(surroundings))
     redis = connect(connection.redis_url, max_connections=MAX_CONNECTIONS)
     queues, random = open_queues(Backend.REDIS, redis), SystemRandom()
     incarnation = new_incarnation(settings.name, random)
@@ -59,7 +61,23 @@ async def run_executor(
             heed_signals(executor.stop)
             await executor.run()
     finally:
+        await asyncio.wait([self_test])
         await redis.aclose()
+
+
+async def _log_self_test(surroundings: Surroundings) -> None:
+    """Test the sandbox once and log the result; where it fails, work that needs one is refused."""
+    found = await asyncio.to_thread(probe)
+    if found.footing:
+        enforced = {wall.name: wall.enforced_by for wall in found.walls}
+        logger.info("sandbox self-test passed", extra={"footing": found.footing.value, "walls": enforced})
+        return
+    refused = "runs without a sandbox" if surroundings.allow_unsandboxed else "is refused"
+    logger.warning(
+        "sandbox self-test failed: work of command targets and code evaluators %s",
+        refused,
+        extra={"trouble": found.trouble, "command": "scoreline sandbox check"},
+    )
 
 
 async def _remove_abandoned_directories() -> None:

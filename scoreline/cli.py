@@ -19,6 +19,7 @@ from scoreline.commands import (
     provider_sim,
     quarantine,
     replay,
+    sandbox,
     storage_worker,
     trace,
     worker,
@@ -49,6 +50,7 @@ app.add_typer(worker.app, name="worker")
 app.add_typer(coordinator.app, name="coordinator")
 app.add_typer(storage_worker.app, name="storage-worker")
 app.command("provider-sim", help=provider_sim.HELP, epilog=provider_sim.EPILOG)(provider_sim.run)
+app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(database.app, name="db")
 

@@ -1,4 +1,7 @@
-"""The self-test: whether a sandbox can be built here, on what footing, and if not, why."""
+"""The self-test: whether a sandbox can be built here, on what footing, and if not, why.
+
+A sandbox whose walls a program got through counts as none.
+"""
 
 import os
 import shutil
@@ -8,8 +11,8 @@ from typing import NamedTuple
 
 from executor.sandbox.assembly import assembled
 from executor.sandbox.init import GO
-from executor.sandbox.job import Job
 from executor.sandbox.leftovers import kill_leftovers
+from executor.sandbox.wall_checks import WallCheck, probing_job, read_checks
 from executor.sandbox.walls import Footing
 
 BUBBLEWRAP = "bwrap"
@@ -18,11 +21,6 @@ TOOL_ENVIRON = {"PATH": os.defpath}
 
 _TOOLS = {"prlimit": "util-linux", "setpriv": "util-linux", "env": "coreutils"}
 _PATIENCE = 10
-_SELF_TEST = """
-(: < /proc/1/environ) 2>/dev/null || exit 0
-echo "programs could control the sandbox's first process: sysctl fs.suid_dumpable=0" >&2
-exit 1
-"""
 _HINT = (
     "; user namespaces may be forbidden (sysctl kernel.unprivileged_userns_clone, "
     "kernel.apparmor_restrict_unprivileged_userns, user.max_user_namespaces), or a container keeps "
@@ -36,6 +34,8 @@ class Probe(NamedTuple):
 
     footing: Footing | None
     trouble: str = ""
+    walls: tuple[WallCheck, ...] = ()
+    """What was tried on this footing, where the sandbox has a Python to try it."""
 
 
 @cache
@@ -49,9 +49,9 @@ def probe(bubblewrap: str = BUBBLEWRAP) -> Probe:
     kill_leftovers(bubblewrap)
     troubles = []
     for footing in Footing if os.geteuid() == 0 else [Footing.USER_NAMESPACE]:
-        trouble = trouble_with(bubblewrap, footing)
+        trouble, walls = inspect(bubblewrap, footing)
         if not trouble:
-            return Probe(footing)
+            return Probe(footing, walls=walls)
         troubles.append(f"with {footing.value}: {trouble}")
     return Probe(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
 
@@ -69,7 +69,19 @@ def _no_pidfd() -> str:
 
 def trouble_with(bubblewrap: str, footing: Footing) -> str:
     """Say why no sandbox can be built on this footing; nothing where one can."""
-    with assembled(Job(("sh", "-c", _SELF_TEST), _PATIENCE), footing, bubblewrap) as assembly:
+    return inspect(bubblewrap, footing).trouble
+
+
+class Inspection(NamedTuple):
+    """What is wrong with a footing, and which of its walls were tried."""
+
+    trouble: str
+    walls: tuple[WallCheck, ...] = ()
+
+
+def inspect(bubblewrap: str, footing: Footing) -> Inspection:
+    """Build a sandbox on this footing, and try its walls."""
+    with probing_job() as job, assembled(job, footing, bubblewrap) as assembly:
         try:
             done = subprocess.run(  # noqa: S603 - arguments of our own
                 assembly.argv,
@@ -81,7 +93,10 @@ def trouble_with(bubblewrap: str, footing: Footing) -> str:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return str(error)
+            return Inspection(str(error))
         started = assembly.account.exit_code == 0
+    walls = read_checks(done.stdout, footing)
     said = done.stderr.decode(errors="replace").strip()
-    return "" if started else said or f"exit code {done.returncode}"
+    if not started:
+        return Inspection(said or f"exit code {done.returncode}", walls)
+    return Inspection(", ".join(f"{wall.name}: {wall.evidence}" for wall in walls if not wall.held), walls)

@@ -28,7 +28,8 @@ _SIGNALS, _OUT_OF_CPU, _KILLED = range(129, 193), 128 + 24, 128 + 9
 _SECONDS_TO_DIE = 10.0
 _REFUSED = (
     "untrusted code is not run here, for there is no sandbox: {trouble}. "
-    "To run it all the same, with every right of this process, set EVAL_WORKER_ALLOW_UNSANDBOXED=true"
+    "Once that is changed, test it with: scoreline sandbox check. To run untrusted code all the same, with "
+    "every right of this process, set EVAL_WORKER_ALLOW_UNSANDBOXED=true"
 )
 
 

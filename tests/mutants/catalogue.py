@@ -69,6 +69,8 @@ SANDBOX = "tests/integration/test_sandbox.py"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
 RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
 PROTOCOL_DESCRIPTORS = "tests/acceptance/test_protocol_descriptors.py"
+SANDBOX_CHECK = "tests/acceptance/test_sandbox_check.py"
+WALL_CHECKS = "tests/integration/test_wall_checks.py"
 COMPLETION = "tests/unit/test_completion.py"
 FIRST_PROCESS = "tests/integration/test_sandbox_first_process.py"
 WALLS = "tests/unit/test_sandbox_walls.py"
@@ -1173,7 +1175,7 @@ MUTANTS = (
     ),
     Mutant(
         "the self-test refuses a first process that can be traced",
-        "executor/sandbox/probe.py",
+        "executor/sandbox/wall_checks.py",
         "(: < /proc/1/environ) 2>/dev/null || exit 0",
         "exit 0",
         (f"{FIRST_PROCESS}::test_the_self_test_refuses_a_first_process_that_can_be_traced",),
@@ -1283,6 +1285,35 @@ MUTANTS = (
         "return number in self._started and is_alone",
         "return is_alone",
         (PYTHON_TARGET,),
+    ),
+    # The self-test of the sandbox.
+    Mutant(
+        "a sandbox with an open wall is refused",
+        "executor/sandbox/probe.py",
+        "for wall in walls if not wall.held)",
+        "for wall in walls if False)",
+        (WALL_CHECKS,),
+    ),
+    Mutant(
+        "the self-test tries to connect to the host",
+        "executor/sandbox/wall_probe.py",
+        '    "network": _network,\n',
+        "",
+        (WALL_CHECKS,),
+    ),
+    Mutant(
+        "a limit that did not stop its program is reported",
+        "executor/sandbox/limit_checks.py",
+        "        if outcome.exit_code == REFUSED or",
+        "        if outcome.exit_code == 0 or outcome.exit_code == REFUSED or",
+        (WALL_CHECKS,),
+    ),
+    Mutant(
+        "an executor tests its sandbox at its start",
+        "executor/app.py",
+        "asyncio.create_task(_log_self_test(surroundings))",
+        "asyncio.create_task(asyncio.sleep(0))",
+        (f"{SANDBOX_CHECK}::test_an_executor_tests_its_sandbox_at_its_start",),
     ),
     # Local runs: scoped to their batch, interrupted on record, with a safe path.
     Mutant(

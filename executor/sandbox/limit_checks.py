@@ -1,0 +1,168 @@
+"""The long form of the self-test: programs that exceed each limit, in sandboxes of their own.
+
+A limit holds where the kernel refused the excess, which the program reports by exit code REFUSED, or where
+the executor ended the program.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from executor.sandbox.job import Job, KilledBy, Limits, Outcome
+from executor.sandbox.sandbox import Sandbox
+from executor.sandbox.wall_checks import WallCheck
+
+REFUSED = 3
+_PROGRAM = "excess.py"
+_LONGEST = 10.0
+"""Seconds after which a program whose limit does not hold is ended by the time limit."""
+_PRELUDE = f"""
+import mmap, os, sys, time
+def refused(action, *arguments):
+    try:
+        action(*arguments)
+    except (OSError, MemoryError):
+        os._exit({REFUSED})
+"""
+_MEMORY = """
+for _ in range(3):
+    if not os.fork():
+        break
+held = bytearray(48 << 20)
+time.sleep(60)
+"""
+_SHARED_MEMORY = """
+def hold():
+    held = mmap.mmap(-1, 256 << 20)
+    for page in range(0, 256 << 20, 4096):
+        held[page] = 1
+    time.sleep(60)
+refused(hold)
+"""
+_ADDRESS_SPACE = "refused(lambda: mmap.mmap(-1, 512 << 20, flags=mmap.MAP_PRIVATE))"
+_PROCESSES = """
+def start():
+    for _ in range(64):
+        if not os.fork():
+            time.sleep(60)
+    time.sleep(60)
+refused(start)
+"""
+_DISK = """
+def fill():
+    for folder in ("/tmp", "/dev/shm"):
+        for name in range(16):
+            with open(f"{folder}/{name}", "wb") as file:
+                file.write(bytes(1 << 20))
+refused(fill)
+"""
+_INODES = """
+def create():
+    for name in range(20_000):
+        os.close(os.open(f"/tmp/{name}", os.O_CREAT | os.O_WRONLY))
+    time.sleep(60)
+refused(create)
+"""
+_OPEN_FILES = "refused(lambda: [os.dup(0) for _ in range(1024)])"
+_SURVIVOR = """
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        os.execvp("sleep", ["sleep", {marker!r}])
+    os._exit(0)
+time.sleep(0.2)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A program that exceeds one limit, and how the limit shows."""
+
+    attempt: str
+    enforced_by: str
+    program: str
+    limits: Limits = field(default_factory=Limits)
+    seconds: float = _LONGEST
+    killed_by: KilledBy | None = None
+    """What ends the program, where the kernel does not refuse the excess."""
+
+    def evidence(self, outcome: Outcome) -> str:
+        """What a run proves about a limit that did not hold; nothing where it held."""
+        if outcome.exit_code == REFUSED or (self.killed_by and outcome.killed_by == self.killed_by):
+            return ""
+        end = f"killed by {outcome.killed_by}" if outcome.killed_by else f"exit code {outcome.exit_code}"
+        return f"not stopped by its limit: {end} after {outcome.seconds:.1f} s {outcome.tail(200)}".strip()
+
+
+_SAMPLING = "sampling by the executor"
+EXCESSES: Mapping[str, Excess] = {
+    "memory": Excess(
+        "hold memory in several processes", _SAMPLING, _MEMORY, Limits(memory_mb=96), killed_by="memory"
+    ),
+    "shared memory": Excess(
+        "hold memory in shared mappings",
+        f"seccomp filter, or {_SAMPLING}",
+        _SHARED_MEMORY,
+        Limits(memory_mb=64),
+        killed_by="memory",
+    ),
+    "address space": Excess(
+        "reserve address space", "RLIMIT_AS", _ADDRESS_SPACE, Limits(address_space_mb=256)
+    ),
+    "processes": Excess(
+        "start processes",
+        f"RLIMIT_NPROC, {_SAMPLING}",
+        _PROCESSES,
+        Limits(processes=8),
+        killed_by="processes",
+    ),
+    "disk": Excess("fill the private folders", "tmpfs size, RLIMIT_FSIZE", _DISK, Limits(disk_mb=4)),
+    "inodes": Excess("create empty files", _SAMPLING, _INODES, Limits(files=1_000), killed_by="disk"),
+    "open files": Excess("open files", "RLIMIT_NOFILE", _OPEN_FILES, Limits(open_files=64)),
+    "time": Excess(
+        "sleep", "timer of the executor, SIGKILL to pid 1", "time.sleep(60)", seconds=0.5, killed_by="time"
+    ),
+    "processor time": Excess(
+        "use the processor", "RLIMIT_CPU", "while True: pass", Limits(cpu_seconds=1), killed_by="time"
+    ),
+    "output": Excess(
+        "print without end",
+        "output cap of the executor",
+        "while True: print('x' * 4096)",
+        Limits(output_kb=64),
+        killed_by="output",
+    ),
+}
+
+
+async def check_limits(sandbox: Sandbox) -> AsyncIterator[WallCheck]:
+    """Exceed each limit, one after the other."""
+    for name, excess in EXCESSES.items():
+        outcome = await sandbox.run(_job(excess.program, excess.limits, excess.seconds))
+        yield WallCheck(name, excess.attempt, excess.enforced_by, excess.evidence(outcome))
+    yield await _check_survivors(sandbox)
+
+
+async def _check_survivors(sandbox: Sandbox) -> WallCheck:
+    """Leave a daemon behind, and look for it among the processes of the host."""
+    marker = f"{600 + secrets.randbelow(300)}.{secrets.randbelow(10**9):09}"
+    await sandbox.run(_job(_SURVIVOR.format(marker=marker), Limits(), _LONGEST))
+    evidence = "a process of the program is alive after its end" if _is_running(marker) else ""
+    return WallCheck("end of a run", "leave a daemon behind", "pid namespace, SIGKILL to pid 1", evidence)
+
+
+def _job(program: str, limits: Limits, seconds: float) -> Job:
+    text = (_PRELUDE + program).encode()
+    return Job(("python3", "-I", "-S", "-B", _PROGRAM), seconds, texts={_PROGRAM: text}, limits=limits)
+
+
+def _is_running(marker: str) -> bool:
+    return any(marker.encode() in _command_line(process) for process in Path("/proc").glob("[0-9]*"))
+
+
+def _command_line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:  # ended meanwhile
+        return b""

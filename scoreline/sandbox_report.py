@@ -1,0 +1,71 @@
+"""`scoreline sandbox check`: which footing sandboxes stand on, and which walls and limits hold there."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+
+import typer
+
+from executor.sandbox.limit_checks import check_limits
+from executor.sandbox.probe import Probe, probe
+from executor.sandbox.sandbox import Sandbox
+from executor.sandbox.wall_checks import WallCheck
+from scoreline.problem import Problem
+
+_NO_PYTHON = "The sandbox has no python3, so no wall was tried: install it in /usr, or check another host."
+
+
+def report_sandbox(*, as_json: bool, quick: bool) -> None:
+    """Try every wall and print the results; raises `Problem` where one is open, or there is no sandbox."""
+    found = probe()
+    checks = asyncio.run(_collect(found, quick=quick, as_json=as_json))
+    if as_json:
+        typer.echo(json.dumps(_document(found, checks)))
+    if found.footing is None:
+        raise Problem(Sandbox().check())
+    if not found.walls:
+        raise Problem(_NO_PYTHON)
+    failed = [check.name for check in checks if not check.held]
+    if failed:
+        raise Problem(
+            f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}. Run untrusted code on "
+            "another host until they hold; docs/security.md names the mechanism behind each."
+        )
+    if not as_json:
+        typer.echo(f"all {len(checks)} checks held")
+
+
+async def _collect(found: Probe, *, quick: bool, as_json: bool) -> list[WallCheck]:
+    """Run the checks, each printed as soon as it has ended."""
+    if found.footing and not as_json:
+        typer.echo(f"sandboxes stand on {found.footing.value}")
+    checks = []
+    async for check in _checks(found, quick=quick):
+        checks.append(check)
+        if not as_json:
+            typer.echo(_line(check))
+    return checks
+
+
+async def _checks(found: Probe, *, quick: bool) -> AsyncIterator[WallCheck]:
+    for check in found.walls:
+        yield check
+    if found.footing and found.walls and not quick:
+        async for check in check_limits(Sandbox()):
+            yield check
+
+
+def _line(check: WallCheck) -> str:
+    word = "held" if check.held else "OPEN"
+    evidence = f": {check.evidence}" if check.evidence else ""
+    return f"  {word}  {check.name:<17} {check.attempt} ({check.enforced_by}){evidence}"
+
+
+def _document(found: Probe, checks: list[WallCheck]) -> dict[str, object]:
+    return {
+        "footing": found.footing and found.footing.value,
+        "trouble": found.trouble,
+        "held": bool(checks) and all(check.held for check in checks),
+        "checks": [{**asdict(check), "held": check.held} for check in checks],
+    }

@@ -1,0 +1,91 @@
+"""The self-test of the sandbox finds any wall that is missing, and the sandbox is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from executor.sandbox import probe as probing
+from executor.sandbox.job import Outcome
+from executor.sandbox.limit_checks import EXCESSES, REFUSED
+from executor.sandbox.probe import BUBBLEWRAP, inspect
+from executor.sandbox.sandbox import Sandbox
+from executor.sandbox.walls import confined, walls
+from tests.integration.sandboxed import FOOTINGS, needs_sandbox
+
+Options = list[str]
+
+
+def without(*options: str) -> Callable[[Options], Options]:
+    """Leave options out."""
+    return lambda given: [option for option in given if option not in options]
+
+
+def with_(*options: str) -> Callable[[Options], Options]:
+    """Add options at the end."""
+    return lambda given: [*given, *options]
+
+
+def without_limits(command: Options) -> Options:
+    """Leave out what follows `prlimit` but for its separator."""
+    return [word for word in command if not word.startswith(("--as=", "--nproc=", "--fsize="))]
+
+
+WALLS = {
+    "network": without("--unshare-net"),
+    "files": with_("--bind", "/tmp", "/tmp"),
+    "other processes": without("--unshare-pid", "--as-pid-1"),
+}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("footing", FOOTINGS)
+@pytest.mark.parametrize("wall", WALLS)
+def test_a_missing_wall_is_found(monkeypatch: pytest.MonkeyPatch, footing: Any, wall: str) -> None:
+    """Without one of bubblewrap's options the trouble names the wall and what got through."""
+    monkeypatch.setattr("executor.sandbox.assembly.walls", lambda *given: WALLS[wall](walls(*given)))
+    found = inspect(BUBBLEWRAP, footing)
+    assert found.trouble, wall
+    assert not found.walls or wall in {check.name for check in found.walls if not check.held}, found
+
+
+@needs_sandbox
+@pytest.mark.parametrize("footing", FOOTINGS)
+def test_a_missing_filter_is_found(monkeypatch: pytest.MonkeyPatch, footing: Any) -> None:
+    """Without the filter of system calls, sockets of other families open."""
+    monkeypatch.setattr("executor.sandbox.assembly._FILTER", b"")
+    found = inspect(BUBBLEWRAP, footing)
+    assert {"address families", "privileges"} <= {check.name for check in found.walls if not check.held}
+
+
+@needs_sandbox
+def test_missing_limits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without resource limits the trouble names those that are unlimited."""
+    monkeypatch.setattr(
+        "executor.sandbox.assembly.confined", lambda *given: without_limits(confined(*given))
+    )
+    assert "limits: RLIMIT_" in inspect(BUBBLEWRAP, FOOTINGS[0]).trouble
+
+
+@needs_sandbox
+def test_a_sandbox_with_an_open_wall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal names the wall, and the command that tests it."""
+    monkeypatch.setattr("executor.sandbox.assembly.walls", lambda *given: WALLS["network"](walls(*given)))
+    probing.probe.cache_clear()
+    try:
+        refusal = Sandbox().check()
+    finally:
+        probing.probe.cache_clear()
+    assert "network: connected to" in refusal
+    assert "scoreline sandbox check" in refusal
+
+
+@pytest.mark.parametrize("name", EXCESSES)
+def test_a_limit_that_does_not_hold_is_found(name: str) -> None:
+    """A program that was refused, or ended by its limit, proves the limit; any other end is evidence."""
+    excess = EXCESSES[name]
+    assert excess.evidence(Outcome(REFUSED, b"", b"", None, 1)) == ""
+    assert excess.evidence(Outcome(0, b"", b"", None, 1))
+    assert excess.evidence(Outcome(137, b"", b"", "signal", 1))
+    if excess.killed_by:
+        assert excess.evidence(Outcome(137, b"", b"", excess.killed_by, 1)) == ""
