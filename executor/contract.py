@@ -180,6 +180,8 @@ class Surroundings:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     data_dir: str = ""
     """Scoreline's data directory, which no program may be given."""
+    cgroup: str = ""
+    """A cgroup delegated to the executor, whose groups count the memory of sandboxes."""
 
 
 class TargetType(Protocol):

@@ -61,6 +61,7 @@ class Settings(AlertSettings):
     worker_heartbeat_interval: float = Field(default=5.0, gt=0, le=15)
     worker_drain: Seconds = 60.0
     worker_allow_unsandboxed: bool = False
+    worker_cgroup: Path | None = None
     rate_limit_rpm: float | None = Field(default=None, gt=0, le=1e9)
     rate_limit_tpm: float | None = Field(default=None, gt=0, le=1e12)
     rate_limit_max_concurrency: int | None = Field(default=None, ge=1, le=1_000_000)

@@ -152,7 +152,8 @@ class CodeType:
 
     def make(self, name: str, options: Options, surroundings: Surroundings) -> Code:
         """Make one."""
-        return Code(name, _read(options), Sandbox(allow_unsandboxed=surroundings.allow_unsandboxed))
+        sandbox = Sandbox(allow_unsandboxed=surroundings.allow_unsandboxed, cgroup=surroundings.cgroup)
+        return Code(name, _read(options), sandbox)
 
 
 def _read(options: Options) -> CodeOptions:

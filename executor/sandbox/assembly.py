@@ -19,7 +19,8 @@ from executor.sandbox.walls import Footing, confined, walls
 
 _FIRST_UID, _UIDS = 1_900_000_000, 2**20
 """User ids that nobody has; each run draws one, for limits are counted by user."""
-_FILTER = filter_program()
+_FILTERS = {counted: filter_program(shared_memory=counted) for counted in (False, True)}
+"""System calls, by whether a memory cgroup counts shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class Assembly:
 
 
 @contextmanager
-def assembled(job: Job, footing: Footing, bubblewrap: str) -> Iterator[Assembly]:
+def assembled(
+    job: Job, footing: Footing, bubblewrap: str, *, shared_memory: bool = False
+) -> Iterator[Assembly]:
     """Put a sandbox together for one job; its descriptors are closed behind it."""
     with ExitStack() as stack:
         texts = {name: _open(stack, content) for name, content in job.texts.items()}
@@ -41,8 +44,8 @@ def assembled(job: Job, footing: Footing, bubblewrap: str) -> Iterator[Assembly]
         account, told = _pipe(stack)
         argv = [bubblewrap, "--args", str(options), "--json-status-fd", str(told)]
         descriptors = [*texts.values(), *job.inherited, init, options, told]
-        if _FILTER:
-            descriptors.append(_open(stack, _FILTER))
+        if calls := _FILTERS[shared_memory]:
+            descriptors.append(_open(stack, calls))
             argv += ["--seccomp", str(descriptors[-1])]
         uid = _FIRST_UID + secrets.randbelow(_UIDS) if footing is Footing.OWN_UID else None
         argv += ["--", *init_command(has_input=bool(job.stdin)), *confined(job, uid)]

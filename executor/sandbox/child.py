@@ -109,7 +109,7 @@ class Child(asyncio.SubprocessProtocol):
             return
         if self._namespace is None:
             self._feed(self._stdin)
-        elif self._namespace.hold(self._transport.get_pid()):
+        elif self._namespace.hold(self._transport.get_pid()) and self._namespace.join_cgroup():
             self._feed(GO + self._stdin)
         else:
             self.kill()

@@ -13,13 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from executor.sandbox.account import Account
+from executor.sandbox.memory_cgroup import MemoryCgroup
 
 
 class PidNamespace:
     """All processes of one run."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, cgroup: MemoryCgroup | None = None) -> None:
         self._account = account
+        self._cgroup = cgroup
         self._pidfd: int | None = None
 
     @property
@@ -33,6 +35,15 @@ class PidNamespace:
         if self._pidfd is None and first:
             self._pidfd = _open_child(first, parent)
         return self._pidfd is not None
+
+    def join_cgroup(self) -> bool:
+        """Make the first process, which is held, a member of the run's cgroup; true where there is none."""
+        try:
+            if self._cgroup and self.first:
+                self._cgroup.add(self.first)
+        except OSError:  # it has just ended
+            return False
+        return True
 
     def kill(self, parent: int) -> None:
         """SIGKILL the first process, and with it all others; again or too late, do nothing."""

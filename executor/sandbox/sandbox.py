@@ -6,7 +6,7 @@ Sandbox.run(job)  one process tree, one world, one outcome
 
 import asyncio
 import shutil
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic
 
@@ -14,9 +14,10 @@ from eventlog.redaction import redact_tail
 from eventlog.tasks import end
 from executor.contract import Permanent, Transient
 from executor.sandbox.account import Account
-from executor.sandbox.assembly import assembled
+from executor.sandbox.assembly import Assembly, assembled
 from executor.sandbox.child import Child, Launch, start
 from executor.sandbox.job import Job, KilledBy, Outcome
+from executor.sandbox.memory_cgroup import MemoryCgroup, delegated_cgroup
 from executor.sandbox.pid_namespace import PidNamespace
 from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, probe
 from executor.sandbox.run_directories import run_directory
@@ -36,12 +37,17 @@ _REFUSED = (
 class Sandbox:
     """Where untrusted code runs; one serves any number of jobs at a time."""
 
-    def __init__(self, *, allow_unsandboxed: bool = False, bubblewrap: str = BUBBLEWRAP) -> None:
+    def __init__(
+        self, *, allow_unsandboxed: bool = False, bubblewrap: str = BUBBLEWRAP, cgroup: str = ""
+    ) -> None:
         self._allow_unsandboxed = allow_unsandboxed
         self._bubblewrap = bubblewrap
+        self._cgroup = delegated_cgroup(cgroup)
 
     def check(self) -> str:
         """Say why untrusted code is refused here and what to do about it; nothing where it may run."""
+        if self._cgroup and self._cgroup.trouble:
+            return f"untrusted code is not run here: {self._cgroup.trouble}"
         trouble = probe(self._bubblewrap).trouble
         return _REFUSED.format(trouble=trouble) if trouble and not self._allow_unsandboxed else ""
 
@@ -52,31 +58,46 @@ class Sandbox:
         footing = probe(self._bubblewrap).footing
         if footing is None:
             return counted(await _run_plainly(job))
-        return counted(await _run_behind_walls(job, footing, self._bubblewrap))
+        try:
+            return counted(await self._run_behind_walls(job, footing))
+        except OSError as error:
+            raise Transient("sandbox", f"no sandbox could be built: {error}") from error
+
+    async def _run_behind_walls(self, job: Job, footing: Footing) -> Outcome:
+        started = monotonic()
+        with ExitStack() as stack:
+            cgroup = stack.enter_context(self._cgroup.group(job.limits)) if self._cgroup else None
+            counts_shared = cgroup is not None
+            assembly = stack.enter_context(
+                assembled(job, footing, self._bubblewrap, shared_memory=counts_shared)
+            )
+            namespace = stack.enter_context(closing(PidNamespace(assembly.account, cgroup)))
+            child = await _finished(job, assembly, namespace, cgroup)
+            if cgroup and cgroup.ran_out():
+                child.killed_by = child.killed_by or "memory"
+            return _outcome(child, _exit_code(child, assembly.account), monotonic() - started)
 
 
-async def _run_behind_walls(job: Job, footing: Footing, bubblewrap: str) -> Outcome:
-    started = monotonic()
-    with assembled(job, footing, bubblewrap) as assembly:
-        launch = Launch(
-            assembly.argv,
-            environ=TOOL_ENVIRON,
-            output_bytes=job.limits.output_bytes,
-            has_input=True,
-            descriptors=assembly.descriptors,
-        )
-        with closing(PidNamespace(assembly.account)) as namespace:
-            child = await start(launch, namespace)
-            watcher = asyncio.create_task(watch(child, namespace, job.limits))
-            try:
-                await child.finish(job.stdin, job.seconds)
-            finally:
-                await end([watcher])
-            if not await namespace.emptied(_SECONDS_TO_DIE):
-                raise Transient(
-                    "sandbox", f"processes of the program survive SIGKILL: ps {namespace.first}"
-                )
-        return _outcome(child, _exit_code(child, assembly.account), monotonic() - started)
+async def _finished(
+    job: Job, assembly: Assembly, namespace: PidNamespace, cgroup: MemoryCgroup | None
+) -> Child:
+    """Run a program until its namespace is empty; raises `Transient` where it does not become empty."""
+    launch = Launch(
+        assembly.argv,
+        environ=TOOL_ENVIRON,
+        output_bytes=job.limits.output_bytes,
+        has_input=True,
+        descriptors=assembly.descriptors,
+    )
+    child = await start(launch, namespace)
+    watcher = asyncio.create_task(watch(child, namespace, job.limits, cgroup))
+    try:
+        await child.finish(job.stdin, job.seconds)
+    finally:
+        await end([watcher])
+    if not await namespace.emptied(_SECONDS_TO_DIE):
+        raise Transient("sandbox", f"processes of the program survive SIGKILL: ps {namespace.first}")
+    return child
 
 
 def _exit_code(child: Child, account: Account) -> int:

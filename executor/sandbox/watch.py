@@ -18,6 +18,7 @@ from typing import NamedTuple
 from executor.sandbox.buffers import socket_buffers
 from executor.sandbox.child import Child
 from executor.sandbox.job import MEGABYTE, KilledBy, Limits
+from executor.sandbox.memory_cgroup import MemoryCgroup
 from executor.sandbox.pid_namespace import PidNamespace
 from executor.sandbox.walls import PRIVATE_PLACES
 
@@ -45,13 +46,17 @@ class _Held(NamedTuple):
     shared: int = 0
 
 
-async def watch(child: Child, namespace: PidNamespace, limits: Limits) -> None:
+async def watch(
+    child: Child, namespace: PidNamespace, limits: Limits, cgroup: MemoryCgroup | None = None
+) -> None:
     """Kill a run that takes more than it may."""
     while True:
         await asyncio.sleep(_INTERVAL)
         first = namespace.first
-        if first and (limit := exceeded(usage(first), limits)):
+        if first and (limit := exceeded(usage(first, cgroup), limits)):
             child.kill(limit)
+        if cgroup and cgroup.ran_out():
+            child.kill("memory")
 
 
 def exceeded(now: Usage, limits: Limits) -> KilledBy | None:
@@ -63,8 +68,8 @@ def exceeded(now: Usage, limits: Limits) -> KilledBy | None:
     return "disk" if now.files > limits.files else None
 
 
-def usage(first: int) -> Usage:
-    """Add up what all processes of a sandbox take."""
+def usage(first: int, cgroup: MemoryCgroup | None = None) -> Usage:
+    """Add up what all processes of a sandbox take; a cgroup, if there is one, counts memory better."""
     root = Path(f"/proc/{first}/root")
     table = root / "proc"
     try:
@@ -76,13 +81,17 @@ def usage(first: int) -> Usage:
         return Usage()
     held = [_held(table / pid) for pid in pids]
     stored = sum((space.f_blocks - space.f_bfree) * space.f_frsize for space in spaces)
-    shared = max((each.shared for each in held), default=0)  # the same pages in every process, mostly
-    memory = sum(each.private for each in held) + max(0, shared - stored)
+    private, shared = cgroup.memory() if cgroup else _together(held)
     return Usage(
         processes=sum(each.threads for each in held),
-        memory=memory + socket_buffers(Path(f"/proc/{first}/net")),
+        memory=private + max(0, shared - stored) + socket_buffers(Path(f"/proc/{first}/net")),
         files=sum(space.f_files - space.f_ffree for space in spaces),
     )
+
+
+def _together(held: list[_Held]) -> tuple[int, int]:
+    # What is shared is mostly the same in every process; memory without a file is refused anyway.
+    return sum(each.private for each in held), max((each.shared for each in held), default=0)
 
 
 def _held(process: Path) -> _Held:

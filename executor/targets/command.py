@@ -97,7 +97,7 @@ class CommandType:
     def make(self, options: Options, surroundings: Surroundings) -> Command:
         """Make one."""
         read = read_options(CommandOptions, options, of="the command target")
-        sandbox = Sandbox(allow_unsandboxed=surroundings.allow_unsandboxed)
+        sandbox = Sandbox(allow_unsandboxed=surroundings.allow_unsandboxed, cgroup=surroundings.cgroup)
         return Command(
             read, sandbox=sandbox, workdir=Path(surroundings.workdir), data_dir=surroundings.data_dir
         )

@@ -96,6 +96,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         breaker_seconds=settings.rate_limit_breaker_seconds,
         environ=dict(os.environ),
         data_dir=str(settings.data_dir or default_root()),
+        cgroup=str(settings.worker_cgroup or ""),
     )
     with _redis(settings) as redis_url, telling(Job.EXECUTOR, settings):
         collect_garbage_rarely()

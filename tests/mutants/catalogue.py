@@ -75,6 +75,7 @@ COMPLETION = "tests/unit/test_completion.py"
 FIRST_PROCESS = "tests/integration/test_sandbox_first_process.py"
 WALLS = "tests/unit/test_sandbox_walls.py"
 SANDBOX_MEMORY = "tests/integration/test_sandbox_memory.py"
+SANDBOX_CGROUP = "tests/integration/test_sandbox_cgroup.py"
 HOST_FILES = "tests/unit/test_host_files.py"
 SECCOMP = "tests/unit/test_sandbox_seccomp.py"
 TOTALS = "tests/unit/test_attempt_totals.py"
@@ -1235,6 +1236,20 @@ MUTANTS = (
         'return "disk" if now.files > limits.files else None',
         "return None",
         (f"{SANDBOX_MEMORY}::test_empty_files_are_counted",),
+    ),
+    Mutant(
+        "the first process joins the cgroup of its run",
+        "executor/sandbox/pid_namespace.py",
+        "self._cgroup.add(self.first)",
+        "pass",
+        (f"{SANDBOX_CGROUP}::test_shared_memory_is_allowed_up_to_the_limit_and_not_beyond",),
+    ),
+    Mutant(
+        "a run that the kernel killed for memory has exceeded its memory limit",
+        "executor/sandbox/sandbox.py",
+        "if cgroup and cgroup.ran_out():",
+        "if cgroup and False:",
+        (f"{SANDBOX_CGROUP}::test_the_kernel_keeps_the_limit_where_no_sample_does",),
     ),
     Mutant(
         "a sandbox is killed through the pidfd of its first process",
