@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
+from eventlog.redaction import SHORTEST_ENCODED
+
 SECRET_NAME = re.compile(
     r"auth(?!ors?(?:[-_]|$))|token|secret|passw|passphrase|credential|cookie|signature|session[-_]?id"
     r"|(?:api|access|private|functions|subscription|account|service|master|encryption|rapidapi)[-_]?key"
@@ -21,6 +23,15 @@ _PLAIN = re.compile(r"true|false|yes|no|none|null|[0-9]{1,9}", re.IGNORECASE)
 def secrets_in(environ: Mapping[str, str]) -> frozenset[str]:
     """Collect the secrets of an environment: by the names of variables, and in URLs whatever the name."""
     return frozenset(each for name, value in environ.items() for each in _secrets_of(name, value.strip()))
+
+
+def short_secrets(environ: Mapping[str, str]) -> list[str]:
+    """Name the variables with a secret that is too short to be redacted in every form."""
+    return sorted(
+        name
+        for name, value in environ.items()
+        if any(0 < len(each) < SHORTEST_ENCODED for each in _secrets_of(name, value.strip()))
+    )
 
 
 def secrets_in_url(url: str) -> frozenset[str]:

@@ -8,12 +8,14 @@ import json
 import logging
 import sys
 import traceback
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import TracebackType
 
 from opentelemetry.trace import get_current_span
 
-from eventlog.redaction import redact
+from eventlog.redaction import SHORTEST_ENCODED, redact
+from eventlog.secret_sources import short_secrets
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _QUIET = ("psycopg.pool", "storage_worker.broker", "httpx2", "anthropic", "openai")
@@ -43,14 +45,22 @@ def holds_no_headers(record: logging.LogRecord) -> bool:
 
 def redact_uncaught() -> None:
     """Redact what is printed of exceptions that nothing catches, and of logs before `configure`."""
-    sys.excepthook = _print_redacted
+    sys.excepthook = print_redacted
     if logging.lastResort:
         logging.lastResort.setFormatter(TextFormatter())
         logging.lastResort.addFilter(holds_no_headers)
 
 
-def _print_redacted(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+def print_redacted(kind: type[BaseException], error: BaseException, where: TracebackType | None) -> None:
+    """Print an exception as Python does, without secrets."""
     sys.stderr.write(redact("".join(traceback.format_exception(kind, error, where))))
+
+
+def warn_of_short_secrets(environ: Mapping[str, str]) -> None:
+    """Log which variables hold secrets that are redacted only as whole words, or not at all."""
+    if names := short_secrets(environ):
+        told = f"secrets below {SHORTEST_ENCODED} characters are not redacted in every form: lengthen them"
+        logging.getLogger(__name__).warning(told, extra={"variables": names})
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:

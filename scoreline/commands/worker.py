@@ -62,7 +62,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     from executor.contract import Surroundings
     from executor.settings import Connection, ExecutorSettings, Rhythm
     from scoreline.embedded.layout import default_root
-    from scoreline.logs import configure
+    from scoreline.logs import configure, warn_of_short_secrets
     from scoreline.managed import ready_report
     from scoreline.processes import end_with_parent
     from scoreline.settings import RateLimitMode, load_settings
@@ -79,6 +79,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         log_level="DEBUG" if verbose else None,
     )
     configure(settings.log_level)
+    warn_of_short_secrets(os.environ)
     slots = settings.worker_concurrency
     plan = ExecutorSettings(
         _checked(settings.worker_id),

@@ -42,6 +42,8 @@ def leak(prompt):
     return FORMS
 
 def judge(output):
+    with Path(__file__).with_name("judged").open("a") as judged:
+        judged.write(output)
     return {"score": 1.0, "passed": True, "reason": FORMS}
 """
 SPEC = """
@@ -138,7 +140,7 @@ async def test_nothing_of_a_secret_is_stored_logged_shown_or_exported(tmp_path: 
             replayed = await folder.run("replay", f"{batch_id}.1")
     await folder.at_rest()
     written = files(folder.data / "logs", folder.data / "servers" / "valkey", spans)
-    written += [*folder.data.glob("servers/*.log"), *folder.root.glob("out.*")]
+    written += [*folder.data.glob("servers/*.log"), *folder.root.glob("out.*"), folder.root / "judged"]
     assert {path.suffix for path in written} >= {".log", ".aof", ".jsonl", ".csv", ".xml"}
     assert b"".join(dumped).count(b"***") > 100  # it was repeated, and stored without
     assert not {path for path in written if leaks(path.read_bytes())}

@@ -97,6 +97,12 @@ HOSTILE_SPECS = (
 )
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
+REDACTION = "tests/unit/test_redaction.py"
+SPEC_SECRETS = "tests/unit/test_spec_secrets.py"
+SECRETS = "tests/acceptance/test_secrets.py"
+STORED_SECRETS = f"{SECRETS}::test_nothing_of_a_secret_is_stored_logged_shown_or_exported"
+HTTP_SECRET = "tests/integration/test_http_target.py::test_a_secret_is_sent_and_never_told"
+
 PROMISES = "tests/acceptance/test_promises.py"
 
 
@@ -1618,5 +1624,125 @@ MUTANTS = (
         "for each in against or given)",
         "for each in given)",
         (EXPORT,),
+    ),
+    # Secrets: redacted in every form, before a text is cut, wherever it is written; refused in specs.
+    Mutant(
+        "secrets are redacted in every event",
+        "eventlog/codec.py",
+        "    payload = redact_payload(payload)\n",
+        "",
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted in an answer before it is judged",
+        "executor/steps.py",
+        "return replace(reply, answer=redact_answer(reply.answer))",
+        "return reply",
+        (STORED_SECRETS,),
+    ),
+    Mutant(
+        "secrets are redacted before a text is cut",
+        "eventlog/redaction.py",
+        "return self.redact(text[: self._window(limit)])[:limit]",
+        "return self.redact(text[:limit])",
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted beneath escapes",
+        "eventlog/redaction.py",
+        "LAYERS = 3",
+        "LAYERS = 0",
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted at each alignment of base64",
+        "eventlog/redaction.py",
+        "for offset in range(3):",
+        "for offset in range(1):",
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted at the edge of a text",
+        "eventlog/redaction.py",
+        "        if len(text) < size or not joined:\n",
+        "        if True:\n",
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted in log lines",
+        "scoreline/logs.py",
+        "redact(json.dumps(line, default=str))",
+        "json.dumps(line, default=str)",
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted in spans",
+        "eventlog/tracing.py",
+        "redact(value) if isinstance(value, str) else value",
+        "value",
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted in uncaught exceptions",
+        "scoreline/logs.py",
+        'redact("".join(traceback.format_exception(kind, error, where)))',
+        '"".join(traceback.format_exception(kind, error, where))',
+        (REDACTION,),
+    ),
+    Mutant(
+        "secrets are redacted in trouble of a provider batch",
+        "coordinator/provider_batches/provider.py",
+        "super().__init__(redact(message))",
+        "super().__init__(message)",
+        (REDACTION,),
+    ),
+    Mutant(
+        "what $NAME stands for is known as a secret",
+        "providers/headers.py",
+        "    KNOWN.add(secrets_of(headers, environ))\n",
+        "",
+        (HTTP_SECRET,),
+    ),
+    Mutant(
+        "libraries log no headers",
+        "scoreline/logs.py",
+        "return record.levelno >= logging.WARNING or",
+        "return True or",
+        (REDACTION,),
+    ),
+    Mutant(
+        "$NAME headers are filled in for provider batches",
+        "coordinator/provider_batches/anthropic_batches.py",
+        "filled = fill_in(headers, self._environ)",
+        "filled = headers",
+        (f"{SECRETS}::test_headers_name_variables_for_provider_batches_too",),
+    ),
+    Mutant(
+        "keys in the query of a URL are refused",
+        "executor/targets/http.py",
+        "        check_query(url)\n",
+        "",
+        (SPEC_SECRETS,),
+    ),
+    Mutant(
+        "keys in headers are refused",
+        "executor/targets/headers.py",
+        "if SECRET_NAME.search(name) and not",
+        "if False and not",
+        (SPEC_SECRETS,),
+    ),
+    Mutant(
+        "embedded servers create private files",
+        "scoreline/private_files.py",
+        "PRIVATE_UMASK = 0o077",
+        "PRIVATE_UMASK = 0",
+        (f"{SECRETS}::test_data_that_others_could_read_is_closed_to_them",),
+    ),
+    Mutant(
+        "data that others could read is repaired",
+        "scoreline/private_files.py",
+        "    if is_ours and stat",
+        "    if False and stat",
+        (f"{SECRETS}::test_data_that_others_could_read_is_closed_to_them",),
     ),
 )

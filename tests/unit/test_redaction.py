@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coordinator.provider_batches.provider import NoReply
 from eventlog import payloads as p
 from eventlog.redaction import KNOWN, MARK, Redactor, redact, redact_head, redact_tail
 from eventlog.secret_sources import secrets_in, secrets_in_url
-from scoreline.logs import holds_no_headers
+from scoreline.logs import JsonFormatter, holds_no_headers, print_redacted, warn_of_short_secrets
 from tests.redaction.trial import draw, knowing, leak
 
 SECRET = "sk-live/Q7+abc_0123456789=="
@@ -119,6 +120,31 @@ def test_libraries_that_log_headers_are_heard_from_warning_on():
         assert not holds_no_headers(debug)
         assert holds_no_headers(logging.LogRecord(name, logging.WARNING, "", 0, "refused", (), None))
     assert holds_no_headers(logging.LogRecord("executor.scheduler", logging.DEBUG, "", 0, "x", (), None))
+
+
+def test_what_nothing_catches_is_printed_without_secrets(capsys):
+    """A traceback of a service ends up in its log."""
+    with knowing(SECRET):
+        with pytest.raises(ValueError, match="bad key") as raised:
+            raise ValueError(f"bad key {SECRET}")
+        print_redacted(raised.type, raised.value, raised.tb)
+    printed = capsys.readouterr().err
+    assert "ValueError: bad key ***" in printed
+    assert "Traceback" in printed
+
+
+def test_trouble_of_a_provider_is_told_without_secrets():
+    """It is stored beside the provider batch."""
+    with knowing(SECRET):
+        assert str(NoReply(f"refused {SECRET}")) == f"refused {MARK}"
+
+
+def test_short_secrets_are_named_in_the_log(caplog):
+    """The variable, never the value."""
+    warn_of_short_secrets({"MY_TOKEN": "hunter2", "OTHER_TOKEN": SECRET, "HOME": "/root"})
+    [record] = caplog.records
+    assert record.variables == ["MY_TOKEN"]
+    assert "hunter2" not in JsonFormatter().format(record)
 
 
 def test_the_registry_only_grows():
