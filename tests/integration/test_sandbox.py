@@ -12,7 +12,7 @@ from executor.contract import Transient
 from executor.sandbox.job import Job, Limits
 from executor.sandbox.probe import Probe
 from executor.sandbox.sandbox import Sandbox
-from tests.integration.sandboxed import needs_sandbox, python
+from tests.integration.sandboxed import needs_sandbox
 
 pytestmark = needs_sandbox
 
@@ -101,7 +101,7 @@ async def test_a_sandbox_that_can_not_be_built_is_a_fault_and_no_outcome(tmp_pat
 
 async def test_a_signal_is_told_from_an_exit() -> None:
     """A crash is a signal, time on the processor is time."""
-    crashed = await Sandbox().run(python("import os; os.abort()"))
+    crashed = await Sandbox().run(Job(("sh", "-c", "kill -ABRT $$"), 5))
     assert (crashed.exit_code, crashed.killed_by) == (134, "signal")
 
 
