@@ -88,6 +88,28 @@ for validated in (0, 2):
 """,
     ),
     EscapeProgram(
+        name="hoard shared mappings of devices",
+        family=Family.MEMORY,
+        wall=Wall.DEVICES,
+        ends=MEMORY_REFUSED,
+        limits=SMALL,
+        source="""
+import mmap
+for name in ("zero", "full", "null", "random"):
+    descriptor = attempt(os.open, f"/dev/{name}", os.O_RDWR)
+    shared = None
+    if descriptor is not None:
+        shared = attempt(mmap.mmap, descriptor, 400 << 20, flags=mmap.MAP_SHARED)
+    if shared:
+        tried()
+        for at in range(0, 400 << 20, 4096):
+            shared[at] = 1
+        time.sleep(1)
+        escaped(name)
+tried()
+""",
+    ),
+    EscapeProgram(
         name="allocate files in /dev/shm that no process maps",
         family=Family.MEMORY,
         wall=Wall.TMPFS,

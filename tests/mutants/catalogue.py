@@ -66,6 +66,7 @@ EXECUTOR_RUN = "tests/unit/test_executor_run.py"
 SCORECARD = "tests/unit/test_scorecard.py"
 SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
+ESCAPES = "tests/escapes/test_corpus.py::test_every_program_is_contained_and_everything_is_returned"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
 RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
 PROTOCOL_DESCRIPTORS = "tests/acceptance/test_protocol_descriptors.py"
@@ -1284,6 +1285,98 @@ MUTANTS = (
         "signal.pidfd_send_signal(pidfd, signal.SIGKILL)",
         "pass",
         (f"{FIRST_PROCESS}::test_a_sandbox_that_was_never_built_is_ended_by_the_next",),
+    ),
+    # Each wall of the sandbox, missed by programs of the escape corpus.
+    Mutant(
+        "the seccomp filter of a sandbox",
+        "executor/sandbox/assembly.py",
+        "        if _FILTER:\n",
+        "        if not _FILTER:\n",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "a sandboxed program has a user id of its own",
+        "executor/sandbox/assembly.py",
+        "secrets.randbelow(_UIDS) if footing is Footing.OWN_UID else None",
+        "secrets.randbelow(_UIDS) if footing is not Footing.OWN_UID else None",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "a sandbox has a network namespace",
+        "executor/sandbox/walls.py",
+        '"--unshare-net", ',
+        "",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "a sandbox has a pid namespace",
+        "executor/sandbox/walls.py",
+        'yield from ("--unshare-pid", "--unshare-net"',
+        'yield from ("--unshare-net"',
+        (ESCAPES,),
+    ),
+    Mutant(
+        "the size of a sandbox's file systems",
+        "executor/sandbox/walls.py",
+        '"--size", str(limits.disk_mb * MEGABYTE), ',
+        "",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "RLIMIT_NPROC of a sandboxed program",
+        "executor/sandbox/walls.py",
+        'f"--nproc={job.limits.processes}", ',
+        "",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "the time limit of a sandboxed program",
+        "executor/sandbox/child.py",
+        'call_later(seconds, self.kill, "time")',
+        'call_later(seconds + 60, self.kill, "time")',
+        (ESCAPES,),
+    ),
+    Mutant(
+        "socket buffers count as memory of a run",
+        "executor/sandbox/watch.py",
+        'socket_buffers(Path(f"/proc/{first}/net"))',
+        "0 and socket_buffers(_HOST)",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "huge pages can't be pinned in pipes",
+        "executor/sandbox/seccomp.py",
+        '"vmsplice": (278, 75), ',
+        "",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "sizes of socket buffers are ignored",
+        "executor/sandbox/seccomp.py",
+        "_IGNORE = _REFUSE\n",
+        "_IGNORE = _ALLOW\n",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "threads count as processes",
+        "executor/sandbox/watch.py",
+        'return (process / "task").stat().st_nlink - _LINKS',
+        "return _LINKS // 2",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "keys and tables of the kernel are hidden",
+        "executor/sandbox/walls.py",
+        'yield from ("--ro-bind", "/dev/null", listing)',
+        "pass",
+        (ESCAPES,),
+    ),
+    Mutant(
+        "the output cap of a sandboxed program",
+        "executor/sandbox/child.py",
+        '            self.kill("output")\n',
+        "            pass\n",
+        (ESCAPES,),
     ),
     # A Python function shares its process with the host's protocol.
     Mutant(
