@@ -27,16 +27,7 @@ from tests.escapes.surroundings import (
     NETWORK_PROGRAMS,
 )
 
-_WAITING = frozenset(
-    {
-        "empty files without number",
-        "links, directories and long names without number",
-        "extended attributes as a store",
-    }
-)
-"""Programs that the sandbox does not contain yet."""
-
-_ALL = (
+CORPUS = (
     *MEMORY_PROGRAMS,
     *DISK_PROGRAMS,
     *PROCESS_PROGRAMS,
@@ -56,5 +47,3 @@ _ALL = (
     *TERMINAL_PROGRAMS,
     *EXIT_PROGRAMS,
 )
-
-CORPUS = tuple(program for program in _ALL if program.name not in _WAITING)

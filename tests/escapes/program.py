@@ -21,6 +21,7 @@ SIGNALLED: frozenset[KilledBy | None] = frozenset({None, "signal"})
 TIME: frozenset[KilledBy | None] = frozenset({"time"})
 MEMORY: frozenset[KilledBy | None] = frozenset({"memory"})
 MEMORY_REFUSED: frozenset[KilledBy | None] = frozenset({None, "memory"})
+FILES_REFUSED: frozenset[KilledBy | None] = frozenset({None, "disk"})
 PROCESSES_REFUSED: frozenset[KilledBy | None] = frozenset({None, "processes"})
 OUTPUT: frozenset[KilledBy | None] = frozenset({"output"})
 
@@ -59,13 +60,13 @@ class Wall(StrEnum):
     MOUNTS = "mount namespace: the path is absent"
     READ_ONLY = "read-only mounts"
     TMPFS = "tmpfs size"
-    INODES = "tmpfs inode limit"
-    MEMORY = "memory limit (cgroup or watch)"
+    FILES = "file limit, sampled"
+    MEMORY = "memory limit, sampled"
     ADDRESS_SPACE = "RLIMIT_AS"
     FILE_SIZE = "RLIMIT_FSIZE"
     OPEN_FILES = "RLIMIT_NOFILE"
     LOCKED_MEMORY = "RLIMIT_MEMLOCK"
-    PROCESSES = "RLIMIT_NPROC and process watch"
+    PROCESSES = "RLIMIT_NPROC; process limit, sampled"
     PROCESSOR = "RLIMIT_CPU"
     TIME = "time limit, SIGKILL to the pid namespace"
     OUTPUT = "output cap"

@@ -2,6 +2,7 @@
 
 from executor.sandbox.job import Limits
 from tests.escapes.program import (
+    FILES_REFUSED,
     MEMORY,
     MEMORY_REFUSED,
     OUTPUT,
@@ -50,9 +51,24 @@ escaped()
 """,
     ),
     EscapeProgram(
-        name="hoard shared anonymous memory",
+        name="forge the figures of its memory by a process name",
         family=Family.MEMORY,
         wall=Wall.MEMORY,
+        ends=MEMORY,
+        limits=SMALL,
+        source=r"""
+tried()
+for name in (b"x\nRssAnon:\t0", b"x) R 0 0 0 0 0"):
+    libc.prctl(15, name, 0, 0, 0)
+hoard = bytearray(b"x") * (300 << 20)
+time.sleep(2)
+escaped("holds 300 MB")
+""",
+    ),
+    EscapeProgram(
+        name="hoard shared anonymous memory",
+        family=Family.MEMORY,
+        wall=Wall.SECCOMP,
         ends=MEMORY_REFUSED,
         limits=SMALL,
         source="""
@@ -69,7 +85,7 @@ if shared:
     EscapeProgram(
         name="hoard shared memory in many processes",
         family=Family.MEMORY,
-        wall=Wall.MEMORY,
+        wall=Wall.SECCOMP,
         ends=MEMORY_REFUSED,
         limits=SMALL,
         source="""
@@ -374,8 +390,8 @@ with open("huge", "wb") as file:
     EscapeProgram(
         name="empty files without number",
         family=Family.DISK,
-        wall=Wall.INODES,
-        ends=MEMORY_REFUSED,
+        wall=Wall.FILES,
+        ends=FILES_REFUSED,
         limits=Limits(disk_mb=8, memory_mb=64),
         source="""
 made = 0
@@ -394,8 +410,8 @@ if made > 70000:
     EscapeProgram(
         name="links, directories and long names without number",
         family=Family.DISK,
-        wall=Wall.INODES,
-        ends=MEMORY_REFUSED,
+        wall=Wall.FILES,
+        ends=FILES_REFUSED,
         limits=Limits(disk_mb=8, memory_mb=64),
         source="""
 made = 0
@@ -420,8 +436,8 @@ if made > 70000:
     EscapeProgram(
         name="extended attributes as a store",
         family=Family.DISK,
-        wall=Wall.INODES,
-        ends=MEMORY_REFUSED,
+        wall=Wall.FILES,
+        ends=FILES_REFUSED,
         limits=Limits(disk_mb=8, memory_mb=64),
         source="""
 held = 0

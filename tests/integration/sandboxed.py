@@ -1,9 +1,10 @@
-"""The footings to be had here, and a mark for tests that need a sandbox."""
+"""Programs for the sandbox, the footings to be had here, and a mark for tests that need one."""
 
 import os
 
 import pytest
 
+from executor.sandbox.job import Job, Limits
 from executor.sandbox.probe import BUBBLEWRAP, probe, trouble_with
 from executor.sandbox.walls import Footing
 
@@ -20,3 +21,13 @@ PREFIXES = {
 """What a command line begins with so that its sandboxes stand on this footing."""
 
 needs_sandbox = pytest.mark.skipif(probe().footing is None, reason=probe().trouble or "there is a sandbox")
+
+
+def python(program: str, *, seconds: float = 10, limits: Limits | None = None) -> Job:
+    """A Python program as a job."""
+    return Job(
+        ("python3", "-I", "-S", "-B", "program.py"),
+        seconds,
+        texts={"program.py": program.encode()},
+        limits=limits or Limits(),
+    )

@@ -1311,8 +1311,9 @@ MUTANTS = (
     Mutant(
         "a sandbox has a pid namespace",
         "executor/sandbox/walls.py",
-        'yield from ("--unshare-pid", "--unshare-net"',
-        'yield from ("--unshare-net"',
+        '("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")\n'
+        '    yield from (\n        "--as-pid-1",\n',
+        '("--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")\n    yield from (\n',
         (ESCAPES,),
     ),
     Mutant(
@@ -1360,8 +1361,8 @@ MUTANTS = (
     Mutant(
         "threads count as processes",
         "executor/sandbox/watch.py",
-        'return (process / "task").stat().st_nlink - _LINKS',
-        "return _LINKS // 2",
+        'return _Held(found.get("Threads", 0), ',
+        "return _Held(1, ",
         (ESCAPES,),
     ),
     Mutant(
