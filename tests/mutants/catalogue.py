@@ -1290,8 +1290,8 @@ MUTANTS = (
     Mutant(
         "the seccomp filter of a sandbox",
         "executor/sandbox/assembly.py",
-        "        if _FILTER:\n",
-        "        if not _FILTER:\n",
+        "if calls := _FILTERS[shared_memory]:",
+        "if (calls := _FILTERS[shared_memory]) and False:",
         (ESCAPES,),
     ),
     Mutant(
