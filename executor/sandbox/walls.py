@@ -57,6 +57,7 @@ def walls(job: Job, footing: Footing, texts: Mapping[str, int], init: int) -> li
         "--clearenv",
         *_programs(),
         # Executable and not readable: the kernel does not let a process of such a file be traced.
+        *_open_directories(INIT),
         *("--perms", "0111", "--file", str(init), INIT),
         *_private_places(job.limits),
         *_given(job, texts),

@@ -100,9 +100,9 @@ async def test_a_sandbox_that_can_not_be_built_is_a_fault_and_no_outcome(tmp_pat
 
 
 async def test_a_signal_is_told_from_an_exit() -> None:
-    """A crash is a signal, time on the processor is time."""
+    """A crash is a signal, and standard error has nothing but words of the program."""
     crashed = await Sandbox().run(Job(("sh", "-c", "kill -ABRT $$"), 5))
-    assert (crashed.exit_code, crashed.killed_by) == (134, "signal")
+    assert (crashed.exit_code, crashed.killed_by, crashed.stderr) == (134, "signal", b"")
 
 
 async def test_output_is_cut_at_the_cap_to_the_byte() -> None:

@@ -17,6 +17,7 @@ import pytest
 from executor.contract import Transient
 from executor.sandbox.account import Account
 from executor.sandbox.assembly import assembled
+from executor.sandbox.init import INIT
 from executor.sandbox.job import Job
 from executor.sandbox.leftovers import kill_leftovers
 from executor.sandbox.pid_namespace import PidNamespace
@@ -110,7 +111,7 @@ def test_a_sandbox_that_was_never_built_is_ended_by_the_next() -> None:
         "--userns-block-fd",
         str(blocked),
     ]
-    with subprocess.Popen([*command, "/init"], pass_fds=[blocked], stderr=subprocess.DEVNULL) as outer:
+    with subprocess.Popen([*command, INIT], pass_fds=[blocked], stderr=subprocess.DEVNULL) as outer:
         children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
         while not (found := children.read_text().split()):
             assert outer.poll() is None

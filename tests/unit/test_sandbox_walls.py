@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from executor.sandbox.init import INIT
 from executor.sandbox.job import Job, Limits
 from executor.sandbox.walls import Footing, confined, tool, walls, with_variables
 
@@ -74,7 +75,7 @@ def test_limits_come_before_the_change_of_user_and_that_before_variables_and_the
 def test_the_first_process_is_executable_and_not_readable() -> None:
     """Of such a file the kernel makes a process that can't be traced."""
     options = walls(JOB, Footing.USER_NAMESPACE, {}, 9)
-    at = options.index("/init")
+    at = options.index(INIT)
     assert options[at - 4 : at] == ["--perms", "0111", "--file", "9"]
     assert "--as-pid-1" in options
 
