@@ -9,7 +9,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests.fuzz.targets import FuzzTarget
+from tests.fuzz.target import FuzzTarget
 
 REGRESSIONS = Path(__file__).with_name("regressions")
 ROUND = 300

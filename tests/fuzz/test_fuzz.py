@@ -3,7 +3,8 @@
 import pytest
 
 from tests.fuzz.campaign import fuzz
-from tests.fuzz.targets import TARGETS, FuzzTarget
+from tests.fuzz.target import FuzzTarget
+from tests.fuzz.targets import TARGETS
 
 EXAMPLES = 120
 FEW = 25

@@ -90,6 +90,9 @@ STANDING = "tests/unit/test_batches_standing.py"
 COMPARE = "tests/integration/test_batch_compare.py"
 INVOCATION = "tests/unit/test_invocation.py"
 PASS_RATE = "tests/unit/test_pass_rate.py"
+FUZZ = "tests/fuzz/test_fuzz.py"
+ACCEPTING = "tests/unit/test_accepting.py"
+PROVIDER_PRICES = "tests/unit/test_providers.py"
 DATASET_LIMITS = "tests/unit/test_dataset_limits.py"
 DATASET_FORMATS = "tests/unit/test_dataset_formats.py"
 HOSTILE_FILES = "tests/acceptance/test_hostile_files.py::test_hostile_files_are_refused_in_bounded_memory"
@@ -1697,6 +1700,48 @@ MUTANTS = (
         "if len(turns) == MAX_TURNS:",
         "if False:",
         (DATASET_LIMITS,),
+    ),
+    Mutant(
+        "half characters of a fault are replaced before it is recorded",
+        "executor/faults.py",
+        "whole = without_half_characters(redact_head(message, MAX_MESSAGE))",
+        "whole = redact_head(message, MAX_MESSAGE)",
+        (FUZZ,),
+    ),
+    Mutant(
+        "what a provider names an error is made fit for an event",
+        "coordinator/provider_batches/reading.py",
+        'name = _CONTROL.sub(" ", without_half_characters(redact_head(kind, MAX_KIND))).strip()',
+        "name = kind",
+        (FUZZ,),
+    ),
+    Mutant(
+        "the text of a stream event is a text",
+        "providers/streams.py",
+        "if not isinstance(value, str):",
+        "if False:",
+        (FUZZ,),
+    ),
+    Mutant(
+        "YAML that no value can be made of is a bad row",
+        "scoreline/datasets/plain_yaml.py",
+        "except (ValueError, LookupError, OverflowError):  # the patterns",
+        "except ArithmeticError:  # the patterns",
+        (FUZZ,),
+    ),
+    Mutant(
+        "a price is a finite amount",
+        "providers/prices.py",
+        "Field(ge=0, le=1e9)",
+        "Field()",
+        (PROVIDER_PRICES,),
+    ),
+    Mutant(
+        "evaluations are accepted in chunks of bounded size",
+        "projections/ledger_postgres.py",
+        "if len(chunk) == size or held >= ACCEPT_BYTES:",
+        "if len(chunk) == size:",
+        (ACCEPTING,),
     ),
     Mutant(
         "service processes import nothing from the working directory",

@@ -10,8 +10,9 @@ from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace,
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger import Link
+from projections.ledger import Accepted, Link
 from projections.ledger_memory import MemoryLedger
+from projections.ledger_postgres import ACCEPT_BYTES, LINK_BYTES, _chunks
 from projections.memory import MemoryTables
 from taskqueue.spec import BatchSpec, TargetSpec, unpack
 from tests.builders import START, event
@@ -163,3 +164,19 @@ async def test_a_share_of_evaluations_is_traced(share: float, fewest: int, most:
     stored = await books.openings([evaluation_id("nightly", number) for number in range(1, 401)])
     traced = [one for one in stored if one.events[0][0].traceparent]
     assert fewest <= len(begun) == len(traced) <= most
+
+
+async def test_chunks_are_bounded_in_bytes_and_in_links():
+    """Few large evaluations, or few with many links, are inserted before they fill the memory."""
+
+    async def chunk_sizes(body: bytes, link: Link | None, count: int) -> list[int]:
+        async def each() -> AsyncIterator[Accepted]:
+            for _ in range(count):
+                yield Accepted(event("queued"), body, 0, "case", 0, 1, None, link)
+
+        return [len(chunk) async for chunk in _chunks(each(), 1_000)]
+
+    assert await chunk_sizes(b"small", None, 1_500) == [1_000, 500]
+    assert await chunk_sizes(b"x" * (ACCEPT_BYTES // 4), None, 10) == [4, 4, 2]
+    linked = Link("first", (("first", None),) * 1_000)
+    assert max(await chunk_sizes(b"small", linked, 100)) * 1_000 * LINK_BYTES < 2 * ACCEPT_BYTES

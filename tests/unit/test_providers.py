@@ -273,7 +273,9 @@ def test_prices_of_ones_own_come_first(tmp_path):
     file = tmp_path / "prices.json"
     file.write_text('{"prices": [{"models": "anthropic/*", "input": 7, "output": 8}]}')
     assert price_of("anthropic", "claude-haiku-4-5", {"EVAL_PRICES": str(file)}) == Price(7, 8)
-    for content in ("{", "[]", '{"prices": [{"models": 1}]}'):
+    priced = '{"prices": [{"models": "*", "input": %s, "output": 1}]}'
+    wrong = ("{", "[]", '{"prices": [{"models": 1}]}', priced % "NaN", priced % -1, "[" * 50_000)
+    for content in (*wrong, priced % 1 + " " * prices.MAX_FILE):
         (tmp_path / "bad.json").write_text(content)
         read_prices.cache_clear()
         with pytest.raises(ValueError, match="no list of prices"):
