@@ -245,7 +245,9 @@ def _forms(secret: str) -> Iterator[Form]:
     for plain in _spellings(secret):
         yield Form(plain, fragment)
         decoded = (each for kind in (_ANY, *_EACH) for each in _texts_of(plain, kind))
-        yield from (Form(each, fragment) for each in decoded if len(each) >= SHORTEST_ENCODED)
+        for each in decoded:
+            if len(each) >= SHORTEST_ENCODED:  # what its own escapes have lost counts as found
+                yield Form(each, max(SHORTEST_FRAGMENT, fragment - (len(plain) - len(each))))
         data = plain.encode("utf-8", "surrogatepass")
         for encoded in _base64(data):
             yield Form(encoded, (8 * fragment - 10) // 6)  # without the bits shared with neighbours
