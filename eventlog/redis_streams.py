@@ -27,6 +27,7 @@ from redis.exceptions import (
 from eventlog import keys
 from eventlog.codec import RawEntry
 from eventlog.events import EventKey
+from eventlog.key_quarantine import is_wrong_type, quarantine, with_quarantine
 from eventlog.log import EXPIRY_SECONDS, Answer, Append, LogUnavailable, Mark, Mode, Reply
 from eventlog.scripts import Call, Script
 
@@ -191,6 +192,7 @@ class RedisEventLog:
         try:
             entries: Any = await self.redis.xrange(name, count=limit)
         except ResponseError as error:
+            await quarantine(self.redis, [name])
             return [(b"0-0", [b"error", str(error).encode()])]  # no event: it is refused as garbage
         return [
             (entry_id, [part for pair in fields.items() for part in pair]) for entry_id, fields in entries
@@ -214,7 +216,8 @@ class RedisEventLog:
             async with self.redis.pipeline(transaction=False) as pipe:
                 for evaluation_id in evaluation_ids:
                     pipe.execute_command("HEXISTS", self._pair(evaluation_id)[1], "closing")
-                return [bool(closed) for closed in await pipe.execute()]
+                found = await pipe.execute(raise_on_error=False)
+            return [_is_closing(reply) for reply in found]
 
     async def settle(self, marks: Sequence[Mark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
@@ -226,7 +229,7 @@ class RedisEventLog:
                 calls.append(([keys.wake_key(shard)], [*prefixes, to_json(chunk)]))
         if calls:
             with translated():
-                await _SETTLE.run(self.redis, calls)
+                await self._run(_SETTLE, calls, [mark.evaluation_id for mark in marks])
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
         """Return how far Postgres has each evaluation; None where the stream is gone."""
@@ -239,9 +242,14 @@ class RedisEventLog:
                 places += chunk
                 calls.append(([keys.wake_key(shard)], [*prefixes, *(evaluation_ids[one] for one in chunk)]))
         with translated():
-            replies = await _COMMITTED.run(self.redis, calls) if calls else []
+            replies = await self._run(_COMMITTED, calls, evaluation_ids) if calls else []
         marks = dict(zip(places, (mark for reply in replies for mark in reply), strict=True))
         return [_mark(marks[place]) for place in range(len(evaluation_ids))]
+
+    async def _run(self, script: Script, calls: list[Call], evaluation_ids: Sequence[str]) -> list[Any]:
+        """Run a script that names its keys by prefixes and ids."""
+        names = [name for each in evaluation_ids for name in self._pair(each)]
+        return await with_quarantine(self.redis, names, lambda: script.run(self.redis, calls))
 
     async def now_ms(self) -> int:
         """Return the log's own clock, the one its entry ids are made of."""
@@ -282,6 +290,13 @@ def _replies(raw: list[Any], mode: Mode) -> Iterator[Reply]:
         answers = tuple(_ANSWERS[answer] for answer in raw[at])
         stream = tuple((entry[0], entry[1]) for entry in raw[at + 1]) if step == 2 else ()
         yield Reply(answers, epoch, stream)
+
+
+def _is_closing(reply: object) -> bool:
+    """Read whether a fence has a closing sequence; one of the wrong type has none."""
+    if isinstance(reply, Exception) and not is_wrong_type(reply):
+        raise reply
+    return reply == 1
 
 
 def _packed(mark: Mark) -> tuple[str, int, int, bool]:

@@ -9,6 +9,8 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisUnavailable
 from redis.exceptions import NoPermissionError, NoScriptError
 
+from eventlog.key_quarantine import is_wrong_type, quarantine
+
 Call = tuple[list[str], list[Any]]
 """Keys and arguments of one call."""
 
@@ -33,10 +35,20 @@ class Script:
         while any(isinstance(reply, NoScriptError) for reply in replies):
             await self._load(redis)
             replies = await self._pipelined(redis, calls)
+        await self._retry_quarantined(redis, calls, replies)
         for reply in replies:
             if isinstance(reply, Exception):
                 raise reply
         return replies
+
+    async def _retry_quarantined(self, redis: Redis, calls: Sequence[Call], replies: list[Any]) -> None:
+        """Run those calls again whose keys had the wrong type, once these are moved."""
+        places = [place for place, reply in enumerate(replies) if is_wrong_type(reply)]
+        names = {name for place in places for name in calls[place][0]}
+        if places and await quarantine(redis, sorted(names)):
+            again = await self._pipelined(redis, [calls[place] for place in places])
+            for place, reply in zip(places, again, strict=True):
+                replies[place] = reply
 
     async def _load(self, redis: Redis) -> None:
         try:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from eventlog.backoff import Backoff
+from eventlog.key_quarantine import with_quarantine
 from eventlog.keys import GROUP, events_key, shard_of, wake_key
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import translated
@@ -49,12 +51,15 @@ class Consumer:
         twice does no harm.
         """
         for stream in self._streams:
-            try:
-                await self._redis.xgroup_create(stream, GROUP, id="0", mkstream=True)
-            except ResponseError as error:
-                if "BUSYGROUP" not in str(error):
-                    raise
-                await self._redis.xgroup_setid(stream, GROUP, id="0")
+            await with_quarantine(self._redis, [stream], partial(self._ensure_group, stream))
+
+    async def _ensure_group(self, stream: str) -> None:
+        try:
+            await self._redis.xgroup_create(stream, GROUP, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+            await self._redis.xgroup_setid(stream, GROUP, id="0")
 
     async def drain_own(self, *, count: int) -> int:
         """Finish what this consumer had in hand when it last stopped."""

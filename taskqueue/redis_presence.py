@@ -1,13 +1,15 @@
 """Presence on Redis: a key that lives while its executor does, and an index, so that nobody scans."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from redis.asyncio import Redis
 
+from eventlog.key_quarantine import with_quarantine
 from taskqueue import keys
 from taskqueue.presence import LIFETIME, Presence
 from taskqueue.refusals import answers, translated
@@ -27,14 +29,17 @@ class RedisAttendance:
     async def beat(self, presence: Presence) -> None:
         """Say that an executor is alive."""
         with translated():
-            seconds, micros = await self._redis.time()
-            now = seconds + micros / 1_000_000
-            async with self._redis.pipeline(transaction=False) as pipe:
-                body = _PRESENCE.dump_json(presence)
-                pipe.set(keys.executor_key(presence.incarnation), body, px=self._lifetime)
-                pipe.zadd(keys.EXECUTORS, {presence.incarnation: now})
-                pipe.zremrangebyscore(keys.EXECUTORS, "-inf", now - self._lifetime.total_seconds())
-                await answers(pipe)
+            await with_quarantine(self._redis, [keys.EXECUTORS], partial(self._beat, presence))
+
+    async def _beat(self, presence: Presence) -> None:
+        seconds, micros = await self._redis.time()
+        now = seconds + micros / 1_000_000
+        async with self._redis.pipeline(transaction=False) as pipe:
+            body = _PRESENCE.dump_json(presence)
+            pipe.set(keys.executor_key(presence.incarnation), body, px=self._lifetime)
+            pipe.zadd(keys.EXECUTORS, {presence.incarnation: now})
+            pipe.zremrangebyscore(keys.EXECUTORS, "-inf", now - self._lifetime.total_seconds())
+            await answers(pipe)
 
     async def leave(self, incarnation: str) -> None:
         """Say that an executor has ended in good order."""
@@ -46,23 +51,27 @@ class RedisAttendance:
 
     async def live(self, incarnations: Iterable[str]) -> set[str]:
         """Return those of these executors that are alive."""
-        names = list(incarnations)
+        listed = list(incarnations)
+        names = [keys.executor_key(each) for each in listed]
         with translated():
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for name in names:
-                    pipe.exists(keys.executor_key(name))
-                found = await answers(pipe)
-        return {name for name, lives in zip(names, found, strict=True) if lives}
+            # Not EXISTS: a key of the wrong type has no expiry, and its executor would live for ever.
+            found = await with_quarantine(self._redis, names, partial(self._bodies, names))
+        return {each for each, body in zip(listed, found, strict=True) if body is not None}
 
     async def present(self) -> list[Presence]:
         """List all executors that are alive."""
         with translated():
-            names: list[Any] = await self._redis.zrange(keys.EXECUTORS, 0, -1)
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for name in names:
-                    pipe.get(keys.executor_key(name.decode()))
-                bodies = await answers(pipe)
+            index = partial(self._redis.zrange, keys.EXECUTORS, 0, -1)
+            found: list[Any] = await with_quarantine(self._redis, [keys.EXECUTORS], index)
+            names = [keys.executor_key(name.decode()) for name in found]
+            bodies = await with_quarantine(self._redis, names, partial(self._bodies, names))
         return [presence for body in bodies if body and (presence := _presence(body))]
+
+    async def _bodies(self, names: Sequence[str]) -> list[Any]:
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.get(name)
+            return await answers(pipe)
 
 
 def _presence(body: bytes) -> Presence | None:

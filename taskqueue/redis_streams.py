@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
+from eventlog.key_quarantine import is_wrong_type, quarantine
 from eventlog.scripts import Call, Script
 from taskqueue import keys, telemetry
 from taskqueue.entries import as_dead_letter, as_task
@@ -118,7 +119,9 @@ class RedisTaskQueue:
                     *everything_new,
                 )
                 reply = (await pipe.execute(raise_on_error=False))[0]
-            if means_gone(reply):
+            if means_gone(reply) or (
+                is_wrong_type(reply) and await quarantine(self._redis, map(keys.tasks_key, wanted))
+            ):
                 return []
             if isinstance(reply, Exception):
                 raise reply

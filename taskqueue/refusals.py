@@ -25,7 +25,8 @@ class translated:  # noqa: N801 - reads as a statement
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, UNAVAILABLE) or _begins(error, NOT_NOW):
+        # A key of the wrong type that this user may not move: a coordinator moves it, within a moment.
+        if isinstance(error, UNAVAILABLE) or _begins(error, (*NOT_NOW, "WRONGTYPE")):
             raise QueueUnavailable(str(error) or type(error).__name__) from error
 
 

@@ -131,15 +131,59 @@ async def test_a_key_that_names_no_evaluation_leaves_nothing_behind(redis_form):
     assert await redis_form.redis.dbsize() == 0
 
 
-async def test_a_key_that_is_no_stream_keeps_nobody_else_out(redis_form):
-    """What Redis refuses of one evaluation is told, and its neighbours in the call are written."""
+async def quarantined_keys(redis_form) -> list[str]:
+    """Return the former names of keys in quarantine."""
+    found = [key.decode() async for key in redis_form.redis.scan_iter("eval:quarantine:*")]
+    assert all([0 < await redis_form.redis.ttl(key) <= 7 * 24 * 3600 for key in found])
+    return sorted(key.split(":", 3)[3] for key in found)
+
+
+async def test_a_key_that_is_no_stream_is_quarantined_and_keeps_nobody_else_out(redis_form):
+    """It and its neighbours in the call are written, and the epoch tells writers of the loss."""
     same_shard = [each for each in map(str, range(99)) if keys.shard_of(each, redis_form.log.shards) == 0]
     bad, *good = same_shard[:3]
-    await redis_form.redis.set(redis_form.keys_of(bad)[0], "no stream")
+    before = await redis_form.log.epochs()
+    name = redis_form.keys_of(bad)[0]
+    await redis_form.redis.set(name, "no stream")
     calls = [Append(each, records([event("queued", evaluation_id=each)]), "") for each in (bad, *good)]
-    with pytest.raises(LogUnavailable, match="WRONGTYPE"):
-        await redis_form.log.append(calls)
-    assert [len(raw) for raw in await redis_form.log.read(good, limit=10)] == [1, 1]
+    await redis_form.log.append(calls)
+    assert [len(raw) for raw in await redis_form.log.read([bad, *good], limit=10)] == [1, 1, 1]
+    assert await quarantined_keys(redis_form) == [name]
+    after = await redis_form.log.epochs()
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, True, True, True]
+
+
+@pytest.mark.parametrize("place", [1, 2, 3], ids=["fence", "wake-ups", "epoch"])
+async def test_a_key_of_the_wrong_type_is_quarantined_and_the_log_goes_on(redis_form, place):
+    """Events before it stay known, events after it are appended, and the stream can be read."""
+    await append(redis_form, *history("queued provisioning"))
+    shard = keys.shard_of(EVALUATION, redis_form.log.shards)
+    names = [*redis_form.keys_of(EVALUATION), keys.wake_key(shard), keys.epoch_key(shard)]
+    await redis_form.redis.delete(names[place])
+    await redis_form.redis.lpush(names[place], "of another type")
+    assert await append(redis_form, *history("queued provisioning running")) == [DUPLICATE, DUPLICATE, OK]
+    assert await quarantined_keys(redis_form) == [names[place]]
+    assert len((await redis_form.log.read([EVALUATION], limit=10))[0]) >= 3
+
+
+async def test_a_fence_of_the_wrong_type_holds_up_no_reader(redis_form):
+    """Marks of its neighbours and its own are set, and it is not taken for closed."""
+    same_shard = [each for each in map(str, range(99)) if keys.shard_of(each, redis_form.log.shards) == 0]
+    bad, good, other = same_shard[:3]
+    for each in (bad, good, other):
+        await redis_form.log.append([Append(each, records([event("queued", evaluation_id=each)]), "")])
+    fence = redis_form.keys_of(bad)[1]
+    for reader in ("closing", "committed", "settle"):
+        await redis_form.redis.delete(fence)
+        await redis_form.redis.set(fence, "no hash")
+        if reader == "closing":
+            assert await redis_form.log.closing([bad, good]) == [False, False]
+        elif reader == "committed":
+            assert await redis_form.log.committed([bad, good]) == [(0, -1), (0, -1)]
+        else:
+            await redis_form.log.settle([Mark(each, 1, 0, ended=False) for each in (bad, good, other)])
+            assert await redis_form.log.committed([bad, good, other]) == [(1, 0)] * 3
+    assert await quarantined_keys(redis_form) == [fence, fence]
 
 
 async def test_events_of_more_evaluations_than_keys_are_refused(redis_form):

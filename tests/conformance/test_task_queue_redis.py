@@ -210,14 +210,31 @@ async def test_a_server_that_is_not_there_is_unavailable():
     await redis.aclose()
 
 
-async def test_a_key_of_another_kind_is_no_outage(redis_queues):
-    """Waiting would not help: the error is shown as it is."""
-    await redis_queues.redis.set(TASKS, "not a stream")
-    for asked in (
-        put(redis_queues, 1),
-        take(redis_queues),
-        redis_queues.tasks.counts([BATCH]),
-        redis_queues.tasks.take_over("a", [BATCH], idle=NOW, limit=1),
-    ):
-        with pytest.raises(ResponseError, match="WRONGTYPE"):
-            await asked
+async def test_a_key_of_the_wrong_type_is_quarantined(redis_queues):
+    """Whichever command meets it: the key is renamed, and the command does its work."""
+    redis, board, attendance = redis_queues.redis, redis_queues.board, redis_queues.attendance
+    presence = Presence("a", "a")
+    commands = {
+        TASKS: (
+            lambda: put(redis_queues, 1),
+            lambda: take(redis_queues),
+            lambda: redis_queues.tasks.counts([BATCH]),
+            lambda: redis_queues.tasks.take_over("a", [BATCH], idle=NOW, limit=1),
+        ),
+        keys.delayed_key(BATCH): (lambda: take(redis_queues),),
+        keys.BOARD: (lambda: board.announce(Listing(BATCH), b""), board.listings),
+        keys.spec_key(BATCH): (lambda: board.spec(BATCH),),
+        keys.lanes_key(BATCH): (lambda: board.lanes(BATCH), lambda: board.note_lanes(BATCH, {"": ["l"]})),
+        keys.contexts_key(BATCH): (lambda: board.contexts(BATCH, ["e"]),),
+        keys.executor_key("a"): (attendance.present, lambda: attendance.live(["a"])),
+        keys.EXECUTORS: (lambda: attendance.beat(presence), attendance.present),
+    }
+    await attendance.beat(presence)
+    for name, asked in commands.items():
+        for command in asked:
+            await redis.delete(name)
+            await redis.lpush(name, "of another type")
+            await command()
+            kept = [key.decode() async for key in redis.scan_iter("eval:quarantine:*")]
+            assert [key.split(":", 3)[3] for key in kept] == [name]
+            await redis.delete(*kept)

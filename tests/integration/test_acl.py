@@ -239,6 +239,28 @@ async def test_scripts_that_redis_has_lost_are_loaded_by_a_coordinator(here):
         assert await log.committed([EVALUATION]) == [None]
 
 
+async def test_a_key_of_the_wrong_type_is_quarantined_by_services_that_may(here):
+    """An executor renames no key of the log and waits; a storage worker and a coordinator move it."""
+    fence = log_keys.fence_key(log_keys.shard_of(EVALUATION, log_keys.DEFAULT_SHARDS), EVALUATION)
+    opening = Append(EVALUATION, records(history("queued")), epoch="")
+    for user in ("storage", "coordinator"):
+        with Redis.from_url(here.admin_url) as admin:
+            admin.delete(fence)
+            admin.set(fence, "no hash")
+        async with connected(here, "coordinator") as (log, _):
+            await load_missing(log.redis, executor_scripts())
+        async with connected(here, "executor") as (log, _):
+            with pytest.raises(LogUnavailable, match="WRONGTYPE"):
+                await log.append([opening])
+        async with connected(here, user) as (log, _):
+            await log.append([opening])
+    async with connected(here, "executor") as (log, _):
+        assert (await log.append([opening]))[0].answers == (Answer.DUPLICATE,)
+        with Redis.from_url(here.admin_url) as admin:
+            admin.set(lane_key("a lane"), "no hash")
+        await RedisLanes(log.redis).ask([Ask("a lane", "executor-1", 0, 1, 1.0, Policy())])
+
+
 def test_nobody_comes_in_without_a_name(here):
     """The default user is off."""
     with (
