@@ -27,6 +27,36 @@ found += [each.encode() for each in gc.get_objects() if isinstance(each, str)]
 """
 """Collects whatever a program can read that may hold a secret."""
 
+_FORGE = """
+import os, select
+def forge(tickets):
+    for n in range(3, 64):
+        for ticket in tickets:
+            try:
+                if not os.readlink(f"/proc/self/fd/{n}").startswith("socket:"):
+                    break
+                os.write(n, ticket)
+                if select.select([n], [], [], 0.2)[0]:
+                    os.write(n, os.read(n, 32))
+                    os._exit(0)
+            except OSError:
+                break
+    os._exit(0)
+"""
+"""Sends tickets to every socket, and returns what it receives."""
+
+_OBJECTS = """
+import gc, sys
+frame, seen = sys._getframe().f_back, []
+while frame:
+    seen += [*frame.f_locals.values(), *gc.get_referents(frame)]
+    frame = frame.f_back
+for one in gc.get_objects():
+    seen += gc.get_referents(one)
+found = [each for each in seen if type(each) is bytes and len(each) == 32]
+"""
+"""Collects every text of a ticket's length that the interpreter lets a program find."""
+
 EARLY_ENDS = {
     "os._exit": "import os\nos._exit(0)",
     "SystemExit": "raise SystemExit(0)",
@@ -66,9 +96,13 @@ EARLY_ENDS = {
     "prints a pass": "print('passed\\nOK')\nimport os\nos._exit(0)",
     "closed descriptors": "import os\nos.closerange(0, 1024)\nos._exit(0)",
     "writes to every descriptor": "import os\nfor n in range(1024):\n    try:\n"
-    "        os.write(n, b'finished\\n' * 2 + bytes(64))\n    except OSError:\n        pass\nos._exit(0)",
-    "writes a request to every descriptor": "import os\nfor n in range(3, 1024):\n    try:\n"
-    "        os.write(n, b'finished\\n')\n    except OSError:\n        pass\nos._exit(0)",
+    "        os.write(n, bytes(128))\n    except OSError:\n        pass\nos._exit(0)",
+    "speaks the protocol": _FORGE + "forge([bytes(32)])",
+    "speaks the protocol with all it can find": _EVERYTHING + _FORGE + _OBJECTS + "forge(found)",
+    "starts its driver again": "import os, signal, sys\nchannel = os.open('/proc/self/cmdline', 0)\n"
+    "words = os.read(channel, 9999).split(b'\\0')[:-1]\nos.set_inheritable(int(words[-1]), True)\n"
+    "if __debug__:\n    signal.alarm(2)\n"
+    "    os.execv(sys.executable, [words[0], b'-O', *words[1:]])" + WRONG,
     "writes all it can read to every descriptor": _EVERYTHING + "for n in range(1, 1024):\n"
     "    for text in found[:200]:\n        try:\n            os.write(n, text[:64])\n"
     "        except OSError:\n            break\nos._exit(0)",

@@ -1151,16 +1151,31 @@ MUTANTS = (
     Mutant(
         "a request alone is no proof of a program's end",
         "executor/evaluators/completion.py",
-        "return self._received == FINISHED + self._sentinel",
-        "return self._received.startswith(FINISHED)",
+        "return self._received == self._ticket + self._sentinel",
+        "return self._received.startswith(self._ticket)",
         (COMPLETION, CODE_VERDICTS),
     ),
     Mutant(
         "a forked process reports no end",
         "executor/evaluators/code_driver.py",
-        "    if getpid() == started_as:\n",
+        "    if getpid() == pid:\n",
         "    if getpid():\n",
         (CODE_VERDICTS,),
+    ),
+    Mutant(
+        "no variable of the driver holds its ticket while the program runs",
+        "executor/evaluators/code_driver.py",
+        "        _report(channel, pid, read(channel, TICKET_BYTES), exec(code, module.__dict__))",
+        "        ticket = read(channel, TICKET_BYTES)\n"
+        "        _report(channel, pid, ticket, exec(code, module.__dict__))",
+        (CODE_VERDICTS,),
+    ),
+    Mutant(
+        "a request without the ticket is answered with nothing",
+        "executor/evaluators/completion.py",
+        "                if self._received == self._ticket:\n",
+        "                if len(self._received) == TICKET_BYTES:\n",
+        (COMPLETION,),
     ),
     # Directories of sandboxed runs.
     Mutant(

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from executor.evaluators.code_driver import FINISHED, SENTINEL_BYTES
+from executor.evaluators.code_driver import SENTINEL_BYTES, TICKET_BYTES
 from executor.evaluators.completion import CompletionChannel, completion_channel
 
 
 def _request(fd: int) -> bytes:
-    os.write(fd, FINISHED)
+    os.write(fd, os.read(fd, TICKET_BYTES))
     return os.read(fd, SENTINEL_BYTES)
 
 
@@ -30,11 +30,16 @@ def _guess(fd: int) -> None:
 
 
 def _request_twice(fd: int) -> None:
-    os.write(fd, FINISHED * 2)
+    os.write(fd, os.read(fd, TICKET_BYTES) * 2)
 
 
 def _noise_first(fd: int) -> None:
-    os.write(fd, b"x" + FINISHED)
+    os.write(fd, b"x" + os.read(fd, TICKET_BYTES))
+
+
+def _no_ticket(fd: int) -> None:
+    assert os.read(fd, TICKET_BYTES)
+    os.write(fd, bytes(TICKET_BYTES))
 
 
 def _shut_down(fd: int) -> None:
@@ -59,7 +64,7 @@ async def test_the_request_and_the_echo_are_a_proof() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [_silence, _guess, _echo_and_more, _request_twice, _noise_first, _shut_down]
+    "program", [_silence, _no_ticket, _guess, _echo_and_more, _request_twice, _noise_first, _shut_down]
 )
 async def test_anything_else_is_none(program: Callable[[int], None]) -> None:
     """No guess, noise, repeated request or closed channel proves an end, and none blocks the executor."""
@@ -67,14 +72,24 @@ async def test_anything_else_is_none(program: Callable[[int], None]) -> None:
 
 
 async def test_the_sentinel_is_new_for_each_run_and_released_only_on_request() -> None:
-    """Before the request the channel holds nothing to read; a sentinel is valid for one run."""
+    """Before the request the channel holds the ticket alone; a sentinel is valid for one run."""
     channels = [CompletionChannel(), CompletionChannel()]
     for channel in channels:
-        os.set_blocking(channel.descriptor, False)
-        with pytest.raises(BlockingIOError):
-            os.read(channel.descriptor, 1)
-        os.set_blocking(channel.descriptor, True)
+        held = socket.fromfd(channel.descriptor, socket.AF_UNIX, socket.SOCK_STREAM)
+        assert len(held.recv(1_000, socket.MSG_PEEK)) == TICKET_BYTES
+        held.close()
     released = [await asyncio.to_thread(_request, channel.descriptor) for channel in channels]
     assert len({*released, b""}) == 3
     for channel in channels:
         channel.close()
+
+
+async def test_no_sentinel_is_released_to_a_request_without_the_ticket() -> None:
+    """A program that sends something else learns nothing, whatever it may send later."""
+    with completion_channel() as channel:
+        assert os.read(channel.descriptor, TICKET_BYTES)
+        os.write(channel.descriptor, bytes(TICKET_BYTES))
+        assert not channel.is_complete()
+        os.set_blocking(channel.descriptor, False)
+        with pytest.raises(BlockingIOError):
+            os.read(channel.descriptor, SENTINEL_BYTES)
