@@ -95,7 +95,9 @@ async def _finished(
         await child.finish(job.stdin, job.seconds)
     finally:
         await end([watcher])
-    if not await namespace.emptied(_SECONDS_TO_DIE):
+        # Cancelled runs, too: the cgroup of processes that still end can't be removed.
+        is_empty = await namespace.emptied(_SECONDS_TO_DIE)
+    if not is_empty:
         raise Transient("sandbox", f"processes of the program survive SIGKILL: ps {namespace.first}")
     return child
 

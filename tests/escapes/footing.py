@@ -1,6 +1,6 @@
 """Run the corpus on one footing, in a process of its own.
 
-python -m tests.escapes.footing RIGHTS FOLDER WORD
+python -m tests.escapes.footing RIGHTS FOLDER WORD CGROUP
 
 The process takes the place of an executor: it leads a session with a terminal, holds a secret in its
 environment, and adopts every orphan below it. For the footing of an unprivileged user namespace it gives up
@@ -91,7 +91,7 @@ async def _run(program: EscapeProgram, host: AttackedHost) -> tuple[Outcome, Rep
     async with AsyncExitStack() as stack:
         reports = await stack.enter_async_context(listening()) if program.reports else None
         job = program.job(host.facts, reports=reports.directory if reports else None)
-        outcome = await Sandbox().run(replace(job, env=env))
+        outcome = await Sandbox(cgroup=host.cgroup).run(replace(job, env=env))
         if reports:
             await reports.settle()
     return outcome, reports
@@ -116,9 +116,11 @@ def _problems(program: EscapeProgram, outcome: Outcome, reports: Reports | None)
     return [*found, said[-600:].decode(errors="replace")] if found else []
 
 
-async def run_footing(programs: list[EscapeProgram], place: Path, temporary: Path) -> dict[str, object]:
+async def run_footing(
+    programs: list[EscapeProgram], place: Path, temporary: Path, cgroup: str
+) -> dict[str, object]:
     """Run programs against a host, then look for what they left."""
-    with attacked_host(place, terminal=controlling_terminal()) as host:
+    with attacked_host(place, terminal=controlling_terminal(), cgroup=cgroup) as host:
         os.environ["ESCAPE_SECRET"] = host.facts["canary"]
         known = {host.victim.pid}
         await _next_run(host)
@@ -176,7 +178,7 @@ def give_up_root(places: list[Path]) -> None:
         os.setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED)
 
 
-def main(rights: ExecutorRights, folder: Path, word: str) -> None:
+def main(rights: ExecutorRights, folder: Path, word: str, cgroup: str) -> None:
     """Run the corpus in a folder that holds one for the host and one for temporary files; print JSON."""
     if os.getsid(0) != os.getpid():
         os.setsid()
@@ -189,8 +191,9 @@ def main(rights: ExecutorRights, folder: Path, word: str) -> None:
     if found.footing is not rights.footing:
         raise SystemExit(f"{UNAVAILABLE}: {found.trouble or found.footing}")
     programs = [each for each in CORPUS if word in each.name or word in each.family]
-    print(json.dumps(asyncio.run(run_footing(programs, place, temporary))))
+    covered = [each for each in programs if rights.covers(each.family)]
+    print(json.dumps(asyncio.run(run_footing(covered, place, temporary, cgroup))))
 
 
 if __name__ == "__main__":
-    main(ExecutorRights[sys.argv[1]], Path(sys.argv[2]), sys.argv[3])
+    main(ExecutorRights[sys.argv[1]], Path(sys.argv[2]), *sys.argv[3:])

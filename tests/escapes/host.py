@@ -28,6 +28,8 @@ class AttackedHost:
     victim: subprocess.Popen[bytes]
     terminal: int | None = None
     """The end of the executor's controlling terminal on which its output would appear."""
+    cgroup: str = ""
+    """The memory cgroup that is delegated to the executor, if any."""
 
     def damage(self) -> list[str]:
         """List every trace of an attack that succeeded."""
@@ -43,7 +45,7 @@ class AttackedHost:
 
 
 @contextmanager
-def attacked_host(place: Path, *, terminal: int | None = None) -> Iterator[AttackedHost]:
+def attacked_host(place: Path, *, terminal: int | None = None, cgroup: str = "") -> Iterator[AttackedHost]:
     """Prepare everything that a program may be after, in a folder that other users may enter."""
     facts = _facts(place)
     _furnish(place)
@@ -58,7 +60,7 @@ def attacked_host(place: Path, *, terminal: int | None = None) -> Iterator[Attac
             "pid": victim.pid,
             "pids": [victim.pid, os.getpid()],
         }
-        yield AttackedHost(facts, listeners, victim, terminal)
+        yield AttackedHost(facts, listeners, victim, terminal, cgroup)
 
 
 def _facts(place: Path) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class Wall(StrEnum):
     TMPFS = "tmpfs size"
     FILES = "file limit, sampled"
     MEMORY = "memory limit, sampled"
+    CGROUP = "memory limit, cgroup and samples"
     ADDRESS_SPACE = "RLIMIT_AS"
     FILE_SIZE = "RLIMIT_FSIZE"
     OPEN_FILES = "RLIMIT_NOFILE"
@@ -88,11 +89,17 @@ class ExecutorRights(StrEnum):
     ROOT = "root with its own uid"
     UNPRIVILEGED = "unprivileged user namespace"
     CONTAINED_ROOT = "user namespace of root without CAP_SYS_ADMIN"
+    CGROUP = "root with its own uid and a memory cgroup"
 
     @property
     def footing(self) -> Footing:
         """The footing that an executor with these rights chooses."""
-        return Footing.OWN_UID if self is ExecutorRights.ROOT else Footing.USER_NAMESPACE
+        is_root = self in {ExecutorRights.ROOT, ExecutorRights.CGROUP}
+        return Footing.OWN_UID if is_root else Footing.USER_NAMESPACE
+
+    def covers(self, family: Family) -> bool:
+        """Whether programs of a family are run: a cgroup changes nothing for those that take no memory."""
+        return self is not ExecutorRights.CGROUP or family in {Family.MEMORY, Family.DISK, Family.PROCESSES}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +111,9 @@ class EscapeProgram:
     source: str
     wall: Wall
     wall_in_user_namespace: Wall | None = None
-    """Where the footing of an unprivileged user namespace has another."""
+    """Where the footing of a user namespace has another."""
+    is_shared_memory: bool = False
+    """Whether it uses memory that is refused, unless a cgroup counts it."""
     ends: frozenset[KilledBy | None] = ENDED
     exit_codes: frozenset[int] = frozenset({0})
     """Exit codes of a run that ended by itself; another one may be a mistake in the program."""
@@ -118,9 +127,11 @@ class EscapeProgram:
     succeeds_without_walls: bool = False
     """Harmless without any sandbox, and successful there: the proof that the attack is a real one."""
 
-    def contained_by(self, footing: Footing) -> Wall:
-        """Name the wall on this footing."""
-        if footing is Footing.USER_NAMESPACE and self.wall_in_user_namespace:
+    def contained_by(self, rights: ExecutorRights) -> Wall:
+        """Name the wall that contains it in a sandbox of an executor with these rights."""
+        if rights is ExecutorRights.CGROUP and (self.is_shared_memory or self.wall is Wall.MEMORY):
+            return Wall.CGROUP
+        if rights.footing is Footing.USER_NAMESPACE and self.wall_in_user_namespace:
             return self.wall_in_user_namespace
         return self.wall
 

@@ -71,6 +71,7 @@ escaped("holds 300 MB")
         wall=Wall.SECCOMP,
         ends=MEMORY_REFUSED,
         limits=SMALL,
+        is_shared_memory=True,
         source="""
 import mmap
 shared = attempt(mmap.mmap, -1, 600 << 20)
@@ -88,6 +89,7 @@ if shared:
         wall=Wall.SECCOMP,
         ends=MEMORY_REFUSED,
         limits=SMALL,
+        is_shared_memory=True,
         source="""
 import mmap
 tried()

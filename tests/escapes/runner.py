@@ -5,14 +5,20 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
+from executor.sandbox.memory_cgroup import V1
 from tests.escapes.corpus import CORPUS
+from tests.escapes.footing import UNAVAILABLE
 from tests.escapes.program import EscapeProgram, ExecutorRights, Wall
 
 ROOT = Path(__file__).parents[2]
+CGROUPS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
 PATIENCE = 280
 WITHOUT_SYS_ADMIN = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
 
@@ -30,7 +36,7 @@ class CorpusRow:
     @property
     def wall(self) -> Wall:
         """What contains the program here."""
-        return self.program.contained_by(self.rights.footing)
+        return self.program.contained_by(self.rights)
 
 
 @dataclass(frozen=True)
@@ -64,14 +70,53 @@ def _run(rights: ExecutorRights, word: str) -> FootingReport:
         Path(folder).chmod(0o755)
         for name in ("host", "temporary"):
             (Path(folder) / name).mkdir()
-        prefix = WITHOUT_SYS_ADMIN if rights is ExecutorRights.CONTAINED_ROOT else ()
-        command = [*prefix, sys.executable, "-m", "tests.escapes.footing", rights.name, folder, word]
-        environ = {**os.environ, "TMPDIR": f"{folder}/temporary"}
-        done = subprocess.run(
-            command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=PATIENCE, check=False
-        )
-        left = [f"left by the executor: {path.name}" for path in (Path(folder) / "temporary").iterdir()]
+        with memory_cgroup() if rights is ExecutorRights.CGROUP else nullcontext("") as cgroup:
+            if cgroup is None:
+                return FootingReport(rights, [], [], 0, 0, unavailable=f"{UNAVAILABLE}: no memory cgroup")
+            done = _run_process(rights, [folder, word, cgroup], f"{folder}/temporary")
+            left = [f"left by the executor: {path}" for path in _entries(f"{folder}/temporary", cgroup)]
     return _report(rights, done.stdout, done.stderr, left)
+
+
+def _run_process(
+    rights: ExecutorRights, arguments: list[str], temporary: str
+) -> subprocess.CompletedProcess[str]:
+    prefix = WITHOUT_SYS_ADMIN if rights is ExecutorRights.CONTAINED_ROOT else ()
+    return subprocess.run(
+        [*prefix, sys.executable, "-m", "tests.escapes.footing", rights.name, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": temporary},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def _entries(*folders: str) -> list[Path]:
+    """List the folders that are left in folders of which some have no name."""
+    return [path for folder in folders if folder for path in Path(folder).iterdir() if path.is_dir()]
+
+
+@contextmanager
+def memory_cgroup() -> Iterator[str | None]:
+    """Make a memory cgroup to delegate; None where this process can't."""
+    roots = [root for root in CGROUPS if _counts_memory(root) and os.access(root, os.W_OK)]
+    if not roots:
+        yield None
+        return
+    path = roots[0] / f"scoreline-escapes-{uuid4().hex}"
+    path.mkdir()
+    try:
+        yield str(path)
+    finally:
+        for group in (*_entries(str(path)), path):
+            group.rmdir()
+
+
+def _counts_memory(root: Path) -> bool:
+    control = root / "cgroup.subtree_control"
+    return (root / V1.limit).exists() or (control.exists() and "memory" in control.read_text())
 
 
 def _report(rights: ExecutorRights, said: str, errors: str, left: list[str]) -> FootingReport:

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from executor.sandbox.walls import Footing
 from tests.escapes.corpus import CORPUS
+from tests.escapes.program import ExecutorRights
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+FOOTINGS = (ExecutorRights.ROOT, ExecutorRights.UNPRIVILEGED)
 BEGIN, END = "<!-- corpus: begin -->\n", "<!-- corpus: end -->\n"
 
 
@@ -14,12 +15,12 @@ def markdown() -> str:
     lines = [
         f"{len(CORPUS)} programs, each on both footings.",
         "",
-        "| family | attack | contained by, root with its own uid | in an unprivileged user namespace |",
+        f"| family | attack | {' | '.join(FOOTINGS)} |",
         "|---|---|---|---|",
     ]
     for program in CORPUS:
-        walls = [program.contained_by(footing) for footing in (Footing.OWN_UID, Footing.USER_NAMESPACE)]
-        lines.append(f"| {program.family} | {program.name} | {walls[0]} | {walls[1]} |")
+        walls = [program.contained_by(rights) for rights in FOOTINGS]
+        lines.append(f"| {program.family} | {program.name} | {' | '.join(walls)} |")
     return "\n".join(lines) + "\n"
 
 
