@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import datetime
 from random import Random
 
+from pydantic_core import to_json
+
 from coordinator import telemetry
 from coordinator.submission import NewBatch, NewEvaluation, SerialPlace, evaluation_id
 from eventlog import payloads as p
@@ -17,6 +19,8 @@ from taskqueue.spec import pack
 
 LOOK_UP = 50
 """Questions looked up in the cache at a time: each, and its answer, may take a megabyte."""
+LOOK_UP_BYTES = 4 * 1024 * 1024
+"""Bytes of their cases after which they are looked up, however few they are."""
 
 
 async def accept(
@@ -124,15 +128,17 @@ async def _with_cached(
 ) -> AsyncIterator[NewEvaluation]:
     """Put answers from earlier batches to the questions that ask for them."""
     waiting: list[NewEvaluation] = []
+    held = 0
     async for one in evaluations:
         if one.cache_key is None and not waiting:
             yield one
             continue
         waiting.append(one)
-        if len(waiting) >= LOOK_UP:
+        held += len(to_json(one.case))
+        if len(waiting) >= LOOK_UP or held >= LOOK_UP_BYTES:
             for answered in await _looked_up(ledger, waiting):
                 yield answered
-            waiting = []
+            waiting, held = [], 0
     for answered in await _looked_up(ledger, waiting):
         yield answered
 

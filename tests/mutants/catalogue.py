@@ -1780,6 +1780,13 @@ MUTANTS = (
         (PROVIDER_PRICES,),
     ),
     Mutant(
+        "questions are looked up in pages of bounded size",
+        "coordinator/accepting.py",
+        "if len(waiting) >= LOOK_UP or held >= LOOK_UP_BYTES:",
+        "if len(waiting) >= LOOK_UP:",
+        (ACCEPTING,),
+    ),
+    Mutant(
         "evaluations are accepted in chunks of bounded size",
         "projections/ledger_postgres.py",
         "if len(chunk) == size or held >= ACCEPT_BYTES:",

@@ -180,3 +180,12 @@ async def test_chunks_are_bounded_in_bytes_and_in_links():
     assert await chunk_sizes(b"x" * (ACCEPT_BYTES // 4), None, 10) == [4, 4, 2]
     linked = Link("first", (("first", None),) * 1_000)
     assert max(await chunk_sizes(b"small", linked, 100)) * 1_000 * LINK_BYTES < 2 * ACCEPT_BYTES
+
+
+async def test_questions_of_large_cases_are_looked_up_before_they_fill_the_memory(monkeypatch):
+    """The cache is asked for few questions at a time where their cases are large."""
+    monkeypatch.setattr("coordinator.accepting.LOOK_UP_BYTES", 40_000)
+    books, large = Books(), "x" * 10_000
+    many = [NewEvaluation(p.Case(str(n), large, None), cache_key=f"key-{n}") for n in range(9)]
+    await accepted(books, *many)
+    assert [len(page) for page in books.asked] == [4, 4, 1]
