@@ -70,7 +70,8 @@ async def _log_self_test(surroundings: Surroundings) -> None:
     found = await asyncio.to_thread(probe)
     if found.footing:
         enforced = {wall.name: wall.enforced_by for wall in found.walls}
-        logger.info("sandbox self-test passed", extra={"footing": found.footing.value, "walls": enforced})
+        extra = {"footing": found.footing.value, "walls": enforced, "cgroup": surroundings.cgroup}
+        logger.info("sandbox self-test passed", extra=extra)
         return
     refused = "runs without a sandbox" if surroundings.allow_unsandboxed else "is refused"
     logger.warning(

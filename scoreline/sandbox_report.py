@@ -16,14 +16,15 @@ from scoreline.problem import Problem
 _NO_PYTHON = "The sandbox has no python3, so no wall was tried: install it in /usr, or check another host."
 
 
-def report_sandbox(*, as_json: bool, quick: bool) -> None:
+def report_sandbox(cgroup: str, *, as_json: bool, quick: bool) -> None:
     """Try every wall and print the results; raises `Problem` where one is open, or there is no sandbox."""
-    found = probe()
-    checks = asyncio.run(_collect(found, quick=quick, as_json=as_json))
+    found, refusal = probe(), Sandbox(cgroup=cgroup).check()
+    tried = _checks(found, cgroup, quick=quick or bool(refusal))
+    checks = asyncio.run(_collect(found, tried, as_json=as_json))
     if as_json:
-        typer.echo(json.dumps(_document(found, checks)))
-    if found.footing is None:
-        raise Problem(Sandbox().check())
+        typer.echo(json.dumps(_document(found, checks, refusal)))
+    if refusal:
+        raise Problem(refusal)
     if not found.walls:
         raise Problem(_NO_PYTHON)
     failed = [check.name for check in checks if not check.held]
@@ -36,23 +37,23 @@ def report_sandbox(*, as_json: bool, quick: bool) -> None:
         typer.echo(f"all {len(checks)} checks held")
 
 
-async def _collect(found: Probe, *, quick: bool, as_json: bool) -> list[WallCheck]:
+async def _collect(found: Probe, tried: AsyncIterator[WallCheck], *, as_json: bool) -> list[WallCheck]:
     """Run the checks, each printed as soon as it has ended."""
     if found.footing and not as_json:
         typer.echo(f"sandboxes stand on {found.footing.value}")
     checks = []
-    async for check in _checks(found, quick=quick):
+    async for check in tried:
         checks.append(check)
         if not as_json:
             typer.echo(_line(check))
     return checks
 
 
-async def _checks(found: Probe, *, quick: bool) -> AsyncIterator[WallCheck]:
+async def _checks(found: Probe, cgroup: str, *, quick: bool) -> AsyncIterator[WallCheck]:
     for check in found.walls:
         yield check
     if found.footing and found.walls and not quick:
-        async for check in check_limits(Sandbox()):
+        async for check in check_limits(Sandbox(cgroup=cgroup), has_cgroup=bool(cgroup)):
             yield check
 
 
@@ -62,10 +63,10 @@ def _line(check: WallCheck) -> str:
     return f"  {word}  {check.name:<17} {check.attempt} ({check.enforced_by}){evidence}"
 
 
-def _document(found: Probe, checks: list[WallCheck]) -> dict[str, object]:
+def _document(found: Probe, checks: list[WallCheck], refusal: str) -> dict[str, object]:
     return {
         "footing": found.footing and found.footing.value,
-        "trouble": found.trouble,
-        "held": bool(checks) and all(check.held for check in checks),
+        "trouble": refusal,
+        "held": bool(checks) and not refusal and all(check.held for check in checks),
         "checks": [{**asdict(check), "held": check.held} for check in checks],
     }

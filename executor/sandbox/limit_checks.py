@@ -95,7 +95,8 @@ class Excess:
         return f"not stopped by its limit: {end} after {outcome.seconds:.1f} s {outcome.tail(200)}".strip()
 
 
-_SAMPLING = "sampling by the executor"
+CGROUP, _SAMPLING = "memory cgroup", "sampling by the executor"
+_COUNTED_BY_CGROUP = frozenset({"memory", "shared memory"})
 EXCESSES: Mapping[str, Excess] = {
     "memory": Excess(
         "hold memory in several processes", _SAMPLING, _MEMORY, Limits(memory_mb=96), killed_by="memory"
@@ -136,11 +137,12 @@ EXCESSES: Mapping[str, Excess] = {
 }
 
 
-async def check_limits(sandbox: Sandbox) -> AsyncIterator[WallCheck]:
+async def check_limits(sandbox: Sandbox, *, has_cgroup: bool) -> AsyncIterator[WallCheck]:
     """Exceed each limit, one after the other."""
     for name, excess in EXCESSES.items():
         outcome = await sandbox.run(_job(excess.program, excess.limits, excess.seconds))
-        yield WallCheck(name, excess.attempt, excess.enforced_by, excess.evidence(outcome))
+        enforced_by = CGROUP if has_cgroup and name in _COUNTED_BY_CGROUP else excess.enforced_by
+        yield WallCheck(name, excess.attempt, enforced_by, excess.evidence(outcome))
     yield await _check_survivors(sandbox)
 
 

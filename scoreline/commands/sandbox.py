@@ -25,5 +25,6 @@ def check(
 ) -> None:
     """Try each wall and each limit of the sandbox; exit code 1 if there is none, or one does not hold."""
     from scoreline.sandbox_report import report_sandbox
+    from scoreline.settings import load_settings
 
-    report_sandbox(as_json=as_json, quick=quick)
+    report_sandbox(str(load_settings().worker_cgroup or ""), as_json=as_json, quick=quick)

@@ -79,6 +79,16 @@ def test_without_a_sandbox_the_check_names_what_to_install() -> None:
 
 
 @needs_sandbox
+def test_a_cgroup_that_can_not_be_used_is_named() -> None:
+    """The walls hold, and untrusted code is refused all the same: the reason names the cgroup."""
+    checked = run(SCORELINE, "sandbox", "check", "--json", EVAL_WORKER_CGROUP="/no/such/cgroup")
+    told = json.loads(checked.stdout)
+    assert {check["name"] for check in told["checks"] if check["held"]} == WALLS
+    assert (checked.returncode, told["held"]) == (1, False)
+    assert "/no/such/cgroup" in told["trouble"]
+
+
+@needs_sandbox
 @pytest.mark.timeout(120)
 def test_an_executor_tests_its_sandbox_at_its_start(
     tmp_path: Path, redis_url: str, postgres_url: str

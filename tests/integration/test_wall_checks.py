@@ -53,7 +53,7 @@ def test_a_missing_wall_is_found(monkeypatch: pytest.MonkeyPatch, footing: Any, 
 @pytest.mark.parametrize("footing", FOOTINGS)
 def test_a_missing_filter_is_found(monkeypatch: pytest.MonkeyPatch, footing: Any) -> None:
     """Without the filter of system calls, sockets of other families open."""
-    monkeypatch.setattr("executor.sandbox.assembly._FILTER", b"")
+    monkeypatch.setattr("executor.sandbox.assembly._FILTERS", {False: b"", True: b""})
     found = inspect(BUBBLEWRAP, footing)
     assert {"address families", "privileges"} <= {check.name for check in found.walls if not check.held}
 
