@@ -1,8 +1,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Given servers are emptied by the tests: one process can have them.
-TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,auto)
+# Tests wait much for processes they start, so one more process than cores. Given servers are emptied by
+# the tests: one process can have them.
+TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,$(shell $(PYTHON) -c "import os; print(os.cpu_count() + 1)"))
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
@@ -20,7 +21,7 @@ observe: $(VENV)/dev ## Run real work under a real Prometheus, and show every da
 dashboards: $(VENV)/core ## Write Grafana's dashboards from their definitions
 	@$(BIN)/python -m grafana
 
-test: $(VENV)/dev ## Run all tests, on up to four cores
+test: $(VENV)/dev ## Run all tests, in up to four processes
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --maxprocesses 4 --dist loadfile
 
 proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (20 minutes)

@@ -43,6 +43,7 @@ from scoreline.telemetry.wiring import Job, telling
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4
+"""Executors of a local run at most: as many as its evaluations can fill."""
 NO_SPEC = (
     "There is no scoreline.yaml in {folder}. Name a spec: scoreline batch run -c FILE. Or say what to run: "
     "scoreline batch run --dataset FILE --target TARGET --evaluator EVALUATOR. "
@@ -91,14 +92,21 @@ class Where:
         return FLEET if self.distributed else token_hex(8)
 
     def fleet(
-        self, batch_id: str, settings: Settings, run_id: str, requires: Sequence[str]
+        self, batch_id: str, settings: Settings, run_id: str, requires: Sequence[str], *, pending: int
     ) -> Fleet | None:
-        """Say what to start here; None where others do the work."""
-        executors = self.workers if self.workers is not None else 0 if self.distributed else LOCAL_EXECUTORS
+        """Return what to start here for so many evaluations; None where others do the work."""
+        executors = self.workers
+        if executors is None:
+            executors = 0 if self.distributed else local_executors(pending, settings.worker_concurrency)
         if self.distributed and not executors:
             return None
         labels = tuple(requires) if run_id else ()  # what is run here may run here
         return Fleet(batch_id, executors, settings.worker_concurrency, run_id=run_id, labels=labels)
+
+
+def local_executors(pending: int, concurrency: int) -> int:
+    """Return how many executors so many evaluations can fill, up to the most that a local run starts."""
+    return max(1, min(LOCAL_EXECUTORS, -(-pending // concurrency)))
 
 
 def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *, as_json: bool) -> int:
@@ -123,7 +131,7 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
         if not plan.batch.evaluators:
             console.print(NOT_JUDGED, markup=False, soft_wrap=True)
-        fleet = where.fleet(batch_id, settings, run_id, plan.batch.requires)
+        fleet = where.fleet(batch_id, settings, run_id, plan.batch.requires, pending=total)
         wanted = Drive(batch_id, fleet, as_json, plan.min_pass_rate, outputs)
         return _go_on(wanted, where, servers, settings, console, interruption)
 
@@ -159,7 +167,8 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
                 console.print(_who_asks(moved), markup=False)
         run_id = where.new_run()
         batch = asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings, run_id))
-        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch))
+        pending = batch.total - batch.ended
+        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
         wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
         return _go_on(wanted, where, servers, settings, console, interruption)
 
@@ -183,7 +192,7 @@ def retry_batch(
             return _nothing_to_retry(batch_id, only, console, as_json=as_json)
         many = counted(reopened, "evaluation is", "evaluations are")
         console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
-        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch))
+        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=reopened)
         wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
         return _go_on(wanted, where, servers, settings, console, interruption)
 

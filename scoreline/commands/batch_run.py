@@ -22,7 +22,11 @@ Distributed = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(min=0, max=256, help="Executors to start here: 4, or none with --distributed."),
+    typer.Option(
+        min=0,
+        max=256,
+        help="Executors to start here: 1 to 4 by the number of cases, or none with --distributed.",
+    ),
 ]
 Concurrency = Annotated[
     int | None, typer.Option(min=1, max=10_000, help="Slots of each of them [EVAL_WORKER_CONCURRENCY].")
@@ -135,12 +139,7 @@ def run(  # noqa: PLR0913 - a command has its flags
         bool,
         typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine."),
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=256, help="Executors to start here; by default 4, with --distributed none."
-        ),
-    ] = None,
+    workers: Workers = None,
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,
@@ -214,12 +213,7 @@ def resume(  # noqa: PLR0913 - as above
         bool,
         typer.Option("--distributed/--local", help="Use the fleet at the given URLs, or this machine."),
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=256, help="Executors to start here; by default 4, with --distributed none."
-        ),
-    ] = None,
+    workers: Workers = None,
     concurrency: Concurrency = None,
     queue: Queue = None,
     detach: Detach = False,

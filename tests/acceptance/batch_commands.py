@@ -179,7 +179,7 @@ class Folder:
     async def at_rest(self) -> None:
         """Wait until the embedded servers have stopped, as they do by themselves."""
         pid_file = self.data / "servers" / "postgres" / "postmaster.pid"
-        await until(lambda: not pid_file.exists(), 30)
+        await until(lambda: not pid_file.exists(), 60)
 
 
 @dataclass(slots=True)

@@ -112,7 +112,7 @@ async def _run(folder: Folder, plan: Plan) -> None:
         again = ("batch", "resume", "--json", ran.told["batch_id"], "--workers", "1")
         ran = await folder.run(*again, interpreter=plan.interpreter, **environ)
     _check(plan, ran)
-    await until(lambda: gone(family), 30)
+    await until(lambda: gone(family), 60)
 
 
 def _check(plan: Plan, ran: Ran) -> None:

@@ -48,7 +48,7 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
         stopped = await running.end()
     assert (stopped.code, stopped.stdout) == (130, "")
     assert stopped.stderr.splitlines()[-1].endswith(f"To go on: scoreline batch resume {batch_id}")
-    await until(lambda: gone(first + second), 30)
+    await until(lambda: gone(first + second), 60)
 
     folder.write("open", "")
     resumed = await folder.run("batch", "resume", batch_id, *slots, "--json")

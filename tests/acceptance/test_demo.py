@@ -59,7 +59,7 @@ async def demo(root: Path, *options: str) -> AsyncIterator[Demo]:
             running.process.kill()
             running.process.wait()
         # They stop by themselves.
-        await until(lambda: not (running.home / "postgres" / "postmaster.pid").exists(), 20)
+        await until(lambda: not (running.home / "postgres" / "postmaster.pid").exists(), 60)
 
 
 async def test_the_figures_are_the_known_ones_though_an_executor_is_killed(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_the_figures_are_the_known_ones_though_an_executor_is_killed(tmp_p
     assert told["killed"]["in_hand"]
     assert told["retried"] >= len(told["killed"]["in_hand"])
     assert f"kill -9 {told['killed']['pid']}: executor" in ended.stderr
-    await until(lambda: not (tmp_path / "servers" / "postgres" / "postmaster.pid").exists(), 20)
+    await until(lambda: not (tmp_path / "servers" / "postgres" / "postmaster.pid").exists(), 60)
 
 
 async def test_the_demo_survives_the_death_of_everything_under_it(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ async def test_streams_that_no_wake_up_leads_to_are_found(here: Site) -> None:
             kept = [await here.reasons(key) for key in right]
             return kept == [["mismatch"] * 6] * 3 and await here.state("unnoticed") == "completed"
 
-        await until(found, 20)
+        await until(found, 60)
     for key, shard in right.items():
         code, said = await command(here, "quarantine", "list", "--evaluation", key, "--json")
         assert code == 0

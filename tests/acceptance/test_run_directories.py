@@ -46,10 +46,10 @@ async def test_directories_of_a_killed_executor_are_removed_at_the_next_start(
         return {Path(folder, name) for folder, _, files in os.walk(temporary) for name in files}
 
     async with folder.started(*RUN, TMPDIR=str(temporary)) as run:
-        await until(lambda: len(sockets()) == 4, 30)
+        await until(lambda: len(sockets()) == 4, 60)
         before = sockets()
         assert run.kill_child("worker", "start") == 2
-        await until(lambda: len(before - sockets()) == 2, 30)
+        await until(lambda: len(before - sockets()) == 2, 60)
         assert len(before & sockets()) == 2
         folder.write("gate/open", "")
         ran = await run.end()

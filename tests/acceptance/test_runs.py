@@ -111,7 +111,7 @@ async def test_the_newest_of_two_resumes_serves_the_batch(folder: Folder) -> Non
     assert ended.code == 4, ended.stderr
     assert f"{batch_id} is served by another command now" in ended.stderr
     assert (completed.code, completed.told["passed"]) == (0, 60), completed.stderr
-    await until(lambda: gone(family), 30)
+    await until(lambda: gone(family), 60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -132,7 +132,7 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     count = f"{folder.ended()} of 60 ended"
     assert f"{batch_id} is paused: {reason}; {count}. " in stopped.stderr, stopped.stderr
     assert (stopped.told["ended"], stopped.told["total"]) == (folder.ended(), 60)
-    await until(lambda: gone(family), 30)
+    await until(lambda: gone(family), 60)
     calls = len(folder.calls)
     assert calls < 60
     beside = await folder.run("batch", "run", "--mode", "simulated", "--limit", "50", "--workers", "2")
@@ -238,7 +238,7 @@ async def test_a_lost_terminal_pauses_the_batch(folder: Folder) -> None:
     family = Started(process).family()
     os.close(terminal)
     assert await asyncio.wait_for(process.wait(), PATIENCE) == 130
-    await until(lambda: gone(family), 30)
+    await until(lambda: gone(family), 60)
     assert folder.ask("SELECT state, reason FROM batches") == [("paused", "interrupted by SIGHUP")]
 
 

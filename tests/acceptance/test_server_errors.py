@@ -32,7 +32,7 @@ def redis_server(folder: Path, *options: str) -> Iterator[str]:
     with subprocess.Popen([REDIS or "", str(conf), *options], stdout=subprocess.DEVNULL) as process:
         try:
             with Redis(port=port) as client:
-                asyncio.run(until(lambda: _answers(client), 20))
+                asyncio.run(until(lambda: _answers(client), 60))
             yield f"redis://127.0.0.1:{port}"
         finally:
             process.kill()

@@ -123,7 +123,7 @@ async def watchers(home: Path, metrics: Path) -> AsyncIterator[Watchers]:
             process.start()
         client = await stack.enter_async_context(httpx2.AsyncClient(trust_env=False, timeout=10))
         for port in ports:
-            await until(partial(_is_ready, client, port), 30)
+            await until(partial(_is_ready, client, port), 60)
         yield Watchers(receiver, f"http://127.0.0.1:{ports[0]}", client)
 
 

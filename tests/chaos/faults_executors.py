@@ -35,9 +35,9 @@ async def _strike(run: Run, blow: signal.Signals) -> None:
         child = Child(work, job, log=run.world.layout.home / "executors.log")
         run.stack.push_async_callback(child.kill)  # whatever happens: a stopped process heeds nothing else
         struck_after = run.rng.randint(5, 3 * EVALUATIONS)
-        await until(lambda: _written(job) > struck_after, 30)
+        await until(lambda: _written(job) > struck_after, 60)
         child.signal(blow)
-        await until(lambda: child.is_still, 30)
+        await until(lambda: child.is_still, 60)
         lost = await coordinator.take_away(job.evaluation_ids, 1)
         await _finish(run, job, lost, child)
     run.witness.absorb(job.journal)

@@ -59,7 +59,7 @@ async def coordinator_killed_in_mid_batch(run: Run) -> None:
     call = 1 if point in ONCE or point in AT_THE_END else run.rng.randint(1, LATEST_CALL)
     await fleet.start(dies=point, at_call=call)
     await fleet.submit()
-    await until(lambda: run.noted()["coordinator killed"] > 0, 30)
+    await until(lambda: run.noted()["coordinator killed"] > 0, 60)
     if point in POINTS:
         await fleet.moment(0.2, 0.8)
         await fleet.kill_leader()

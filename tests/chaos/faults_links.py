@@ -21,7 +21,7 @@ async def commit_reply_lost(run: Run) -> None:
     way = run.world.links.worker_to_postgres
     async with way.behaving(without_commit_replies(run.rng, 0.5)):
         before = way.cuts
-        await until(lambda: way.cuts > before, 30)
+        await until(lambda: way.cuts > before, 60)
         await run.moment(0.4, 0.9)
 
 

@@ -49,7 +49,7 @@ async def redis_full(run: Run) -> None:
     await run.moment()
     before = await _refusals(run)
     await run.world.redis("CONFIG", "SET", "maxmemory", 1)
-    await until(lambda: _is_refused(run, before), 30)
+    await until(lambda: _is_refused(run, before), 60)
     await run.pause(0.0, 0.5)
     await run.world.redis("CONFIG", "SET", "maxmemory", 0)
 
@@ -82,7 +82,7 @@ async def postgres_full(run: Run) -> None:
         disk = await run.stack.enter_async_context(small_disk(run))
     await run.moment(0.0, 0.3)
     with fill(disk):
-        await until(lambda: run.noted()["TablesUnavailable"] > 0, 30)
+        await until(lambda: run.noted()["TablesUnavailable"] > 0, 60)
         await run.pause(0.1, 0.6)
 
 

@@ -26,7 +26,7 @@ async def worker_dies_after_commit(run: Run) -> None:
 async def _die(run: Run, point: str) -> None:
     await run.moment(0.0, 0.3)
     await run.world.crew.muster(1, dies=point, dies_at_call=run.rng.randint(1, LATEST_CALL))
-    await until(lambda: run.noted()["worker killed"] > 0, 30)
+    await until(lambda: run.noted()["worker killed"] > 0, 60)
 
 
 async def two_workers_killed(run: Run) -> None:
@@ -39,13 +39,13 @@ async def two_workers_killed(run: Run) -> None:
 async def redelivery_storm(run: Run) -> None:
     """All workers are killed with all wake-ups in hand: others take them over, few at a time."""
     await run.world.crew.dismiss()
-    await until(run.all_written.is_set, 30)
+    await until(run.all_written.is_set, 60)
     async with run.world.postgres() as conn, conn.transaction():
         await conn.execute("LOCK TABLE evaluations")
         await run.world.crew.muster(2, called="deceased")
-        await until(lambda: _all_in_hand(run), 30)
+        await until(lambda: _all_in_hand(run), 60)
         await run.world.crew.dismiss()
-        await until(lambda: _all_gone(run), 30)
+        await until(lambda: _all_gone(run), 60)
     await run.world.crew.muster(2, called="heir", claim_idle=0.3, take_over_count=CLAIMS_AT_ONCE)
     await run.until_ended()
     most = CLAIMS_AT_ONCE * DEFAULT_SHARDS

@@ -60,7 +60,7 @@ async def small_disk(run: Run) -> AsyncIterator[Path]:
             await prepare(run.postgres_url, shards=DEFAULT_SHARDS)
             crew = run.world.crew
             await crew.muster(1, postgres_url=_other_database(crew.orders.postgres_url, name))
-            await until(lambda: _is_used(admin, name), 30)
+            await until(lambda: _is_used(admin, name), 60)
             yield Path(place)
             await crew.dismiss()
             await admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))

@@ -50,7 +50,7 @@ async def test_ten_kills_cost_no_second_submission(here: House, sim: Simulator, 
     for _ in range(KILLS):
         child = Child(coordinate, here.site, environ, log=tmp_path / "coordinator.log")
         enough = await moves(here, sim) + rng.randint(1, MOVES)
-        await until(partial(has_come, here, sim, enough), 30)
+        await until(partial(has_come, here, sim, enough), 60)
         await child.kill()
         states |= {state for (state,) in await here.ask("SELECT state FROM provider_batches")}
     assert (await answers(here))[0] < CASES, "it was over before it was killed for the last time"

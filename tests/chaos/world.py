@@ -71,12 +71,12 @@ class World:
         """kill -9 Redis; its guardian starts it again from the append-only file."""
         pid = self._redis_pid
         os.kill(pid, signal.SIGKILL)
-        await until(lambda: self._is_another_redis(pid), 30)
+        await until(lambda: self._is_another_redis(pid), 60)
 
     async def lose_redis(self, rng: Random | None = None) -> None:
         """kill -9 Redis, and tear off the end of what it had written, or lose it whole; start it again."""
         pid = self._redis_pid
-        await until(self.layout.status.exists, 30)  # nothing else is being brought up
+        await until(self.layout.status.exists, 60)  # nothing else is being brought up
         with self._guardian_held():
             os.kill(pid, signal.SIGKILL)
             await until(lambda: _is_gone(pid))
@@ -87,7 +87,7 @@ class World:
                     path.unlink()
             else:
                 os.truncate(newest, max(0, newest.stat().st_size - rng.randint(1, 60_000)))
-        await until(lambda: self._is_another_redis(pid), 30)
+        await until(lambda: self._is_another_redis(pid), 60)
 
     async def kill_postgres(self) -> None:
         """kill -9 every process of Postgres; its guardian starts it again."""
@@ -95,13 +95,13 @@ class World:
         for pid in (postmaster, *_children(postmaster)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        await until(lambda: self._is_another_postgres(postmaster), 30)
+        await until(lambda: self._is_another_postgres(postmaster), 60)
 
     async def stop_postgres(self) -> None:
         """Stop Postgres as `pg_ctl -m immediate stop` does; its guardian starts it again."""
         postmaster = self._postmaster
         os.kill(postmaster, signal.SIGQUIT)
-        await until(lambda: self._is_another_postgres(postmaster), 30)
+        await until(lambda: self._is_another_postgres(postmaster), 60)
 
     async def mend(self) -> None:
         """End every fault that a failed run may have left, and all workers."""

@@ -300,7 +300,7 @@ async def test_a_worker_that_is_not_there_is_not_alive(here):
 
 async def test_nobody_leads_where_no_coordinator_is(here):
     """The check ends with a line that says so, and exit code 1."""
-    await until(lambda: "No coordinator leads" in _leader(here), 30)
+    await until(lambda: "No coordinator leads" in _leader(here), 60)
 
 
 def _leader(here: Deployment) -> str:
@@ -312,7 +312,7 @@ async def test_a_storage_worker_is_healthy_as_its_user(here):
     port = str(free_port())
     command = [SCORELINE, *SERVICES["storage"], "--health-port", port]
     with ended_in_any_case(command, here.environ("storage")):
-        await until(lambda: _is_healthy(port), 30)
+        await until(lambda: _is_healthy(port), 60)
     assert here.denied() == []
 
 

@@ -197,7 +197,7 @@ async def test_interrupted_watch_ends_with_130(here: Stage) -> None:
         stdout=PIPE,
         stderr=PIPE,
     )
-    await until(lambda: here.place.ask(LOOKED), 30)
+    await until(lambda: here.place.ask(LOOKED), 60)
     process.send_signal(signal.SIGINT)
     _, problem = await process.communicate()
     assert (process.returncode, b"Traceback" in problem) == (130, False)

@@ -214,7 +214,7 @@ async def test_health_port_in_use_is_complained_about(migrated: Urls) -> None:
         port = str(taken.getsockname()[1])
         command = [SCORELINE, "storage-worker", "start", "--no-restart", "--health-port", port]
         process = await create_subprocess_exec(*command, stderr=PIPE, env=environment(**migrated))
-        await until(lambda: process.returncode is not None or redis.exists(*WAKE_STREAMS) == 4, 20)
+        await until(lambda: process.returncode is not None or redis.exists(*WAKE_STREAMS) == 4, 60)
         process.terminate()
         _, said = await process.communicate()
     assert port in said.decode()

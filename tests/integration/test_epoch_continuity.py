@@ -40,7 +40,7 @@ def test_epochs_change_when_the_server_is_killed(tmp_path: Path) -> None:
         pid_file = tmp_path / "servers" / "valkey.pid"
         killed = pid_file.read_text()
         os.kill(int(killed), signal.SIGKILL)
-        asyncio.run(until(lambda: pid_file.exists() and pid_file.read_text() not in {"", killed}, 30))
+        asyncio.run(until(lambda: pid_file.exists() and pid_file.read_text() not in {"", killed}, 60))
         with embedded_servers(tmp_path) as again:
             after = asyncio.run(epochs_of(again.redis_url))
     assert not set(before) & set(after)

@@ -34,7 +34,7 @@ async def test_those_that_serve_others_are_stopped_after_them(tmp_path: Path) ->
     async with process_manager({}) as manager:
         for name, seconds, serves in (("storage", "0", True), ("executor", "0.2", False)):
             manager.keep(name, [sys.executable, "-c", STOPS, str(log), name, seconds], serves=serves)
-        await until(lambda: log.read_text().count("ready") == 2, 30)
+        await until(lambda: log.read_text().count("ready") == 2, 60)
     assert log.read_text().split("\n")[2:4] == ["executor stopped", "storage stopped"]
 
 
@@ -44,9 +44,9 @@ async def test_children_that_are_killed_get_no_last_words(tmp_path: Path) -> Non
     log.touch()
     async with process_manager({}) as manager:
         child = manager.keep("executor", [sys.executable, "-c", STOPS, str(log), "executor", "0"])
-        await until(lambda: "ready" in log.read_text(), 30)
+        await until(lambda: "ready" in log.read_text(), 60)
         manager.kill()
-        await until(lambda: child.exits, 30)
+        await until(lambda: child.exits, 60)
         assert (child.exits, "stopped" in log.read_text()) == ([-9], False)
 
 
@@ -59,7 +59,7 @@ async def test_a_child_that_cannot_start_is_given_up_after_three_tries(tmp_path:
     with (tmp_path / "log").open("ab") as log:
         async with process_manager({}, log_to=log, on_failure=reported.append) as manager:
             child = manager.keep("executor", [sys.executable, "-c", "raise ImportError('broken')"])
-            await until(lambda: reported, 30)
+            await until(lambda: reported, 60)
     assert (reported, child.exits) == ([child], [1, 1, 1])
     assert last_error(tmp_path / "log", since=child.log_offset) == "ImportError: broken"
 

@@ -236,7 +236,7 @@ async def test_health_tells_counts_and_what_the_worker_waits_for(
             assert told["waiting_for"]
             assert await here.pending() == 1  # nothing is acknowledged before it is committed
             await admit(admin, name, allowed=True)
-        _, told = await until(lambda: answer(port, 200), 20)
+        _, told = await until(lambda: answer(port, 200), 60)
         assert told["events"] == {"applied": 12}
         assert (await ask(port, "/elsewhere") or (0, {}))[0] == 404
 
@@ -258,13 +258,13 @@ async def test_asyncapi_document_lists_the_wake_up_streams(here: Site) -> None:
 async def test_killed_child_is_started_again(here: Site) -> None:
     """Of two workers under one command, a killed one comes back while the other goes on."""
     async with worker_process(here, "--workers", "2") as started:
-        await until(lambda: started.health(1), 20)
+        await until(lambda: started.health(1), 60)
         victim = started.children()[0]
         os.kill(victim, signal.SIGKILL)
         await here.append(*map(life, MANY))
         await until(lambda: all_completed(here))
         await until(lambda: len(set(started.children()) - {victim}) == 2)
-        await until(started.health, 20)
-        await until(lambda: started.health(1), 20)
+        await until(started.health, 60)
+        await until(lambda: started.health(1), 60)
         left = started.children()
     assert not any(map(alive, left))

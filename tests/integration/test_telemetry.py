@@ -125,7 +125,7 @@ async def executor(redis_url: str, **environ: str) -> AsyncIterator[subprocess.P
     with ended_in_any_case(command, given) as process:
         yield process
         process.send_signal(signal.SIGTERM)
-        await until(lambda: process.poll() is not None, 20)
+        await until(lambda: process.poll() is not None, 60)
 
 
 async def test_an_executor_serves_every_metric_of_the_document(redis_url, tmp_path):
@@ -136,8 +136,8 @@ async def test_an_executor_serves_every_metric_of_the_document(redis_url, tmp_pa
         environ = {"EVAL_METRICS_PORT": "0", "EVAL_METRICS_DIR": str(word), "EVAL_TRACE_DIR": str(spans)}
         wanted = [each for each in metrics(*OURS, "Task queue") if each.name not in OF_THE_COORDINATOR]
         async with executor(redis_url, **environ):
-            await until(lambda: word.exists() and list(word.glob("*.json")), 20)
-            await until(lambda: _has(fetched(word), wanted), 20)
+            await until(lambda: word.exists() and list(word.glob("*.json")), 60)
+            await until(lambda: _has(fetched(word), wanted), 60)
             text = fetched(word)
         assert list(word.iterdir()) == []
     for each in wanted:
@@ -181,7 +181,7 @@ async def test_a_collector_gets_metrics_and_spans(redis_url):
         await submit(redis_url, PACED)
         environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "EVAL_METRICS_PORT": "1"}
         async with executor(redis_url, **environ):
-            await until(lambda: _is_drained(redis_url), 20)
+            await until(lambda: _is_drained(redis_url), 60)
     sent = [ExportMetricsServiceRequest.FromString(body) for body in got["/v1/metrics"]]
     resources = [each for request in sent for each in request.resource_metrics]
     assert {_service(each.resource) for each in resources} == {"scoreline-executor"}

@@ -248,7 +248,7 @@ async def test_processes_do_not_outlive_their_parent(here: Place) -> None:
     """However it dies: a child would hold its connection, and a pipe of its parent's, for ever."""
     await here.store(life(1))
     with ended_in_any_case([sys.executable, "-c", PARENT, here.url], {}) as parent:
-        await until(lambda: asleep(here), 30)
+        await until(lambda: asleep(here), 60)
         children = Started(parent, port=0).children()
         parent.kill()
     assert children
