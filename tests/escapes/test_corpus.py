@@ -24,13 +24,16 @@ def reports() -> dict[ExecutorRights, FootingReport]:
     return {report.rights: report for report in run()}
 
 
-@needs_sandbox
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("rights", ExecutorRights)
 def test_every_program_is_contained_and_everything_is_returned(
     rights: ExecutorRights, reports: dict[ExecutorRights, FootingReport]
 ) -> None:
-    """No process, mount, folder, cgroup, segment, descriptor or memory is left; the host is unharmed."""
+    """No process, mount, folder, cgroup, segment, descriptor or memory is left; the host is unharmed.
+
+    Where a footing is not available the test is skipped, in CI it fails: a sandbox that can't be built, or
+    whose self-test finds a wall open, is no proof.
+    """
     if rights not in reports:
         pytest.skip("needs root")
     report = reports[rights]
