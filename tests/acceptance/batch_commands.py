@@ -115,21 +115,6 @@ class Folder:
         async with self.started(*arguments, interpreter=interpreter, **environ) as started:
             return await started.end()
 
-    def peak(self, *arguments: str) -> int:
-        """Run a command to its good end, and say how many kilobytes it took at most."""
-        with subprocess.Popen(
-            [SCORELINE, *arguments],
-            cwd=self.root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment(**self.environ),
-        ) as process:
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-        return used.ru_maxrss
-
     @asynccontextmanager
     async def started(
         self, *arguments: str, interpreter: str | None = None, **environ: str

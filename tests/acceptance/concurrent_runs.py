@@ -8,6 +8,7 @@ be left behind.
 
 import argparse
 import asyncio
+import hashlib
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from tests.acceptance.batch_commands import PATIENCE, Folder, Ran, gone
 from tests.waiting import until
 
 APP = """
-import os, pathlib, sys, time
+import hashlib, os, pathlib, sys, time
 
 HERE = pathlib.Path(__file__).parent
 
@@ -33,7 +34,8 @@ def who(prompt):
     with open(HERE / "calls", "a") as calls:
         calls.write("called\\n")
     time.sleep(0.01)
-    return " ".join([os.environ.get("WHO", "none"), os.environ.get("KEY", "none"), os.getcwd(), sys.prefix])
+    key = hashlib.sha256(os.environ.get("KEY", "none").encode()).hexdigest()
+    return " ".join([os.environ.get("WHO", "none"), key, os.getcwd(), sys.prefix])
 """
 CASES = (8, 40)
 RUN = (
@@ -89,10 +91,16 @@ def _folder(root: Path, servers: Servers, plan: Plan) -> Folder:
     (root / plan.who).mkdir(parents=True)
     folder = Folder(root / plan.who, servers.redis_url, servers.postgres_url)
     folder.write("app.py", APP)
-    answer = f"{plan.who} key-{plan.who} {folder.root} {_prefix(plan.interpreter)}"
+    key = hashlib.sha256(_key(plan).encode()).hexdigest()  # a key itself would be redacted
+    answer = f"{plan.who} {key} {folder.root} {_prefix(plan.interpreter)}"
     line = f'{{"input": "%d", "expected": "{answer}"}}\n'
     folder.write("cases.jsonl", "".join(line % number for number in range(plan.cases)))
     return folder
+
+
+def _key(plan: Plan) -> str:
+    """Make a key that shares no characters with the rest of an answer."""
+    return f"key-{plan.who[::-1]}"
 
 
 def _prefix(interpreter: str) -> str:
@@ -100,7 +108,7 @@ def _prefix(interpreter: str) -> str:
 
 
 async def _run(folder: Folder, plan: Plan) -> None:
-    environ = {"WHO": plan.who, "KEY": f"key-{plan.who}", "VIRTUAL_ENV": _prefix(plan.interpreter)}
+    environ = {"WHO": plan.who, "KEY": _key(plan), "VIRTUAL_ENV": _prefix(plan.interpreter)}
     asked = (*RUN, "--workers", str(plan.workers), "--concurrency", "2", "--name", plan.who)
     async with folder.started(*asked, interpreter=plan.interpreter, **environ) as running:
         if plan.interrupts:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.batch_commands import HEAVY, PATIENCE, Folder, Started, gone
+from tests.acceptance.peak_memory import measured
 from tests.waiting import until
 
 RUN = ("batch", "run", "--json")
@@ -152,6 +153,7 @@ def test_a_large_dataset_is_submitted_without_being_held(folder: Folder) -> None
         "--detach",
         "--dataset",
     )
-    few, many = folder.peak(*asked, "few.jsonl"), folder.peak(*asked, "many.jsonl")
-    assert many - few < 10_000, (few, many)
+    few, many = (measured(folder, *asked, name) for name in ("few.jsonl", "many.jsonl"))
+    assert (few.code, many.code) == (0, 0), many.printed
+    assert many.kilobytes - few.kilobytes < 10_000, (few, many)
     assert folder.ask("SELECT sum(total) FROM batches") == [(20_010,)]

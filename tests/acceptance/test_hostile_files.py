@@ -4,13 +4,12 @@ import asyncio
 import gzip
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.batch_commands import Folder
-from tests.integration.worker import SCORELINE, environment
+from tests.acceptance.peak_memory import measured
 
 MAX_KILOBYTES = 200 * 1024
 MEGABYTE = 1024 * 1024
@@ -37,25 +36,6 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     "rows.jsonl.gz": (bomb(b"", ROW, 20_000), "unpack the file first (gunzip)"),
 }
 """By the name of a file: its bytes, and a part of the error."""
-
-
-def measured(folder: Folder, *arguments: str) -> tuple[int, int, str]:
-    """Run a command to its end: exit code, kilobytes at most, and what it printed for people."""
-    with (
-        (folder.root / f"stderr-{'-'.join(arguments).replace('/', '_')}").open("w+") as stderr,
-        subprocess.Popen(
-            [SCORELINE, *arguments],
-            cwd=folder.root,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
-            env=environment(**folder.environ),
-        ) as process,
-    ):
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        stderr.seek(0)
-        return process.returncode, used.ru_maxrss, stderr.read()
 
 
 @pytest.fixture

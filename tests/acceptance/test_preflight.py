@@ -1,7 +1,6 @@
 """`scoreline batch run` checks a batch before anything starts: all problems at once, nothing submitted."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -49,9 +48,7 @@ def folder(tmp_path: Path) -> Folder:
 async def test_all_problems_are_listed_and_nothing_starts(folder: Folder) -> None:
     """Functions, program, key, host and expected values in one answer; warnings for the prompts."""
     folder.write("scoreline.yaml", BROKEN)
-    started = time.monotonic()
     ran = await folder.run(*RUN)
-    took = time.monotonic() - started
     assert (ran.code, ran.stdout) == (1, ""), ran.stderr
     assert [words for words in PROBLEMS if words not in ran.stderr] == [], ran.stderr
     assert "6 problems, nothing was submitted" in ran.stderr
@@ -59,7 +56,6 @@ async def test_all_problems_are_listed_and_nothing_starts(folder: Folder) -> Non
     assert "has no placeholder" in ran.stderr
     assert "--no-preflight" in ran.stderr
     assert not folder.data.exists()
-    assert took < 15  # a second of checks, and the command's own start on a busy machine
 
 
 async def test_a_folder_without_a_spec_is_named(folder: Folder) -> None:
