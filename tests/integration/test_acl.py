@@ -69,6 +69,8 @@ async def test_a_batch_goes_from_submission_to_scorecards_with_each_service_as_i
     """All three, told by files, finish a batch; nothing was denied them, and the tables equal the log."""
     dataset = tmp_path / "cases.jsonl"
     dataset.write_text("".join(f'{{"input": "{n}", "expected": "{n}"}}\n' for n in range(20)))
+    async with connected(here, "coordinator") as (log, _):  # an executor may start before a coordinator
+        await load_missing(log.redis, executor_scripts())
     with ExitStack() as fleet:
         for user, command in SERVICES.items():
             fleet.enter_context(ended_in_any_case([SCORELINE, *command], here.environ(user)))
