@@ -248,22 +248,38 @@ def _forms(secret: str) -> Iterator[Form]:
         for each in decoded:
             if len(each) >= SHORTEST_ENCODED:  # what its own escapes have lost counts as found
                 yield Form(each, max(SHORTEST_FRAGMENT, fragment - (len(plain) - len(each))))
-        data = plain.encode("utf-8", "surrogatepass")
-        for encoded in _base64(data):
+        for encoded in _base64(_bytes_of(plain)):
             yield Form(encoded, (8 * fragment - 10) // 6)  # without the bits shared with neighbours
-    for digits in (secret.encode().hex(), secret.encode().hex().upper()):
-        yield Form(digits, 2 * fragment)
+    digits = _bytes_of(secret).hex()
+    yield Form(digits, 2 * fragment)
+    yield Form(digits.upper(), 2 * fragment)
 
 
 def _spellings(secret: str) -> set[str]:
     """List the texts that stand for a secret where it is sent or stored whole."""
     escaped = secret.replace("\\", "\\\\").replace('"', '\\"')
-    found = {secret, escaped, escaped.replace("/", "\\/"), quote(secret, safe=""), quote(secret)}
+    data = _bytes_of(secret)
+    found = {secret, escaped, escaped.replace("/", "\\/"), quote(data, safe=""), quote(data)}
     found.add(secret.replace(" ", "+"))
     if not secret.isascii():
-        found.add(secret.encode().decode("latin-1"))  # as percent-encoding has it, byte by byte
-        found.add(secret.encode("utf-16-le").decode("utf-16-le", "surrogatepass"))
+        found.add(data.decode("latin-1"))  # as percent-encoding has it, byte by byte
+        found.add(data.decode(errors="replace"))  # as a reply is decoded
+        found.add(_surrogate_pairs(secret))
     return found
+
+
+def _bytes_of(text: str) -> bytes:
+    """Encode a text; variables of an environment may hold bytes that are not UTF-8."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _surrogate_pairs(text: str) -> str:
+    """Write characters beyond 16 bits as JSON escapes them: each as two."""
+    units = memoryview(text.encode("utf-16", "surrogatepass")).cast("H")
+    return "".join(map(chr, units[1:]))  # without the byte order mark
 
 
 def _base64(data: bytes) -> Iterator[str]:

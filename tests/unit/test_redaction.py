@@ -1,8 +1,11 @@
 """Redaction: no form of a secret is left in a text, and nothing else is taken from it."""
 
 import base64
+import json
 import logging
+import os
 from random import Random
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -47,6 +50,22 @@ def test_only_the_secret_is_replaced():
     redacted = Redactor(frozenset({SECRET})).redact(text)
     assert redacted.startswith(f'{{"key": "{MARK}", "sent": "Basic dXNlcj')
     assert redacted.endswith('"}')
+
+
+def test_characters_beyond_16_bits_are_found_in_json_escapes():
+    """JSON escapes each of them as two surrogates."""
+    secret = "ab\U0001f600cdef\U0001f601"
+    assert Redactor(frozenset({secret})).redact(f"key: {json.dumps(secret)}.") == f'key: "{MARK}".'
+
+
+def test_a_variable_that_is_not_utf8_is_redacted_like_any_other():
+    """Such a value can't be encoded as it is, and must not break every text of the process."""
+    raw = b"key-\xff\xfe-0123456789"
+    redactor = Redactor(frozenset({os.fsdecode(raw)}))
+    assert redactor.redact("a text without it") == "a text without it"
+    for echo in (raw.decode(errors="replace"), quote(raw), base64.b64encode(raw).decode(), raw.hex()):
+        assert "123456789" not in (redacted := redactor.redact(f"before {echo} after"))
+        assert MARK in redacted
 
 
 def test_a_text_is_redacted_before_it_is_cut():
