@@ -6,6 +6,7 @@
 The value is in no spec, event, log or message: it is added to the secrets of the process before it is used.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
@@ -18,13 +19,13 @@ SENDABLE = re.compile(r"[\x20-\x7e]*")
 
 
 class UnfilledHeader(ValueError):  # noqa: N818 - what the header is
-    """A header whose value can't be filled in here; names the variable, never a value."""
+    """A header or query whose value can't be filled in here; names the variable, never a value."""
 
 
 def fill_in(headers: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """Put in what `$NAME` stands for; raises `UnfilledHeader`."""
     KNOWN.add(secrets_of(headers, environ))
-    return {name: _filled(name, value, environ) for name, value in headers.items()}
+    return {name: _filled(f"header {name}", value, environ) for name, value in headers.items()}
 
 
 def fill_in_query(url: str, environ: Mapping[str, str]) -> str:
@@ -33,8 +34,9 @@ def fill_in_query(url: str, environ: Mapping[str, str]) -> str:
     if "$" not in parsed.query:
         return url
     KNOWN.add(secrets_of({"query": parsed.query}, environ))
-    encoded = {name: quote(value.strip(), safe="") for name, value in environ.items()}
-    return urlunsplit(parsed._replace(query=_filled("url", parsed.query, encoded)))
+    names = environ.keys() & set(VARIABLE.findall(parsed.query))
+    encoded = {name: quote(os.fsencode(environ[name].strip()), safe="") for name in names}
+    return urlunsplit(parsed._replace(query=_filled("query of the url", parsed.query, encoded)))
 
 
 def literal_parameter(url: str) -> str | None:
@@ -60,18 +62,16 @@ def secrets_of(headers: Mapping[str, str], environ: Mapping[str, str]) -> frozen
     return frozenset(values | {password for each in values if (password := basic_password(each))})
 
 
-def _filled(header: str, value: str, environ: Mapping[str, str]) -> str:
+def _filled(place: str, value: str, environ: Mapping[str, str]) -> str:
     def put_in(match: re.Match[str]) -> str:
         if match[1] not in environ:
             raise UnfilledHeader(
-                f"the header {header} needs ${match[1]}, which is not set in this process: "
+                f"the {place} needs ${match[1]}, which is not set in this process: "
                 f"export {match[1]} where it is started"
             )
         return environ[match[1]]
 
     filled = VARIABLE.sub(put_in, value)
     if not SENDABLE.fullmatch(filled):
-        raise UnfilledHeader(
-            f"the value for the header {header} has a character that can't be sent in a header"
-        )
+        raise UnfilledHeader(f"the value for the {place} has a character that can't be sent in a header")
     return filled
