@@ -30,17 +30,21 @@ def socket_buffers(network: Path) -> int:
 
 def _counts(network: Path) -> tuple[int, int]:
     """Count all sockets, and the TCP sockets among them."""
-    lines = [
-        line.split()
-        for name in ("sockstat", "sockstat6")
-        for line in (network / name).read_text().splitlines()
-    ]
-    counts = {words[0]: int(words[2]) for words in lines if len(words) > 2}
+    lines = [*_lines(network / "sockstat"), *_lines_of_ipv6(network / "sockstat6")]
+    counts = {words[0]: int(words[2]) for words in map(str.split, lines) if len(words) > 2}
     return counts.get("sockets:", 0), counts.get("TCP:", 0) + counts.get("TCP6:", 0)
 
 
 def _queued(network: Path) -> Iterator[int]:
-    for name in ("tcp", "tcp6"):
-        for line in (network / name).read_text().splitlines()[1:]:
-            sent, received = line.split()[_QUEUES].split(":")
-            yield int(sent, 16) + int(received, 16)
+    for line in (*_lines(network / "tcp")[1:], *_lines_of_ipv6(network / "tcp6")[1:]):
+        sent, received = line.split()[_QUEUES].split(":")
+        yield int(sent, 16) + int(received, 16)
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines()
+
+
+def _lines_of_ipv6(file: Path) -> list[str]:
+    """Read a file that a kernel without IPv6 does not have."""
+    return _lines(file) if file.exists() else []

@@ -38,7 +38,7 @@ class Usage(NamedTuple):
     files: int = 0
 
 
-class _Held(NamedTuple):
+class _ProcessUsage(NamedTuple):
     """Threads and bytes that one process holds."""
 
     threads: int = 0
@@ -89,16 +89,16 @@ def usage(first: int, cgroup: MemoryCgroup | None = None) -> Usage:
     )
 
 
-def _together(held: list[_Held]) -> tuple[int, int]:
+def _together(held: list[_ProcessUsage]) -> tuple[int, int]:
     # What is shared is mostly the same in every process; memory without a file is refused anyway.
     return sum(each.private for each in held), max((each.shared for each in held), default=0)
 
 
-def _held(process: Path) -> _Held:
+def _held(process: Path) -> _ProcessUsage:
     with suppress(OSError):  # ended since it was listed
         lines = (process / "status").read_text(errors="replace").splitlines()
         counted = dict(line.split(":", 1) for line in lines if line.startswith(("Rss", "Vm", "Threads")))
         found = {name: int(amount.split()[0]) for name, amount in counted.items()}
         private = sum(found.get(name, 0) for name in _PRIVATE)
-        return _Held(found.get("Threads", 0), private * 1024, found.get(_SHARED, 0) * 1024)
-    return _Held()
+        return _ProcessUsage(found.get("Threads", 0), private * 1024, found.get(_SHARED, 0) * 1024)
+    return _ProcessUsage()

@@ -1379,8 +1379,8 @@ MUTANTS = (
     Mutant(
         "threads count as processes",
         "executor/sandbox/watch.py",
-        'return _Held(found.get("Threads", 0), ',
-        "return _Held(1, ",
+        'return _ProcessUsage(found.get("Threads", 0), ',
+        "return _ProcessUsage(1, ",
         (ESCAPES,),
     ),
     Mutant(

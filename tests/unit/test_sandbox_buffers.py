@@ -41,6 +41,15 @@ def test_sockets_beyond_the_allowance_count_as_full(tmp_path: Path) -> None:
     assert socket_buffers(found) == 3 * BUFFER_BYTES
 
 
+def test_sockets_are_counted_by_a_kernel_without_ipv6(tmp_path: Path) -> None:
+    """It has no files for IPv6, and its buffers must not count as empty for that."""
+    many = FREE_SOCKETS + FREE_TCP_SOCKETS + 2
+    found = statistics(tmp_path, sockets=many, tcp=FREE_TCP_SOCKETS + 1, queues=(1_000_000, 16))
+    (tmp_path / "sockstat6").unlink()
+    (tmp_path / "tcp6").unlink()
+    assert socket_buffers(found) == BUFFER_BYTES + (FREE_TCP_SOCKETS + 1) * 1_000_016
+
+
 def test_a_process_that_has_ended_holds_nothing(tmp_path: Path) -> None:
     """It may end between two samples."""
     assert socket_buffers(tmp_path / "gone") == 0
