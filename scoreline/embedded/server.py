@@ -21,6 +21,7 @@ class Server:
         self._recipe = recipe
         self._process: subprocess.Popen[bytes] | None = None
         self._log_before = 0
+        self._has_recovered = False
 
     def start(self) -> None:
         """Have the server running: ours, the one a killed guardian left, or a new one."""
@@ -42,7 +43,7 @@ class Server:
 
     def wait_ready(self) -> None:
         """Return when the server answers; raise when it ended instead, or takes too long."""
-        patience = Patience(_START_PATIENCE)
+        patience, self._has_recovered = Patience(_START_PATIENCE), False
         while not self._recipe.answers():
             if not self.alive():
                 self._start_again()
@@ -52,9 +53,16 @@ class Server:
     def _start_again(self) -> None:
         # Killed from outside says nothing about whether it can run; any other end does.
         has_failed = self._process is not None and self._process.returncode != -signal.SIGKILL
-        if has_failed and not self._recipe.recover(read_log(self._recipe, self._log_before)):
+        if has_failed and not self._recovers():
             raise self._failure("ended while it was starting.")
         self.start()
+
+    def _recovers(self) -> bool:
+        """Repair what the failed start names, once: a server that fails again has another cause."""
+        if self._has_recovered:
+            return False
+        self._has_recovered = self._recipe.recover(read_log(self._recipe, self._log_before))
+        return self._has_recovered
 
     def alive(self) -> bool:
         """Whether the server process exists, be it a child or adopted."""

@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from redis import Redis
 
 from scoreline.embedded.continuity import EpochContinuity
 from scoreline.embedded.damage import damage_in, take_notices
+from scoreline.embedded.errors import EmbeddedServerError
 from scoreline.embedded.server import Server
 from scoreline.embedded.valkey import valkey, valkey_url
 
@@ -156,3 +158,15 @@ def test_a_log_that_was_changed_after_a_clean_stop_keeps_no_epoch(home: Path) ->
     cut(".incr.aof", 0.99)(home / "valkey" / "appendonlydir")
     EpochContinuity(home).server_starting()
     assert not (home / "valkey.stopped").exists()
+
+
+def test_a_server_that_always_crashes_has_its_files_moved_aside_once(home: Path):
+    """A crash on an empty directory is not the files' fault: the command fails at once, and says so."""
+    script = f"mkdir -p {home}/valkey/appendonlydir; : > {home}/valkey/appendonlydir/a.aof.manifest; "
+    command = ["/bin/sh", "-c", f"{script} echo '1:M # valkey crashed by signal: 4'; exit 1"]
+    server = Server(replace(valkey(home, home), command=command))
+    server.start()
+    with pytest.raises(EmbeddedServerError, match="ended while it was starting"):
+        server.wait_ready()
+    assert len(list(home.glob("valkey.damaged-*"))) == 1
+    assert len(take_notices(home)) == 1
