@@ -19,11 +19,13 @@ PRIVATE_UMASK = 0o077
 
 def private_root(root: Path) -> Path:
     """Make the data directory; one that holds other people's files, too, keeps its mode."""
-    if not root.exists():
+    try:
         root.mkdir(mode=0o700, parents=True)
+    except FileExistsError:  # perhaps made by another process in this moment
+        if OWN.issuperset(each.name for each in root.iterdir()):
+            _close_to_others(root, 0o700)
+    else:
         root.chmod(0o700)
-    elif OWN.issuperset(each.name for each in root.iterdir()):
-        _close_to_others(root, 0o700)
     return root
 
 
