@@ -18,6 +18,7 @@ from executor.lanes.naming import lane_use
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import make_evaluator, make_target
 from executor.runner import Executor, Ports, new_incarnation
+from executor.sandbox.memory_cgroup import delegated_cgroup
 from executor.sandbox.probe import probe
 from executor.sandbox.run_directories import remove_abandoned
 from executor.settings import Connection, ExecutorSettings
@@ -68,16 +69,19 @@ async def run_executor(
 async def _log_self_test(surroundings: Surroundings) -> None:
     """Test the sandbox once and log the result; where it fails, work that needs one is refused."""
     found = await asyncio.to_thread(probe)
-    if found.footing:
+    cgroup = delegated_cgroup(surroundings.cgroup)
+    trouble = found.trouble or (await asyncio.to_thread(lambda: cgroup.trouble) if cgroup else "")
+    if found.footing and not trouble:
         enforced = {wall.name: wall.enforced_by for wall in found.walls}
         extra = {"footing": found.footing.value, "walls": enforced, "cgroup": surroundings.cgroup}
         logger.info("sandbox self-test passed", extra=extra)
         return
-    refused = "runs without a sandbox" if surroundings.allow_unsandboxed else "is refused"
+    runs_without = surroundings.allow_unsandboxed and found.footing is None
+    refused = "runs without a sandbox" if runs_without else "is refused"
     logger.warning(
         "sandbox self-test failed: work of command targets and code evaluators %s",
         refused,
-        extra={"trouble": found.trouble, "command": "scoreline sandbox check"},
+        extra={"trouble": trouble, "command": "scoreline sandbox check"},
     )
 
 

@@ -93,7 +93,7 @@ def test_a_cgroup_that_can_not_be_used_is_named() -> None:
 def test_an_executor_tests_its_sandbox_at_its_start(
     tmp_path: Path, redis_url: str, postgres_url: str
 ) -> None:
-    """One log line names footing and walls; without a sandbox, the reason and a command."""
+    """One log line names footing and walls; without a sandbox or its cgroup, the reason and a command."""
     environ = Folder(tmp_path, redis_url, postgres_url).environ
     start = (SCORELINE, "worker", "start", "--once")
     [passed] = log_lines(run(*start, **environ).stderr, "sandbox self-test")
@@ -102,3 +102,7 @@ def test_an_executor_tests_its_sandbox_at_its_start(
     [failed] = log_lines(run(*HIDDEN, *start, **environ).stderr, "sandbox self-test")
     assert "apt-get install bubblewrap" in failed["trouble"]
     assert failed["command"] == "scoreline sandbox check"
+    environ["EVAL_WORKER_CGROUP"] = "/no/such/cgroup"
+    [refused] = log_lines(run(*start, **environ).stderr, "sandbox self-test")
+    assert "failed" in refused["message"], refused
+    assert "/no/such/cgroup" in refused["trouble"]
