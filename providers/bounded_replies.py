@@ -8,7 +8,7 @@ followed: it raises `Redirected`, which names the host and no more of the addres
 here, in pieces, and stopped at its limit:
 
     an answer             8 MiB; beyond 1 MiB it is one of four such replies of its client
-    server-sent events    128 MiB, and 1 MiB from one blank line to the next
+    server-sent events    128 MiB, and 1 MiB from one blank line to the next; their text: `streams`
     a file of lines       no limit but that of its reader, which holds one line at a time
     an error              256 KiB, and what follows is dropped
 

@@ -24,7 +24,8 @@ def read_json(text: bytes) -> Any:  # noqa: ANN401 - whatever JSON can hold
     """Parse a text; raises `UnreadableJson`."""
     check_values(text)
     try:
-        return json.loads(text)
+        # UTF-8 only: in other encodings, which `json` detects, separators can't be counted by their bytes.
+        return json.loads(text.decode("utf-8-sig", "surrogatepass"))
     except RecursionError:
         raise UnreadableJson("the JSON is nested too deep") from None
     except ValueError as error:

@@ -1,13 +1,34 @@
 """Replies that come in pieces, put together into what they would have been in one piece.
 
-A stream that ends before it says that it is at its end has broken off: nothing of it is an answer.
+A stream that ends before it says that it is at its end has broken off: nothing of it is an answer. Its
+text is bounded while it is put together, as an answer is, and of all else only what is read is kept: many
+streams are in memory at the same time.
 """
 
 from collections.abc import Mapping
+from io import StringIO
 from typing import Any, Protocol
 
+from eventlog.payloads import MAX_TEXT
+from providers.decompression import ReplyRefused
 from providers.requests import InvalidReply
 from providers.table import Sdk
+
+MAX_BLOCKS = 1_000
+"""Content blocks of a reply."""
+_ENDS = frozenset({"stop_reason", "stop_sequence"})
+_COUNTS = frozenset(
+    {"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"}
+)
+
+
+class AnswerTooLong(ReplyRefused):
+    """A stream whose text is longer than an answer may be."""
+
+    kind = "too_large"
+
+    def __init__(self) -> None:
+        super().__init__(f"the answer has more than {MAX_TEXT:,} characters")
 
 
 class Gathering(Protocol):
@@ -24,7 +45,7 @@ class Gathering(Protocol):
         ...
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Take the next piece; raises `InvalidReply` for one that is none."""
+        """Take the next piece; raises `InvalidReply` for one that is none, and `AnswerTooLong`."""
         ...
 
     def whole(self) -> dict[str, Any]:
@@ -43,13 +64,14 @@ class MessageGathering:
     def __init__(self) -> None:
         self._message: dict[str, Any] = {}
         self._usage: dict[str, Any] = {}
-        self._texts: dict[int, str] = {}
+        self._texts: dict[int, StringIO] = {}
+        self._size = 0
         self.is_whole = False
 
     @property
     def text(self) -> str:
         """What has come of the text."""
-        return "".join(self._texts[index] for index in sorted(self._texts))
+        return "".join(self._texts[index].getvalue() for index in sorted(self._texts))
 
     def add(self, piece: Mapping[str, Any]) -> None:
         """Take the next event."""
@@ -66,38 +88,47 @@ class MessageGathering:
     def _add(self, piece: Mapping[str, Any]) -> None:
         match piece["type"]:
             case "message_start":
-                self._message = dict(piece["message"])
-                self._count(self._message.get("usage"))
+                self._message = _known(piece["message"], _ENDS)
+                self._count(piece["message"].get("usage"))
             case "content_block_start" if piece["content_block"]["type"] == "text":
-                self._texts[_index(piece["index"])] = _text(piece["content_block"]["text"])
+                self._texts[_index(piece["index"])] = StringIO()
+                self._write(piece["index"], _text(piece["content_block"]["text"]))
             case "content_block_delta" if piece["delta"]["type"] == "text_delta":
-                self._texts[_index(piece["index"])] += _text(piece["delta"]["text"])
+                self._write(_index(piece["index"]), _text(piece["delta"]["text"]))
             case "message_delta":
-                self._message.update(piece["delta"])
+                self._message |= _known(piece["delta"], _ENDS)
                 self._count(piece.get("usage"))
             case "message_stop":
                 self.is_whole = True
             case _:  # pings, thoughts, and whatever the API will say one day
                 pass
 
+    def _write(self, index: int, text: str) -> None:
+        self._size = _bounded(self._size + len(text))
+        self._texts[index].write(text)
+        if len(self._texts) > MAX_BLOCKS:
+            raise ValueError(f"the reply has more than {MAX_BLOCKS:,} content blocks")
+
     def _count(self, usage: object) -> None:
         """Take counts over; those of the end are final, and may leave out what has not changed."""
         if isinstance(usage, Mapping):
-            self._usage |= {name: count for name, count in usage.items() if count is not None}
+            found = _known(usage, _COUNTS)
+            self._usage |= {name: count for name, count in found.items() if count is not None}
 
 
 class ChatGathering:
     """A reply of Chat Completions."""
 
     def __init__(self) -> None:
-        self._parts: dict[str, list[str]] = {"content": [], "refusal": []}
+        self._parts: dict[str, StringIO | None] = {"content": None, "refusal": None}
+        self._size = 0
         self._finish_reason: str | None = None
         self._usage: Any = None
 
     @property
     def text(self) -> str:
         """What has come of the text."""
-        return "".join(self._parts["content"])
+        return _value(self._parts["content"]) or ""
 
     @property
     def is_whole(self) -> bool:
@@ -115,16 +146,32 @@ class ChatGathering:
 
     def whole(self) -> dict[str, Any]:
         """Return the completion."""
-        said = {name: "".join(parts) if parts else None for name, parts in self._parts.items()}
+        said = {name: _value(text) for name, text in self._parts.items()}
         choice = {"finish_reason": self._finish_reason, "message": {"role": "assistant", **said}}
         return {"choices": [choice], "usage": self._usage}
 
     def _add(self, choice: Mapping[str, Any]) -> None:
         delta = choice.get("delta") or {}
-        for name, parts in self._parts.items():
+        for name, text in self._parts.items():
             if isinstance(delta.get(name), str):
-                parts.append(delta[name])
+                self._size = _bounded(self._size + len(delta[name]))
+                self._parts[name] = kept = text or StringIO()
+                kept.write(delta[name])
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
+
+
+def _known(found: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: found[name] for name in names if name in found}
+
+
+def _bounded(size: int) -> int:
+    if size > MAX_TEXT:
+        raise AnswerTooLong
+    return size
+
+
+def _value(text: StringIO | None) -> str | None:
+    return None if text is None else text.getvalue()
 
 
 def _index(value: object) -> int:

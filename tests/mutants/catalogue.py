@@ -1766,6 +1766,20 @@ MUTANTS = (
         (FUZZ,),
     ),
     Mutant(
+        "the text of a stream is bounded while it comes",
+        "providers/streams.py",
+        "    if size > MAX_TEXT:\n",
+        "    if False:\n",
+        ("tests/unit/test_providers_wire.py",),
+    ),
+    Mutant(
+        "JSON is counted and read in the same encoding",
+        "providers/json_reader.py",
+        'json.loads(text.decode("utf-8-sig", "surrogatepass"))',
+        "json.loads(text)",
+        ("tests/unit/test_bounded_replies.py",),
+    ),
+    Mutant(
         "YAML that no value can be made of is a bad row",
         "scoreline/datasets/plain_yaml.py",
         "except (ValueError, LookupError, OverflowError):  # the patterns",

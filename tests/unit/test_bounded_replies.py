@@ -244,8 +244,12 @@ def test_a_charset_is_an_encoding_of_text(charset: str | None, read_as: str) -> 
         b'["' + b'\\"' * 1_000_000 + b"," * 1_000_001,
         b"[1" + b"0" * 100_000 + b"]",
         b"{",
+        f'["\u2200",{"[]," * MAX_CONTAINERS}[]]'.encode("utf-16-le"),
     ],
-    ids=["deep", "less deep", "deep objects", "wide", "values", "an endless string", "digits", "no end"],
+    ids=[
+        *("deep", "less deep", "deep objects", "wide", "values", "an endless string", "digits", "no end"),
+        "a byte of a character that is like a quote",
+    ],
 )
 def test_json_beyond_the_bounds_is_refused_quickly(text: bytes) -> None:
     """Depth and number of values are bounded before objects are made of them."""

@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
-from eventlog.payloads import Usage
+from eventlog.payloads import MAX_TEXT, Usage
 from providers.access import access_to
 from providers.dialects import ANTHROPIC, GROQ, OPENAI, SILENT, duration, limits_of, retry_after, wait_for
 from providers.failures import Class, failure_of, refusal_of
 from providers.limits import Headroom, RateLimits
 from providers.requests import InvalidReply, answer_of, must_stream, request_of
-from providers.streams import gathering
+from providers.streams import MAX_BLOCKS, AnswerTooLong, gathering
 from providers.table import Sdk
+from tests.redaction.trial import knowing
 
 KEY = "sk-canary-0123456789abcdef"
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
@@ -134,7 +136,7 @@ def test_a_reply_that_is_none_is_told_from_an_answer(garbage):
         answer_of(garbage)
 
 
-MESSAGE_EVENTS = [
+MESSAGE_EVENTS: list[dict[str, Any]] = [
     {
         "type": "message_start",
         "message": {
@@ -189,6 +191,44 @@ def test_a_stream_without_its_end_is_not_whole(sdk, pieces):
         gathered.add(piece)
         assert not gathered.is_whole
     assert gathered.text == "Paris"
+
+
+def text_delta(text: str) -> dict[str, object]:
+    return {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": text}}
+
+
+@pytest.mark.parametrize(
+    ("sdk", "begun", "piece"),
+    [
+        (Sdk.ANTHROPIC, MESSAGE_EVENTS[:5], text_delta("x" * 1_024)),
+        (Sdk.OPENAI, CHUNKS[:1], {"choices": [{"delta": {"content": "x" * 1_024}}]}),
+        (Sdk.OPENAI, CHUNKS[:1], {"choices": [{"delta": {"refusal": "x" * 1_024}}]}),
+    ],
+)
+def test_a_stream_keeps_no_more_text_than_an_answer_may_have(sdk, begun, piece):
+    """A stream may have far more bytes than its text: what is kept of it is bounded while it comes."""
+    gathered = gathering(sdk)
+    for each in (*begun, *[piece] * (MAX_TEXT // 1_024)):
+        gathered.add(each)
+    with pytest.raises(AnswerTooLong, match="more than 524,288 characters") as caught:
+        gathered.add(piece)
+    assert caught.value.kind == "too_large"
+
+
+def test_of_a_stream_only_what_is_read_is_kept():
+    """Names that no reader knows, and blocks without number, fill no memory."""
+    gathered = gathering(Sdk.ANTHROPIC)
+    for piece in MESSAGE_EVENTS:
+        gathered.add(piece)
+    known = gathered.whole()
+    for number in range(3):
+        odd = {f"odd{number}": "x"}
+        gathered.add({"type": "message_delta", "delta": odd, "usage": odd})
+    assert gathered.whole() == known
+    for number in range(MAX_BLOCKS):
+        gathered.add({**MESSAGE_EVENTS[4], "index": number})
+    with pytest.raises(InvalidReply, match="content blocks"):
+        gathered.add({**MESSAGE_EVENTS[4], "index": MAX_BLOCKS})
 
 
 @pytest.mark.parametrize(
@@ -343,7 +383,8 @@ def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
 )
 def test_a_message_says_what_to_do_and_never_the_key(status, said, help_):
     """Even where the provider repeats the key, nobody reads it from us."""
-    failure = failure_of(refusal_of(status, {"error": {"message": said}}), OPENAI_ACCESS)
+    with knowing(KEY):
+        failure = failure_of(refusal_of(status, {"error": {"message": said}}), OPENAI_ACCESS)
     assert help_ in failure.message
     assert KEY not in failure.message
 
