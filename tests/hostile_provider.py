@@ -31,6 +31,8 @@ def compressed(window_bits: int, block: bytes = _BLOCK, size: int = BOMB) -> byt
 GZIP = compressed(zlib.MAX_WBITS | 16)
 DEFLATE = compressed(zlib.MAX_WBITS)
 NESTED = gzip.compress(GZIP, 9)
+TEXTS = compressed(zlib.MAX_WBITS | 16, CHUNK.replace(b'"x"', b'"%b"' % (b"x" * 500_000)))
+"""A stream of events that are within their limit, and whose text is not."""
 DEEP = b"[" * 1_000_000
 WIDE = b"[" + b"[]," * 2_600_000 + b"[]]"
 
@@ -103,6 +105,7 @@ WHOLE: dict[str, bytes] = {
     "deep": reply(DEEP, _JSON),
     "wide": reply(WIDE, _JSON),
     "events": reply(GZIP, _EVENTS, "Content-Encoding: gzip"),
+    "texts": reply(TEXTS, _EVENTS, "Content-Encoding: gzip"),
     "deepevent": reply(b"data: " + DEEP + b"\n\n", _EVENTS),
     "headers": b"HTTP/1.1 200 X\r\nX: " + b"x" * 10_000_000,
 }

@@ -40,6 +40,7 @@ EXPECTED = {
 STREAMED = {
     "redirect-303": "redirect",
     "events": "too_large",
+    "texts": "too_large",
     "gzip": "too_large",
     "error": "http_500",
     "deepevent": "invalid_response",
