@@ -1,4 +1,4 @@
-"""Characters that JSON can say and UTF-8 can't hold."""
+"""Characters that JSON can escape and UTF-8 can't encode."""
 
 
 def without_half_characters(text: str) -> str:

@@ -57,7 +57,7 @@ def _secrets_of(name: str, value: str) -> Iterator[str]:
         yield from _of_header_list(value)
     elif _URL.fullmatch(value):
         yield from secrets_in_url(value)
-        yield from (value,) if "WEBHOOK" in name.upper() else ()  # whoever has the URL may post
+        yield from (value,) if "WEBHOOK" in name.upper() else ()  # the URL is the credential
     elif SECRET_NAME.search(name) and not _is_plain(value):
         yield value
 

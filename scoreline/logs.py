@@ -59,8 +59,10 @@ def print_redacted(kind: type[BaseException], error: BaseException, where: Trace
 def warn_of_short_secrets(environ: Mapping[str, str]) -> None:
     """Log which variables hold secrets that are redacted only as whole words, or not at all."""
     if names := short_secrets(environ):
-        told = f"secrets below {SHORTEST_ENCODED} characters are not redacted in every form: lengthen them"
-        logging.getLogger(__name__).warning(told, extra={"variables": names})
+        message = (
+            f"secrets below {SHORTEST_ENCODED} characters are not redacted in every form: lengthen them"
+        )
+        logging.getLogger(__name__).warning(message, extra={"variables": names})
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Private files: logs, data and spans belong to their owner alone, whatever the umask says.
+"""Private files: logs, data and spans belong to their owner alone, whatever the umask is.
 
 Directories are 0700, files 0600. What an earlier version left readable is repaired when it is used again.
 Exports are not private: they are written where the user names them, with the user's umask.

@@ -142,7 +142,7 @@ def _trouble(error: Exception, access: Access) -> NoReply | TurnedAway:
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, ReplyRefused):
         refused = f"{title} at {access.place}: {cause}"
-        # A redirect says that nothing was done; a reply that was not read says nothing.
+        # A redirect proves that nothing was done; a reply that was not read proves nothing.
         return TurnedAway(refused) if isinstance(cause, Redirected) else NoReply(refused)
     if response is None or response.status_code < 400:
         why = error if isinstance(error, BrokenResultFile) else type(error).__name__

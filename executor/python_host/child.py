@@ -158,7 +158,7 @@ def _find(function: str) -> Any:  # noqa: ANN401 - anything that can be called
 
 
 class Replies:
-    """The stream of replies: each message behind the key, which tells it from anything else."""
+    """The stream of replies: each message behind the key, which separates it from anything else."""
 
     def __init__(self, descriptor: int, key: bytes) -> None:
         self.descriptor, self._key = descriptor, key

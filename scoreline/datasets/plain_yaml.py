@@ -169,7 +169,7 @@ class PlainLoader(_Safe, Composer):  # type: ignore[misc]  # which of the two lo
         return _with_text_keys(self.construct_document(node))
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - the library's
-        """Construct a value; raises `Unfit` for a scalar that is not what its tag says."""
+        """Construct a value; raises `Unfit` for a scalar that does not match its tag."""
         try:
             return super().construct_object(node, deep=deep)
         except Unfit:

@@ -46,7 +46,7 @@ def damage_in(log: str) -> str:
 
 
 def has_lost_manifest(data: Path) -> bool:
-    """Whether there are files that no manifest lists: Valkey would start empty, and say nothing."""
+    """Whether there are files that no manifest lists: Valkey would start empty, and log nothing of it."""
     files = data / "appendonlydir"
     return any(files.glob("*.aof.*")) and not any(files.glob("*.manifest"))
 
