@@ -22,7 +22,7 @@ dashboards: $(VENV)/core ## Write Grafana's dashboards from their definitions
 	@$(BIN)/python -m grafana
 
 test: $(VENV)/dev ## Run all tests, in up to four processes
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --maxprocesses 4 --dist loadfile
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 proof: $(VENV)/dev ## Run the long form of the proofs, and print their table (20 minutes)
 	@$(BIN)/python -m tests.proof

@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 
 _PREFIX = "scoreline-runs-"
+_PROBE_PREFIX = "scoreline-probe-"
 
 
 @contextmanager
@@ -30,9 +31,23 @@ def run_directory() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
+@contextmanager
+def probe_file() -> Iterator[Path]:
+    """Make a file that every user of the host may read, locked like a directory, and remove it afterwards."""
+    with tempfile.NamedTemporaryFile(prefix=_PROBE_PREFIX, delete=False) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.fchmod(file.fileno(), 0o644)
+        path = Path(file.name)
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def remove_abandoned(temporary: Path | None = None) -> int:
-    """Remove the directories of this user's processes that have ended; returns how many there were."""
-    found = (temporary or Path(tempfile.gettempdir())).glob(f"{_PREFIX}*")
+    """Remove what this user's processes left that have ended; returns how many there were."""
+    folder = temporary or Path(tempfile.gettempdir())
+    found = (path for prefix in (_PREFIX, _PROBE_PREFIX) for path in folder.glob(f"{prefix}*"))
     return sum(_remove_if_abandoned(path) for path in found)
 
 
@@ -74,17 +89,24 @@ def _own_directory() -> LockedDirectory:
 
 def _remove_if_abandoned(path: Path) -> bool:
     try:
-        lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:  # removed meanwhile, or of another user
         return False
     try:
         if os.fstat(lock).st_uid != os.geteuid():
             return False
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
     except BlockingIOError:  # its owner is alive
         return False
     else:
         return True
     finally:
         os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 import json
 import secrets
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from executor.sandbox import wall_probe
 from executor.sandbox.job import MEGABYTE, Job
+from executor.sandbox.run_directories import probe_file
 from executor.sandbox.seccomp import filter_program
 from executor.sandbox.walls import Footing
 
@@ -93,8 +93,7 @@ def enforced_by(name: str, footing: Footing) -> str:
 
 def _facts(stack: ExitStack) -> dict[str, Any]:
     """Open a port, an abstract socket and a file that every user of the host could reach."""
-    file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="scoreline-probe-"))  # noqa: SIM115 - the stack closes it
-    Path(file.name).chmod(0o644)
+    file = stack.enter_context(probe_file())
     listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     abstract = f"scoreline-{secrets.token_hex(8)}"
     local = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -103,7 +102,7 @@ def _facts(stack: ExitStack) -> dict[str, Any]:
     return {
         "port": listener.getsockname()[1],
         "abstract": abstract,
-        "file": file.name,
+        "file": str(file),
         "has_filter": bool(filter_program()),
         "disk_bytes": Job((), 0).limits.disk_mb * MEGABYTE,
     }

@@ -33,12 +33,12 @@ def host_file(path: Path, *, data_dir: str = "") -> Path:
         raise Permanent("files", f"{found} is not given to programs: name what they need of it")
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise Permanent("files", f"{found} is neither a file nor a directory")
+    _refuse_data_directory(found, data_dir)
     wanted = _OTHERS_MAY[stat.S_ISDIR(mode)]
     if os.geteuid() == 0 and mode & wanted != wanted:
         raise Permanent(
             "files", f"{found} can't be read by the program, which is not root: chmod o+rX {found}"
         )
-    _refuse_data_directory(found, data_dir)
     if stat.S_ISDIR(mode):
         _refuse_live_sockets(found)
     return found

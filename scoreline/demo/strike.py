@@ -1,14 +1,16 @@
 """Killing an executor that has work in hand.
 
 Recorded answers are there at once, so an executor holds each evaluation for some milliseconds only. To hit
-one for certain it is frozen first, as a machine that hangs, and while it can't move one looks what it has
-claimed and not finished. With nothing in hand it goes on unharmed, and the next one is looked at.
+one for certain all are frozen, and while none can move each is asked for what it has claimed and not
+finished. The first with something in hand stays frozen, as a machine that hangs, and is killed; the others
+go on unharmed. Where none has, all go on for some milliseconds and are frozen again.
 """
 
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -71,10 +73,10 @@ class Striker:
         try:
             if not await self._until_third(log.redis):
                 return
-            while (done := await self._done(log.redis)) < self.total:
-                for executor in await RedisAttendance(log.redis).present():
-                    if await self._freeze_and_kill(executor, log, manager, done):
-                        return
+            while await self._done(log.redis) < self.total:
+                if await self._freeze_and_kill(log, manager):
+                    return
+                await asyncio.sleep(LOOK_EVERY)
         finally:
             await log.aclose()
 
@@ -92,29 +94,44 @@ class Striker:
         [counts] = await RedisTaskQueue(redis).counts([self.batch_id])
         return self.total - counts.ready - counts.delayed - counts.owned
 
-    async def _freeze_and_kill(
-        self, executor: Presence, log: RedisEventLog, manager: ProcessManager, done: int
-    ) -> bool:
-        """Freeze one of our processes; kill it if it has something in hand, else let it go on."""
+    async def _freeze_and_kill(self, log: RedisEventLog, manager: ProcessManager) -> bool:
+        """Freeze our executors; kill one that has something in hand, and let the others go on."""
         names = {child.process.pid: child.name for child in manager.children if child.process}
-        if executor.pid not in names or not executor.name.startswith(f"{self.batch_id}-"):
-            return False
-        last = signal.SIGCONT
-        os.kill(executor.pid, signal.SIGSTOP)
+        present = await RedisAttendance(log.redis).present()
+        frozen = {each.pid: each for each in present if each.pid in names}
         try:
+            _send(signal.SIGSTOP, frozen)
             await asyncio.sleep(SETTLING)
-            in_hand = await self._in_hand(log, executor.incarnation)
-            if not in_hand:
+            struck = await self._found(log, frozen.values(), names)
+            if struck is None:
                 return False
-            last = signal.SIGKILL
-            name = names[executor.pid]
-            self.struck = Struck(name, executor.incarnation, executor.pid, done, in_hand)
-            self._say_frozen(self.struck)
-            await asyncio.sleep(HANGING)
-            self.say(f"kill -9 {executor.pid}: {name} dies; a coordinator will find what it had in hand")
-            return True
+            del frozen[struck.pid]
         finally:
-            os.kill(executor.pid, last)
+            _send(signal.SIGCONT, frozen)
+        await self._kill(struck)
+        return True
+
+    async def _found(
+        self, log: RedisEventLog, frozen: Iterable[Presence], names: Mapping[int, str]
+    ) -> Struck | None:
+        """Find an executor with something in hand among those that can't move."""
+        done = await self._done(log.redis)
+        for executor in frozen:
+            if in_hand := await self._in_hand(log, executor.incarnation):
+                return Struck(names[executor.pid], executor.incarnation, executor.pid, done, in_hand)
+        return None
+
+    async def _kill(self, struck: Struck) -> None:
+        """Let a frozen executor hang for a while, then kill it."""
+        self.struck = struck
+        try:
+            self._say_frozen(struck)
+            await asyncio.sleep(HANGING)
+            self.say(
+                f"kill -9 {struck.pid}: {struck.executor} dies; a coordinator will find what it had in hand"
+            )
+        finally:
+            _send(signal.SIGKILL, [struck.pid])
 
     def _say_frozen(self, struck: Struck) -> None:
         self.say(
@@ -134,6 +151,13 @@ class Striker:
             return ()
         pairs = zip(tasks, found, strict=True)
         return tuple(task.evaluation_id for task, how in pairs if how is Held.IN_HAND)
+
+
+def _send(which: signal.Signals, pids: Iterable[int]) -> None:
+    """Send a signal to processes, of which some may be gone."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, which)
 
 
 async def _held(redis: Redis, batch_id: str, consumer: str) -> list[Task]:

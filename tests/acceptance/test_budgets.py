@@ -28,7 +28,7 @@ max_cost: 0.02
 @pytest.fixture
 async def sim() -> AsyncIterator[Simulator]:
     """A provider whose answers differ in length and time, and that is overloaded now and then."""
-    async with provider(latency=0.2, latency_p95=0.6, output_tokens=60, overloaded=0.02) as lent:
+    async with provider(latency=0.2, latency_p95=0.6, output_tokens=60, overloaded=0.005) as lent:
         yield lent
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from executor.sandbox import run_directories as module
-from executor.sandbox.run_directories import LockedDirectory, remove_abandoned, run_directory
+from executor.sandbox.run_directories import LockedDirectory, probe_file, remove_abandoned, run_directory
 
 OWNER = """
 import os, signal, sys
@@ -52,6 +52,15 @@ def test_a_directory_is_removed_only_after_its_process(temporary: Path) -> None:
     assert (directory / "file").exists()
     assert remove_abandoned() == 1
     assert list(temporary.iterdir()) == [others]
+
+
+def test_a_probe_of_a_killed_process_is_removed(temporary: Path) -> None:
+    """The file of a self-test stays while it is used; one without an owner goes."""
+    (temporary / f"{module._PROBE_PREFIX}abandoned").touch()
+    with probe_file() as path:
+        assert remove_abandoned() == 1
+        assert list(temporary.iterdir()) == [path]
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_process_that_ends_leaves_nothing(temporary: Path) -> None:
