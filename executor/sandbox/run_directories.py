@@ -33,7 +33,7 @@ def run_directory() -> Iterator[Path]:
 
 @contextmanager
 def probe_file() -> Iterator[Path]:
-    """Make a file that every user of the host may read, locked like a directory, and remove it afterwards."""
+    """Make a file that every user may read, locked like a directory, and remove it afterwards."""
     with tempfile.NamedTemporaryFile(prefix=_PROBE_PREFIX, delete=False) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         os.fchmod(file.fileno(), 0o644)
