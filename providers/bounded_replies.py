@@ -16,7 +16,7 @@ The time that a reply takes is bounded by the deadline of the call.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -91,16 +91,17 @@ class ReplyLimit:
     """Whether the rest is dropped in silence."""
 
 
+_LIMITS = {
+    EVENT_STREAM: ReplyLimit(MAX_EVENTS, MAX_EVENT, is_buffered=False),
+    LINES: ReplyLimit(UNLIMITED, is_buffered=False),
+}
+"""By what `Accept` of the request has."""
+
+
 def _limit_of(response: httpx2.Response) -> ReplyLimit:
     if response.status_code >= 400:
         return ReplyLimit(MAX_ERROR, is_cut=True)
-    match response.request.headers.get("accept"):
-        case "text/event-stream":
-            return ReplyLimit(MAX_EVENTS, MAX_EVENT, is_buffered=False)
-        case "application/binary":
-            return ReplyLimit(UNLIMITED, is_buffered=False)
-        case _:
-            return ReplyLimit(MAX_ANSWER)
+    return _LIMITS.get(response.request.headers.get("accept", ""), ReplyLimit(MAX_ANSWER))
 
 
 @dataclass(slots=True)
@@ -125,7 +126,7 @@ class BoundedStream(httpx2.AsyncByteStream):
         self,
         inner: httpx2.AsyncByteStream,
         limit: ReplyLimit,
-        decompress: Callable[[bytes], "Any"],
+        decompress: Callable[[bytes], Iterator[bytes]],
         large: asyncio.Semaphore,
     ) -> None:
         self._inner, self._limit, self._decompress, self._large = inner, limit, decompress, large

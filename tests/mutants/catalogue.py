@@ -1777,7 +1777,7 @@ MUTANTS = (
         "providers/json_reader.py",
         'json.loads(text.decode("utf-8-sig", "surrogatepass"))',
         "json.loads(text)",
-        ("tests/unit/test_bounded_replies.py",),
+        (BOUNDED_REPLIES,),
     ),
     Mutant(
         "YAML that no value can be made of is a bad row",
