@@ -15,6 +15,7 @@ whole word; a shorter one is not searched for, since it would destroy the answer
 """
 
 import base64
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -265,6 +266,7 @@ def _spellings(secret: str) -> set[str]:
         found.add(data.decode("latin-1"))  # as percent-encoding has it, byte by byte
         found.add(data.decode(errors="replace"))  # as a reply is decoded
         found.add(_surrogate_pairs(secret))
+        found.add(json.dumps(secret)[1:-1])  # whose escapes behind a backslash are decoded together with it
     return found
 
 

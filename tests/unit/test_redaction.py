@@ -58,6 +58,13 @@ def test_characters_beyond_16_bits_are_found_in_json_escapes():
     assert Redactor(frozenset({secret})).redact(f"key: {json.dumps(secret)}.") == f'key: "{MARK}".'
 
 
+def test_a_backslash_before_an_escape_hides_no_secret():
+    """In JSON an escaped backslash and an escaped character stand side by side."""
+    secret = "ab\\\u03a9cd&/\\\u00e9-"
+    for echo in (json.dumps(secret), json.dumps(json.dumps(secret))):
+        assert "cd&/" not in Redactor(frozenset({secret})).redact(f"key: {echo}.")
+
+
 def test_a_variable_that_is_not_utf8_is_redacted_like_any_other():
     """Such a value can't be encoded as it is, and must not break every text of the process."""
     raw = b"key-\xff\xfe-0123456789"
