@@ -156,6 +156,7 @@ async def test_data_that_others_could_read_is_closed_to_them(tmp_path: Path) -> 
             left.write_text("readable by all")
         assert len(open_to_others(folder.data)) == 7
         assert (await folder.run(*run)).code == 0
+    await folder.at_rest()  # servers that stop remove files
     assert not open_to_others(folder.data)
 
 
