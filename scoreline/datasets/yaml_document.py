@@ -11,6 +11,8 @@ from scoreline.datasets.json_document import MAX_DOCUMENT_DEPTH, MAX_HINTS, MAX_
 from scoreline.datasets.plain_yaml import PlainLoader, told
 from scoreline.datasets.record import Record, as_fields, refuse_depth
 
+SECOND_DOCUMENT = "a second document begins with `---`: put all rows into one list"
+
 
 def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Record]:
     """Read the objects of one list, numbered from 1."""
@@ -23,6 +25,8 @@ def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Re
             yield Record(number, as_fields(loader.item()))
         loader.get_event()
         while not loader.check_event(yaml.StreamEndEvent):  # to its end: what follows must be readable too
+            if loader.check_event(yaml.DocumentStartEvent):
+                raise DatasetError(path, SECOND_DOCUMENT)
             _skipped(loader)
     except Unfit as error:
         raise BadRow(path, number or 1, str(error), unit="record") from None

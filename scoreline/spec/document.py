@@ -50,6 +50,9 @@ def _read(path: Path, loader: PlainLoader) -> Document:
             raise SpecError(str(path), "the file is empty")
         loader.get_event()
     node = loader.node()
+    loader.get_event()
+    if not loader.check_event(yaml.StreamEndEvent):
+        raise SpecError(str(path), "a second document begins with `---`: a spec is one document")
     if not isinstance(node, yaml.MappingNode):
         raise SpecError(str(path), "a spec is a mapping of keys, such as `dataset: cases.jsonl`")
     lines: dict[KeyPath, int] = {}

@@ -31,6 +31,12 @@ def refused(folder: Path, more: str = "", **flags) -> str:
     return str(caught.value)
 
 
+def test_a_second_document_is_refused(tmp_path):
+    """What it holds would be ignored without a word."""
+    assert "a second document begins with `---`" in refused(tmp_path, "---\nname: other\n")
+    assert planned(tmp_path, "...\n").batch.evaluators
+
+
 def test_limits_are_taken_one_by_one_from_flags_then_the_file_then_settings(tmp_path):
     """Whoever says one of them leaves the others to the rest."""
     made = load_settings({"EVAL_RATE_LIMIT_DELAY": "3", "EVAL_RATE_LIMIT_TPM": "7"}).limits
