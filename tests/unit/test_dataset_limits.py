@@ -143,7 +143,7 @@ def test_yaml_that_no_value_can_be_made_of_is_a_bad_row(tmp_path, text, reason):
 def test_a_second_yaml_document_is_refused(tmp_path):
     """Its rows would be left out without a word."""
     text = "- input: 1\n---\n- input: 2\n"
-    assert "a second document begins with `---`" in unreadable(written(tmp_path, "a.yaml", text)).reason
+    assert "a second document begins with `---`" in unreadable(written(tmp_path, "a.yaml", text))
 
 
 def test_errors_are_short_whatever_the_row_holds():
