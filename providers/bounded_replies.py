@@ -5,7 +5,7 @@
 Hooks of the client do it, so that each reply is bounded before anything reads it: streamed or whole, an
 answer or an error. A request goes to the origin of the client's base URL only. A redirect (3xx) is never
 followed: it raises `Redirected`, which names the host and no more of the address. A body is decompressed
-here, in pieces, and stopped at its limit:
+here, in pieces, and stopped at its limit; one that ends before its compression does is a broken reply:
 
     an answer             8 MiB; beyond 1 MiB it is one of four such replies of its client
     server-sent events    128 MiB, and 1 MiB from one blank line to the next; their text: `streams`
@@ -16,7 +16,7 @@ The time that a reply takes is bounded by the deadline of the call.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -116,7 +116,7 @@ class ReplyLimiter:
         assert isinstance(inner, httpx2.AsyncByteStream)  # of an asynchronous client  # noqa: S101
         decompressor = Decompressor(response.headers.get("content-encoding", ""), limit.size)
         response.headers.pop("content-encoding", None)  # done here
-        response.stream = BoundedStream(inner, limit, decompressor.feed, self.large)
+        response.stream = BoundedStream(inner, limit, decompressor, self.large)
 
 
 class BoundedStream(httpx2.AsyncByteStream):
@@ -126,10 +126,10 @@ class BoundedStream(httpx2.AsyncByteStream):
         self,
         inner: httpx2.AsyncByteStream,
         limit: ReplyLimit,
-        decompress: Callable[[bytes], Iterator[bytes]],
+        decompressor: Decompressor,
         large: asyncio.Semaphore,
     ) -> None:
-        self._inner, self._limit, self._decompress, self._large = inner, limit, decompress, large
+        self._inner, self._limit, self._decompressor, self._large = inner, limit, decompressor, large
         self._size = 0
         self._since_blank, self._tail = 0, b""
         self._holds_large = False
@@ -137,10 +137,12 @@ class BoundedStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for data in self._inner:
-                for piece in self._decompress(data):
+                for piece in self._decompressor.feed(data):
                     yield await self._checked(piece)
                     # Other tasks go on between two pieces, though no read from the network does.
                     await asyncio.sleep(0)
+            if not self._limit.is_cut:
+                self._decompressor.check_end()
         except ReplyTooLarge:
             if not self._limit.is_cut:
                 raise

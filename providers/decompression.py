@@ -60,6 +60,11 @@ class Decompressor:
             pieces = stage.inflate(pieces)
         return pieces
 
+    def check_end(self) -> None:
+        """Refuse a body that ended before its codings did; raises `httpx2.DecodingError`."""
+        if not all(stage.is_complete for stage in self._stages):
+            raise httpx2.DecodingError("the compressed body ended before its end marker")
+
 
 class _Inflater:
     """One zlib stream."""
@@ -69,6 +74,12 @@ class _Inflater:
         self._may_be_raw = window_bits == zlib.MAX_WBITS
         self._limit = limit
         self._size = 0
+        self._has_begun = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the stream has come to its end marker, or is empty."""
+        return self._stream.eof or not self._has_begun
 
     def inflate(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         for piece in pieces:
@@ -76,9 +87,12 @@ class _Inflater:
 
     def _feed(self, data: bytes) -> Iterator[bytes]:
         # zlib keeps whatever follows the end of a stream: bytes after it are dropped instead.
-        while data and not self._stream.eof:
+        # A full piece may have more behind it, though all of the input was consumed.
+        is_full = False
+        while (data or is_full) and not self._stream.eof:
+            self._has_begun = True
             inflated = self._step(data)
-            data = self._stream.unconsumed_tail
+            data, is_full = self._stream.unconsumed_tail, len(inflated) == PIECE
             self._size += len(inflated)
             if self._size > self._limit:
                 raise ReplyTooLarge(self._limit)

@@ -32,7 +32,7 @@ from providers.bounded_replies import (
     bounds,
 )
 from providers.clients import anthropic_client
-from providers.decompression import Decompressor, ReplyTooLarge, UnsupportedEncoding
+from providers.decompression import PIECE, Decompressor, ReplyTooLarge, UnsupportedEncoding
 from providers.json_reader import MAX_CONTAINERS, UnreadableJson, read_json
 from providers.table import PROVIDERS
 from tests.hostile_provider import DEFLATE, GZIP, NESTED
@@ -87,11 +87,40 @@ def test_codings_are_undone_however_the_body_is_cut(data: bytes, codings: list[s
     stages = Decompressor(", ".join(codings), limit=10_000)
     pieces = [body[start : start + cut] for start in range(0, len(body), cut)]
     assert b"".join(part for piece in pieces for part in stages.feed(piece)) == data
+    stages.check_end()
 
 
 def test_deflate_without_its_header_is_read() -> None:
     """Some servers send it so."""
     assert b"".join(Decompressor("deflate", 100).feed(raw_deflate(b"hello"))) == b"hello"
+
+
+@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 2 * PIECE + 200])
+@pytest.mark.parametrize("encode", [raw_deflate, zlib.compress])
+def test_what_follows_a_full_piece_is_read(size: int, encode: Callable[[bytes], bytes]) -> None:
+    """The input can be consumed before all of its output has been taken."""
+    stages = Decompressor("deflate", 10 * PIECE)
+    assert sum(len(piece) for piece in stages.feed(encode(b"x" * size))) == size
+    stages.check_end()
+
+
+@pytest.mark.parametrize(
+    ("coding", "body"),
+    [("gzip", gzip.compress(b"hello" * 99)), ("deflate", zlib.compress(b"hello" * 99)),
+     ("deflate", raw_deflate(b"hello" * 99)), ("gzip, gzip", gzip.compress(gzip.compress(b"hello"))),
+     ("gzip, gzip", gzip.compress(gzip.compress(b"hello")[:-1]) + b"x")],
+)  # fmt: skip
+async def test_a_compressed_body_without_its_end_is_broken(coding: str, body: bytes) -> None:
+    """However little is missing, streamed or not; an empty body is whole, and an error keeps its status."""
+    for cut in (1, 4, 9, len(body) - 1):
+        for accept in ("application/json", EVENT_STREAM):
+            async with client([body[:-cut]], content_encoding=coding) as made:
+                with pytest.raises(httpx2.DecodingError, match=r"end marker"):
+                    await made.get(BASE, headers={"Accept": accept})
+    async with client([], content_encoding=coding) as made:
+        assert (await made.get(BASE)).content == b""
+    async with client([body[:-1]], status=529, content_encoding=coding) as made:
+        assert (await made.get(BASE)).status_code == 529
 
 
 @pytest.mark.parametrize(("coding", "bomb"), [("gzip", GZIP), ("deflate", DEFLATE), ("gzip, gzip", NESTED)])

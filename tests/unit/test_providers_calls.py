@@ -1,6 +1,7 @@
 """Models as targets, on the official SDKs, with a transport that says what a provider might."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -230,6 +231,21 @@ async def test_what_headers_say_of_limits_comes_with_the_reply(stream):
     assert limits is not None
     assert limits.requests == Headroom(50, 49)
     await asked.aclose()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", BOTH)
+async def test_a_compressed_reply_without_its_end_is_worth_another_try(name, stream):
+    """What was cut off may have been a part of the answer."""
+    events = b"".join(STREAM[name][:-1])  # the SDK of OpenAI reads nothing after its last event
+    body = gzip.compress(events if stream else json.dumps(REPLY[name]).encode())[:-1]
+    kind = "text/event-stream" if stream else "application/json"
+    headers = {"content-type": kind, "content-encoding": "gzip", "content-length": str(len(body))}
+    got = await fault(
+        name, lambda _: httpx2.Response(200, headers=headers, stream=Pieces([body])), stream=stream
+    )
+    assert (type(got), got.kind) == (Transient, "invalid_response")
+    assert "end marker" in got.message
 
 
 def error(type_: str, message: str = "") -> dict[str, Any]:
