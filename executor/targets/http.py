@@ -3,8 +3,9 @@
 The body is JSON whose texts are templates; besides the fields of the case they may name `prompt`, the
 filled-in prompt, and `history`, the earlier turns. Headers may name environment variables (`headers.py`),
 addresses may be limited (`addresses.py`), and a redirect is followed only on its own server, or from http
-to https of its host: the request is sent to no other host. Replies are bounded, as those of models
-(`providers.bounded_replies`). No cookies are kept: one evaluation must not change the reply to the next.
+to https of its host: the request is sent to no other host, and never without its body. Replies are
+bounded, as those of models (`providers.bounded_replies`). No cookies are kept: one evaluation must not
+change the reply to the next.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -24,7 +25,7 @@ from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
 from executor.targets.connections import no_connection
 from executor.targets.headers import check_headers, check_query, fill_in, fill_in_query
-from executor.targets.http_replies import Paths, answer_of, fault_of, text_encoding
+from executor.targets.http_replies import Paths, answer_of, fault_of, is_json_type, text_encoding
 from providers.bounded_replies import MAX_ERROR, ReplyLimit, ReplyLimiter
 from providers.decompression import ACCEPTED, ReplyRefused, ReplyTooLarge
 from taskqueue.spec import Options
@@ -106,7 +107,8 @@ class HttpTarget:
         latency_ms = (perf_counter() - started) * 1e3
         if fault := fault_of(status, headers, body, now=utc_now()):
             raise fault
-        return answer_of(body, self.options.paths, latency_ms=latency_ms)
+        is_json = is_json_type(headers.get("content-type", ""))
+        return answer_of(body, self.options.paths, latency_ms=latency_ms, is_json=is_json)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -129,6 +131,7 @@ class HttpTarget:
                     body = await self._read(response)
                     return response.status_code, response.headers, body
                 _refuse_other_hosts(request.url, response.next_request.url)
+                _refuse_without_body(request, response.next_request, response.status_code)
                 request = response.next_request
         raise Permanent("redirect", f"the server redirected more than {MAX_REDIRECTS} times")
 
@@ -220,6 +223,17 @@ def _refuse_other_hosts(here: httpx2.URL, there: httpx2.URL) -> None:
         where = f"{there.scheme}://{there.netloc.decode()}"
         raise Permanent(
             "redirect", f"the server redirects to {where}; put that into the url if it is right"
+        )
+
+
+def _refuse_without_body(request: httpx2.Request, redirected: httpx2.Request, status: int) -> None:
+    """Refuse a redirect that makes a GET of the request: the reply would be one to no question."""
+    if redirected.method != request.method:
+        where = f"{redirected.url.scheme}://{redirected.url.netloc.decode()}"
+        raise Permanent(
+            "redirect",
+            f"the server answered {status}, a redirect to {where} that drops the body of a "
+            f"{request.method}; write the final address into `url`",
         )
 
 

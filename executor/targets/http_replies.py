@@ -82,28 +82,40 @@ def text_encoding(charset: str | None) -> str:
     return found.name if found.name in _TEXT_ENCODINGS else "utf-8"
 
 
-def answer_of(body: str, paths: Paths, *, latency_ms: float) -> Reply:
-    """Find the answer in a body; raises a `Fault` where it should be and is not."""
-    parsed = _parsed(body)
+def is_json_type(content_type: str) -> bool:
+    """Whether a reply of this content type is JSON."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+def answer_of(body: str, paths: Paths, *, latency_ms: float, is_json: bool = False) -> Reply:
+    """Find the answer in a body, which `is_json` announces as JSON; raises a `Fault` where it has none."""
+    parsed = _parsed(body, is_json=is_json)
     output = _output_at(paths.output, parsed, body) if paths.output else _likely_output(parsed, body)
     cost = _found(parsed, paths.cost)
     cost = cost if isinstance(cost, int | float) and 0 <= cost <= 1e12 else None
     return reply(output, usage=_found(parsed, paths.usage), cost_usd=cost, latency_ms=latency_ms)
 
 
-def _parsed(body: str) -> JsonValue:
-    """Read JSON; None where it is none, or has more values than a reply can have."""
+def _parsed(body: str, *, is_json: bool) -> JsonValue:
+    """Read JSON; None where it is none and was not announced, or has more values than a reply can have."""
     try:
         check_values(body.encode())
         parsed: JsonValue = from_json(body, allow_inf_nan=False)
     except ValueError:
+        if is_json and body.strip():
+            raise _garbage(body) from None
         return None
     return parsed
 
 
+def _garbage(body: str) -> Transient:
+    return Transient("garbage", f"the reply is not JSON: {redact_head(body, QUOTE)}")
+
+
 def _output_at(path: str, parsed: JsonValue, body: str) -> JsonValue:
     if parsed is None:
-        raise Transient("garbage", f"the reply is not JSON: {redact_head(body, QUOTE)}")
+        raise _garbage(body)
     output = _found(parsed, path)
     if output is None:
         raise Permanent("no_output", f"the reply has nothing at {path!r}: {redact_head(body, QUOTE)}")

@@ -1,7 +1,9 @@
 """HTTP targets against a real server on loopback."""
 
 import asyncio
+import gzip
 import json
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -197,6 +199,34 @@ async def test_garbage_where_an_answer_should_be(server):
     assert (type(got), got.kind) == (Transient, "garbage")
 
 
+@pytest.mark.parametrize(("coding", "encode"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+async def test_a_compressed_reply_without_its_end_is_worth_another_try(server, coding, encode):
+    """Half an answer would be scored as if it were a whole one."""
+    body = encode(b"The answer is not 4, but 5.")
+    assert (await ask(server.says(body, Content_Encoding=coding))).output.endswith("5.")
+    assert (await ask(server.says(b"", Content_Encoding=coding))).output == ""
+    for cut in (1, 8, 12):
+        got = await fault(server.says(body[:-cut], Content_Encoding=coding))
+        assert (type(got), got.kind) == (Transient, "garbage")
+    got = await fault(server.says(body[:-1], status=503, Content_Encoding=coding))
+    assert (type(got), got.kind) == (Unreachable, "http_503")
+
+
+@pytest.mark.parametrize("body", ['{"output": NaN}', r'{"output": "\ud800"}', '{"output": "x"', "plain"])
+@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "application/problem+JSON"])
+async def test_a_reply_announced_as_json_that_is_none_is_no_answer(server, body, content_type):
+    """Without the announcement, it is a text like any other."""
+    got = await fault(server.says(body, Content_Type=content_type))
+    assert (type(got), got.kind) == (Transient, "garbage")
+    assert (await ask(server.says(body, Content_Type="text/plain"))).output == body
+
+
+async def test_json_without_an_answer_is_taken_as_it_is(server):
+    """Also where it is announced, as is an empty body."""
+    for body in ('{"other": 1}', "null", "[1]", ""):
+        assert (await ask(server.says(body, Content_Type="application/json"))).output == body
+
+
 async def test_a_connection_that_fails_is_worth_another_try(server):
     """Refused, hung up, or a name that nobody knows."""
     server.replies["/"] = b"hang up"
@@ -226,7 +256,34 @@ async def test_a_redirect_is_followed_on_the_same_server_only(server):
     for elsewhere in (f"http://localhost:{server.port}/there", "http://127.0.0.1:1/", "file:///etc/passwd"):
         got = await fault(server.says(status=302, Location=elsewhere))
         assert (type(got), got.kind) == (Permanent, "redirect")
-    assert (await fault(server.says(status=302, Location="/"))).kind == "redirect"
+    assert (await fault(server.says(status=307, Location="/"))).kind == "redirect"
+
+
+@pytest.mark.parametrize(
+    ("method", "status"),
+    [("POST", 301), ("POST", 302), ("POST", 303), ("PUT", 302), ("PUT", 303), ("PATCH", 303)],
+)
+async def test_a_redirect_that_drops_the_body_is_refused(server, method, status):
+    """The page that it leads to answers no question."""
+    server.says("a page", path="/page?token=1")
+    got = await fault(server.says(status=status, Location="/page?token=1"), method=method)
+    assert (type(got), got.kind) == (Permanent, "redirect")
+    assert f"http://127.0.0.1:{server.port} " in got.message
+    assert "write the final address into `url`" in got.message
+    assert "token" not in got.message
+    assert len(server.heads) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "status"),
+    [("POST", 307), ("POST", 308), ("PUT", 301), ("GET", 301), ("GET", 302), ("GET", 303)],
+)
+async def test_a_redirect_that_keeps_method_and_body_is_followed(server, method, status):
+    """The second request is the first one, at another path; a GET has no body to lose."""
+    server.says("there", path="/there")
+    assert (await ask(server.says(status=status, Location="/there"), method=method)).output == "there"
+    assert [head.split()[0] for head in server.heads] == [method, method]
+    assert server.bodies[0] == server.bodies[1]
 
 
 async def test_a_secret_is_sent_and_never_told(server):
