@@ -15,7 +15,7 @@ from types import TracebackType
 from opentelemetry.trace import get_current_span
 
 from eventlog.redaction import SHORTEST_ENCODED, redact
-from eventlog.secret_sources import short_secrets
+from eventlog.secret_sources import unredacted_variables
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _QUIET = ("psycopg.pool", "storage_worker.broker", "httpx2", "anthropic", "openai")
@@ -57,10 +57,11 @@ def print_redacted(kind: type[BaseException], error: BaseException, where: Trace
 
 
 def warn_of_short_secrets(environ: Mapping[str, str]) -> None:
-    """Log which variables hold secrets that are redacted only as whole words, or not at all."""
-    if names := short_secrets(environ):
+    """Log which variables are named like secrets and are redacted only as whole words, or not at all."""
+    if names := unredacted_variables(environ):
         message = (
-            f"secrets below {SHORTEST_ENCODED} characters are not redacted in every form: lengthen them"
+            f"secrets below {SHORTEST_ENCODED} characters are not redacted in every form, "
+            "plain words and paths not at all: lengthen those that are secrets"
         )
         logging.getLogger(__name__).warning(message, extra={"variables": names})
 

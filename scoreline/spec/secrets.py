@@ -5,15 +5,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from eventlog.secret_sources import SECRET_NAME
+from eventlog.secret_sources import KEY_SHAPE, SECRET_NAME
 from providers.headers import literal_parameter
 
-_LOOKS_SECRET = re.compile(
-    r"\b(?:sk|pk|rk)-[\w-]{8,}|\bgh[pousr]_\w{16,}|\bxox[abprs]-[\w-]{8,}|\bAKIA[0-9A-Z]{12,}|\bAIza[\w-]{20,}"
-    r"|\bglpat-[\w-]{16,}|\bhf_\w{20,}|\bnvapi-[\w-]{20,}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
-    r"|\b(?:bearer|basic)\s+(?!\$)[\w.~+/=-]{6,}",
-    re.IGNORECASE,
-)
+_LOGIN = re.compile(r"\b(?:bearer|basic)\s+(?!\$)[\w.~+/=-]{6,}", re.IGNORECASE)
 _HOLDS_SECRET = re.compile(r"(?:^|[-_])(?:api[-_]?key|authorization|password|secret|token)$", re.IGNORECASE)
 _PASSWORD_IN_URL = re.compile(r"://[^/\s:@$]*:[^/\s@$]+@")
 _SWITCH = re.compile(r"[0-9]{1,9}|true|false", re.IGNORECASE)
@@ -37,7 +32,7 @@ def find_secret(value: JsonValue, name: str = "") -> str | None:
 
 
 def _is_secret(value: str, name: str) -> bool:
-    if _LOOKS_SECRET.search(value) or _PASSWORD_IN_URL.search(value):
+    if KEY_SHAPE.search(value) or _LOGIN.search(value) or _PASSWORD_IN_URL.search(value):
         return True
     where, _, last = name.rpartition(".")
     named = SECRET_NAME if where.rpartition(".")[2] == "env" else _HOLDS_SECRET

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from coordinator.provider_batches.provider import NoReply
 from eventlog import payloads as p
 from eventlog.redaction import KNOWN, MARK, Redactor, redact, redact_head, redact_tail
-from eventlog.secret_sources import secrets_in, secrets_in_url
+from eventlog.secret_sources import secrets_in, secrets_in_url, unredacted_variables
 from scoreline.logs import (
     JsonFormatter,
     TextFormatter,
@@ -189,6 +189,66 @@ def test_short_secrets_are_named_in_the_log(caplog):
     [record] = caplog.records
     assert record.variables == ["MY_TOKEN"]
     assert "hunter2" not in JsonFormatter().format(record)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TOKENIZER", "sentence-piece"),
+        ("TOKENIZER_PATH", "models/tok.json"),
+        ("AUTH_METHOD", "password-2"),
+        ("PRIMARY_KEY", "question_1"),
+        ("CREDENTIALS_FILE", "/not/there.json"),
+        ("PASSWORD_FILE", "/run/pw-1"),
+        ("XAUTHORITY", "/home/me/.Xauthority-1"),
+        ("SSH_AUTH_SOCK", "/not/there.sock"),
+        ("EOS_TOKEN", "<|endoftext|>"),
+        ("STOP_TOKEN", "Observation: 1"),
+        ("MAX_TOKENS", "4096,8192"),
+        ("SECRET_NAME", "prod/db-1"),
+        ("COOKIE_DOMAIN", "example.org"),
+        ("SIGNATURE_MODE", "hmac-sha256"),
+        ("PASS_THRESHOLD", "0.8125000"),
+        ("KEY_BINDINGS", "vi-mode-2"),
+        ("PWD", "/not/there-1"),
+        ("CONDA_DEFAULT_ENV", "sk-learn-tutorials"),
+    ],
+)
+def test_variables_that_only_sound_like_secrets_are_not_redacted(name: str, value: str):
+    """Their values are answers, settings and paths, and no warning names them."""
+    assert secrets_in({name: value}) == frozenset()
+    assert unredacted_variables({name: value}) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("OPENAI_API_KEY", "APIKEY", "API_KEY_2", "COSMOS_PRIMARY_KEY", "AWS_SECRET_ACCESS_KEY", "KEY"),
+        *("GITHUB_TOKEN", "AUTHTOKEN", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "DB_PASS", "GITHUB_PAT"),
+        *(
+            "APP_JWT",
+            "SSH_PASSPHRASE",
+            "CREDENTIALS",
+            "CLIENT_SECRET",
+            "client_secret",
+            "PRIMARY_DB_PASSWORD",
+        ),
+    ],
+)
+def test_whole_words_of_a_name_make_a_secret(name: str):
+    """A plain word or a path is none, and the log names its variable."""
+    assert secrets_in({name: "x7-Yk+w_7TqLm5"}) == {"x7-Yk+w_7TqLm5"}
+    for value in ("sentencepiece", "QUESTION", "/tmp"):
+        assert secrets_in({name: value}) == frozenset()
+        assert unredacted_variables({name: value}) == [name]
+
+
+@pytest.mark.parametrize(
+    "value", ["sk-ant-api03-Q7abc0123456789", "ghp_0123456789abcdefABCDEF", "AKIA0123456789ABCDEF"]
+)
+def test_well_known_keys_are_secrets_whatever_their_variable(value: str):
+    """A key with a known shape needs no telling name."""
+    assert secrets_in({"HANDLE": value, "AWS_ACCESS_KEY_ID": value}) == {value}
 
 
 def test_the_registry_only_grows():

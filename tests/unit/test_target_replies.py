@@ -53,6 +53,6 @@ def test_a_cost_that_is_none_is_a_fault_of_the_target():
 
 def test_secrets_are_known_by_their_names_and_hidden_by_their_values():
     """The longest first, and nothing so short that every text would be full of holes."""
-    environ = {"MY_API_KEY": "abcdef", "DB_PASSWORD": "abcdefgh", "X_TOKEN": "a", "HOME": "/home/me"}
-    assert secrets_in(environ) == {"abcdef", "abcdefgh", "a"}
-    assert Redactor(secrets_in(environ)).redact("a abcdef abcdefgh /home/me") == "a *** *** /home/me"
+    environ = {"MY_API_KEY": "abcde1", "DB_PASSWORD": "abcdefg1", "X_TOKEN": "1a", "HOME": "/home/me"}
+    assert secrets_in(environ) == {"abcde1", "abcdefg1", "1a"}
+    assert Redactor(secrets_in(environ)).redact("1a abcde1 abcdefg1 /home/me") == "1a *** *** /home/me"
