@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eventlog.secret_sources import holds_key
 from executor.registry import evaluator_type, parse_evaluator, parse_target, target_type
 from scoreline.datasets.columns import Columns
 from scoreline.datasets.sources import FileSource, Source
@@ -17,6 +18,7 @@ from scoreline.spec.values import duration
 from taskqueue.spec import EvaluatorSpec, TargetSpec
 
 LONGEST = 86_400.0
+STORED_KEY = "holds what looks like a secret. Specs are stored and prompts are sent: take it out."
 Described = Sequence[str | dict[str, Any]]
 Evaluators = tuple[EvaluatorSpec, ...]
 
@@ -102,6 +104,9 @@ def _with_limits(said: str | dict[str, Any], where: str) -> str | dict[str, Any]
 
 
 def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:
+    title = spec.label if isinstance(spec, TargetSpec) else spec.name
+    if holds_key(title):
+        raise SpecError(where, f"the {'label' if isinstance(spec, TargetSpec) else 'name'} {STORED_KEY}")
     found = find_secret(spec.options)
     if found is not None:
         advice = (
@@ -109,6 +114,14 @@ def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:
             "in a header or in the query of a url."
         )
         raise SpecError(where, f"the option `{found}` holds what looks like a secret. {advice}")
+
+
+def refuse_keys(keys: Mapping[str, Any], place: Place) -> None:
+    """Raise `SpecError` where a name, a prompt or a tag holds what has the shape of a well-known key."""
+    for key in ("name", "project", "prompts", "tags"):
+        said = keys.get(key) or ()
+        if any(holds_key(str(each)) for each in ([said] if isinstance(said, str) else said)):
+            raise SpecError(place(key), f"it {STORED_KEY}")
 
 
 def _refuse_namesakes(names: Sequence[str], where: str, noun: str, key: str) -> None:

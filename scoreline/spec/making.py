@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from coordinator.provider_batches.requests import unfit
 from scoreline.datasets.columns import Columns
 from scoreline.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
-from scoreline.spec.described import Evaluators, Targets, read_evaluators, read_targets
+from scoreline.spec.described import Evaluators, Targets, read_evaluators, read_targets, refuse_keys
 from scoreline.spec.document import read_document
 from scoreline.spec.errors import SpecError
 from scoreline.spec.keys import SINGULAR, Place, read_keys
@@ -125,6 +125,7 @@ def _flag(key: str, *within: str | int) -> str:
 def _said(values: Mapping[str, Any], place: Place, base: Path) -> _Said:
     keys = read_keys(values, place)
     place = _as_written(values, place)
+    refuse_keys(keys, place)
     targets = read_targets(keys.pop("targets"), place, base) if "targets" in keys else None
     evaluators = read_evaluators(keys.pop("evaluators"), place, base) if "evaluators" in keys else None
     dataset = keys.get("dataset", {})

@@ -221,3 +221,31 @@ def test_an_evaluators_time_out_is_written_like_a_batchs(tmp_path):
     judge = {"type": "exact", "timeout": "5m"}
     plan = make_plan(None, {"mode": "simulated", "evaluators": [judge]}, folder=tmp_path)
     assert plan.batch.evaluators[0].timeout == 300.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "prompts: ['{{input}} {key}']",
+        "prompt: '{key} {{input}}'",
+        "name: {key}",
+        "tags: [{key}]",
+        "targets: [{{type: simulated, label: {key}}}]",
+        "evaluators: [{{type: exact, name: {key}}}]",
+    ],
+)
+def test_a_key_in_a_prompt_or_name_is_refused(line: str, tmp_path: Path):
+    """It would be stored and sent; the key is not repeated."""
+    key = "sk-ant-api03-Q7abc0123456789"
+    base = "dataset: cases.jsonl\n" + ("" if line.startswith("targets") else "targets: [simulated]\n")
+    with pytest.raises(SpecError, match="looks like a secret") as refused:
+        planned(tmp_path, base + line.format(key=key) + "\n")
+    assert key not in str(refused.value)
+
+
+def test_a_key_in_a_flag_is_refused(tmp_path: Path):
+    """`--prompt` as the spec; words with a hyphen are no keys."""
+    text = "dataset: cases.jsonl\ntargets: [simulated]\n"
+    with pytest.raises(SpecError, match="looks like a secret"):
+        planned(tmp_path, text, prompts=["{input} sk-ant-api03-Q7abc0123456789"])
+    planned(tmp_path, text, prompts=["Explain basic arithmetic and sk-learn-pipelines: {input}"])
