@@ -39,6 +39,11 @@ _RUN_SOMETHING_ELSE = frozenset({"-m", "-c"})
 _SENTINEL = "sentinel"
 _ENDED_EARLY = "ended early: exit code 0, but the program did not run to its end"
 
+_FRAME = re.compile(r'^ *File ".*$', re.MULTILINE)
+_TRACEBACK_CHARACTERS = 8_000
+_ERROR_CHARACTERS = 200
+_REASON_CHARACTERS = 500
+
 
 class CodeOptions(OptionModel):
     """Which program, how long, and by whom it is read."""
@@ -129,9 +134,18 @@ def _why(outcome: Outcome, options: CodeOptions) -> str:
         case "disk":
             return f"made more than {limits.files} files"
     tail = outcome.tail()
+    if outcome.exit_code != 0 and (error := _raised(outcome)):
+        return f"{error} (exit code {outcome.exit_code})\n{tail[len(error) - _REASON_CHARACTERS :]}"
     if outcome.exit_code == 0:
         return f"{_ENDED_EARLY}: {tail}" if tail else _ENDED_EARLY
     return f"exit code {outcome.exit_code}: {tail}" if tail else f"exit code {outcome.exit_code}"
+
+
+def _raised(outcome: Outcome) -> str:
+    """The line of the last traceback that names the exception, or nothing; redacted before it is cut."""
+    *frames, last = _FRAME.split(outcome.tail(_TRACEBACK_CHARACTERS))
+    lines = last.splitlines() if frames else []
+    return next((line for line in lines if line and not line.startswith(" ")), "")[:_ERROR_CHARACTERS]
 
 
 class CodeType:

@@ -18,6 +18,7 @@ from os import getcwd, getpid, read, set_inheritable, write
 
 TICKET_BYTES = 32
 SENTINEL_BYTES = 32
+CHANNEL_CLOSED = "the program closed a descriptor that it did not open: the driver's, which reports its end"
 
 
 def main(program: str, channel: int) -> None:
@@ -35,15 +36,20 @@ def main(program: str, channel: int) -> None:
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever the program raises, without the lines of this file
-        sys.__excepthook__(type(error), error, error.__traceback__ and error.__traceback__.tb_next)
+        trace = error.__traceback__.tb_next if error.__traceback__ else None
+        BaseException.with_traceback(error, trace)  # the hook prefers the error's traceback to its argument
+        sys.__excepthook__(type(error), error, trace)
         sys.exit(1)
 
 
 def _report(channel: int, pid: int, ticket: bytes, _: None) -> None:
     """Request the sentinel and return it; a process that the program forked reports nothing."""
     if getpid() == pid:
-        write(channel, ticket)
-        write(channel, read(channel, SENTINEL_BYTES))
+        try:
+            write(channel, ticket)
+            write(channel, read(channel, SENTINEL_BYTES))
+        except OSError:
+            sys.exit(CHANNEL_CLOSED)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ docs/security.md has the limit.
 """
 
 import asyncio
+import fcntl
+import resource
 import secrets
 import socket
 from collections.abc import Iterator
@@ -19,12 +21,17 @@ from contextlib import contextmanager
 
 from executor.evaluators.code_driver import SENTINEL_BYTES, TICKET_BYTES
 
+_LOWEST_DESCRIPTOR = 8_192
+"""Far above the limit of a sandbox (`open_files`), which spares descriptors that are inherited."""
+
 
 class CompletionChannel:
     """The executor's end of one run's channel."""
 
     def __init__(self) -> None:
-        self._own, self._program = socket.socketpair()
+        self._own, program = socket.socketpair()
+        with program:
+            self._program = _moved_up(program)
         self._own.setblocking(False)  # noqa: FBT003 - the library's own
         self._ticket, self._sentinel = (
             secrets.token_bytes(TICKET_BYTES),
@@ -68,6 +75,13 @@ class CompletionChannel:
 
     def _is_on_protocol(self) -> bool:
         return self._is_open and (self._ticket + self._sentinel).startswith(self._received)
+
+
+def _moved_up(program: socket.socket) -> socket.socket:
+    """Duplicate a socket to a high descriptor, which programs that close all up to their limit spare."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = min(_LOWEST_DESCRIPTOR, soft * 3 // 4)
+    return socket.socket(fileno=fcntl.fcntl(program, fcntl.F_DUPFD_CLOEXEC, lowest))
 
 
 @contextmanager

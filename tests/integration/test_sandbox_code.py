@@ -36,7 +36,7 @@ async def test_a_program_that_ends_well_passes() -> None:
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
-        ("assert False, 'not so'", "exit code 1: "),
+        ("assert False, 'not so'", "(exit code 1)"),
         ("assert False, 'not so'", "AssertionError: not so"),
         ("raise SystemExit(7)", "exit code 7"),
         ("while True: pass", "timed out after 1 s"),
@@ -52,6 +52,46 @@ async def test_a_program_that_does_not_fails_and_says_why(output: str, reason: s
     assert (score.score, score.passed) == (0.0, False)
     assert reason in score.reason
     assert len(score.reason) < 600
+
+
+@pytest.mark.parametrize(
+    ("output", "first"),
+    [
+        ("def f():\n    assert False, 'not so'\nf()", "AssertionError: not so (exit code 1)"),
+        ("raise ValueError('first\\nsecond')", "ValueError: first (exit code 1)"),
+        ("def f(", "SyntaxError: '(' was never closed (exit code 1)"),
+        ("assert False, 'x' * 3_000", f"AssertionError: {'x' * 184} (exit code 1)"),
+        (
+            "try:\n    1 / 0\nexcept ZeroDivisionError:\n    [][0]",
+            "IndexError: list index out of range (exit",
+        ),
+    ],
+)
+async def test_a_reason_begins_with_the_exception_and_leaves_out_the_driver(
+    output: str, first: str
+) -> None:
+    """Where only its head is shown, that names the exception; the driver's frames are not in it."""
+    score = await judge(output, {"program": "{output}"})
+    assert score.reason.startswith(first), score
+    assert "scoreline-driver" not in score.reason
+    assert len(score.reason) < 600
+
+
+@pytest.mark.parametrize(
+    "last", ["256", "1_024", "os.sysconf('SC_OPEN_MAX')", "resource.getrlimit(resource.RLIMIT_NOFILE)[1]"]
+)
+@pytest.mark.parametrize("first", [3, 50])
+async def test_a_program_that_closes_all_up_to_its_limit_passes(first: int, last: str) -> None:
+    """The channel of the driver is above the descriptors that a program may open."""
+    output = f"import os, resource\nos.closerange({first}, {last})"
+    assert (await judge(output, {"program": "{output}"})).passed
+
+
+async def test_a_program_that_closes_the_channel_of_the_driver_fails_and_says_so() -> None:
+    """No proof of its end is possible, whatever number the channel has."""
+    score = await judge("import os\nos.closerange(3, 1 << 20)", {"program": "{output}"})
+    assert not score.passed
+    assert "closed a descriptor that it did not open" in score.reason
 
 
 async def test_an_early_end_has_a_reason_of_its_own() -> None:

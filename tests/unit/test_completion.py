@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 from collections.abc import Callable
 
@@ -69,6 +70,17 @@ async def test_the_request_and_the_echo_are_a_proof() -> None:
 async def test_anything_else_is_none(program: Callable[[int], None]) -> None:
     """No guess, noise, repeated request or closed channel proves an end, and none blocks the executor."""
     assert not await complete(program)
+
+
+@pytest.mark.parametrize(("limit", "lowest"), [(1_024, 768), (512, 384)])
+async def test_the_program_s_descriptor_is_high(
+    limit: int, lowest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number does not depend on what else the executor has open, and is below the executor's limit."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    with completion_channel() as first, completion_channel() as second:
+        assert (first.descriptor, second.descriptor) == (lowest, lowest + 1)
+        assert not os.get_inheritable(first.descriptor)
 
 
 async def test_the_sentinel_is_new_for_each_run_and_released_only_on_request() -> None:
