@@ -15,6 +15,7 @@ assert [span.name for span in spans] == ["eval.coordinator.accept"]
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from math import ulp
 from random import Random
 from typing import Any
 
@@ -70,6 +71,10 @@ class Measured:
         name, labels = (which, ()) if isinstance(which, str) else (which[0], which[1:])
         before = self.before.get((name, labels))
         return float(self.after[name, labels].value - (before.value if before else 0))
+
+    def resolution(self, name: str, *labels: str) -> float:
+        """Return the rounding error of a counter's growth: its total is of the whole process."""
+        return 4 * ulp(self.after[name, labels].value)
 
     def count(self, name: str, *labels: str) -> int:
         """How many values a histogram has got."""

@@ -1,12 +1,13 @@
 """An executor's side of budget accounts: what it holds, what it has settled, what it has observed.
 
-Every request declares all of it, so a request may be lost or repeated. One is under way at a time. What was
-settled travels with the next request, or by itself a moment later; it is declared again every second, so
-that an account that was lost is whole again soon after it is published.
+Every request declares all of it, so a request may be lost or repeated. One is under way at a time. What a
+call cost is declared before its event is appended: spend that Postgres has on record is never new to the
+account, which would count it twice. All else travels with the next request, or by itself a moment later; it
+is declared again every second, so that an account that was lost is whole again soon after it is published.
 """
 
 import asyncio
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -83,6 +84,8 @@ class BudgetClient:
         self._batches: dict[str, BatchSpend] = {}
         self._asking = asyncio.Lock()
         self._news = asyncio.Event()
+        self._settlements = 0
+        self._settlements_declared = 0
 
     def batch(self, batch_id: str) -> BatchSpend:
         """Return what is known of a batch."""
@@ -121,6 +124,7 @@ class BudgetClient:
         spend.held -= reserved
         spend.at_risk -= drawn.likely
         spend.settled += actual
+        self._settlements += 1
         if not recorded:
             spend.unrecorded += actual
         if reserved or actual:
@@ -169,10 +173,12 @@ class BudgetClient:
             except QueueUnavailable:
                 await asyncio.sleep(LINGER * 10)  # declared again with the next request
 
-    async def declare(self) -> None:
-        """Declare all that there is."""
+    async def declare(self, *, unless: Callable[[], bool] = lambda: False) -> None:
+        """Declare all that there is, unless the request before it has made that needless."""
         async with self._asking:
-            declared = dict(self._batches)
+            if unless():
+                return
+            declared, settlements = dict(self._batches), self._settlements
             for spend in declared.values():
                 spend.is_declared = True
             try:
@@ -181,6 +187,13 @@ class BudgetClient:
                 for spend in declared.values():
                     spend.is_declared = False
                 raise
+            self._settlements_declared = settlements
+
+    async def declare_settlements(self) -> None:
+        """Return once the accounts have all that is settled so far; callers share round trips."""
+        settled = self._settlements
+        while self._settlements_declared < settled:
+            await self.declare(unless=lambda: self._settlements_declared >= settled)
 
     async def close(self) -> None:
         """Declare for the last time: no call is under way, so nothing is reserved any more."""

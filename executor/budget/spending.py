@@ -7,6 +7,7 @@ without a reply is settled at nothing; one that may have been paid, at what it w
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
@@ -107,6 +108,7 @@ class Spending:
         came_to = paid(got)
         self._observe(client, planned, came_to)
         client.settle(self._batch_id, drawn, came_to.amount)
+        await _declare(client)
         return got
 
     def expected(self, planned: PaidCall) -> Estimate:
@@ -162,6 +164,12 @@ class Spending:
             key = (self._batch_id, planned.purpose)
             was = self._calibrations.of(*key)
             self._calibrations.known[key] = was.observed(planned.size, paid.usage)
+
+
+async def _declare(client: BudgetClient) -> None:
+    """Declare a settlement before its event can be appended; a lost one is declared again soon."""
+    with suppress(QueueUnavailable):
+        await client.declare_settlements()
 
 
 def _may_be_paid(error: BaseException) -> bool:

@@ -28,7 +28,7 @@ max_cost: 0.02
 @pytest.fixture
 async def sim() -> AsyncIterator[Simulator]:
     """A provider whose answers differ in length and time, and that is overloaded now and then."""
-    async with provider(latency=0.2, latency_p95=0.6, output_tokens=60, overloaded=0.005) as lent:
+    async with provider(latency=0.2, latency_p95=0.6, output_tokens=60, overloaded=0.05) as lent:
         yield lent
 
 
@@ -56,15 +56,16 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
         running.kill_child("worker", "start")
         ran = await running.end()
     told = ran.told
-    assert (ran.code, told["status"], told["over_budget"]) == (4, "paused", False), ran.stderr
+    assert (ran.code, told["status"]) == (4, "paused"), ran.stderr
     assert 0.02 * 0.6 <= billed(sim) <= 0.02 * 1.05
-    assert told["spent_usd"] <= 0.02
+    assert told["spent_usd"] <= 0.02 * 1.05
+    assert told["over_budget"] == (told["spent_usd"] > 0.02)
     assert told["retried"] > 0
     batch_id = told["batch_id"]
     status = await folder.run("batch", "status", batch_id)
     refused = await folder.run("batch", "resume", batch_id)
     sentence = told["reason"]
-    assert sentence.startswith("budget $0.02: $0.01"), sentence
+    assert sentence.startswith("budget $0.02: $0.0"), sentence
     assert ", the next call may cost up to $0.0" in sentence
     suggestion = f"To go on: scoreline batch resume {batch_id} --max-cost 0.04"
     for screen in (ran.stderr, status.stdout + status.stderr, refused.stderr, "\n".join(told["why"])):
@@ -73,6 +74,7 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
     raised = await folder.run("batch", "resume", batch_id, "--max-cost", "0.03", "--json")
     assert (raised.code, raised.told["max_cost_usd"]) == (4, 0.03), raised.stderr
     assert raised.told["spent_usd"] > told["spent_usd"]
+    assert raised.told["unrecorded_usd"] == told["unrecorded_usd"]  # no call was lost, none counts twice
     assert billed(sim) <= 0.03 * 1.05
     [event] = folder.ask("SELECT by_whom FROM batch_events WHERE type = 'paused' LIMIT 1")
     assert event == ("coordinator",)

@@ -796,6 +796,13 @@ MUTANTS = (
         (EXECUTOR_BUDGET,),
     ),
     Mutant(
+        "a settlement is declared before its event is appended",
+        "executor/budget/spending.py",
+        "        await _declare(client)\n        return got\n",
+        "        return got\n",
+        (EXECUTOR_BUDGET,),
+    ),
+    Mutant(
         "storage lag is not taken for lost spend",
         "coordinator/budget_keeper.py",
         "if wait is None or (wait.spent, wait.recorded) != (view.spent, recorded):",

@@ -1,5 +1,7 @@
 """Executors and budgets: reserved before a task is taken, settled after each call."""
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -7,9 +9,18 @@ import pytest
 
 from eventlog import payloads as p
 from executor.budget.client import BudgetClient, Reserve, Reserved
+from executor.budget.spending import Paid, PaidCall, Spending
 from executor.contract import RateLimited, Reply, Transient
 from executor.settings import ExecutorSettings
-from taskqueue.budget.contract import NOTHING, Amount, BudgetRequest, BudgetTerms, CostMaximum, NewAccount
+from taskqueue.budget.contract import (
+    NOTHING,
+    Amount,
+    BudgetGrant,
+    BudgetRequest,
+    BudgetTerms,
+    CostMaximum,
+    NewAccount,
+)
 from taskqueue.budget.estimates import Calibration, RequestSize, estimate, margin
 from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
@@ -28,7 +39,7 @@ class CountedBudgets(MemoryBudgets):
 
     requests = 0
 
-    async def request(self, requests):
+    async def request(self, requests: Sequence[BudgetRequest]) -> list[BudgetGrant]:
         self.requests += len(requests)
         return await super().request(requests)
 
@@ -224,3 +235,37 @@ async def test_an_executor_that_ends_in_good_order_leaves_no_reservation() -> No
     seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None, dead=[executor.incarnation]))
     assert seen
     assert (seen.held, seen.spent) == (NOTHING, NOTHING)
+
+
+class DistantBudgets(CountedBudgets):
+    """Accounts behind a network."""
+
+    async def request(self, requests: Sequence[BudgetRequest]) -> list[BudgetGrant]:
+        await asyncio.sleep(0.001)
+        return await super().request(requests)
+
+
+@virtually
+async def test_a_settlement_is_declared_before_its_event_can_be_appended() -> None:
+    """Else Postgres may have the event first, and the account counts the call twice."""
+    budgets = DistantBudgets(lambda: 0.0)
+    await limited(budgets, "1")
+    client = BudgetClient(budgets, holder="a")
+    grant = (await client.reserve({BATCH: replace(RESERVE, wanted=8)}))[BATCH]
+    reserved = Reserved(grant.reserved, Amount(10))
+    before = budgets.requests
+    calls = [paid_call(client, reserved) for _ in range(8)]
+    await asyncio.gather(*calls)
+    assert await spent(budgets) == Amount(8 * 10**7, 8 * 7)
+    assert budgets.requests - before <= 2, "calls that end together share a round trip"
+
+
+async def paid_call(client: BudgetClient, reserved: Reserved) -> None:
+    """Make one paid call; nothing declares in the background."""
+    spending = Spending(client, batch_id=BATCH, reserved=reserved)
+
+    async def call() -> Paid:
+        await asyncio.sleep(0)
+        return Paid(p.Usage(3, 4), 0.01)
+
+    await spending.paying(lambda: PaidCall("target:0", is_free=True), call, lambda paid: paid)
