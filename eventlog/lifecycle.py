@@ -116,7 +116,7 @@ def _is_operators(event: e.Event) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Unopened:
+class UnopenedState:
     """Nothing is known but that the evaluation exists."""
 
     attempt: int = 0
@@ -124,7 +124,7 @@ class Unopened:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AttemptState:
     """Base of all states: how far the history has come."""
 
     attempt: int
@@ -132,21 +132,21 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Queued(Place):
+class QueuedState(AttemptState):
     """Waits for an executor."""
 
     opening: p.Queued
 
 
 @dataclass(frozen=True, slots=True)
-class Provisioning(Place):
+class ProvisioningState(AttemptState):
     """An executor owns the attempt."""
 
     claim: p.Provisioning
 
 
 @dataclass(frozen=True, slots=True)
-class Running(Place):
+class RunningState(AttemptState):
     """The target is at work."""
 
     claim: p.Provisioning
@@ -154,7 +154,7 @@ class Running(Place):
 
 
 @dataclass(frozen=True, slots=True)
-class Responded(Place):
+class RespondedState(AttemptState):
     """The answer is on record and being scored."""
 
     claim: p.Provisioning
@@ -163,7 +163,7 @@ class Responded(Place):
 
 
 @dataclass(frozen=True, slots=True)
-class Retrying(Place):
+class RetryingState(AttemptState):
     """The attempt is closed; the next opens at `retry_at`."""
 
     error: p.Fault
@@ -171,58 +171,58 @@ class Retrying(Place):
 
 
 @dataclass(frozen=True, slots=True)
-class Failed(Place):
+class FailedState(AttemptState):
     """Settled: counted, listed, an operator may try again."""
 
     error: p.Fault
 
 
 @dataclass(frozen=True, slots=True)
-class TimedOut(Place):
+class TimedOutState(AttemptState):
     """Settled: a limit passed."""
 
     limit: str
 
 
 @dataclass(frozen=True, slots=True)
-class Completed(Place):
+class CompletedState(AttemptState):
     """Final: the verdict stands."""
 
     result: p.Completed
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled(Place):
+class CancelledState(AttemptState):
     """Final: called off."""
 
     by: str
 
 
 State = (
-    Unopened
-    | Queued
-    | Provisioning
-    | Running
-    | Responded
-    | Retrying
-    | Failed
-    | TimedOut
-    | Completed
-    | Cancelled
+    UnopenedState
+    | QueuedState
+    | ProvisioningState
+    | RunningState
+    | RespondedState
+    | RetryingState
+    | FailedState
+    | TimedOutState
+    | CompletedState
+    | CancelledState
 )
 """Any state; each carries only what it has."""
 
 _PHASES: dict[type[State], Phase] = {
-    Unopened: Phase.UNOPENED,
-    Queued: Phase.QUEUED,
-    Provisioning: Phase.PROVISIONING,
-    Running: Phase.RUNNING,
-    Responded: Phase.RESPONDED,
-    Retrying: Phase.RETRYING,
-    Failed: Phase.FAILED,
-    TimedOut: Phase.TIMED_OUT,
-    Completed: Phase.COMPLETED,
-    Cancelled: Phase.CANCELLED,
+    UnopenedState: Phase.UNOPENED,
+    QueuedState: Phase.QUEUED,
+    ProvisioningState: Phase.PROVISIONING,
+    RunningState: Phase.RUNNING,
+    RespondedState: Phase.RESPONDED,
+    RetryingState: Phase.RETRYING,
+    FailedState: Phase.FAILED,
+    TimedOutState: Phase.TIMED_OUT,
+    CompletedState: Phase.COMPLETED,
+    CancelledState: Phase.CANCELLED,
 }
 
 
@@ -255,11 +255,11 @@ def _opened(event: e.Event) -> State:
     place = event.key
     match event.data:
         case p.Queued() as opening:
-            return Queued(*place, opening)
+            return QueuedState(*place, opening)
         case p.Cancelled(by=by):
-            return Cancelled(*place, by)
+            return CancelledState(*place, by)
         case p.TimedOut(limit=limit):
-            return TimedOut(*place, limit)
+            return TimedOutState(*place, limit)
         case _:
             raise IllegalTransition(Phase.UNOPENED, event.type, sequence=0)
 
@@ -267,21 +267,23 @@ def _opened(event: e.Event) -> State:
 def _continued(state: State, event: e.Event) -> State:
     place = event.key
     match state, event.data:
-        case Queued(), p.Provisioning() as claim:
-            return Provisioning(*place, claim)
-        case Provisioning(claim=claim), p.Running(target=target):
-            return Running(*place, claim, target)
-        case Running(claim=claim), p.Responded() as answer:
-            return Responded(*place, claim, answer, ())
-        case Responded(claim=claim, answer=answer, scores=scores), p.Scored() as score:
-            return Responded(*place, claim, answer, (*scores, score))
-        case Running() | Responded(), p.Completed() as result:
-            return Completed(*place, result)
-        case Provisioning() | Running() | Responded(), p.Retrying(error=error, retry_at=retry_at):
-            return Retrying(*place, error, retry_at)
-        case Queued() | Provisioning() | Running() | Responded(), p.Failed(error=error):
-            return Failed(*place, error)
-        case Provisioning() | Running() | Responded(), p.TimedOut(limit=limit):
-            return TimedOut(*place, limit)
+        case QueuedState(), p.Provisioning() as claim:
+            return ProvisioningState(*place, claim)
+        case ProvisioningState(claim=claim), p.Running(target=target):
+            return RunningState(*place, claim, target)
+        case RunningState(claim=claim), p.Responded() as answer:
+            return RespondedState(*place, claim, answer, ())
+        case RespondedState(claim=claim, answer=answer, scores=scores), p.Scored() as score:
+            return RespondedState(*place, claim, answer, (*scores, score))
+        case RunningState() | RespondedState(), p.Completed() as result:
+            return CompletedState(*place, result)
+        case ProvisioningState() | RunningState() | RespondedState(), p.Retrying(
+            error=error, retry_at=retry_at
+        ):
+            return RetryingState(*place, error, retry_at)
+        case QueuedState() | ProvisioningState() | RunningState() | RespondedState(), p.Failed(error=error):
+            return FailedState(*place, error)
+        case ProvisioningState() | RunningState() | RespondedState(), p.TimedOut(limit=limit):
+            return TimedOutState(*place, limit)
         case _:
             raise IllegalTransition(phase_of(state), event.type, sequence=event.sequence)

@@ -42,7 +42,7 @@ def logged(*attempts: str, **own: Any) -> Logged:
 
 def row_of(known: Logged, *, owner: str | None = "executor-9") -> Row:
     """Return the row of an evaluation that has come so far."""
-    state: life.State = life.Unopened()
+    state: life.State = life.UnopenedState()
     for key in sorted(known):
         state = life.evolve(state, known[key])
     cursor = Cursor(state.attempt, state.sequence, life.phase_of(state))
@@ -252,10 +252,10 @@ def test_a_case_that_kills_its_executors_is_given_up() -> None:
     assert failed.data == p.Failed(
         error=p.Fault("lost", "its executor was lost 3 times, last executor-9; no retry is left")
     )
-    state: life.State = life.Unopened()
+    state: life.State = life.UnopenedState()
     for event in (*known.values(), queued, failed):
         state = life.evolve(state, event)
-    assert isinstance(state, life.Failed)
+    assert isinstance(state, life.FailedState)
 
 
 def test_a_lost_executor_uses_up_a_retry() -> None:
@@ -277,16 +277,16 @@ def test_giving_up_is_legal_for_what_was_never_tried() -> None:
     """An attempt of which somebody may have been told is replaced by one that opens and fails at once."""
     known = logged("queued")
     events = OPENER.give_up(row_of(known), known, p.Fault("dependency", "needs another"), told=True)
-    state = life.evolve(life.evolve(life.Unopened(), known[1, 0]), events[0])
-    assert isinstance(life.evolve(state, events[1]), life.Failed)
+    state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), events[0])
+    assert isinstance(life.evolve(state, events[1]), life.FailedState)
 
 
 def test_an_attempt_that_nobody_was_told_of_fails_by_itself() -> None:
     """Nobody else can write to it, and nothing was tried twice."""
     known = logged("queued")
     [failed] = OPENER.give_up(row_of(known), known, p.Fault("dependency", "needs another"), told=False)
-    state = life.evolve(life.evolve(life.Unopened(), known[1, 0]), failed)
-    assert isinstance(state, life.Failed)
+    state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), failed)
+    assert isinstance(state, life.FailedState)
     assert failed.key == (1, 1)
 
 
@@ -302,7 +302,7 @@ def test_whatever_happened_the_next_attempt_is_legal(lives: list[str], reason: s
     """Its number follows, its events do, and its budget never grows without an operator."""
     known = logged(*(f"queued:lost {words}".strip() for words in lives))
     events = again(known, reason, retries=retries)
-    state: life.State = life.Unopened()
+    state: life.State = life.UnopenedState()
     for event in (*(known[key] for key in sorted(known)), *events):
         state = life.evolve(state, event)
     opened = opening(events)
@@ -311,7 +311,7 @@ def test_whatever_happened_the_next_attempt_is_legal(lives: list[str], reason: s
     assert (opened.answer is not None) == any("responded" in words for words in lives)
     if reason == "operator":
         assert (opened.retries, len(events)) == (retries, 1)
-    assert isinstance(state, life.Failed) == (len(events) == 2)
+    assert isinstance(state, life.FailedState) == (len(events) == 2)
 
 
 @given(LIVES, LIVES)

@@ -17,7 +17,7 @@ def golden(name: str) -> list[Event]:
 
 
 def ending_of(name: str) -> life.State:
-    state: life.State = life.Unopened()
+    state: life.State = life.UnopenedState()
     for event in golden(name):
         state = life.evolve(state, event)
     return state
@@ -40,14 +40,16 @@ JUDGED = p.Completed(
     cost_usd=0.003,
 )
 ENDINGS = {
-    "v1_completed": life.Completed(1, 3, p.Completed(verdict="passed", exit_code=0, output="forty-two")),
-    "v1_failed": life.Failed(1, 3, p.Fault(kind="error", message="exit status 137: out of memory")),
-    "v2_completed": life.Completed(
+    "v1_completed": life.CompletedState(
+        1, 3, p.Completed(verdict="passed", exit_code=0, output="forty-two")
+    ),
+    "v1_failed": life.FailedState(1, 3, p.Fault(kind="error", message="exit status 137: out of memory")),
+    "v2_completed": life.CompletedState(
         1, 3, p.Completed(verdict="passed", score=1.0, output="42", exit_code=0, latency_ms=812.5)
     ),
-    "v2_retried": life.Completed(3, 3, p.Completed(verdict="failed", score=0.0, exit_code=1)),
-    "v2_scored": life.Completed(1, 6, JUDGED),
-    "v3_answered": life.Completed(1, 6, JUDGED),
+    "v2_retried": life.CompletedState(3, 3, p.Completed(verdict="failed", score=0.0, exit_code=1)),
+    "v2_scored": life.CompletedState(1, 6, JUDGED),
+    "v3_answered": life.CompletedState(1, 6, JUDGED),
 }
 
 
@@ -85,7 +87,7 @@ def test_a_version_1_case_without_a_name_is_named_after_its_evaluation():
 
 def test_the_phases_of_a_retried_evaluation_are_those_of_its_story():
     """Retried once, timed out, tried again by an operator, completed."""
-    state: life.State = life.Unopened()
+    state: life.State = life.UnopenedState()
     phases = []
     for event in golden("v2_retried"):
         state = life.evolve(state, event)

@@ -48,7 +48,7 @@ class Asked:
 
 
 def replayed(events: list[Event], state: life.State | None = None) -> life.State:
-    state = state or life.Unopened()
+    state = state or life.UnopenedState()
     for each in events:
         state = life.evolve(state, each)
     return state
@@ -161,14 +161,14 @@ def test_evolve_takes_only_the_next_sequence(sequence):
 def test_each_state_carries_what_it_has():
     """The claim, the answer and the scores travel as far as they are of use."""
     match replayed(history("queued provisioning running responded scored scored")):
-        case life.Responded(attempt=1, sequence=5, claim=claim, answer=answer, scores=scores):
+        case life.RespondedState(attempt=1, sequence=5, claim=claim, answer=answer, scores=scores):
             assert claim == PAYLOADS["provisioning"]
             assert answer == PAYLOADS["responded"]
             assert scores == (PAYLOADS["scored"],) * 2
         case other:
             pytest.fail(f"not responded: {other}")
-    assert replayed(history("queued")) == life.Queued(1, 0, p.Queued(case=CASE))
-    assert replayed(history("cancelled")) == life.Cancelled(1, 0, "operator")
+    assert replayed(history("queued")) == life.QueuedState(1, 0, p.Queued(case=CASE))
+    assert replayed(history("cancelled")) == life.CancelledState(1, 0, "operator")
 
 
 # The grammar, written out from the design: an oracle that shares nothing with the code's own tables.
