@@ -8,14 +8,15 @@ from random import Random
 from pydantic_core import to_json
 
 from coordinator import telemetry
-from coordinator.submission import NewBatch, NewEvaluation, SerialPlace, evaluation_id
+from coordinator.submission import NewBatch, NewEvaluation, SerialPlace
+from domain.batch_spec import pack
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import shard_of
 from projections.ledger import Accepted, BatchHead, Ledger, Link
-from taskqueue.spec import pack
 
 LOOK_UP = 50
 """Questions looked up in the cache at a time: each, and its answer, may take a megabyte."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from domain.retry_policy import HANDED_BACK_KINDS, UNCHARGED_KINDS
 from eventlog import payloads as p
 from eventlog.codec import make_event
 from eventlog.events import Event, EventKey
 from projections.change import Row
-from taskqueue.retries import HANDED_BACK_KINDS, UNCHARGED_KINDS
 
 LOST_LIMIT = 3
 """Executors that a case may take with it before it is given up."""

@@ -12,12 +12,12 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from coordinator.attempts import last_opening, newest_answer
+from domain.batch_spec import BatchSpec
+from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
 from projections.ledger import Ledger, Link
-from taskqueue.spec import BatchSpec
-from taskqueue.template import UnknownField, case_fields, render
 
 Logs = Mapping[str, Mapping[EventKey, Event]]
 

@@ -10,11 +10,11 @@ from coordinator.epochs import Epochs
 from coordinator.groups import contexts
 from coordinator.publishing import Publisher, is_to_be_run
 from coordinator.settings import CoordinatorSettings
+from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
 from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
 from taskqueue.board import BatchBoard
 from taskqueue.lines import Lines
-from taskqueue.spec import BatchSpec, unpack
 
 
 class Openings:

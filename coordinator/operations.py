@@ -10,11 +10,11 @@ from coordinator.budget import budget_words, more, overspent
 from coordinator.coordinator import Coordinator
 from coordinator.opening import spec_of
 from coordinator.provider_batches.requests import unfit
+from domain.batch_spec import BatchFallback, BatchSpec, pack
 from eventlog import tracing
 from eventlog.lifecycle import SETTLED
 from projections.ledger import Batch, Ledger, Purse
 from projections.provider_batches import ProviderBooks
-from taskqueue.spec import BatchFallback, BatchSpec, pack
 from taskqueue.tasks import QueueUnavailable
 
 PAGE = 2_000

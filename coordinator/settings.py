@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from coordinator.provider_batches.settings import ProviderBatchSettings
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 
 
 @dataclass(frozen=True, slots=True)

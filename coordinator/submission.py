@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 
+from domain.batch_spec import BatchSpec
+from domain.ids import FLEET
 from eventlog import payloads as p
-from eventlog.runs import FLEET
-from taskqueue.spec import BatchSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,3 @@ class NewBatch:
     """The share of its evaluations that are traced, where anybody records spans."""
     run_id: str = FLEET
     """The local run that serves it."""
-
-
-def evaluation_id(batch_id: str, number: int) -> str:
-    """Name the n-th evaluation of a batch, from 1: ids sort in the order of the dataset."""
-    return f"{batch_id}.{number:08}"

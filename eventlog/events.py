@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
+from domain.ids import Name
 from eventlog import payloads as p
 
 SCHEMA_VERSION: Literal[3] = 3
@@ -21,12 +22,12 @@ EventKey = tuple[int, int]
 class Envelope:
     """What every event has in common."""
 
-    evaluation_id: p.Name
-    batch_id: p.Name
+    evaluation_id: Name
+    batch_id: Name
     attempt: int = Field(ge=1, le=MAX_ATTEMPT)
     sequence: int = Field(ge=0, le=MAX_SEQUENCE)
     occurred_at: AwareDatetime
-    source: p.Name
+    source: Name
     traceparent: str | None = Field(default=None, max_length=128)
     schema_version: Literal[3]
 

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, StringConstraints
 from pydantic.dataclasses import dataclass
 
+from domain.ids import Name
+
 MAX_TEXT = 512 * 1024
 """Characters in one free text: an output, a message, a reason."""
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
-"""An identifier people type and logs print: short, and without control characters."""
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Amount = Annotated[float, Field(ge=0, le=1e12)]

@@ -19,10 +19,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
+from domain.batch_spec import Options
 from eventlog import payloads as p
 from providers.limits import RateLimits
 from taskqueue.budget.estimates import RequestSize
-from taskqueue.spec import Options
 
 Fields = Mapping[str, JsonValue]
 """What a template may name: `id`, `input`, `expected`, the case's other fields, what was stored."""

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+from domain.retry_policy import SHUTDOWN
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
 from eventlog.event_queue import AttemptLost, Claimed, OwnedAttempt
@@ -23,7 +24,6 @@ from executor.telemetry import status_of
 from executor.tracing import process_task
 from executor.verdict import completed, shortened
 from taskqueue.board import BatchBoard
-from taskqueue.retries import SHUTDOWN
 
 logger = logging.getLogger(__name__)
 

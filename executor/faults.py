@@ -22,13 +22,13 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from domain.retry_policy import RATE_LIMITED, UNCHARGED_KINDS, UNREACHABLE
 from eventlog import payloads as p
 from eventlog.characters import without_half_characters
 from eventlog.codec import OversizeEvent
 from eventlog.redaction import redact_head
 from executor.contract import Fault, NeverReached, RateLimited, Transient
 from executor.verdict import unscored
-from taskqueue.retries import RATE_LIMITED, UNCHARGED_KINDS, UNREACHABLE
 
 Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
 """By which an owner closes its attempt."""

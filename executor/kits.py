@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, Variant, unpack
 from executor.contract import Evaluator, Permanent, Surroundings, Target, Warming
 from executor.lanes.contract import LaneLimit
 from executor.lanes.naming import Place, overall_use
 from executor.lanes.permits import LaneUse
 from taskqueue.board import BatchBoard
 from taskqueue.lines import SCORING, Lines, split, target_of
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, Variant, unpack
 
 logger = logging.getLogger(__name__)
 

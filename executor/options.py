@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from taskqueue.spec import Options
+from domain.batch_spec import Options
 
 
 class OptionModel(BaseModel):

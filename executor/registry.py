@@ -15,11 +15,11 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from pydantic import JsonValue, ValidationError
 
+from domain.batch_spec import EvaluatorSpec, Options, TargetSpec
 from executor.contract import Evaluator, EvaluatorType, Surroundings, Target, TargetType
 from executor.options import nearest
 from executor.short_forms import Parts, label_of, split_evaluator, split_mapping, split_target
 from providers.table import PROVIDERS, suggest_model
-from taskqueue.spec import EvaluatorSpec, Options, TargetSpec
 
 
 @dataclass(frozen=True, slots=True)

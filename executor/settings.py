@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from domain.eligibility import Eligibility
 from eventlog.keys import DEFAULT_SHARDS
-from taskqueue.eligibility import Eligibility
 from taskqueue.presence import BEAT
 
 MAX_NAME = 150

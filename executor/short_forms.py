@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
+from domain.batch_spec import Options
 from providers.table import PROVIDERS, split_model
-from taskqueue.spec import Options
 
 TELLING_OPTION = {
     ("recorded", ":"): "path",

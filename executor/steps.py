@@ -10,6 +10,8 @@ from opentelemetry.trace import Span
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from domain.batch_spec import Variant
+from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.codec import OversizeEvent
@@ -26,9 +28,7 @@ from executor.overdue import Overdue, at_most
 from executor.verdict import brief, responded, scored, was_paid
 from providers.limits import RateLimits
 from taskqueue.board import BatchBoard
-from taskqueue.spec import Variant
 from taskqueue.tasks import Delivery, QueueUnavailable
-from taskqueue.template import UnknownField, case_fields, render
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from domain.eligibility import Eligibility
 from executor.hands import Ending, Hands
 from executor.kits import Kits
 from taskqueue.board import BatchBoard, BatchState, Listing
-from taskqueue.eligibility import Eligibility
 from taskqueue.lines import line_of
 from taskqueue.tasks import TaskQueue
 

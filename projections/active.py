@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from psycopg_pool import AsyncConnectionPool
 
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 from projections.postgres import transaction
 from projections.sql import query
 

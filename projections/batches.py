@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import AwareDatetime, TypeAdapter
 
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 from projections.ledger import Purse
 from projections.pages import Connection, UnknownBatch
 from projections.sql import query

@@ -10,8 +10,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
+from domain.ids import FLEET
 from eventlog.events import Event, EventKey
-from eventlog.runs import FLEET
 from projections.amounts import ZERO
 from projections.change import Row
 from projections.progress import Progress

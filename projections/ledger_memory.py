@@ -11,12 +11,12 @@ from decimal import Decimal
 from functools import reduce
 from itertools import islice
 
+from domain.ids import FLEET
 from eventlog import payloads as p
 from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
-from eventlog.runs import FLEET
 from eventlog.timeline import Cursor
 from projections.amounts import EXACT, ZERO, exact
 from projections.change import Change, Row

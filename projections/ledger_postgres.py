@@ -10,10 +10,10 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 from pydantic_core import from_json, to_json
 
+from domain.ids import FLEET
 from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
-from eventlog.runs import FLEET
 from eventlog.timeline import Cursor
 from projections.change import Row, Stored
 from projections.copy_events import binary_rows

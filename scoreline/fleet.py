@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 from scoreline.processes import ProcessManager, service_argv
 from scoreline.workers import WorkerPlan, worker_argv
 

@@ -9,13 +9,13 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, ValidationError
 
+from domain.batch_spec import Limits
+from domain.eligibility import LABEL_PATTERN
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
 from scoreline.alert_settings import AlertSettings
 from storage_worker.settings import Ordering
-from taskqueue.eligibility import LABEL_PATTERN
-from taskqueue.spec import Limits
 
 PREFIX = "EVAL_"
 _LABEL = LABEL_PATTERN.strip("^$")

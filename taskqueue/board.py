@@ -7,7 +7,7 @@ from typing import Protocol
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 from taskqueue.lines import OWN
 
 

@@ -8,8 +8,8 @@ answer already and is only to be judged waits in a line that is served before ne
 from dataclasses import dataclass
 from functools import cached_property
 
+from domain.batch_spec import BatchSpec
 from eventlog import payloads as p
-from taskqueue.spec import BatchSpec
 
 _BESIDE = "\x1f"
 """Between a batch's id and the name of a line beside its own: no id has control characters."""

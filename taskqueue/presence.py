@@ -12,8 +12,8 @@ from typing import Protocol
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from eventlog.runs import FLEET
-from taskqueue.eligibility import Eligibility
+from domain.eligibility import Eligibility
+from domain.ids import FLEET
 
 LIFETIME = timedelta(seconds=20)
 BEAT = timedelta(seconds=5)

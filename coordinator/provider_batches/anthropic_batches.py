@@ -24,6 +24,7 @@ from coordinator.provider_batches.provider import (
     Unanswered,
 )
 from coordinator.provider_batches.result_file import BrokenResultFile, read_results
+from domain.batch_spec import TargetSpec
 from eventlog.clock import utc_now
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
@@ -36,7 +37,6 @@ from providers.dialects import retry_after
 from providers.failures import Class, failure_of, refusal_of
 from providers.headers import fill_in
 from providers.table import PROVIDERS
-from taskqueue.spec import TargetSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from coordinator.provider_batches.outcomes import Outcome, Round, record
 from coordinator.provider_batches.provider import BatchProvider, Result
 from coordinator.provider_batches.reading import no_result, price_in_batches, read
 from coordinator.provider_batches.requests import members_of, number_in
-from coordinator.submission import evaluation_id
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog import tracing
 from projections.ledger import Batch

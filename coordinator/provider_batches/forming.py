@@ -22,11 +22,11 @@ from coordinator.provider_batches.requests import (
     request,
 )
 from coordinator.provider_batches.reservations import Allowance
+from domain.batch_spec import BatchSpec
 from eventlog import payloads as p
 from projections.ledger import Batch
 from projections.provider_batches import Asked, Chunk
 from taskqueue.budget.contract import NOTHING, Amount
-from taskqueue.spec import BatchSpec
 
 OPENING, CLOSING = b'{"requests":[', b"]}"
 PIECE = 64 * 1024

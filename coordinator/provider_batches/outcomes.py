@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from coordinator.attempts import PROVIDER_BATCH, Logged, Opener, charges_of, next_opening
 from coordinator.decisions import OpenerOf
+from domain.batch_spec import BatchFallback, BatchSpec
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.lifecycle import ENDED, Phase
 from projections.change import Row
 from projections.ledger import Decide, Opening, Standing
 from projections.provider_batches import Chunk
-from taskqueue.spec import BatchFallback, BatchSpec
 
 
 @dataclass(frozen=True, slots=True)

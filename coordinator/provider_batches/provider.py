@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from domain.batch_spec import TargetSpec
 from eventlog.redaction import redact
 from projections.provider_batches import Counts
-from taskqueue.spec import TargetSpec
 
 
 class ProviderTrouble(Exception):  # noqa: N818 - what callers wait out

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from coordinator.provider_batches.outcomes import Hopeless, Outcome, Passing
 from coordinator.provider_batches.provider import Errored, Result, Succeeded, Unanswered
+from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from eventlog.characters import without_half_characters
 from eventlog.redaction import redact_head
@@ -15,7 +16,6 @@ from providers.failures import QUOTE, Refusal
 from providers.prices import Price, cost_of, price_of
 from providers.requests import InvalidReply, answer_of
 from providers.table import PROVIDERS
-from taskqueue.spec import TargetSpec
 
 MAX_KIND = 200
 """Characters of a fault's kind."""

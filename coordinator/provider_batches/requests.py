@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from coordinator.submission import evaluation_id
+from domain.batch_spec import BatchSpec, TargetSpec
+from domain.ids import evaluation_id
+from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
 from projections.provider_batches import Asked, Chunk
 from providers.requests import request_of
 from providers.table import PROVIDERS, Sdk
-from taskqueue.spec import BatchSpec, TargetSpec
-from taskqueue.template import UnknownField, case_fields, render
 
 NEVER_ASKED = "recorded"
 """The type of targets whose answers are known: they need no provider."""

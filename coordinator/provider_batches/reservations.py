@@ -11,6 +11,7 @@ from typing import Any
 
 from coordinator.provider_batches.outcomes import Outcome
 from coordinator.provider_batches.reading import price_in_batches
+from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from projections.ledger import Batch
 from projections.provider_batches import Chunk
@@ -28,7 +29,6 @@ from taskqueue.budget.contract import (
     nanodollars,
 )
 from taskqueue.budget.estimates import Calibration, Estimate, RequestSize, estimate
-from taskqueue.spec import TargetSpec
 
 KEPT = 5.0
 """Seconds for which a reservation outlives its results."""

@@ -18,14 +18,14 @@ from secrets import token_hex
 
 from coordinator.opening import spec_of
 from coordinator.provider_batches.requests import has_batches
+from domain.batch_spec import BatchSpec
+from domain.retry_policy import MOVED
 from eventlog import payloads as p
 from eventlog.codec import encode, make_event
 from eventlog.keys import shard_of
 from eventlog.log import Answer, Append, LogWriter, Mode, Record, Reply
 from projections.ledger import Batch
 from taskqueue.lines import Lines, line_of, target_of
-from taskqueue.retries import MOVED
-from taskqueue.spec import BatchSpec
 from taskqueue.tasks import Delivery, TaskQueue
 
 CHUNK = 500

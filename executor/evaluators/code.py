@@ -21,6 +21,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from domain.batch_spec import Options
+from domain.template import UnknownField, placeholders, render
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Surroundings
 from executor.evaluators import code_driver
@@ -28,8 +30,6 @@ from executor.evaluators.completion import completion_channel
 from executor.options import OptionModel, read_options
 from executor.sandbox.job import Job, Limits, Outcome
 from executor.sandbox.sandbox import Sandbox
-from taskqueue.spec import Options
-from taskqueue.template import UnknownField, placeholders, render
 
 _PROGRAM = "program.py"
 _DRIVER = "scoreline-driver.py"

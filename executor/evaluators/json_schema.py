@@ -14,12 +14,12 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue
 from pydantic_core import from_json
 from referencing.exceptions import Unresolvable
 
+from domain.batch_spec import Options
 from executor.contract import Judged, Permanent
 from executor.evaluators.cpu_limit import OutOfTime, cpu_limit
 from executor.evaluators.extract import Pattern, quoted
 from executor.evaluators.verdict import ComparisonType, Verdict, cut_out
 from executor.options import OptionModel
-from taskqueue.spec import Options
 
 LIMIT = 0.5
 """Seconds of CPU time for one output."""

@@ -16,6 +16,8 @@ from typing import Any
 import httpx2
 from pydantic import Field, ValidationInfo, field_validator
 
+from domain.batch_spec import Options
+from domain.template import UnknownField, placeholders
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Surroundings
 from executor.evaluators.llm_verdict import Scale, read_verdict, request_of_judge
@@ -38,8 +40,6 @@ from providers.prices import cost_of
 from providers.requests import request_of, tokens_guessed
 from providers.table import PROVIDERS, split_model
 from taskqueue.budget.estimates import RequestSize
-from taskqueue.spec import Options
-from taskqueue.template import UnknownField, placeholders
 
 _OF = "the llm_judge evaluator"
 

@@ -12,14 +12,14 @@ from typing import Any
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from domain.batch_spec import Options
+from domain.template import as_text, placeholders, render
 from eventlog.characters import without_half_characters
 from eventlog.redaction import redact_head
 from executor.contract import Transient
 from executor.evaluators.extract import quoted
 from providers.requests import request_of
 from providers.table import Provider, Sdk
-from taskqueue.spec import Options
-from taskqueue.template import as_text, placeholders, render
 
 MAX_REASON = 4_000
 TOOL = "verdict"

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
+from domain.batch_spec import Options
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Surroundings
 from executor.evaluators.extract import quoted
@@ -21,7 +22,6 @@ from executor.options import OptionModel, read_options
 from executor.python_host.host import Call
 from executor.python_host.pool import HostPool
 from executor.targets.python import FunctionName, Interpreter, pool_of
-from taskqueue.spec import Options
 
 
 class PythonOptions(OptionModel):

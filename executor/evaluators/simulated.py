@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
+from domain.batch_spec import Options
 from eventlog import payloads as p
 from executor.contract import Judged, Surroundings
 from executor.options import OptionModel, read_options
 from executor.targets.simulated import WRONG
-from taskqueue.spec import Options
 
 REASON = "simulated: no evaluator was called"
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
+from domain.batch_spec import Options
+from domain.template import as_text
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Surroundings
 from executor.evaluators.extract import Pattern, compile_pattern, find_last, quoted
 from executor.options import OptionModel, read_options
-from taskqueue.spec import Options
-from taskqueue.template import as_text
 
 
 class Verdict(NamedTuple):

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
 from executor.contract import Metered, Surroundings
 from executor.lanes.contract import LaneLimit, Policy
 from executor.lanes.permits import LaneUse
 from executor.registry import evaluator_type, target_type
-from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
 
 
 class Place(NamedTuple):

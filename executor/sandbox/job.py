@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from domain.batch_spec import STRICT
 from eventlog.redaction import redact_tail
-from taskqueue.spec import STRICT
 
 MEGABYTE = 1024 * 1024
 _Amount = Annotated[int, Field(ge=1, le=1_000_000)]

@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from domain.ids import Name
 from eventlog import payloads as p
 from eventlog.tasks import end
 from executor.sandbox.run_directories import run_directory
@@ -42,7 +43,7 @@ class Running:
     """The program has begun."""
 
     type: Literal["running"]
-    target: p.Name | None = None
+    target: Name | None = None
     process: str = Field(default="", max_length=200)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue, ValidationError
 
+from domain.template import as_text
 from eventlog import payloads as p
 from eventlog.characters import without_half_characters
 from executor.contract import Permanent, Reply
-from taskqueue.template import as_text
 
 _USAGE_NAMES = {
     "input_tokens": ("input_tokens", "prompt_tokens", "input"),

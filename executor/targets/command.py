@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import Field, field_validator
 
+from domain.batch_spec import Options
 from executor.contract import Question, Reply, Surroundings
 from executor.options import read_options
 from executor.sandbox.job import Job
@@ -23,7 +24,6 @@ from executor.targets.programs import (
     filled_in,
     words,
 )
-from taskqueue.spec import Options
 
 
 class CommandOptions(ProgramOptions):

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from pydantic import Field, field_validator
 
+from domain.batch_spec import Options
 from executor.contract import Fault, Permanent, Question, Reply, Surroundings
 from executor.options import read_options
 from executor.sandbox.container import Run
@@ -33,7 +34,6 @@ from executor.targets.programs import (
     filled_in,
     words,
 )
-from taskqueue.spec import Options
 
 logger = logging.getLogger(__name__)
 

@@ -18,6 +18,8 @@ from typing import Literal
 import httpx2
 from pydantic import Field, JsonValue, field_validator
 
+from domain.batch_spec import Options
+from domain.template import UnknownField, render
 from eventlog.clock import utc_now
 from executor.contract import Permanent, Question, Reply, Surroundings, Transient, Unreachable
 from executor.options import OptionModel, read_options
@@ -28,8 +30,6 @@ from executor.targets.headers import check_headers, check_query, fill_in, fill_i
 from executor.targets.http_replies import Paths, answer_of, fault_of, is_json_type, text_encoding
 from providers.bounded_replies import MAX_ERROR, ReplyLimit, ReplyLimiter
 from providers.decompression import ACCEPTED, ReplyRefused, ReplyTooLarge
-from taskqueue.spec import Options
-from taskqueue.template import UnknownField, render
 
 MAX_REDIRECTS = 5
 CONNECT_PATIENCE = 10.0

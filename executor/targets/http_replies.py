@@ -9,11 +9,11 @@ from email.utils import parsedate_to_datetime
 from pydantic import JsonValue
 from pydantic_core import from_json
 
+from domain.template import UnknownField, look_up
 from eventlog.redaction import redact_head
 from executor.contract import Fault, Permanent, RateLimited, Reply, Transient, Unreachable
 from executor.targets.answers import reply
 from providers.json_reader import check_values
-from taskqueue.template import UnknownField, look_up
 
 OUTPUT_ALIASES = ("output", "answer", "response", "text", "completion")
 """Where an answer is looked for in a JSON reply, in this order, unless a path says where it is."""

@@ -11,6 +11,7 @@ from typing import Literal
 import httpx2
 from pydantic import Field, JsonValue, field_validator
 
+from domain.batch_spec import Options
 from executor.contract import Permanent, Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
 from executor.targets.answers import reply
@@ -40,7 +41,6 @@ from providers.requests import (
 )
 from providers.table import PROVIDERS, Provider
 from taskqueue.budget.estimates import RequestSize
-from taskqueue.spec import Options
 
 Message = dict[Literal["role", "content"], str]
 

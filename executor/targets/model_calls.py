@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 from pydantic import BaseModel
 
+from domain.batch_spec import Options
 from eventlog.clock import utc_now
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
@@ -34,7 +35,6 @@ from providers.requests import InvalidReply, characters_of, max_output_of
 from providers.streams import Gathering, gathering
 from providers.table import Sdk
 from taskqueue.budget.estimates import RequestSize
-from taskqueue.spec import Options
 
 _NAMED = frozenset({"model", "messages", "max_tokens", "system", "stream_options"})
 """What the SDKs' methods are given by name; all else goes into the body, for the provider to judge."""

@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
+from domain.batch_spec import Options
 from executor.options import OptionModel
 from providers.access import find_key
 from providers.clients import check_sdk
 from providers.headers import literal_parameter
 from providers.requests import refuse_parameters
 from providers.table import PROVIDERS, Provider
-from taskqueue.spec import Options
 
 
 def _is_a_key_variable(name: str) -> str:

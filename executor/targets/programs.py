@@ -10,13 +10,13 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints, field_validator
 
+from domain.template import UnknownField, placeholders, render
 from executor.contract import Fields, Permanent, Question, Reply, Transient
 from executor.options import OptionModel
 from executor.sandbox.job import Limits, Outcome
 from executor.sandbox.reports import Reports
 from executor.sandbox.walls import REPORT_VARIABLE
 from executor.targets.answers import reply
-from taskqueue.template import UnknownField, placeholders, render
 
 MAX_ARGUMENT = 128 * 1024 - 1
 """Bytes that the kernel takes as one argument."""

@@ -19,12 +19,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from domain.batch_spec import Options
 from executor.contract import Permanent, Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
 from executor.python_host.host import Call
 from executor.python_host.pool import HostPool
 from executor.targets.answers import reply
-from taskqueue.spec import Options
 
 REPLY_KEYS = frozenset({"output", "usage", "cost_usd"})
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"

@@ -4,9 +4,9 @@ They are joined with the cases where the batch is submitted and travel in the lo
 reads the file. Whoever asks holds a case for which nothing was recorded.
 """
 
+from domain.batch_spec import Options
 from executor.contract import Permanent, Question, Reply, Surroundings
 from executor.options import OptionModel, read_options
-from taskqueue.spec import Options
 
 
 class RecordedOptions(OptionModel):

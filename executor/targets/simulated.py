@@ -14,11 +14,11 @@ from typing import Annotated
 
 from pydantic import Field
 
+from domain.batch_spec import Options
+from domain.template import as_text
 from eventlog import payloads as p
 from executor.contract import Permanent, Question, Reply, Surroundings, Transient
 from executor.options import OptionModel, read_options
-from taskqueue.spec import Options
-from taskqueue.template import as_text
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 WRONG = "simulated wrong answer"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from domain.batch_spec import unpack
 from executor.lanes.contract import Why
 from projections.batches import Snapshot, Waiting
 from scoreline.batches.alert_measure import Measure, lasting, share
@@ -20,7 +21,6 @@ from scoreline.batches.why import IN_HAND
 from scoreline.printable import printable
 from scoreline.replay.wording import counted, span
 from scoreline.thresholds import Thresholds
-from taskqueue.spec import unpack
 
 SATURATED = frozenset({Why.RATE, Why.TOKENS, Why.RETRY_AFTER})
 START_WORKER = "scoreline worker start"

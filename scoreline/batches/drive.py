@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from rich.console import Console
 
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 from eventlog.tasks import end
 from scoreline import fleet as fleets
 from scoreline.batches.crew import NOT_ASKED, crew_reader

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from domain.batch_spec import unpack
 from scoreline.preflight import redact
-from taskqueue.spec import unpack
 
 
 class VariantLabel(NamedTuple):

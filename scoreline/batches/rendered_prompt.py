@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from taskqueue.template import NOTHING, CaseLike, UnknownField, case_fields, render
+from domain.template import NOTHING, CaseLike, UnknownField, case_fields, render
 
 
 class RecordedCase(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from domain.batch_spec import unpack
 from projections.batches import Snapshot, VariantResult, variant_results
 from projections.pages import Connection
 from projections.results import (
@@ -18,7 +19,6 @@ from scoreline.batches.export_record import Record, make_record
 from scoreline.batches.faults import why_ended
 from scoreline.batches.labels import VariantLabel, variant_labels
 from scoreline.batches.pass_rate import PassRate, is_scored, variant_pass_rate
-from taskqueue.spec import unpack
 
 FAILED_SHOWN = 10
 

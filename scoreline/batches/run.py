@@ -15,7 +15,7 @@ from rich.console import Console
 
 from coordinator.coordinator import requires_of
 from coordinator.operations import Budget, Moved
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 from projections.batches import read_snapshot
 from projections.ledger import Batch
 from scoreline.audit.batches import connected

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from coordinator.accepting import accept
 from coordinator.submission import NewBatch, NewEvaluation
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
 from projections.tables import TablesUnavailable

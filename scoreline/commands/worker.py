@@ -58,6 +58,7 @@ def start(  # noqa: PLR0913 - a command has its flags
 
     import uvloop
 
+    from domain.eligibility import Eligibility
     from executor.app import collect_garbage_rarely, run_executor
     from executor.contract import Surroundings
     from executor.settings import Connection, ExecutorSettings, Rhythm
@@ -67,7 +68,6 @@ def start(  # noqa: PLR0913 - a command has its flags
     from scoreline.processes import end_with_parent
     from scoreline.settings import RateLimitMode, load_settings
     from scoreline.telemetry.wiring import Job, telling
-    from taskqueue.eligibility import Eligibility
 
     if follow_stdin:
         end_with_parent()
@@ -136,7 +136,7 @@ def check(
 
 
 def _labels(settings: "Settings", given: list[str] | None) -> frozenset[str]:
-    from taskqueue.eligibility import is_label
+    from domain.eligibility import is_label
 
     for label in given or ():
         if not is_label(label):

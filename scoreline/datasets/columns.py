@@ -7,9 +7,9 @@ from itertools import islice
 
 from pydantic import JsonValue
 
+from domain.template import UnknownField, look_up
 from scoreline.datasets.errors import Unfit
 from scoreline.datasets.record import Fields
-from taskqueue.template import UnknownField, look_up
 
 INPUT_NAMES = ("input", "question", "prompt")
 EXPECTED_NAMES = ("expected", "target", "ideal", "expectedOutput", "answer")

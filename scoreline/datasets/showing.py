@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from domain.template import as_text
 from projections.datasets import (
     Dataset,
     StoredCase,
@@ -18,7 +19,6 @@ from projections.datasets import (
 from scoreline.invocation import typed
 from scoreline.printable import excerpt, printable
 from scoreline.problem import Problem
-from taskqueue.template import as_text
 
 _WIDTH = 60
 """Characters of an input or an expected value in a table."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from domain.batch_spec import EvaluatorSpec, TargetSpec
 from eventlog.secret_sources import holds_key
 from executor.registry import evaluator_type, parse_evaluator, parse_target, target_type
 from scoreline.datasets.columns import Columns
@@ -15,7 +16,6 @@ from scoreline.spec.keys import Place, read_limits
 from scoreline.spec.plan import Recorded
 from scoreline.spec.secrets import find_secret
 from scoreline.spec.values import duration
-from taskqueue.spec import EvaluatorSpec, TargetSpec
 
 LONGEST = 86_400.0
 STORED_KEY = "holds what looks like a secret. Specs are stored and prompts are sent: take it out."

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
 from scoreline.spec.errors import SpecError
 from scoreline.spec.keys import read_limits
-from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
 
 LIMIT_FLAGS = {
     "rpm": "--rpm-limit",

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from coordinator.provider_batches.requests import unfit
+from domain.batch_spec import BatchSpec, Limits
 from scoreline.datasets.columns import Columns
 from scoreline.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
 from scoreline.spec.described import Evaluators, Targets, read_evaluators, read_targets, refuse_keys
@@ -23,7 +24,6 @@ from scoreline.spec.limit_flags import LIMIT_FLAGS, with_named_limits
 from scoreline.spec.metering import metered
 from scoreline.spec.plan import Plan
 from scoreline.spec.simulation import refuse_calls, simulate_evaluators, simulate_targets
-from taskqueue.spec import BatchSpec, Limits
 
 UNSCORED_GATE = (
     "needs an evaluator: without one nothing is scored, and the gate could not fail. "

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
 from executor.contract import Metered
 from executor.registry import evaluator_type, target_type
-from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
 
 
 def metered(batch: BatchSpec) -> BatchSpec:

@@ -6,9 +6,9 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
+from domain.batch_spec import BatchSpec
 from scoreline.datasets.columns import Columns
 from scoreline.datasets.sources import Source
-from taskqueue.spec import BatchSpec
 
 
 @dataclass(frozen=True, slots=True)

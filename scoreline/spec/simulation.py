@@ -8,11 +8,11 @@ stored, so `batch resume`, `batch retry` and every executor have nothing else to
 from collections.abc import Iterable
 from dataclasses import replace
 
+from domain.batch_spec import EvaluatorSpec, TargetSpec
 from executor.registry import evaluator_type
 from scoreline.spec.described import Evaluators, Targets
 from scoreline.spec.errors import SpecError
 from scoreline.spec.keys import Place
-from taskqueue.spec import EvaluatorSpec, TargetSpec
 
 IN_PROCESS_TARGETS = frozenset({"simulated", "recorded"})
 IN_PROCESS_EVALUATORS = frozenset({"simulated", "exact", "contains", "regex", "numeric", "json_schema"})

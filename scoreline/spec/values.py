@@ -10,10 +10,10 @@ from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Any
 
+from domain.batch_spec import BatchFallback
+from domain.eligibility import is_label
 from scoreline.datasets.opening import looks_like_file
 from scoreline.datasets.record import kind_of
-from taskqueue.eligibility import is_label
-from taskqueue.spec import BatchFallback
 
 Check = Callable[[Any], Any]
 

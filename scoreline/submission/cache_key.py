@@ -5,9 +5,9 @@ from hashlib import sha256
 
 from pydantic import JsonValue
 
+from domain.batch_spec import Variant
+from domain.template import render
 from eventlog.payloads import Case
-from taskqueue.spec import Variant
-from taskqueue.template import render
 
 _SEES_ONLY_THE_PROMPT = frozenset({"anthropic", "openai"})
 _LIVES_IN_A_FOLDER = frozenset({"python", "command"})

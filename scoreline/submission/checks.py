@@ -6,12 +6,12 @@ from typing import Self
 
 from pydantic import JsonValue
 
+from domain.batch_spec import BatchSpec
+from domain.template import UnknownField, look_up, placeholders
 from eventlog.payloads import Case
 from executor.registry import evaluator_type
 from scoreline.datasets.columns import no_column
 from scoreline.datasets.errors import Unfit
-from taskqueue.spec import BatchSpec
-from taskqueue.template import UnknownField, look_up, placeholders
 
 _NONE: frozenset[str] = frozenset()
 

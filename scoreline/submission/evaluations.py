@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pydantic_core import to_json
 
 from coordinator.submission import NewEvaluation
+from domain.batch_spec import Variant
 from eventlog import payloads as p
 from eventlog.codec import MAX_EVENT_BYTES
 from scoreline.datasets.cases import Row
@@ -24,7 +25,6 @@ from scoreline.submission.groups import Grid, Links, Sequencing, Ties
 from scoreline.submission.marked import may_have_marks
 from scoreline.submission.marks import Reading
 from scoreline.submission.recorded import Answers, recorded_answers
-from taskqueue.spec import Variant
 
 _ROOM = 64 * 1024
 """What an opening event needs besides its case and its answer."""

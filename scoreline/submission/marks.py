@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from domain.template import placeholders
 from eventlog.payloads import Case
 from scoreline.datasets.errors import Unfit
 from scoreline.datasets.record import kind_of
-from taskqueue.template import placeholders
 
 MARKS = ("serial", "conversation", "store_output_as")
 """The fields of a row that are read here."""

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, Options, TargetSpec
 from executor.contract import Permanent
 from executor.options import read_options
 from executor.python_host.importing import NoInterpreter, Unchecked, broken_imports
@@ -26,7 +27,6 @@ from providers.access import access_to
 from providers.table import PROVIDERS, split_model
 from scoreline.embedded.layout import default_root
 from scoreline.submission.finding import Finding
-from taskqueue.spec import BatchSpec, EvaluatorSpec, Options, TargetSpec
 
 IMPORT_SECONDS = 3.0
 RESOLVE_SECONDS = 1.0

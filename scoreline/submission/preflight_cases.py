@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from domain.batch_spec import EvaluatorSpec
+from domain.template import placeholders
 from executor.contract import Fault, Judged, Permanent, Surroundings
 from executor.registry import evaluator_type, make_evaluator
 from scoreline.datasets.cases import Row
@@ -14,8 +16,6 @@ from scoreline.spec.plan import Plan
 from scoreline.spec.simulation import IN_PROCESS_EVALUATORS
 from scoreline.submission.checks import fields_of
 from scoreline.submission.finding import Finding
-from taskqueue.spec import EvaluatorSpec
-from taskqueue.template import placeholders
 
 FIRST_ROWS = 20
 _DOUBLED = re.compile(r"\{\{\s*([A-Za-z_][\w.-]*)\s*\}\}")

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from domain.template import UnknownField, as_text, look_up
 from eventlog.payloads import MAX_TEXT
 from scoreline.datasets.cases import Row, safe
 from scoreline.datasets.columns import EXPECTED_NAMES, OUTPUT_NAMES, mapped_value, no_column
@@ -23,7 +24,6 @@ from scoreline.datasets.record import Fields, Record
 from scoreline.datasets.rows import records
 from scoreline.datasets.sources import FileSource, Source
 from scoreline.spec.plan import Recorded
-from taskqueue.template import UnknownField, as_text, look_up
 
 
 class Answers(Protocol):

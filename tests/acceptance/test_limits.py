@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from domain.batch_spec import Limits
 from scoreline.provider_sim.simulator import Simulator
-from taskqueue.spec import Limits
 from tests.acceptance.batch_commands import PATIENCE, Folder
 from tests.limits.commands import RecordingStats
 from tests.limits.measure import InForce, most_in_flight, violations

@@ -7,10 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
+from domain.batch_spec import EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
 from executor.contract import Judged, Question, RateLimited, Reply, Surroundings
 from executor.kits import Makers
-from taskqueue.spec import EvaluatorSpec, TargetSpec
 from tests.chaos.notebook import Notebook
 
 ANSWER = p.Usage(input_tokens=11, output_tokens=5)

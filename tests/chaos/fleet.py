@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
 from tests.chaos.answering import Books
 from tests.chaos.children import Child
 from tests.chaos.crew import Crew

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
 from scoreline.provider_sim.simulator import Simulator
-from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
 from tests.chaos.children import Child
 from tests.chaos.provider_coordinator import SETTINGS, coordinate
 from tests.integration.coordinating import House, house

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from domain.batch_spec import BatchSpec, TargetSpec, pack, unpack
 from eventlog.codec import Entry, OversizeEvent, decode, decode_body, encode, fields_of, read_entry
 from eventlog.payloads import Queued
 from providers.prices import read_prices
@@ -16,7 +17,6 @@ from scoreline.datasets.rows import file_rows
 from scoreline.spec.errors import SpecError
 from scoreline.spec.making import make_plan
 from storage_worker.stream_scan import sort_keys
-from taskqueue.spec import BatchSpec, TargetSpec, pack, unpack
 from tests.builders import EVALUATION, PAYLOADS, event
 from tests.fuzz import inputs
 from tests.fuzz.target import FuzzTarget

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 
 from coordinator.provider_batches import anthropic_batches, reading
 from coordinator.provider_batches.result_file import BrokenResultFile, read_results
+from domain.batch_spec import TargetSpec
 from eventlog.codec import encode
 from eventlog.payloads import Score
 from executor.contract import Fault, Permanent
@@ -19,7 +20,6 @@ from providers.json_reader import UnreadableJson, read_json
 from providers.requests import InvalidReply, answer_of
 from providers.streams import gathering
 from providers.table import PROVIDERS, Sdk
-from taskqueue.spec import TargetSpec
 from tests.builders import event
 from tests.fuzz import inputs
 from tests.fuzz.target import NOW, FuzzTarget

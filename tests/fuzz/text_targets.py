@@ -4,12 +4,12 @@ import asyncio
 import json
 from typing import Any
 
+from domain.template import UnknownField, placeholders, render
 from eventlog.redaction import Redactor
 from executor.contract import Judged, Permanent, Surroundings
 from executor.evaluators.extract import compile_pattern, find_last
 from executor.evaluators.json_schema import JSON_SCHEMA
 from executor.evaluators.numeric import number_in
-from taskqueue.template import UnknownField, placeholders, render
 from tests.builders import CASE
 from tests.fuzz import inputs
 from tests.fuzz.target import FuzzTarget

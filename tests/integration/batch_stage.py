@@ -14,11 +14,11 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from coordinator.submission import evaluation_id
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
 from scoreline.commands.batch import app
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from tests.builders import history
 from tests.integration.place import Place, place
 

@@ -25,7 +25,9 @@ from coordinator.app import Site, build
 from coordinator.coordinator import Coordinator
 from coordinator.operations import Operator
 from coordinator.settings import CoordinatorSettings
-from coordinator.submission import NewBatch, NewEvaluation, evaluation_id
+from coordinator.submission import NewBatch, NewEvaluation
+from domain.batch_spec import BatchSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.event_queue import AttemptLost, Claimed, EventQueue, OwnedAttempt, QueueSettings
@@ -38,7 +40,6 @@ from projections.verify import verify
 from storage_worker.storage import Storage
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.presence import Presence
-from taskqueue.spec import BatchSpec, TargetSpec
 from taskqueue.tasks import Delivery
 from tests.storing import PATIENCE
 

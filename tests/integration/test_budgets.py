@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 from coordinator.operations import Refused
-from coordinator.submission import NewEvaluation, Recall, SerialPlace, evaluation_id
+from coordinator.submission import NewEvaluation, Recall, SerialPlace
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
 from taskqueue.board import BatchState

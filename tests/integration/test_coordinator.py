@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from coordinator.submission import evaluation_id
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from taskqueue.board import BatchState
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
 from tests.integration.coordinating import AN_HOUR, NO_TIME, SPEC, House, house
 
 IMPATIENT = BatchSpec(

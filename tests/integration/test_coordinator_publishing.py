@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from coordinator.accepting import accept
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS

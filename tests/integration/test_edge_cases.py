@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.submission import evaluation_id
+from domain.batch_spec import BatchSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
 from eventlog.redis_streams import connect
@@ -30,7 +31,6 @@ from scoreline.spec.metering import metered
 from storage_worker.storage import Storage
 from storage_worker.woken import Woken
 from taskqueue.lines import SCORING, line_of
-from taskqueue.spec import BatchSpec
 from tests.builders import BATCH, CASE, history
 from tests.integration.coordinating import ANSWER, House, house
 from tests.provider import provider

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from eventlog import payloads as p
 from eventlog.codec import decode_body
 from eventlog.events import Event
@@ -20,7 +21,6 @@ from executor.contract import Surroundings
 from executor.settings import Connection, ExecutorSettings
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.board import BatchState, Listing
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.builders import BATCH, event, records
 from tests.integration.worker import SCORELINE, environment, scoreline

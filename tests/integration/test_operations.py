@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator.operations import Refused, UnknownBatch
-from coordinator.submission import evaluation_id
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
 from eventlog.keys import DEFAULT_SHARDS, wake_key

@@ -9,7 +9,9 @@ import pytest
 
 from coordinator.coordinator import Coordinator
 from coordinator.provider_batches.settings import ProviderBatchSettings
-from coordinator.submission import NewEvaluation, evaluation_id
+from coordinator.submission import NewEvaluation
+from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import epoch_key, events_key, shard_of
@@ -18,7 +20,6 @@ from projections.provider_batches_shown import shown_chunks, unanswered
 from scoreline.batches.provider_batches import AtProviders, provider_document, provider_lines
 from scoreline.provider_sim.simulator import Simulator
 from taskqueue.lines import line_of
-from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
 from tests.integration.coordinating import CONSUMER, House, house
 from tests.provider import provider
 from tests.waiting import until

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from domain.batch_spec import EvaluatorSpec
 from eventlog import payloads as p
 from executor.contract import Judged, Permanent, Question, Surroundings, Transient
 from executor.evaluators.python import PYTHON as PYTHON_EVALUATOR
 from executor.python_host import child
 from executor.targets.python import PYTHON, PythonTarget
-from taskqueue.spec import EvaluatorSpec
 from tests.waiting import until
 
 SECRET = "canary-5c1e"

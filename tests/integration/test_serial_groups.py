@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.submission import NewEvaluation, Recall, SerialPlace, evaluation_id
+from coordinator.submission import NewEvaluation, Recall, SerialPlace
+from domain.batch_spec import BatchSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
-from taskqueue.spec import BatchSpec
 from tests.integration.coordinating import SPEC, House, house
 
 

@@ -20,13 +20,13 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec, pack
 from eventlog import payloads as p
 from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog, connect
 from taskqueue.backends import Backend, open_queues
 from taskqueue.board import Listing
 from taskqueue.lines import Lines
-from taskqueue.spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.builders import BATCH, event, records
 from tests.integration.worker import SCORELINE, ended_in_any_case, environment, free_port, scoreline

@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog.keys import DEFAULT_SHARDS, GROUP, wake_key
 from projections.postgres import PostgresTables
 from storage_worker.consumer import Consumer
@@ -9,7 +10,6 @@ from storage_worker.modes import Modes
 from storage_worker.observing import observe
 from storage_worker.picture import POSTGRES, REDIS, shown
 from storage_worker.storage import Storage
-from taskqueue.spec import BatchSpec, TargetSpec
 from tests.integration.coordinating import House, house
 from tests.storing import PATIENCE
 from tests.telemetry import measuring

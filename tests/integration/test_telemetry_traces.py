@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 
 from coordinator import telemetry
-from coordinator.submission import evaluation_id
+from domain.ids import evaluation_id
 from eventlog.events import Event
 from tests.builders import event
 from tests.integration.coordinating import House, house

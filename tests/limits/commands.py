@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from domain.batch_spec import Limits
 from scoreline.provider_sim.stats import Stats
-from taskqueue.spec import Limits
 from tests.limits.measure import Call, InForce, violations
 from tests.limits.plans import draw_limits
 from tests.provider import provider

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from domain.batch_spec import Limits
 from executor.lanes.pace import BURST
-from taskqueue.spec import Limits
 
 NOT_YET = float("inf")
 ROUNDING = 1e-3

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from taskqueue.spec import Limits
+from domain.batch_spec import Limits
 
 NONE = Limits()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from taskqueue.spec import Limits
+from domain.batch_spec import Limits
 from tests.limits.measure import Call, InForce, violations
 from tests.limits.plans import draw_plan
 from tests.limits.virtual import run_in_virtual_time

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from domain.eligibility import Eligibility
 from eventlog import payloads as p
 from executor.contract import Judged, Question, Reply, Surroundings
 from executor.lanes.contract import Policy
@@ -14,9 +16,7 @@ from executor.lanes.naming import Place, limits_on
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from taskqueue.board import BatchState, Listing
-from taskqueue.eligibility import Eligibility
 from taskqueue.lines import Lines
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.limits.measure import Call, InForce, violations
 from tests.limits.plans import BatchPlan, RunPlan

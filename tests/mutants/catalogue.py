@@ -1458,14 +1458,14 @@ MUTANTS = (
     # Local runs: scoped to their batch, interrupted on record, with a safe path.
     Mutant(
         "an executor serves only the batches of its run",
-        "taskqueue/eligibility.py",
+        "domain/eligibility.py",
         "run_id == self.run_id and self.project",
         "self.project",
         (EXECUTOR_CONTROL,),
     ),
     Mutant(
         "an executor serves a batch only if it declares its labels",
-        "taskqueue/eligibility.py",
+        "domain/eligibility.py",
         " and self.labels.issuperset(requires)",
         "",
         (EXECUTOR_CONTROL,),

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from coordinator.opening import spec_of
+from domain.retry_policy import UNCHARGED_KINDS
 from eventlog import payloads as p
 from eventlog.codec import Entry, decode_body, read_entry
 from eventlog.events import EventKey
@@ -14,7 +15,6 @@ from projections.change import EventRow, Row
 from projections.memory import MemoryTables
 from projections.progress import Progress
 from projections.retrace import Retraced, retrace
-from taskqueue.retries import UNCHARGED_KINDS
 from tests.simulation.embedder import Embedder
 from tests.simulation.executor import Executing
 from tests.simulation.foreign import Stranger

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime, timedelta
 
+from domain.batch_spec import EvaluatorSpec
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.outbox import Draft
@@ -10,7 +11,6 @@ from executor.contract import Judged, Permanent, Question, RateLimited, Reply, T
 from executor.kits import Makers
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings, Rhythm
-from taskqueue.spec import EvaluatorSpec
 from tests.simulation.control_ports import distant_attendance, distant_board, distant_queue
 from tests.simulation.payments import check_judging, check_payment
 from tests.simulation.ports import DistantLog

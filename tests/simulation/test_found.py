@@ -12,7 +12,9 @@ from coordinator.coordinator import Coordinator
 from coordinator.operations import Operator
 from coordinator.publishing import Publisher
 from coordinator.settings import CoordinatorSettings
-from coordinator.submission import NewBatch, NewEvaluation, evaluation_id
+from coordinator.submission import NewBatch, NewEvaluation
+from domain.batch_spec import BatchSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode
@@ -28,7 +30,6 @@ from projections.memory import MemoryTables
 from projections.tables import Committed, TablesUnavailable
 from storage_worker.storage import Storage
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.spec import BatchSpec, TargetSpec
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, EVALUATION, event, history, records
 from tests.storing import GAP_TIMEOUT, PATIENCE, World

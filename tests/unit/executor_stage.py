@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from eventlog import payloads as p
 from eventlog.codec import decode_body
 from eventlog.event_queue import EventQueue
@@ -26,7 +27,6 @@ from taskqueue.board import BatchState, Listing
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, event, records
 from tests.simulation.virtual_loop import VirtualLoop, run_virtually

@@ -21,7 +21,9 @@ from coordinator.provider_batches.desk import ProviderPorts
 from coordinator.provider_batches.memory import MemoryProvider
 from coordinator.provider_batches.settings import ProviderBatchSettings
 from coordinator.settings import CoordinatorSettings
-from coordinator.submission import NewBatch, NewEvaluation, evaluation_id
+from coordinator.submission import NewBatch, NewEvaluation
+from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import EventKey
 from eventlog.keys import DEFAULT_SHARDS
@@ -35,7 +37,6 @@ from storage_worker.storage import Storage
 from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
 from taskqueue.tasks import Task
 from tests.builders import START
 from tests.storing import PATIENCE

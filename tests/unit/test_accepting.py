@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 
 from coordinator.accepting import LOOK_UP, accept
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace, evaluation_id
+from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from domain.batch_spec import BatchSpec, TargetSpec, unpack
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
@@ -14,7 +16,6 @@ from projections.ledger import Accepted, Link
 from projections.ledger_memory import MemoryLedger
 from projections.ledger_postgres import ACCEPT_BYTES, LINK_BYTES, _chunks
 from projections.memory import MemoryTables
-from taskqueue.spec import BatchSpec, TargetSpec, unpack
 from tests.builders import START, event
 from tests.telemetry import tracing_spans
 

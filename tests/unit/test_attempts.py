@@ -18,12 +18,12 @@ from coordinator.attempts import (
     newest_answer,
     scores_of,
 )
+from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN, UNCHARGED_KINDS
 from eventlog import lifecycle as life
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.timeline import Cursor
 from projections.change import Row
-from taskqueue.retries import MOVED, RATE_LIMITED, SHUTDOWN, UNCHARGED_KINDS
 from tests.builders import BATCH, CASE, EVALUATION, START, history
 
 OPENER = Opener("coordinator", START, "epoch-7")

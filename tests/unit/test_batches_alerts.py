@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from domain.batch_spec import BatchSpec, TargetSpec, pack
 from executor.lanes.contract import LaneView, Why
 from grafana.alerts import alerts
 from projections.batches import Snapshot, Waiting
@@ -25,7 +26,6 @@ from scoreline.batches.look import Look
 from scoreline.batches.provider_batches import AtProviders
 from scoreline.thresholds import Thresholds
 from taskqueue.presence import Presence
-from taskqueue.spec import BatchSpec, TargetSpec, pack
 from tests.builders import START
 
 SPEC = pack(BatchSpec("b", (TargetSpec("simulated", "t"),), timeout=60.0)).decode()

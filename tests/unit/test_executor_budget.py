@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
 from executor.budget.client import BudgetClient, Reserve, Reserved
 from executor.budget.spending import Paid, PaidCall, Spending
@@ -23,7 +24,6 @@ from taskqueue.budget.contract import (
 )
 from taskqueue.budget.estimates import Calibration, RequestSize, estimate, margin
 from taskqueue.budget.memory import MemoryBudgets
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
 from tests.builders import BATCH
 from tests.unit.executor_stage import SETTINGS, Stage, hang, raising, virtually
 from tests.waiting import until

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from domain.batch_spec import BatchSpec
+from domain.eligibility import Eligibility
 from eventlog import payloads as p
 from eventlog.log import LogUnavailable
 from executor.contract import Reply
 from executor.settings import Rhythm
 from taskqueue.board import BatchState
-from taskqueue.eligibility import Eligibility
-from taskqueue.spec import BatchSpec
 from taskqueue.tasks import Counts, QueueUnavailable
 from tests.builders import BATCH
 from tests.unit.executor_stage import (

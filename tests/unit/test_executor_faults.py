@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.retry_policy import UNCHARGED_KINDS
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
 from eventlog.events import type_of
@@ -30,7 +31,6 @@ from executor.faults import (
     close_after,
     full_jitter,
 )
-from taskqueue.retries import UNCHARGED_KINDS
 from tests.builders import START
 
 SOON = START + timedelta(seconds=9)

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from executor.contract import Permanent, Surroundings
 from executor.kits import Kit, Kits, Makers
 from taskqueue.board import Listing
 from taskqueue.memory import MemoryBoard
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from tests.unit.executor_stage import FakeEvaluator, FakeTarget
 
 SPEC = BatchSpec(

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
 from executor.contract import Judged, NoConnection, Question, RateLimited, Reply, Unreachable
 from executor.lanes.book import LaneBook
@@ -28,7 +29,6 @@ from executor.settings import ExecutorSettings
 from providers.limits import Headroom, RateLimits
 from taskqueue.board import BatchState
 from taskqueue.lines import SCORING, line_of
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
 from tests.builders import BATCH, CASE
 from tests.unit.executor_stage import (
     ANSWER,

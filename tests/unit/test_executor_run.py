@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from executor.contract import Permanent, RateLimited, Reply, Transient
-from taskqueue.spec import BatchSpec, TargetSpec
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE
 from tests.unit.executor_stage import (

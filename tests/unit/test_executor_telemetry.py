@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from eventlog.codec import encode
 from eventlog.log import Answer, Append
@@ -20,7 +21,6 @@ from executor.sandbox.job import Outcome
 from executor.sandbox.telemetry import counted
 from executor.telemetry import Tally, at_work
 from taskqueue.lines import line_of
-from taskqueue.spec import BatchSpec, TargetSpec
 from taskqueue.tasks import Delivery, Task
 from tests.builders import BATCH, CASE, event, records
 from tests.telemetry import measuring, tracing_spans

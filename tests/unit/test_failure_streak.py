@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from executor.contract import Permanent
 from executor.failure_streak import HOLD, FailureStreaks
-from taskqueue.spec import BatchSpec, TargetSpec
 from tests.unit.executor_stage import SETTINGS, Stage, raising, virtually
 from tests.waiting import until
 

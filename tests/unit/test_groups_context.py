@@ -5,12 +5,12 @@ from typing import Any
 from pydantic_core import from_json
 
 from coordinator.groups import Context, contexts
-from coordinator.submission import evaluation_id
+from domain.batch_spec import BatchSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.keys import DEFAULT_SHARDS
 from projections.ledger import Link
 from projections.ledger_memory import MemoryLedger
-from taskqueue.spec import BatchSpec, TargetSpec
 from tests.builders import START, history
 from tests.storing import World
 

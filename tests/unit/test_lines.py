@@ -5,12 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
 from executor.fairness import REST
 from executor.openness import Choice, Openness, in_lines
 from taskqueue.keys import delayed_key, tasks_key
 from taskqueue.lines import SCORING, Lines, line_of, split, target_of
-from taskqueue.spec import BatchSpec, EvaluatorSpec, TargetSpec
 
 PLAIN = TargetSpec("simulated", "simulated")
 MODEL = TargetSpec("openai", "openai/gpt", is_metered=True)

@@ -12,14 +12,14 @@ from coordinator.provider_batches.memory import echo
 from coordinator.provider_batches.outcomes import Round, record
 from coordinator.provider_batches.provider import Errored, NoReply, TurnedAway, Unanswered
 from coordinator.provider_batches.requests import custom_id, is_asked_in, number_in, unfit
-from coordinator.submission import evaluation_id
+from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
+from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.change import Row
 from projections.ledger import Standing
 from projections.provider_batches import Chunk
-from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec
 from tests.builders import START, history
 from tests.unit.provider_batch_stage import COST, SPEC, B, Stage, a_stage, cases, with_fallback
 

@@ -10,7 +10,9 @@ from coordinator.attempts import Opener
 from coordinator.provider_batches.provider import Unanswered
 from coordinator.provider_batches.requests import is_asked_in
 from coordinator.provider_batches.withdrawing import lines_to_ask
-from coordinator.submission import evaluation_id
+from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec, pack
+from domain.ids import evaluation_id
+from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN
 from eventlog import payloads as p
 from eventlog.codec import encode, make_event
 from eventlog.lifecycle import Phase
@@ -19,8 +21,6 @@ from eventlog.timeline import Cursor
 from projections.change import Row
 from projections.ledger import Standing
 from taskqueue.presence import Presence
-from taskqueue.retries import MOVED, RATE_LIMITED, SHUTDOWN
-from taskqueue.spec import BatchFallback, BatchSpec, TargetSpec, pack
 from taskqueue.tasks import Task
 from tests.builders import START, history
 from tests.unit.provider_batch_stage import (

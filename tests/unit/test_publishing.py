@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from coordinator.publishing import CHUNK, Publisher
+from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog.codec import encode
 from eventlog.events import Event
 from eventlog.log import Append, Record
 from eventlog.memory import MemoryEventLog
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryTaskQueue
-from taskqueue.spec import BatchSpec, TargetSpec
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, history
 

@@ -4,6 +4,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
+from domain.batch_spec import TargetSpec
 from executor import registry
 from executor.contract import Surroundings
 from executor.evaluators.verdict import Comparison
@@ -19,7 +20,6 @@ from executor.registry import (
 )
 from executor.targets.recorded import RECORDED
 from executor.targets.simulated import SIMULATED, Simulated
-from taskqueue.spec import TargetSpec
 
 
 @pytest.fixture

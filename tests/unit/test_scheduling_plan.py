@@ -16,6 +16,7 @@ import pytest
 from coordinator import decisions
 from coordinator.attempts import Opener
 from coordinator.submission import Recall, SerialPlace
+from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, Phase
 from eventlog.timeline import Cursor
@@ -27,7 +28,6 @@ from projections.ledger import Standing
 from storage_worker.woken import Woken
 from taskqueue.board import BatchState
 from taskqueue.lines import line_of
-from taskqueue.spec import TargetSpec
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, START, history
 from tests.storing import World

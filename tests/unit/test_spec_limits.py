@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.batch_spec import BatchSpec, Limits, Options, TargetSpec
 from executor import registry
 from executor.contract import Metered, Surroundings
 from executor.lanes.contract import LaneLimit
@@ -14,7 +15,6 @@ from scoreline.spec.errors import SpecError
 from scoreline.spec.limit_flags import split_limit_flags
 from scoreline.spec.making import make_plan
 from scoreline.spec.plan import Plan
-from taskqueue.spec import BatchSpec, Limits, Options, TargetSpec
 
 SPEC = "dataset: a.jsonl\ntargets: [simulated, {type: recorded, path: b.jsonl}]\nevaluators: [exact]\n"
 

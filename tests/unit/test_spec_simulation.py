@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.batch_spec import EvaluatorSpec, TargetSpec
 from executor.registry import EVALUATORS, TARGETS, evaluator_type
 from scoreline.spec.described import Targets
 from scoreline.spec.errors import SpecError
@@ -14,7 +15,6 @@ from scoreline.spec.simulation import (
     simulate_evaluators,
     simulate_targets,
 )
-from taskqueue.spec import EvaluatorSpec, TargetSpec
 
 JUDGE = {"model": "openai/gpt-5", "rubric": "Does {output} answer {question}?"}
 OPTIONS = {"llm_judge": JUDGE, "code": {"program": "{output}"}, "python": {"function": "a:b"}}

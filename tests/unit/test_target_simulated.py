@@ -4,11 +4,11 @@ import random
 
 import pytest
 
+from domain.batch_spec import Options
 from eventlog import payloads as p
 from executor.contract import Permanent, Question, Surroundings, Transient
 from executor.targets.recorded import RECORDED
 from executor.targets.simulated import SIMULATED, WRONG, Simulated, SimulatedOptions
-from taskqueue.spec import Options
 
 HERE = Surroundings()
 

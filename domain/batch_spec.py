@@ -10,8 +10,8 @@ from typing import Annotated, NamedTuple
 from pydantic import ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from eventlog.payloads import Name
-from taskqueue.eligibility import MAX_LABELS, Label
+from domain.eligibility import MAX_LABELS, Label
+from domain.ids import Name
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 Options = dict[str, JsonValue]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from eventlog.runs import FLEET
+from domain.ids import FLEET
 
 LABEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/-]*(=[A-Za-z0-9._/-]+)?$"
 MAX_LABELS = 50

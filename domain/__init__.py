@@ -1,0 +1,1 @@
+"""The domain model that queue, executors and coordinator share; it imports no other package."""

@@ -1,0 +1,21 @@
+"""Identifiers: names that people type, evaluation ids, and run ids.
+
+`scoreline batch run` on one machine starts a coordinator and executors of its own, with its environment,
+working directory and keys. Its run id is a fencing token: it is stored with the batch and in the batch
+registry, and only processes that were started with it serve the batch. The fleet serves all other batches.
+"""
+
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+"""An identifier that people type and logs print: short, and without control characters."""
+
+FLEET = ""
+"""The run id of batches and processes that belong to no local run."""
+
+
+def evaluation_id(batch_id: str, number: int) -> str:
+    """Return the id of the n-th evaluation of a batch, from 1: ids sort in the order of the dataset."""
+    return f"{batch_id}.{number:08}"
