@@ -11,7 +11,7 @@ from random import SystemRandom
 
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.redis_streams import RedisEventLog, connect
-from executor.contract import Surroundings
+from executor.contract import ExecutionEnvironment
 from executor.kits import Makers
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.naming import lane_use
@@ -36,12 +36,12 @@ async def run_executor(
     connection: Connection,
     settings: ExecutorSettings,
     *,
-    surroundings: Surroundings,
+    environment: ExecutionEnvironment,
     makers: Makers = REGISTERED,
 ) -> None:
     """Be an executor until told to stop."""
     await _remove_abandoned_directories()
-    self_test = asyncio.create_task(_log_self_test(surroundings))
+    self_test = asyncio.create_task(_log_self_test(environment))
     redis = connect(connection.redis_url, max_connections=MAX_CONNECTIONS)
     queues, random = open_queues(Backend.REDIS, redis), SystemRandom()
     incarnation = new_incarnation(settings.name, random)
@@ -54,7 +54,7 @@ async def run_executor(
                 settings,
                 makers,
                 incarnation=incarnation,
-                surroundings=surroundings,
+                environment=environment,
                 lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
                 budgets=RedisBudgets(redis),
                 luck=random.random,
@@ -66,17 +66,17 @@ async def run_executor(
         await redis.aclose()
 
 
-async def _log_self_test(surroundings: Surroundings) -> None:
+async def _log_self_test(environment: ExecutionEnvironment) -> None:
     """Test the sandbox once and log the result; where it fails, work that needs one is refused."""
     found = await asyncio.to_thread(probe)
-    cgroup = delegated_cgroup(surroundings.cgroup)
+    cgroup = delegated_cgroup(environment.cgroup)
     trouble = found.trouble or (await asyncio.to_thread(lambda: cgroup.trouble) if cgroup else "")
     if found.footing and not trouble:
         enforced = {wall.name: wall.enforced_by for wall in found.walls}
-        extra = {"footing": found.footing.value, "walls": enforced, "cgroup": surroundings.cgroup}
+        extra = {"footing": found.footing.value, "walls": enforced, "cgroup": environment.cgroup}
         logger.info("sandbox self-test passed", extra=extra)
         return
-    runs_without = surroundings.allow_unsandboxed and found.footing is None
+    runs_without = environment.allow_unsandboxed and found.footing is None
     refused = "runs without a sandbox" if runs_without else "is refused"
     logger.warning(
         "sandbox self-test failed: work of command targets and code evaluators %s",

@@ -1,15 +1,15 @@
-"""What targets and evaluators are to an executor, and the ways in which they may fail.
+"""The protocols of targets and evaluators, and the faults that a call may raise.
 
-    Fault
-    ├── RateLimited   asked too often: try again when told, nothing is charged
-    ├── Transient     may go well next time: backoff, and one of the retries is used up
-    │   └── Unreachable   nobody is there, or something is broken there: counts against its lane
+    CallFault
+    ├── RateLimited   the provider refused the call for its rate: retried after `retry_after`, not charged
+    ├── Transient     may succeed on retry: exponential backoff, and one retry of the evaluation is used up
+    │   └── Unreachable   no response, or a server error: counts against the circuit breaker of its lane
     │       └── NoConnection   connection refused, or the host name does not resolve
-    ├── NeverReached  no connection, and no call of the batch has been answered there: nothing is charged
-    └── Permanent     will not get better: the evaluation fails at once
+    ├── NeverReached  no connection, and the endpoint has answered no call of the batch: not charged
+    └── Permanent     a retry would not help: the evaluation fails at once
 
-A target raises one of these, or answers. Whatever else it raises is a `Permanent` fault of its own.
-Cancellation means stop now: kill what you started, and let `CancelledError` pass.
+A target returns a `TargetReply` or raises one of these; any other exception counts as `Permanent`.
+Cancellation means stop now: end every child process and call, and let `CancelledError` pass.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,22 +25,22 @@ from providers.limits import RateLimits
 from taskqueue.budget.estimates import RequestSize
 
 Fields = Mapping[str, JsonValue]
-"""What a template may name: `id`, `input`, `expected`, the case's other fields, what was stored."""
+"""Values that a template may name: `id`, `input`, `expected`, the case's other fields, stored values."""
 
 
-class Fault(Exception):  # noqa: N818 - the root of the tree above
-    """Why there is no answer, or no judgement."""
+class CallFault(Exception):  # noqa: N818 - the root of the tree above
+    """Why a call produced no answer, or no score."""
 
     def __init__(self, kind: str, message: str = "", *, limits: RateLimits | None = None) -> None:
         super().__init__(f"{kind}: {message}" if message else kind)
         self.kind = kind
         self.message = message
         self.limits = limits
-        """What the other side said of its rate limits, if it said anything."""
+        """The provider's rate-limit headers, if it sent any."""
 
 
-class RateLimited(Fault):
-    """The other side asks for patience."""
+class RateLimited(CallFault):
+    """The provider refused the call for its rate."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class RateLimited(Fault):
         self.retry_after = retry_after
 
 
-class Transient(Fault):
-    """It may go well next time."""
+class Transient(CallFault):
+    """The call may succeed on retry."""
 
 
 class Unreachable(Transient):
-    """Nobody answered, or only to say that something is broken there: a lane may have to be closed."""
+    """The endpoint did not respond, or reported a server error: opens the circuit breaker of its lane."""
 
 
 class NoConnection(Unreachable):
@@ -68,165 +68,165 @@ class NoConnection(Unreachable):
         super().__init__("connection", message)
 
 
-class NeverReached(Fault):
+class NeverReached(CallFault):
     """No connection to an endpoint that has not answered any call of the batch: is its URL right?"""
 
     def __init__(self, message: str) -> None:
         super().__init__("unreachable", f"{message}; it has not answered yet")
 
 
-class Permanent(Fault):
-    """It will not get better."""
+class Permanent(CallFault):
+    """A retry would not help."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What a target is asked."""
+class TargetRequest:
+    """The input of one call of a target."""
 
     evaluation_id: str
     prompt: str
-    """The template with every placeholder filled in."""
+    """The rendered template."""
     case: p.Case
     fields: Fields
     repetition: int = 1
     timeout: float = 300.0
     history: tuple[tuple[str, str], ...] = ()
-    """Earlier turns of the conversation: what was asked, and what was answered."""
+    """Earlier turns of the conversation: prompt and answer of each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What a target came to: the answer, and where code was run its exit code and what it reported."""
+class TargetReply:
+    """The result of one call of a target: the answer, and the exit code where a program ran."""
 
     answer: p.Answer
     exit_code: int | None = None
     limits: RateLimits | None = None
-    """What the other side said of its rate limits, if it said anything."""
+    """The provider's rate-limit headers, if it sent any."""
 
 
 class Target(Protocol):
-    """Something that answers; one object serves all evaluations of a batch's target in a process."""
+    """The system under evaluation; one object serves all evaluations of a batch's target in a process."""
 
-    async def ask(self, question: Question) -> Reply:
-        """Answer, or raise a `Fault`; must stop what it started when it is cancelled."""
+    async def call(self, request: TargetRequest) -> TargetReply:
+        """Answer, or raise a `CallFault`; must stop what it started when it is cancelled."""
         ...
 
     async def aclose(self) -> None:
-        """Leave nothing behind."""
+        """Release every resource."""
         ...
 
 
-def _nobody_listens(_limits: RateLimits) -> None:
-    """Do nothing: whoever is not counted need not say."""
+def _ignore_rate_limits(_limits: RateLimits) -> None:
+    """Discard rate-limit headers: the evaluator has no lane."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What an evaluator is given."""
+class ScoringRequest:
+    """The input of one call of an evaluator."""
 
     case: p.Case
     output: str
     fields: Fields
     answer: p.Answer = field(default_factory=lambda: p.Answer(output=""))
-    heard: Callable[[RateLimits], object] = _nobody_listens
-    """Whom to tell what a provider says of its rate limits."""
+    on_rate_limits: Callable[[RateLimits], object] = _ignore_rate_limits
+    """Receives the rate-limit headers of a provider that the evaluator calls."""
 
 
 @runtime_checkable
-class Sized(Protocol):
-    """A target or an evaluator that can bound what a call of it costs."""
+class SupportsRequestSize(Protocol):
+    """A target or an evaluator that can bound the cost of a call."""
 
-    def request_size(self, request: Any) -> RequestSize:  # noqa: ANN401 - a question, or what is judged
-        """Measure a request; None: only what bounds every request."""
+    def request_size(self, request: Any) -> RequestSize:  # noqa: ANN401 - of a target or of an evaluator
+        """Measure a request; None: only the bound that holds for every request."""
         ...
 
 
 class Evaluator(Protocol):
-    """Something that judges; one object serves all evaluations of a batch in a process."""
+    """Scores answers; one object serves all evaluations of a batch in a process."""
 
-    async def judge(self, judged: Judged) -> p.Score:
-        """Judge an answer, or raise a `Fault`; a failed case is a score, not a fault."""
+    async def score(self, request: ScoringRequest) -> p.Score:
+        """Score an answer, or raise a `CallFault`; a failed case is a score, not a fault."""
         ...
 
     async def aclose(self) -> None:
-        """Leave nothing behind."""
+        """Release every resource."""
         ...
 
 
 @runtime_checkable
-class Warming(Protocol):
-    """A target or an evaluator that needs a while before its first call."""
+class SupportsWarmUp(Protocol):
+    """A target or an evaluator with a slow start."""
 
     async def warm_up(self) -> None:
-        """Get ready: calls that had to wait for it would all come at once, however they were let in."""
+        """Start up before the first call: calls queued behind a cold start would be sent as one burst."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a process knows that a spec does not say."""
+class ExecutionEnvironment:
+    """Facts of the executor's process that no batch spec contains."""
 
     workdir: str = ""
-    """Where the batch was submitted."""
+    """The directory where the batch was submitted."""
     interpreter: str = ""
-    """Of Python functions: the submitter's; none: this process's own."""
+    """The submitter's Python, for Python functions; empty: this process's own."""
     slots: int = 1
     allow_unsandboxed: bool = False
-    """Whether untrusted code may run where there is no sandbox: only if somebody said so."""
+    """Whether untrusted code may run on a host without a sandbox."""
     breaker_failures: int = 5
-    """Failures in a row after which a lane is closed."""
+    """Consecutive failures that open the circuit breaker of a lane."""
     breaker_seconds: float = 30.0
-    """For how long, before one call may try again."""
+    """How long an open breaker waits before its half-open probe."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     data_dir: str = ""
-    """Scoreline's data directory, which no program may be given."""
+    """Scoreline's data directory, which no program may access."""
     cgroup: str = ""
     """A cgroup delegated to the executor, whose groups count the memory of sandboxes."""
 
 
 class TargetType(Protocol):
-    """How a target is made; entry points of the group `scoreline.targets` name objects like this."""
+    """A factory of targets; entry points of the group `scoreline.targets` name objects like this."""
 
     def check(self, options: Options) -> None:
-        """Raise `ValueError` with a sentence for the user where the options make no sense."""
+        """Validate options; raises `ValueError` with a message for the user."""
         ...
 
-    def make(self, options: Options, surroundings: Surroundings) -> Target:
-        """Make the target; called once a process and batch."""
+    def make(self, options: Options, environment: ExecutionEnvironment) -> Target:
+        """Create the target; called once a process and batch."""
         ...
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """A type, of targets or evaluators, whose calls are counted by somebody else."""
+    """A type of targets or evaluators whose calls count against a provider's rate limit."""
 
-    def lane(self, options: Options, surroundings: Surroundings) -> str | None:
-        """Name the rate limit that calls fall under: provider, account and what else it is counted by.
+    def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:
+        """Name the lane of the calls: provider, account and, where it counts so, model.
 
-        None where nobody counts, as with a judge that calls no model. A key is never part of the name;
-        a digest of it may be. Raises `ValueError` with a sentence where a key is missing.
+        None where no limit applies, as with a judge that calls no model. A key is never part of the name;
+        a digest of it may be. Raises `ValueError` with a message for the user where a key is missing.
         """
         ...
 
     def tokens(self, options: Options) -> float:
-        """Guess what a call takes, until it is known."""
+        """Estimate the tokens of a call, until measured ones replace the estimate."""
         ...
 
 
 class EvaluatorType(Protocol):
-    """How an evaluator is made; entry points of the group `scoreline.evaluators` name objects like this."""
+    """A factory of evaluators; entry points of the group `scoreline.evaluators` name objects like this."""
 
     needs_expected: bool
-    """Whether a case without an expected value can't be judged."""
+    """Whether a case without an expected value can't be scored."""
 
     def check(self, options: Options) -> None:
-        """Raise `ValueError` with a sentence for the user where the options make no sense."""
+        """Validate options; raises `ValueError` with a message for the user."""
         ...
 
     def placeholders(self, options: Options) -> frozenset[str]:
-        """Name the fields that the options' templates want of every case, besides `output`."""
+        """Name the fields that the options' templates require of every case, besides `output`."""
         ...
 
-    def make(self, name: str, options: Options, surroundings: Surroundings) -> Evaluator:
-        """Make the evaluator; called once a process and batch."""
+    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> Evaluator:
+        """Create the evaluator; called once a process and batch."""
         ...

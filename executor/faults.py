@@ -27,7 +27,7 @@ from eventlog import payloads as p
 from eventlog.characters import without_half_characters
 from eventlog.codec import OversizeEvent
 from eventlog.redaction import redact_head
-from executor.contract import Fault, NeverReached, RateLimited, Transient
+from executor.contract import CallFault, NeverReached, RateLimited, Transient
 from executor.verdict import unscored
 
 Closing = p.Completed | p.Retrying | p.Failed | p.TimedOut
@@ -123,7 +123,7 @@ def charged(kind: str) -> str:
 
 def described(error: BaseException) -> str:
     """Say what went wrong: a fault by its words, anything else by its type, too."""
-    if isinstance(error, Fault | TargetTimedOut | EvaluatorTimedOut | EvaluatorFault):
+    if isinstance(error, CallFault | TargetTimedOut | EvaluatorTimedOut | EvaluatorFault):
         return str(error)
     return f"{type(error).__name__}: {error}"
 
@@ -132,7 +132,7 @@ def _kind_of(error: BaseException) -> str:
     match error:
         case EvaluatorFault():
             return "evaluator"
-        case Fault(kind=kind):
+        case CallFault(kind=kind):
             return kind
         case OversizeEvent():
             return "oversize"
@@ -141,7 +141,7 @@ def _kind_of(error: BaseException) -> str:
 
 
 def _fault(kind: str, error: BaseException) -> p.Fault:
-    message = error.message if isinstance(error, Fault) else described(error)
+    message = error.message if isinstance(error, CallFault) else described(error)
     name = redact_head(_UNPRINTABLE.sub(" ", without_half_characters(kind)).strip(), 200)
     whole = without_half_characters(redact_head(message, MAX_MESSAGE))
     return p.Fault(kind=name or "error", message=whole)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, Variant, unpack
-from executor.contract import Evaluator, Permanent, Surroundings, Target, Warming
+from executor.contract import Evaluator, ExecutionEnvironment, Permanent, SupportsWarmUp, Target
 from executor.lanes.contract import LaneLimit
 from executor.lanes.naming import Place, overall_use
 from executor.lanes.permits import LaneUse
@@ -28,7 +28,9 @@ S = TypeVar("S", TargetSpec, EvaluatorSpec)
 M = TypeVar("M")
 
 
-def no_lane(_spec: TargetSpec | EvaluatorSpec, _place: Place, _here: Surroundings) -> LaneUse | None:
+def no_lane(
+    _spec: TargetSpec | EvaluatorSpec, _place: Place, _here: ExecutionEnvironment
+) -> LaneUse | None:
     """Have nobody to ask."""
     return None
 
@@ -37,9 +39,9 @@ def no_lane(_spec: TargetSpec | EvaluatorSpec, _place: Place, _here: Surrounding
 class Makers:
     """How targets and evaluators are made."""
 
-    target: Callable[[TargetSpec, Surroundings], Target]
-    evaluator: Callable[[EvaluatorSpec, Surroundings], Evaluator]
-    lane: Callable[[TargetSpec | EvaluatorSpec, Place, Surroundings], LaneUse | None] = no_lane
+    target: Callable[[TargetSpec, ExecutionEnvironment], Target]
+    evaluator: Callable[[EvaluatorSpec, ExecutionEnvironment], Evaluator]
+    lane: Callable[[TargetSpec | EvaluatorSpec, Place, ExecutionEnvironment], LaneUse | None] = no_lane
     """Which lane something has to ask."""
 
 
@@ -118,7 +120,7 @@ class Kit:
 
     async def warm_up(self) -> None:
         """Get everything ready that takes its time; what fails now will fail, and say why, when called."""
-        warming = [each.warm_up() for each in self._made if isinstance(each, Warming)]
+        warming = [each.warm_up() for each in self._made if isinstance(each, SupportsWarmUp)]
         await asyncio.gather(*warming, return_exceptions=True)
 
     async def aclose(self) -> None:
@@ -129,10 +131,10 @@ class Kit:
 class Kits:
     """The kits of this process, one a batch."""
 
-    def __init__(self, board: BatchBoard, makers: Makers, surroundings: Surroundings) -> None:
+    def __init__(self, board: BatchBoard, makers: Makers, environment: ExecutionEnvironment) -> None:
         self._board = board
         self._makers = makers
-        self._surroundings = surroundings
+        self._surroundings = environment
         self._kits: dict[str, Kit | Permanent] = {}
         self._making = asyncio.Lock()
 
@@ -196,14 +198,16 @@ class Kits:
         lanes = tuple(self._lane(each, place, here) for each in spec.targets)
         return Kit(spec, spec.variants, targets, judges, lanes, overall_use(place))
 
-    def _lane(self, spec: TargetSpec | EvaluatorSpec, place: Place, here: Surroundings) -> LaneUse | None:
+    def _lane(
+        self, spec: TargetSpec | EvaluatorSpec, place: Place, here: ExecutionEnvironment
+    ) -> LaneUse | None:
         """Find a lane; where there is none for want of a key, the call itself will say so."""
         try:
             return self._makers.lane(spec, place, here)
         except ValueError:
             return None
 
-    def _judge(self, spec: EvaluatorSpec, place: Place, here: Surroundings) -> Judge | Permanent:
+    def _judge(self, spec: EvaluatorSpec, place: Place, here: ExecutionEnvironment) -> Judge | Permanent:
         made = _attempt("evaluator", self._makers.evaluator, spec, here)
         return made if isinstance(made, Permanent) else Judge(spec, made, self._lane(spec, place, here))
 
@@ -228,7 +232,9 @@ def _made(thing: M | Permanent) -> M:
     return thing
 
 
-def _attempt(what: str, make: Callable[[S, Surroundings], M], spec: S, here: Surroundings) -> M | Permanent:
+def _attempt(
+    what: str, make: Callable[[S, ExecutionEnvironment], M], spec: S, here: ExecutionEnvironment
+) -> M | Permanent:
     """Make something; it may be anybody's code, so anything may go wrong."""
     try:
         return make(spec, here)

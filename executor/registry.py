@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from pydantic import JsonValue, ValidationError
 
 from domain.batch_spec import EvaluatorSpec, Options, TargetSpec
-from executor.contract import Evaluator, EvaluatorType, Surroundings, Target, TargetType
+from executor.contract import Evaluator, EvaluatorType, ExecutionEnvironment, Target, TargetType
 from executor.options import nearest
 from executor.short_forms import Parts, label_of, split_evaluator, split_mapping, split_target
 from providers.table import PROVIDERS, suggest_model
@@ -97,14 +97,14 @@ def evaluator_type(name: str) -> EvaluatorType:
     return cast("EvaluatorType", _load(EVALUATORS, name))
 
 
-def make_target(spec: TargetSpec, surroundings: Surroundings) -> Target:
+def make_target(spec: TargetSpec, environment: ExecutionEnvironment) -> Target:
     """Make the target that a spec describes."""
-    return target_type(spec.type).make(spec.options, surroundings)
+    return target_type(spec.type).make(spec.options, environment)
 
 
-def make_evaluator(spec: EvaluatorSpec, surroundings: Surroundings) -> Evaluator:
+def make_evaluator(spec: EvaluatorSpec, environment: ExecutionEnvironment) -> Evaluator:
     """Make the evaluator that a spec describes."""
-    return evaluator_type(spec.type).make(spec.name, spec.options, surroundings)
+    return evaluator_type(spec.type).make(spec.name, spec.options, environment)
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from executor.admission import Admission, Unlimited
 from executor.budget.admission import BudgetAdmission
 from executor.budget.client import BudgetClient
 from executor.claiming import Claiming
-from executor.contract import Surroundings
+from executor.contract import ExecutionEnvironment
 from executor.departures import Departures
 from executor.evaluation import Evaluating
 from executor.failure_streak import FailureStreaks
@@ -70,7 +70,7 @@ class Executor:
         makers: Makers,
         *,
         incarnation: str,
-        surroundings: Surroundings | None = None,
+        environment: ExecutionEnvironment | None = None,
         admission: Admission | None = None,
         lanes: Lanes | None = None,
         budgets: BudgetAccounts | None = None,
@@ -85,7 +85,7 @@ class Executor:
         self._is_cut_off = lambda: outage.is_under_way or ports.events.is_cut_off
         self._attendance = ports.attendance
         self._events = ports.events
-        self._kits = Kits(ports.board, makers, surroundings or Surroundings(slots=settings.slots))
+        self._kits = Kits(ports.board, makers, environment or ExecutionEnvironment(slots=settings.slots))
         self._watch = Watch(
             ports.board, ports.tasks, hands=self.hands, kits=self._kits, eligibility=settings.eligibility
         )

@@ -19,7 +19,15 @@ from eventlog.event_queue import AttemptLost, OwnedAttempt
 from eventlog.redacted_payloads import redact_answer
 from executor.budget.purposes import judge_call, target_call
 from executor.budget.spending import Paid, PaidCall
-from executor.contract import Judged, NeverReached, Question, RateLimited, Reply, Target, Transient
+from executor.contract import (
+    NeverReached,
+    RateLimited,
+    ScoringRequest,
+    Target,
+    TargetReply,
+    TargetRequest,
+    Transient,
+)
 from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
 from executor.fold import Known
 from executor.kits import Judge, Kit, invalid
@@ -51,7 +59,7 @@ class Prepared:
     target: Target | None
     """None where the answer is on record: nobody will be asked."""
     judges: Sequence[Judge]
-    question: Question
+    request: TargetRequest
     lane: LaneUse | None = None
     """Whom to ask before the target is."""
     kit: Kit | None = None
@@ -62,7 +70,7 @@ class Prepared:
         """Describe the call of the target, for the batch's budget."""
         if self.kit is None:
             return PaidCall("target")
-        return target_call(self.kit, self.variant.number, self.question)
+        return target_call(self.kit, self.variant.number, self.request)
 
 
 async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard) -> Prepared:
@@ -71,21 +79,21 @@ async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard)
     variant = kit.variant(opening.variant)
     context = await _context(delivery, board) if opening.in_group else NOTHING_LEFT
     target = None if known.answer else kit.target(variant.number)
-    question = _question(delivery, opening, kit, variant, context, prompted=target is not None)
+    request = _question(delivery, opening, kit, variant, context, prompted=target is not None)
     lane, is_sequential = kit.lane(variant.number), kit.overall is not None
-    return Prepared(known, variant, target, kit.all_judges(), question, lane, kit, is_sequential)
+    return Prepared(known, variant, target, kit.all_judges(), request, lane, kit, is_sequential)
 
 
 def _question(  # noqa: PLR0913 - it draws on all of them
     delivery: Delivery, opening: p.Queued, kit: Kit, variant: Variant, context: Context, *, prompted: bool
-) -> Question:
+) -> TargetRequest:
     case = opening.case
     fields = case_fields(case, context.stored)
     try:
         prompt = render(variant.prompt, fields) if prompted else ""
     except UnknownField as error:
         raise invalid(f"the prompt can't be filled in: {error}") from None
-    return Question(
+    return TargetRequest(
         evaluation_id=delivery.task.evaluation_id,
         prompt=prompt,
         case=case,
@@ -111,42 +119,42 @@ async def _context(delivery: Delivery, board: BatchBoard) -> Context:
         raise invalid(f"what earlier evaluations of the group left can't be read: {error}") from None
 
 
-async def obtain(prepared: Prepared, permits: Permits) -> Reply:
-    """Ask the target; raises a `Fault`, `TargetTimedOut`, or whatever the target raises."""
-    answer, target, question = prepared.known.answer, prepared.target, prepared.question
+async def obtain(prepared: Prepared, permits: Permits) -> TargetReply:
+    """Ask the target; raises a `CallFault`, `TargetTimedOut`, or whatever the target raises."""
+    answer, target, request = prepared.known.answer, prepared.target, prepared.request
     if answer or not target:
-        return Reply(answer or p.Answer(output=""))
+        return TargetReply(answer or p.Answer(output=""))
     label = prepared.variant.target.label
     loop = asyncio.get_running_loop()
     started = loop.time()
-    ask = partial(permits.calling, prepared.lane, partial(_ask, target, question, label), _used_by_reply)
+    ask = partial(permits.calling, prepared.lane, partial(_ask, target, request, label), _used_by_reply)
     reply = await permits.spending.paying(prepared.paid_call, ask, _paid_for_reply)
     return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
 
 
-async def _ask(target: Target, question: Question, label: str) -> Reply:
+async def _ask(target: Target, request: TargetRequest, label: str) -> TargetReply:
     try:
         with tracing.inner("eval.worker.ask", target=label) as asking:
-            reply = await at_most(question.timeout, target.ask(question))
+            reply = await at_most(request.timeout, target.call(request))
             if asking.is_recording():
                 usage, cost = reply.answer.usage, reply.answer.cost_usd
                 asking.set_attributes({"tokens": usage.total, "cost_usd": cost})
             # Here, not only where it is stored: judges and later turns send it to others.
             return replace(reply, answer=redact_answer(reply.answer))
     except Overdue:
-        raise TargetTimedOut(question.timeout) from None
+        raise TargetTimedOut(request.timeout) from None
 
 
-def _used_by_reply(reply: Reply) -> Used:
+def _used_by_reply(reply: TargetReply) -> Used:
     return Used(reply.answer.usage.total, reply.limits)
 
 
-def _paid_for_reply(reply: Reply) -> Paid:
+def _paid_for_reply(reply: TargetReply) -> Paid:
     answer = reply.answer
     return Paid(p.Usage(), 0.0) if answer.cached else Paid(answer.usage, answer.cost_usd)
 
 
-def _timed(reply: Reply, seconds: float) -> Reply:
+def _timed(reply: TargetReply, seconds: float) -> TargetReply:
     """Fill in how long it took, where the target did not say."""
     return replace(reply, answer=replace(reply.answer, latency_ms=round(seconds * 1000, 3)))
 
@@ -170,9 +178,9 @@ async def judge(
     All of them finish before a fault of one is raised. Then every score found is put on record, paid or
     not: the next attempt, or `batch retry`, runs only the evaluators that are missing.
     """
-    question, scores = prepared.question, dict(prepared.known.scores)
-    fields = {**question.fields, "output": answer.output}
-    judged = Judged(question.case, answer.output, fields, answer)
+    request, scores = prepared.request, dict(prepared.known.scores)
+    fields = {**request.fields, "output": answer.output}
+    judged = ScoringRequest(request.case, answer.output, fields, answer)
     missing = [each for each in prepared.judges if each.spec.name not in scores]
     judging = _one_by_one if prepared.is_sequential else _judgements
     found = await judging(missing, judged, owned, permits)
@@ -195,13 +203,13 @@ def _record_unpaid(owned: OwnedAttempt, scores: Sequence[p.Score]) -> None:
 
 
 async def _one_by_one(
-    judges: Sequence[Judge], judged: Judged, owned: OwnedAttempt, permits: Permits
+    judges: Sequence[Judge], judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
 ) -> list[p.Score | EvaluatorFault]:
     return [await _judgement(each, judged, owned, permits) for each in judges]
 
 
 async def _judgements(
-    judges: Sequence[Judge], judged: Judged, owned: OwnedAttempt, permits: Permits
+    judges: Sequence[Judge], judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
 ) -> list[p.Score | EvaluatorFault]:
     if len(judges) < 2:  # no task is needed to wait for one
         return await _one_by_one(judges, judged, owned, permits)
@@ -222,11 +230,11 @@ def _heard(judge: Judge, result: p.Score | EvaluatorFault | BaseException) -> p.
 
 
 async def _judgement(
-    judge: Judge, judged: Judged, owned: OwnedAttempt, permits: Permits
+    judge: Judge, judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
 ) -> p.Score | EvaluatorFault:
     """Ask one evaluator, and put what it says on record if it was paid for."""
     spec, said = judge.spec, list[RateLimits]()
-    judged = replace(judged, heard=said.append) if judge.lane else judged
+    judged = replace(judged, on_rate_limits=said.append) if judge.lane else judged
     try:
         ask = partial(
             permits.calling,
@@ -244,11 +252,11 @@ async def _judgement(
     return score
 
 
-async def _heard_out(judge: Judge, judged: Judged) -> p.Score:
+async def _heard_out(judge: Judge, judged: ScoringRequest) -> p.Score:
     case, evaluator = judged.case.id, judge.spec.name
     try:
         with tracing.inner("eval.worker.evaluate", test_case_id=case, evaluator=evaluator) as judging:
-            score = await at_most(judge.spec.timeout, judge.evaluator.judge(judged))
+            score = await at_most(judge.spec.timeout, judge.evaluator.score(judged))
             if judging.is_recording():
                 _say_score(judging, score)
             return score

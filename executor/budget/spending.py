@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from eventlog.payloads import Usage
 from executor.budget.client import NOT_RESERVED, BudgetClient, Reserve, Reserved
-from executor.contract import Fault, RateLimited
+from executor.contract import CallFault, RateLimited
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from taskqueue.budget.contract import NOTHING, Amount, nanodollars
 from taskqueue.budget.estimates import Calibration, Estimate, RequestSize, estimate
@@ -176,7 +176,7 @@ def _may_be_paid(error: BaseException) -> bool:
     match error:
         case RateLimited():
             return False
-        case Fault(kind=kind):
+        case CallFault(kind=kind):
             return kind in PERHAPS_PAID
         case TargetTimedOut() | EvaluatorTimedOut() | asyncio.CancelledError():
             return True

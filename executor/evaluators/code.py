@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 from domain.batch_spec import Options
 from domain.template import UnknownField, placeholders, render
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators import code_driver
 from executor.evaluators.completion import completion_channel
 from executor.options import OptionModel, read_options
@@ -77,7 +77,7 @@ class Code:
         self._options = options
         self._sandbox = sandbox
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Run the program once."""
         run = self._run_driven if self._options.has_driver else self._run_printing
         outcome, is_complete = await run(judged)
@@ -85,7 +85,7 @@ class Code:
         reason = "" if passed else _why(outcome, self._options)
         return p.Score(evaluator=self._name, score=float(passed), passed=passed, reason=reason)
 
-    async def _run_driven(self, judged: Judged) -> tuple[Outcome, bool]:
+    async def _run_driven(self, judged: ScoringRequest) -> tuple[Outcome, bool]:
         """Run a Python program under the driver, which reports its end."""
         with completion_channel() as channel:
             arguments = (_DRIVER, _PROGRAM, str(channel.descriptor))
@@ -93,7 +93,7 @@ class Code:
             outcome = await self._sandbox.run(job)
             return outcome, channel.is_complete()
 
-    async def _run_printing(self, judged: Judged) -> tuple[Outcome, bool]:
+    async def _run_printing(self, judged: ScoringRequest) -> tuple[Outcome, bool]:
         """Run a program of another language, whose last line is the sentinel."""
         sentinel = secrets.token_hex()
         outcome = await self._sandbox.run(self._job(judged, (_PROGRAM,), sentinel=sentinel))
@@ -102,7 +102,7 @@ class Code:
     async def aclose(self) -> None:
         """Leave nothing behind: each run has taken all of its own along."""
 
-    def _job(self, judged: Judged, arguments: tuple[str, ...], **reserved: str) -> Job:
+    def _job(self, judged: ScoringRequest, arguments: tuple[str, ...], **reserved: str) -> Job:
         options = self._options
         try:
             program = render(options.program, {**judged.fields, "output": judged.output, **reserved})
@@ -164,9 +164,9 @@ class CodeType:
         reserved = {"output"} if read.has_driver else {"output", _SENTINEL}
         return placeholders(read.program) - reserved
 
-    def make(self, name: str, options: Options, surroundings: Surroundings) -> Code:
+    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> Code:
         """Make one."""
-        sandbox = Sandbox(allow_unsandboxed=surroundings.allow_unsandboxed, cgroup=surroundings.cgroup)
+        sandbox = Sandbox(allow_unsandboxed=environment.allow_unsandboxed, cgroup=environment.cgroup)
         return Code(name, _read(options), sandbox)
 
 

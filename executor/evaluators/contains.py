@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from executor.contract import Judged
+from executor.contract import ScoringRequest
 from executor.evaluators.extract import quoted
 from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
@@ -16,7 +16,7 @@ class ContainsOptions(ExtractOptions):
     ignore_case: bool = False
 
 
-async def does_contain(options: ContainsOptions, judged: Judged) -> Verdict:
+async def does_contain(options: ContainsOptions, judged: ScoringRequest) -> Verdict:
     """Look for each text in the output."""
     wanted, output = await _wanted(options, judged), await output_of(options, judged)
     missing = [text for text in wanted if _plain(options, text) not in _plain(options, output)]
@@ -25,13 +25,13 @@ async def does_contain(options: ContainsOptions, judged: Judged) -> Verdict:
     return Verdict(passed=False, reason=f"not in the output: {', '.join(map(quoted, missing[:5]))}")
 
 
-async def _wanted(options: ContainsOptions, judged: Judged) -> tuple[str, ...]:
+async def _wanted(options: ContainsOptions, judged: ScoringRequest) -> tuple[str, ...]:
     if options.value is None:
         return await _expected_texts(options, judged)
     return (options.value,) if isinstance(options.value, str) else options.value
 
 
-async def _expected_texts(options: ContainsOptions, judged: Judged) -> tuple[str, ...]:
+async def _expected_texts(options: ContainsOptions, judged: ScoringRequest) -> tuple[str, ...]:
     """Take an expected list of texts as several."""
     expected = judged.case.expected
     if isinstance(expected, list) and all(isinstance(text, str) for text in expected):

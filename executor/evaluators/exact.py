@@ -1,6 +1,6 @@
 """Passes an output that is the expected value."""
 
-from executor.contract import Judged
+from executor.contract import ScoringRequest
 from executor.evaluators.extract import quoted
 from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
@@ -12,7 +12,7 @@ class ExactOptions(ExtractOptions):
     ignore_case: bool = False
 
 
-async def is_equal(options: ExactOptions, judged: Judged) -> Verdict:
+async def is_equal(options: ExactOptions, judged: ScoringRequest) -> Verdict:
     """Compare the output with the expected value."""
     expected, output = await expected_of(options, judged), await output_of(options, judged)
     if _plain(options, output) == _plain(options, expected):

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 from referencing.exceptions import Unresolvable
 
 from domain.batch_spec import Options
-from executor.contract import Judged, Permanent
+from executor.contract import Permanent, ScoringRequest
 from executor.evaluators.cpu_limit import OutOfTime, cpu_limit
 from executor.evaluators.extract import Pattern, quoted
 from executor.evaluators.verdict import ComparisonType, Verdict, cut_out
@@ -58,7 +58,7 @@ class JsonSchemaType(ComparisonType[JsonSchemaOptions]):
         return {**rest, "schema": _read_schema(base / str(options["path"]))}
 
 
-async def does_fit(options: JsonSchemaOptions, judged: Judged) -> Verdict:
+async def does_fit(options: JsonSchemaOptions, judged: ScoringRequest) -> Verdict:
     """Hold the output against the schema."""
     text = await cut_out(options.extract, judged.output, of="the output")
     try:

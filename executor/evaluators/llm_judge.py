@@ -19,7 +19,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from domain.batch_spec import Options
 from domain.template import UnknownField, placeholders
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.llm_verdict import Scale, read_verdict, request_of_judge
 from executor.options import OptionModel, read_options
 from executor.targets.model import read_answer
@@ -109,13 +109,13 @@ class LlmJudge:
     options: JudgeOptions
     caller: Caller
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Have an answer judged by one call."""
         options, access = self.options, self.caller.access
         params = self._params(judged)
         called = await self.caller.call(params, timeout=LONGEST_CALL)
         if called.limits:
-            judged.heard(called.limits)
+            judged.on_rate_limits(called.limits)
         answered = read_answer(called.message, access)
         verdict = read_verdict(called.message, options.scored)
         return p.Score(
@@ -127,7 +127,7 @@ class LlmJudge:
             cost_usd=cost_of(answered.usage, self.caller.price),
         )
 
-    def _params(self, judged: Judged) -> dict[str, Any]:
+    def _params(self, judged: ScoringRequest) -> dict[str, Any]:
         options, access = self.options, self.caller.access
         fields = {"id": judged.case.id, "input": judged.case.input, "expected": judged.case.expected}
         fields |= dict(judged.fields)
@@ -143,7 +143,7 @@ class LlmJudge:
         except UnknownField as error:
             raise Permanent("template", f"the rubric wants {error.name!r}, and the case has none") from None
 
-    def request_size(self, request: Judged | None) -> RequestSize:
+    def request_size(self, request: ScoringRequest | None) -> RequestSize:
         """Measure a request: its texts, the longest verdict, the prices."""
         if request is None:
             call = request_of(self.caller.access.provider.name, self.options.call, "")
@@ -177,16 +177,16 @@ class LlmJudgeType:
         """Name the fields that the rubric wants, besides the output."""
         return placeholders(_read(options).rubric) - {"output"}
 
-    def make(self, name: str, options: Options, surroundings: Surroundings) -> LlmJudge:
+    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> LlmJudge:
         """Make one."""
         read = _read(options)
-        caller = make_caller(read.provider, read.call, surroundings, transport=self.transport)
+        caller = make_caller(read.provider, read.call, environment, transport=self.transport)
         return LlmJudge(name, read, caller)
 
-    def lane(self, options: Options, surroundings: Surroundings) -> str | None:
+    def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:
         """Name the rate limit that calls fall under: that of the judge, whoever answers."""
         read = _read(options)
-        return access_to(read.provider, read.call, surroundings.environ).lane
+        return access_to(read.provider, read.call, environment.environ).lane
 
     def tokens(self, options: Options) -> float:
         """Guess what a call takes: the rubric is sent each time, and a verdict is short."""

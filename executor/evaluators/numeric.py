@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from pydantic import Field
 
-from executor.contract import Judged, Permanent
+from executor.contract import Permanent, ScoringRequest
 from executor.evaluators.extract import quoted
 from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
@@ -31,7 +31,7 @@ class NumericOptions(ExtractOptions):
     """As a part of the expected number."""
 
 
-async def is_the_number(options: NumericOptions, judged: Judged) -> Verdict:
+async def is_the_number(options: NumericOptions, judged: ScoringRequest) -> Verdict:
     """Compare the number in the output with the expected one."""
     expected = await expected_of(options, judged)
     wanted = number_in(expected)

@@ -16,7 +16,7 @@ from pydantic import JsonValue, ValidationError
 
 from domain.batch_spec import Options
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.extract import quoted
 from executor.options import OptionModel, read_options
 from executor.python_host.host import Call
@@ -40,7 +40,7 @@ class PythonEvaluator:
     threshold: float
     pool: HostPool
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Call the function with an output."""
         case = judged.case
         fields = {"id": case.id, "input": case.input, "expected": case.expected, **judged.fields}
@@ -85,10 +85,10 @@ class PythonType:
         """Name nothing: what a function wants is known when it is called."""
         return frozenset()
 
-    def make(self, name: str, options: Options, surroundings: Surroundings) -> PythonEvaluator:
+    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> PythonEvaluator:
         """Make one."""
         read = read_options(PythonOptions, options, of="the python evaluator")
-        return PythonEvaluator(name, read.threshold, pool_of(read.function, read.interpreter, surroundings))
+        return PythonEvaluator(name, read.threshold, pool_of(read.function, read.interpreter, environment))
 
 
 PYTHON = PythonType()

@@ -1,6 +1,6 @@
 """Passes an output that a pattern matches somewhere: one that is given, or the expected value."""
 
-from executor.contract import Judged, Permanent
+from executor.contract import Permanent, ScoringRequest
 from executor.evaluators.extract import Pattern, compile_pattern, find_last, quoted
 from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
@@ -13,7 +13,7 @@ class RegexOptions(ExtractOptions):
     ignore_case: bool = False
 
 
-async def does_match(options: RegexOptions, judged: Judged) -> Verdict:
+async def does_match(options: RegexOptions, judged: ScoringRequest) -> Verdict:
     """Look for the pattern in the output."""
     pattern = options.pattern if options.pattern is not None else await expected_of(options, judged)
     try:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from domain.batch_spec import Options
 from eventlog import payloads as p
-from executor.contract import Judged, Surroundings
+from executor.contract import ExecutionEnvironment, ScoringRequest
 from executor.options import OptionModel, read_options
 from executor.targets.simulated import WRONG
 
@@ -29,7 +29,7 @@ class SimulatedEvaluator:
 
     name: str
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Score an answer."""
         passed = judged.output != WRONG
         return p.Score(evaluator=self.name, score=float(passed), passed=passed, reason=REASON)
@@ -51,7 +51,7 @@ class SimulatedType:
         """Return the fields that the simulated evaluator wants."""
         return frozenset(_read(options).fields)
 
-    def make(self, name: str, options: Options, surroundings: Surroundings) -> SimulatedEvaluator:  # noqa: ARG002
+    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> SimulatedEvaluator:  # noqa: ARG002
         """Create one."""
         _read(options)
         return SimulatedEvaluator(name)

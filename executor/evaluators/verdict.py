@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from domain.batch_spec import Options
 from domain.template import as_text
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.extract import Pattern, compile_pattern, find_last, quoted
 from executor.options import OptionModel, read_options
 
@@ -31,7 +31,7 @@ class ExtractOptions(OptionModel):
 
 
 Model = TypeVar("Model", bound=OptionModel)
-Rule = Callable[[Model, Judged], Awaitable[Verdict]]
+Rule = Callable[[Model, ScoringRequest], Awaitable[Verdict]]
 
 
 class NoMatch(Exception):  # noqa: N818 - told as the reason of a verdict
@@ -46,7 +46,7 @@ class Comparison(Generic[Model]):
     options: Model
     rule: Rule[Model]
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Judge an answer: all or nothing."""
         try:
             verdict = await self.rule(self.options, judged)
@@ -79,7 +79,7 @@ class ComparisonType(Generic[Model]):
         """Name what every case must have."""
         return self.wants(self._read(options))
 
-    def make(self, name: str, options: Options, surroundings: Surroundings) -> Comparison[Model]:  # noqa: ARG002 - needs none
+    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> Comparison[Model]:  # noqa: ARG002 - needs none
         """Make one."""
         return Comparison(name, self._read(options), self.rule)
 
@@ -87,12 +87,12 @@ class ComparisonType(Generic[Model]):
         return read_options(self.model, options, of=f"the {self.what} evaluator")
 
 
-async def output_of(options: ExtractOptions, judged: Judged) -> str:
+async def output_of(options: ExtractOptions, judged: ScoringRequest) -> str:
     """Take what counts of the output; raises `NoMatch`."""
     return await cut_out(options.extract, judged.output, of="the output")
 
 
-async def expected_of(options: ExtractOptions, judged: Judged) -> str:
+async def expected_of(options: ExtractOptions, judged: ScoringRequest) -> str:
     """Take what counts of the expected value; raises `Permanent` where there is none."""
     if judged.case.expected is None:
         raise Permanent("no_expected", f"the case {judged.case.id!r} has no expected value to compare with")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, Limits, TargetSpec
-from executor.contract import Metered, Surroundings
+from executor.contract import ExecutionEnvironment, Metered
 from executor.lanes.contract import LaneLimit, Policy
 from executor.lanes.permits import LaneUse
 from executor.registry import evaluator_type, target_type
@@ -17,7 +17,7 @@ class Place(NamedTuple):
     batch: BatchSpec
 
 
-def lane_use(spec: TargetSpec | EvaluatorSpec, place: Place, here: Surroundings) -> LaneUse | None:
+def lane_use(spec: TargetSpec | EvaluatorSpec, place: Place, here: ExecutionEnvironment) -> LaneUse | None:
     """Name the lane, with what is known of it; None where nobody counts, or nobody can be called anyhow."""
     if not spec.is_metered:
         return None

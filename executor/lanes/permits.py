@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from eventlog import tracing
 from executor.budget.spending import UNLIMITED_SPENDING, Spending
-from executor.contract import Fault, NeverReached, NoConnection, RateLimited, Unreachable
+from executor.contract import CallFault, NeverReached, NoConnection, RateLimited, Unreachable
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from executor.lanes.contract import LaneLimit, Outcome, Policy, Settlement
 from providers.limits import RateLimits
@@ -62,7 +62,7 @@ class Permit:
 
     def settle_after(self, error: BaseException) -> None:
         """Say what came of a call that raised."""
-        limits = error.limits if isinstance(error, Fault) else None
+        limits = error.limits if isinstance(error, CallFault) else None
         match error:
             case RateLimited(retry_after=retry_after):
                 self.settle(Outcome.RATE_LIMITED, retry_after=retry_after.total_seconds(), limits=limits)

@@ -29,7 +29,7 @@ from pydantic_core import to_json
 from eventlog.payloads import MAX_TEXT
 from eventlog.redaction import redact_tail
 from eventlog.tasks import end
-from executor.contract import Fault, Permanent, Transient
+from executor.contract import CallFault, Permanent, Transient
 from executor.python_host.child import KEY_BYTES, LENGTH
 
 TAIL = 4_000
@@ -85,7 +85,7 @@ class Host:
         self._key = secrets.token_bytes(KEY_BYTES)
         self._write(self._key)
         self._tail = b""
-        self._lost: Fault | None = None
+        self._lost: CallFault | None = None
         self._tasks = [asyncio.create_task(self._keep_tail())]
 
     @classmethod
@@ -116,7 +116,7 @@ class Host:
         return cls(process, ours, python)
 
     async def ready(self, function: str) -> None:
-        """Wait until the child has imported the function; raises a `Fault` if it can't."""
+        """Wait until the child has imported the function; raises a `CallFault` if it can't."""
         try:
             message = await self._receive()
         except asyncio.IncompleteReadError:
@@ -131,7 +131,7 @@ class Host:
         self.is_async = message["async"]
         self._tasks += [asyncio.create_task(self._take_replies()), asyncio.create_task(self._await_end())]
 
-    async def _ended_too_early(self, function: str) -> Fault:
+    async def _ended_too_early(self, function: str) -> CallFault:
         code = await self._process.wait()
         told = f"{self._python} ended {_how(code)} while it imported {function}"
         return Transient("host_lost", told) if code < 0 else Permanent("import", told)
@@ -142,7 +142,7 @@ class Host:
         return self._lost is None
 
     async def call(self, call: Call) -> Returned:
-        """Call the function; raises a `Fault`. A cancelled call is ended, if need be with the child."""
+        """Call the function; raises a `CallFault`. A cancelled call is ended, if need be with the child."""
         if self._lost:
             raise SharedHostLost(self._lost.kind, self._lost.message)
         if not self.is_async:
@@ -157,7 +157,7 @@ class Host:
         except asyncio.CancelledError:
             self._cancel(number)
             raise
-        except Fault as fault:
+        except CallFault as fault:
             raise await self._with_tail(fault) from None
 
     def kill(self) -> None:
@@ -252,7 +252,7 @@ class Host:
         while chunk := await self._process.stderr.read(1 << 16):
             self._tail = (self._tail + chunk)[-READ_TAIL:]
 
-    async def _with_tail(self, fault: Fault) -> Fault:
+    async def _with_tail(self, fault: CallFault) -> CallFault:
         await asyncio.sleep(TAIL_PATIENCE)
         tail = redact_tail(self._tail.decode(errors="replace").strip(), TAIL)
         return type(fault)(fault.kind, f"{fault.message}\nit printed: {tail}") if tail else fault
@@ -270,7 +270,7 @@ def interpreter_path(interpreter: str, *, workdir: str, environ: Mapping[str, st
     return shutil.which(interpreter, path=environ.get("PATH")) or interpreter
 
 
-def _not_started(workdir: str, python: str, error: OSError) -> Fault:
+def _not_started(workdir: str, python: str, error: OSError) -> CallFault:
     if not shutil.which(python):
         what = f"there is no interpreter {python} here: set `interpreter` of the python target"
         return Permanent("interpreter", what)

@@ -13,7 +13,7 @@ from time import monotonic
 
 from eventlog.redaction import KNOWN, redact
 from eventlog.secret_sources import secrets_in
-from executor.contract import Fault, Permanent, Transient
+from executor.contract import CallFault, Permanent, Transient
 from executor.python_host.host import Call, Host, Returned, SharedHostLost
 
 MOST_HOSTS = 8
@@ -48,13 +48,13 @@ class HostPool:
         return tuple(self._busy)
 
     async def call(self, call: Call) -> Returned:
-        """Call the function, as soon as there is a host for it; raises a `Fault`."""
+        """Call the function, as soon as there is a host for it; raises a `CallFault`."""
         try:
             try:
                 return await self._call_shared(call)
             except SharedHostLost:
                 return await self._call_alone(call)
-        except Fault as fault:
+        except CallFault as fault:
             raise type(fault)(fault.kind, redact(fault.message)) from None
 
     async def _call_shared(self, call: Call) -> Returned:

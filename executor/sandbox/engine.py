@@ -62,7 +62,7 @@ class NoImage(Exception):  # noqa: N818 - what is wrong, to whoever may fetch it
 
 
 class Engine:
-    """One engine; every method raises a `Fault` where it does not answer as it should."""
+    """One engine; every method raises a `CallFault` where it does not answer as it should."""
 
     def __init__(self, host: str = DEFAULT_HOST) -> None:
         self.host = host

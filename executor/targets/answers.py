@@ -10,7 +10,7 @@ from pydantic import JsonValue, ValidationError
 from domain.template import as_text
 from eventlog import payloads as p
 from eventlog.characters import without_half_characters
-from executor.contract import Permanent, Reply
+from executor.contract import Permanent, TargetReply
 
 _USAGE_NAMES = {
     "input_tokens": ("input_tokens", "prompt_tokens", "input"),
@@ -20,7 +20,7 @@ _USAGE_NAMES = {
 
 def reply(
     output: JsonValue, *, usage: JsonValue = None, cost_usd: JsonValue = None, latency_ms: float = 0.0
-) -> Reply:
+) -> TargetReply:
     """Make a reply; raises `Permanent` where it can't be recorded."""
     text = without_half_characters(as_text(output))
     if len(text) > p.MAX_TEXT:
@@ -36,7 +36,7 @@ def reply(
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise Permanent("answer", f"{where} of the answer: {first['msg']}") from None
-    return Reply(answer)
+    return TargetReply(answer)
 
 
 def too_large(message: str) -> Permanent:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import Field, field_validator
 
 from domain.batch_spec import Options
-from executor.contract import Question, Reply, Surroundings
+from executor.contract import ExecutionEnvironment, TargetReply, TargetRequest
 from executor.options import read_options
 from executor.sandbox.job import Job
 from executor.sandbox.reports import listening
@@ -61,21 +61,21 @@ class Command:
         self._workdir = workdir
         self._data_dir = data_dir
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, request: TargetRequest) -> TargetReply:
         """Run it once."""
         async with listening() as reports:
-            outcome = await self._sandbox.run(self._job(question, reports.directory))
+            outcome = await self._sandbox.run(self._job(request, reports.directory))
             await reports.settle()
         return answered(outcome, reports, self._options)
 
     async def aclose(self) -> None:
         """Leave nothing behind: each run has taken all of its own along."""
 
-    def _job(self, question: Question, reports: Path) -> Job:
-        fields = fields_of(question)
+    def _job(self, request: TargetRequest, reports: Path) -> Job:
+        fields = fields_of(request)
         return Job(
             arguments(self._words, fields),
-            seconds=question.timeout,
+            seconds=request.timeout,
             stdin=filled_in(self._options.stdin, fields).encode(errors="replace"),
             files={
                 name: host_file(self._workdir / path, data_dir=self._data_dir)
@@ -94,12 +94,12 @@ class CommandType:
         """Refuse options that make no sense."""
         read_options(CommandOptions, options, of="the command target")
 
-    def make(self, options: Options, surroundings: Surroundings) -> Command:
+    def make(self, options: Options, environment: ExecutionEnvironment) -> Command:
         """Make one."""
         read = read_options(CommandOptions, options, of="the command target")
-        sandbox = Sandbox(allow_unsandboxed=surroundings.allow_unsandboxed, cgroup=surroundings.cgroup)
+        sandbox = Sandbox(allow_unsandboxed=environment.allow_unsandboxed, cgroup=environment.cgroup)
         return Command(
-            read, sandbox=sandbox, workdir=Path(surroundings.workdir), data_dir=surroundings.data_dir
+            read, sandbox=sandbox, workdir=Path(environment.workdir), data_dir=environment.data_dir
         )
 
 

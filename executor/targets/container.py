@@ -18,7 +18,7 @@ from uuid import uuid4
 from pydantic import Field, field_validator
 
 from domain.batch_spec import Options
-from executor.contract import Fault, Permanent, Question, Reply, Surroundings
+from executor.contract import CallFault, ExecutionEnvironment, Permanent, TargetReply, TargetRequest
 from executor.options import read_options
 from executor.sandbox.container import Run
 from executor.sandbox.engine import DEFAULT_HOST, Engine, NoEngine, NoImage
@@ -68,13 +68,13 @@ class Container:
         self._words = words(options.command) if options.command is not None else ()
         self._removals: set[asyncio.Task[None]] = set()
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, request: TargetRequest) -> TargetReply:
         """Run it once, in a container that is gone afterwards."""
-        stdin = filled_in(self._options.stdin, fields_of(question)).encode(errors="replace")
+        stdin = filled_in(self._options.stdin, fields_of(request)).encode(errors="replace")
         async with listening() as reports:
-            async with self._container(self._config(question, reports)) as name:
+            async with self._container(self._config(request, reports)) as name:
                 run = Run(self._engine, name, room=self._options.limits.output_bytes)
-                outcome = await run.finish(stdin, question.timeout)
+                outcome = await run.finish(stdin, request.timeout)
             await reports.settle()
         return answered(outcome, reports, self._options)
 
@@ -116,22 +116,22 @@ class Container:
     async def _remove(self, name: str) -> None:
         try:
             await self._engine.remove(name)
-        except Fault as fault:
+        except CallFault as fault:
             logger.warning("a container may be left", extra={"container": name, "error": str(fault)})
 
-    def _config(self, question: Question, reports: Reports) -> dict[str, Any]:
+    def _config(self, request: TargetRequest, reports: Reports) -> dict[str, Any]:
         env = dict(self._options.env)
         binds = []
         if self._engine.is_local:
             env[REPORT_VARIABLE] = f"{REPORT_DIRECTORY}/{REPORT_SOCKET}"
             binds = [f"{reports.directory}:{REPORT_DIRECTORY}:ro"]
-        command = {"Cmd": arguments(self._words, fields_of(question))} if self._words else {}
+        command = {"Cmd": arguments(self._words, fields_of(request))} if self._words else {}
         return {
             **command,
             "Image": self._options.image,
             "User": _NOBODY,
             "Env": [f"{variable}={value}" for variable, value in env.items()],
-            "Labels": {LABEL: question.evaluation_id},
+            "Labels": {LABEL: request.evaluation_id},
             "NetworkDisabled": True,
             "AttachStdin": True,
             "OpenStdin": True,
@@ -175,9 +175,9 @@ class ContainerType:
         """Refuse options that make no sense."""
         _read(options)
 
-    def make(self, options: Options, surroundings: Surroundings) -> Container:
+    def make(self, options: Options, environment: ExecutionEnvironment) -> Container:
         """Make one, for the engine that the environment names."""
-        host = surroundings.environ.get("DOCKER_HOST") or DEFAULT_HOST
+        host = environment.environ.get("DOCKER_HOST") or DEFAULT_HOST
         return Container(_read(options), Engine(host))
 
 

@@ -21,7 +21,14 @@ from pydantic import Field, JsonValue, field_validator
 from domain.batch_spec import Options
 from domain.template import UnknownField, render
 from eventlog.clock import utc_now
-from executor.contract import Permanent, Question, Reply, Surroundings, Transient, Unreachable
+from executor.contract import (
+    ExecutionEnvironment,
+    Permanent,
+    TargetReply,
+    TargetRequest,
+    Transient,
+    Unreachable,
+)
 from executor.options import OptionModel, read_options
 from executor.targets.addresses import CheckedTransport, Policy
 from executor.targets.answers import too_large
@@ -87,7 +94,7 @@ class HttpTarget:
     environ: Mapping[str, str]
     limiter: ReplyLimiter = field(default_factory=ReplyLimiter)
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, question: TargetRequest) -> TargetReply:
         """Send one request and read its reply."""
         request = self._request(question)
         started = perf_counter()
@@ -114,7 +121,7 @@ class HttpTarget:
         """Close all connections."""
         await self.client.aclose()
 
-    def _request(self, question: Question) -> httpx2.Request:
+    def _request(self, question: TargetRequest) -> httpx2.Request:
         options = self.options
         return self.client.build_request(
             options.method,
@@ -159,12 +166,12 @@ class HttpType:
         """Refuse options that make no sense."""
         read_options(HttpOptions, options, of="the http target")
 
-    def make(self, options: Options, surroundings: Surroundings) -> HttpTarget:
+    def make(self, options: Options, environment: ExecutionEnvironment) -> HttpTarget:
         """Make one."""
         read = read_options(HttpOptions, options, of="the http target")
-        return HttpTarget(read, _client(read, surroundings.slots), surroundings.environ)
+        return HttpTarget(read, _client(read, environment.slots), environment.environ)
 
-    def lane(self, options: Options, surroundings: Surroundings) -> str | None:  # noqa: ARG002 - a host needs no key
+    def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:  # noqa: ARG002 - a host needs no key
         """Name the server: what it counts by is not known."""
         url = httpx2.URL(read_options(HttpOptions, options, of="the http target").url)
         return f"http:{url.netloc.decode()}"
@@ -193,7 +200,7 @@ def _client(options: HttpOptions, slots: int) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=transport, cookies=no_cookies, headers=headers, trust_env=False)
 
 
-def _filled(body: JsonValue, question: Question) -> JsonValue:
+def _filled(body: JsonValue, question: TargetRequest) -> JsonValue:
     """Fill every text of the body in."""
     turns: JsonValue = [{"asked": asked, "answered": answered} for asked, answered in question.history]
     fields = {**question.fields, "prompt": question.prompt, "history": turns}

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from domain.template import UnknownField, look_up
 from eventlog.redaction import redact_head
-from executor.contract import Fault, Permanent, RateLimited, Reply, Transient, Unreachable
+from executor.contract import CallFault, Permanent, RateLimited, TargetReply, Transient, Unreachable
 from executor.targets.answers import reply
 from providers.json_reader import check_values
 
@@ -36,7 +36,7 @@ class Paths:
     cost: str | None = None
 
 
-def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetime) -> Fault | None:
+def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetime) -> CallFault | None:
     """Tell a refusal from an answer."""
     if status < 300:
         return None
@@ -88,8 +88,8 @@ def is_json_type(content_type: str) -> bool:
     return media_type == "application/json" or media_type.endswith("+json")
 
 
-def answer_of(body: str, paths: Paths, *, latency_ms: float, is_json: bool = False) -> Reply:
-    """Find the answer in a body, which `is_json` announces as JSON; raises a `Fault` where it has none."""
+def answer_of(body: str, paths: Paths, *, latency_ms: float, is_json: bool = False) -> TargetReply:
+    """Find the answer in a body, JSON if `is_json`; raises a `CallFault` where it has none."""
     parsed = _parsed(body, is_json=is_json)
     output = _output_at(paths.output, parsed, body) if paths.output else _likely_output(parsed, body)
     cost = _found(parsed, paths.cost)

@@ -12,7 +12,7 @@ import httpx2
 from pydantic import Field, JsonValue, field_validator
 
 from domain.batch_spec import Options
-from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest
 from executor.options import OptionModel, read_options
 from executor.targets.answers import reply
 from executor.targets.headers import check_headers
@@ -86,7 +86,7 @@ class ModelTarget:
     caller: Caller
     options: Mapping[str, JsonValue]
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, question: TargetRequest) -> TargetReply:
         """Call the model once."""
         access = self.caller.access
         params = request_of(access.provider.name, self.options, question.prompt, question.history)
@@ -98,9 +98,9 @@ class ModelTarget:
             cost_usd=cost_of(answered.usage, self.caller.price),
             latency_ms=called.latency_ms,
         ).answer
-        return Reply(replace(answer, usage=answered.usage), limits=called.limits)
+        return TargetReply(replace(answer, usage=answered.usage), limits=called.limits)
 
-    def request_size(self, request: Question | None) -> RequestSize:
+    def request_size(self, request: TargetRequest | None) -> RequestSize:
         """Measure a request: its texts, the longest answer, the prices."""
         name = self.caller.access.provider.name
         if request is None:
@@ -129,17 +129,17 @@ class ModelType:
         self._read(options)
         check_callable(self.provider)
 
-    def make(self, options: Options, surroundings: Surroundings) -> ModelTarget:
+    def make(self, options: Options, environment: ExecutionEnvironment) -> ModelTarget:
         """Make one."""
         self.check(options)
         read = self._read(options)
         return ModelTarget(
-            make_caller(self.provider.name, read, surroundings, transport=self.transport), read
+            make_caller(self.provider.name, read, environment, transport=self.transport), read
         )
 
-    def lane(self, options: Options, surroundings: Surroundings) -> str | None:
+    def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:
         """Name the rate limit that calls fall under."""
-        return access_to(self.provider.name, options, surroundings.environ).lane
+        return access_to(self.provider.name, options, environment.environ).lane
 
     def tokens(self, options: Options) -> float:
         """Guess what a call takes."""
@@ -152,7 +152,7 @@ class ModelType:
 
 
 def read_answer(message: object, access: Access) -> Answered:
-    """Read what a model said; raises a `Fault` where it said nothing that is its own."""
+    """Read what a model said; raises a `CallFault` where it said nothing that is its own."""
     with counting_errors(access.provider.name):
         return _read_answer(message, access)
 

@@ -19,7 +19,7 @@ from domain.batch_spec import Options
 from eventlog.clock import utc_now
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
-from executor.contract import Surroundings
+from executor.contract import ExecutionEnvironment
 from executor.targets.headers import fill_in
 from executor.targets.model_faults import broken_off, fault_of
 from executor.targets.model_options import Prices
@@ -61,7 +61,7 @@ class Caller:
         self._opening = asyncio.Lock()
 
     async def call(self, params: Mapping[str, Any], *, timeout: float, stream: bool = False) -> Called:  # noqa: ASYNC109 - the SDK's
-        """Make one call; raises a `Fault`."""
+        """Make one call; raises a `CallFault`."""
         with counting_errors(self.access.provider.name):
             return await self._call(params, timeout, stream=stream)
 
@@ -135,30 +135,30 @@ class Caller:
 def make_caller(
     provider: str,
     options: Options,
-    surroundings: Surroundings,
+    environment: ExecutionEnvironment,
     *,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> Caller:
     """Make what calls a model; raises `ValueError` with a sentence, such as for a missing key."""
-    access = access_to(provider, options, surroundings.environ)
+    access = access_to(provider, options, environment.environ)
     KNOWN.add({access.key} | secrets_in_url(access.base_url))
     headers: Any = options.get("headers") or {}
     open_client = anthropic_client if access.provider.sdk is Sdk.ANTHROPIC else openai_client
     open_late = partial(
         open_client,
         access,
-        slots=surroundings.slots,
-        headers=fill_in(headers, surroundings.environ),
+        slots=environment.slots,
+        headers=fill_in(headers, environment.environ),
         transport=transport,
     )
-    return Caller(access, open_late, _price(access, options, surroundings))
+    return Caller(access, open_late, _price(access, options, environment))
 
 
-def _price(access: Access, options: Options, surroundings: Surroundings) -> Price | None:
+def _price(access: Access, options: Options, environment: ExecutionEnvironment) -> Price | None:
     if said := options.get("prices"):
         own = Prices.model_validate(said)
         return Price(own.input, own.output)
-    return price_of(access.provider.name, access.model, surroundings.environ)
+    return price_of(access.provider.name, access.model, environment.environ)
 
 
 def _arguments(params: Mapping[str, Any]) -> dict[str, Any]:

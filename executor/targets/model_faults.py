@@ -9,7 +9,7 @@ from datetime import datetime
 import httpx2
 
 from eventlog.redaction import redact_head
-from executor.contract import Fault, Permanent, RateLimited, Transient, Unreachable
+from executor.contract import CallFault, Permanent, RateLimited, Transient, Unreachable
 from executor.targets.connections import no_connection
 from providers.access import Access
 from providers.decompression import ReplyRefused
@@ -18,7 +18,7 @@ from providers.failures import QUOTE, Class, Failure, failure_of, refusal_of
 from providers.limits import RateLimits
 
 
-def fault_of(error: Exception, access: Access, *, now: datetime, came: str = "") -> Fault:
+def fault_of(error: Exception, access: Access, *, now: datetime, came: str = "") -> CallFault:
     """Say what an error means; `came` is what a stream had brought by then."""
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, ReplyRefused):
@@ -61,7 +61,7 @@ def _disconnected(cause: Exception, access: Access, came: str) -> Unreachable:
     return Unreachable("connection", f"{access.provider.title} can't be reached at {access.place}: {why}")
 
 
-def _fault(failure: Failure, limits: RateLimits | None, lost: str) -> Fault:
+def _fault(failure: Failure, limits: RateLimits | None, lost: str) -> CallFault:
     message = failure.message + lost
     match failure.of:
         case Class.RATE_LIMITED if failure.retry_after is not None:

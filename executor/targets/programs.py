@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, field_validator
 
 from domain.template import UnknownField, placeholders, render
-from executor.contract import Fields, Permanent, Question, Reply, Transient
+from executor.contract import Fields, Permanent, TargetReply, TargetRequest, Transient
 from executor.options import OptionModel
 from executor.sandbox.job import Limits, Outcome
 from executor.sandbox.reports import Reports
@@ -62,9 +62,9 @@ def words(command: str | list[str]) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def fields_of(question: Question) -> Fields:
+def fields_of(request: TargetRequest) -> Fields:
     """What the templates of a program may name: the case's fields, and the finished prompt."""
-    return {**question.fields, "prompt": question.prompt}
+    return {**request.fields, "prompt": request.prompt}
 
 
 def filled_in(template: str, fields: Fields) -> str:
@@ -88,7 +88,7 @@ def arguments(parts: tuple[str, ...], fields: Fields) -> tuple[str, ...]:
     return filled
 
 
-def answered(outcome: Outcome, reports: Reports, options: ProgramOptions) -> Reply:
+def answered(outcome: Outcome, reports: Reports, options: ProgramOptions) -> TargetReply:
     """Make a reply of what a program came to, or raise the fault that it was."""
     limits = options.limits
     match outcome.killed_by:
@@ -108,9 +108,9 @@ def answered(outcome: Outcome, reports: Reports, options: ProgramOptions) -> Rep
     return replace(_spoken(outcome, reports), exit_code=outcome.exit_code)
 
 
-def _spoken(outcome: Outcome, reports: Reports) -> Reply:
+def _spoken(outcome: Outcome, reports: Reports) -> TargetReply:
     latency_ms = outcome.seconds * 1_000
     if result := reports.result:
         spoken = reply(result.output, cost_usd=result.cost_usd, latency_ms=latency_ms)
-        return Reply(replace(spoken.answer, usage=result.usage))
+        return TargetReply(replace(spoken.answer, usage=result.usage))
     return reply(outcome.stdout.decode(errors="replace").removesuffix("\n"), latency_ms=latency_ms)

@@ -20,7 +20,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, JsonValue
 
 from domain.batch_spec import Options
-from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest
 from executor.options import OptionModel, read_options
 from executor.python_host.host import Call
 from executor.python_host.pool import HostPool
@@ -58,17 +58,17 @@ class PythonTarget:
     function: str
     pool: HostPool
 
-    async def ask(self, question: Question) -> Reply:
-        """Call the function with a question."""
-        offered = {"case": asdict(question.case), "history": question.history}
-        returned = await self.pool.call(Call(question.prompt, question.fields, offered))
+    async def call(self, request: TargetRequest) -> TargetReply:
+        """Call the function with a request."""
+        offered = {"case": asdict(request.case), "history": request.history}
+        returned = await self.pool.call(Call(request.prompt, request.fields, offered))
         return self._reply(returned.value, returned.seconds * 1e3)
 
     async def aclose(self) -> None:
         """End the processes the function runs in."""
         await self.pool.aclose()
 
-    def _reply(self, value: JsonValue, latency_ms: float) -> Reply:
+    def _reply(self, value: JsonValue, latency_ms: float) -> TargetReply:
         if not isinstance(value, Mapping) or not {"output"} <= value.keys() <= REPLY_KEYS:
             return reply(self._answer(value), latency_ms=latency_ms)
         output, usage, cost = self._answer(value["output"]), value.get("usage"), value.get("cost_usd")
@@ -87,21 +87,21 @@ class PythonType:
         """Refuse what does not name a function; it is imported only where it runs."""
         read_options(PythonOptions, options, of="the python target")
 
-    def make(self, options: Options, surroundings: Surroundings) -> PythonTarget:
+    def make(self, options: Options, environment: ExecutionEnvironment) -> PythonTarget:
         """Make one."""
         read = read_options(PythonOptions, options, of="the python target")
-        return PythonTarget(read.function, pool_of(read.function, read.interpreter, surroundings))
+        return PythonTarget(read.function, pool_of(read.function, read.interpreter, environment))
 
 
 PYTHON = PythonType()
 
 
-def pool_of(function: str, interpreter: str | None, surroundings: Surroundings) -> HostPool:
+def pool_of(function: str, interpreter: str | None, environment: ExecutionEnvironment) -> HostPool:
     """Make the place where a function of a batch is called."""
     return HostPool(
         function,
-        workdir=surroundings.workdir,
-        environ=surroundings.environ,
-        slots=surroundings.slots,
-        interpreter=interpreter or surroundings.interpreter,
+        workdir=environment.workdir,
+        environ=environment.environ,
+        slots=environment.slots,
+        interpreter=interpreter or environment.interpreter,
     )

@@ -5,7 +5,7 @@ reads the file. Whoever asks holds a case for which nothing was recorded.
 """
 
 from domain.batch_spec import Options
-from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest
 from executor.options import OptionModel, read_options
 
 
@@ -22,9 +22,9 @@ class RecordedOptions(OptionModel):
 class Recorded:
     """The target that has already answered."""
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, request: TargetRequest) -> TargetReply:
         """Say that there is no answer."""
-        raise Permanent("no_recorded_answer", f"no answer was recorded for the case {question.case.id!r}")
+        raise Permanent("no_recorded_answer", f"no answer was recorded for the case {request.case.id!r}")
 
     async def aclose(self) -> None:
         """Leave nothing behind: there is nothing."""
@@ -37,7 +37,7 @@ class RecordedType:
         """Refuse options that make no sense."""
         read_options(RecordedOptions, options, of="the recorded target")
 
-    def make(self, options: Options, surroundings: Surroundings) -> Recorded:  # noqa: ARG002 - needs none
+    def make(self, options: Options, environment: ExecutionEnvironment) -> Recorded:  # noqa: ARG002 - needs none
         """Make one."""
         self.check(options)
         return Recorded()

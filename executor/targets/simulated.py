@@ -17,7 +17,7 @@ from pydantic import Field
 from domain.batch_spec import Options
 from domain.template import as_text
 from eventlog import payloads as p
-from executor.contract import Permanent, Question, Reply, Surroundings, Transient
+from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest, Transient
 from executor.options import OptionModel, read_options
 
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -46,9 +46,9 @@ class Simulated:
     options: SimulatedOptions
     luck: random.Random = field(default_factory=random.Random)
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, request: TargetRequest) -> TargetReply:
         """Answer rightly or wrongly, after a while, or fail, as the dice of this evaluation say."""
-        options, dice = self.options, _dice(self.options.seed, question)
+        options, dice = self.options, _dice(self.options.seed, request)
         delay = options.latency * (1 + options.jitter * (2 * next(dice) - 1))
         if delay > 0:
             await asyncio.sleep(delay)
@@ -56,9 +56,9 @@ class Simulated:
             raise Permanent("simulated", "a simulated permanent fault")
         if options.transient_rate and self.luck.random() < options.transient_rate:
             raise Transient("simulated", "a simulated transient fault")
-        output = _right_answer(question.case) if next(dice) < options.pass_rate else WRONG
+        output = _right_answer(request.case) if next(dice) < options.pass_rate else WRONG
         usage = p.Usage(output_tokens=options.tokens)
-        return Reply(
+        return TargetReply(
             p.Answer(output=output, usage=usage, cost_usd=options.cost_usd, latency_ms=delay * 1e3)
         )
 
@@ -73,7 +73,7 @@ class SimulatedType:
         """Refuse options that make no sense."""
         read_options(SimulatedOptions, options, of="the simulated target")
 
-    def make(self, options: Options, surroundings: Surroundings) -> Simulated:  # noqa: ARG002 - needs none
+    def make(self, options: Options, environment: ExecutionEnvironment) -> Simulated:  # noqa: ARG002 - needs none
         """Make one."""
         return Simulated(read_options(SimulatedOptions, options, of="the simulated target"))
 
@@ -81,9 +81,9 @@ class SimulatedType:
 SIMULATED = SimulatedType()
 
 
-def _dice(seed: int | str, question: Question) -> Iterator[float]:
+def _dice(seed: int | str, request: TargetRequest) -> Iterator[float]:
     """Draw numbers from 0 to 1 that depend on the seed and the evaluation alone."""
-    digest = sha256(f"{seed}\n{question.evaluation_id}\n{question.repetition}".encode()).digest()
+    digest = sha256(f"{seed}\n{request.evaluation_id}\n{request.repetition}".encode()).digest()
     return (int.from_bytes(digest[at : at + 8]) / 2**64 for at in range(0, 32, 8))
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from opentelemetry.metrics import get_meter
 
-from executor.contract import Fault
+from executor.contract import CallFault
 
 _errors = get_meter("executor.targets").create_counter(
     "eval_llm_errors_total", description="Calls to a model that failed"
@@ -17,6 +17,6 @@ def counting_errors(provider: str) -> Iterator[None]:
     """Count what goes wrong with a call."""
     try:
         yield
-    except Fault as fault:
+    except CallFault as fault:
         _errors.add(1, {"provider": provider, "kind": fault.kind})
         raise

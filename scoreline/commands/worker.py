@@ -60,7 +60,7 @@ def start(  # noqa: PLR0913 - a command has its flags
 
     from domain.eligibility import Eligibility
     from executor.app import collect_garbage_rarely, run_executor
-    from executor.contract import Surroundings
+    from executor.contract import ExecutionEnvironment
     from executor.settings import Connection, ExecutorSettings, Rhythm
     from scoreline.embedded.layout import default_root
     from scoreline.logs import configure, warn_of_short_secrets
@@ -90,7 +90,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         rhythm=Rhythm(beat=timedelta(seconds=settings.worker_heartbeat_interval)),
         keeps_lanes_alone=settings.rate_limit_mode is RateLimitMode.PER_WORKER,
     )
-    surroundings = Surroundings(
+    environment = ExecutionEnvironment(
         slots=slots,
         allow_unsandboxed=settings.worker_allow_unsandboxed,
         breaker_failures=settings.rate_limit_breaker_failures,
@@ -103,7 +103,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         collect_garbage_rarely()
         report_ready()
         uvloop.run(
-            run_executor(Connection(redis_url, shards=settings.shards), plan, surroundings=surroundings)
+            run_executor(Connection(redis_url, shards=settings.shards), plan, environment=environment)
         )
 
 

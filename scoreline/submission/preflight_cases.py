@@ -6,7 +6,7 @@ from itertools import islice
 
 from domain.batch_spec import EvaluatorSpec
 from domain.template import placeholders
-from executor.contract import Fault, Judged, Permanent, Surroundings
+from executor.contract import CallFault, ExecutionEnvironment, Permanent, ScoringRequest
 from executor.registry import evaluator_type, make_evaluator
 from scoreline.datasets.cases import Row
 from scoreline.datasets.rows import file_rows
@@ -55,11 +55,11 @@ async def check_cases(plan: Plan) -> list[Finding]:
 
 
 async def _unusable(plan: Plan, spec: EvaluatorSpec, rows: list[Row]) -> list[Finding]:
-    evaluator = make_evaluator(spec, Surroundings())
-    faults: list[tuple[Row, Fault]] = []
+    evaluator = make_evaluator(spec, ExecutionEnvironment())
+    faults: list[tuple[Row, CallFault]] = []
     for row in rows:
         try:
-            await evaluator.judge(Judged(row.case, "", {**fields_of(row.case), "output": ""}))
+            await evaluator.score(ScoringRequest(row.case, "", {**fields_of(row.case), "output": ""}))
         except Permanent as fault:
             if fault.kind in _EXPECTED:
                 faults.append((row, fault))

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from eventlog.payloads import Case
-from executor.contract import Judged, Question, Surroundings
+from executor.contract import ExecutionEnvironment, ScoringRequest, TargetRequest
 from executor.options import OptionModel
 from executor.registry import EVALUATORS, TARGETS, Kind
 from executor.sandbox.job import Limits
@@ -245,10 +245,12 @@ async def test_the_types_of_ones_own_work_as_they_are_shown():
     exec(compile(code, "targets.md", "exec"), shown_there)
     shout, loud = shown_there["SHOUT"], shown_there["LOUD"]
     case = Case("1", "hey")
-    reply = await shout.make({"ending": "?"}, Surroundings()).ask(Question("e", "hey", case, {}))
+    reply = await shout.make({"ending": "?"}, ExecutionEnvironment()).call(
+        TargetRequest("e", "hey", case, {})
+    )
     assert reply.answer.output == "HEY?"
-    judge = loud.make("loud", {}, Surroundings())
-    score = await judge.judge(Judged(case, "hey", {}))
+    judge = loud.make("loud", {}, ExecutionEnvironment())
+    score = await judge.score(ScoringRequest(case, "hey", {}))
     assert (score.passed, score.reason) == (False, "too quiet")
     for each in (shout, loud):
         with pytest.raises(ValueError, match="option"):

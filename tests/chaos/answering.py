@@ -9,7 +9,7 @@ from random import Random
 
 from domain.batch_spec import EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
-from executor.contract import Judged, Question, RateLimited, Reply, Surroundings
+from executor.contract import ExecutionEnvironment, RateLimited, ScoringRequest, TargetReply, TargetRequest
 from executor.kits import Makers
 from tests.chaos.notebook import Notebook
 
@@ -30,7 +30,7 @@ class Answering:
     books: Notebook
     rng: Random = field(default_factory=Random)
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, question: TargetRequest) -> TargetReply:
         """Answer, or ask for patience."""
         if self.rng.random() < IMPATIENT:
             raise RateLimited(retry_after=SOON)
@@ -38,7 +38,7 @@ class Answering:
         await asyncio.sleep(_a_while(self.rng))
         self.books.note(f"answered {self.executor} {question.evaluation_id}")
         before = "".join(f"{answered}, " for _, answered in question.history)
-        return Reply(p.Answer(output=before + question.prompt, usage=ANSWER, cost_usd=0.001))
+        return TargetReply(p.Answer(output=before + question.prompt, usage=ANSWER, cost_usd=0.001))
 
     async def aclose(self) -> None:
         """Nothing is held."""
@@ -53,7 +53,7 @@ class Judging:
     books: Notebook
     rng: Random = field(default_factory=Random)
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Compare."""
         await asyncio.sleep(_a_while(self.rng))
         self.books.note(f"judged {self.executor} {judged.case.id}")
@@ -74,10 +74,10 @@ def makers(executor: str, books: Path) -> Makers:
     """Make both for one executor, whatever the spec says."""
     kept = Notebook(books)
 
-    def target(_spec: TargetSpec, _here: Surroundings) -> Answering:
+    def target(_spec: TargetSpec, _here: ExecutionEnvironment) -> Answering:
         return Answering(executor, kept)
 
-    def evaluator(spec: EvaluatorSpec, _here: Surroundings) -> Judging:
+    def evaluator(spec: EvaluatorSpec, _here: ExecutionEnvironment) -> Judging:
         return Judging(executor, spec.name, kept)
 
     return Makers(target, evaluator)

@@ -18,7 +18,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.settings import CoordinatorSettings
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
-from executor.contract import Surroundings
+from executor.contract import ExecutionEnvironment
 from executor.settings import Connection, ExecutorSettings, Rhythm
 from projections.ledger_postgres import PostgresLedger
 from taskqueue.backends import Backend, Queues, open_queues
@@ -118,7 +118,7 @@ def be_executor(orders: ExecutorOrders) -> None:
         executor_app.run_executor(
             Connection(orders.redis_url),
             settings,
-            surroundings=Surroundings(slots=SLOTS),
+            environment=ExecutionEnvironment(slots=SLOTS),
             makers=makers(orders.name, orders.books),
         )
     )

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
 
-from executor.contract import Fault
+from executor.contract import CallFault
 from executor.sandbox.job import Outcome
 from executor.sandbox.probe import probe
 from executor.sandbox.reports import Reports, listening
@@ -77,7 +77,7 @@ async def run_program(program: EscapeProgram, host: AttackedHost) -> ProgramOutc
         try:
             async with asyncio.timeout(given.seconds + HANGS):
                 outcome, reports = await _run(given, host)
-        except (Fault, TimeoutError) as fault:
+        except (CallFault, TimeoutError) as fault:
             problem = f"no outcome: {fault!r}"
             return ProgramOutcome(program.name, [problem], "nothing", round(monotonic() - started, 2))
         if b"TRIED" in outcome.stdout or outcome.killed_by != "time":

@@ -8,7 +8,7 @@ from coordinator.provider_batches.result_file import BrokenResultFile, read_resu
 from domain.batch_spec import TargetSpec
 from eventlog.codec import encode
 from eventlog.payloads import Score
-from executor.contract import Fault, Permanent
+from executor.contract import CallFault, Permanent
 from executor.evaluators.llm_verdict import Scale, read_verdict
 from executor.faults import close_after
 from executor.targets import http_replies
@@ -87,11 +87,11 @@ def _reply(body: bytes) -> None:
         reply(answered.output, latency_ms=1.0)
         verdict = read_verdict(message, Scale(0.0, 1.0, 0.5))
         Score(evaluator="judge", score=verdict.score, passed=verdict.passed, reason=verdict.reason)
-    except Fault as fault:
+    except CallFault as fault:
         _closed(fault)
 
 
-def _closed(fault: Fault) -> None:
+def _closed(fault: CallFault) -> None:
     """Close an attempt after a fault, and write its event."""
     encode(event(close_after(fault, retries=1, attempt=1, now=NOW, luck=0.5), sequence=3))
 
@@ -141,7 +141,7 @@ def _http_reply(body: bytes) -> None:
     ):
         try:
             http_replies.answer_of(text, paths, latency_ms=1.0)
-        except Fault as fault:
+        except CallFault as fault:
             _closed(fault)
     for status in (302, 404, 408, 429, 503):
         refused = http_replies.fault_of(status, {"retry-after": text, "date": text}, text, now=NOW)

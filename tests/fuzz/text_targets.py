@@ -6,7 +6,7 @@ from typing import Any
 
 from domain.template import UnknownField, placeholders, render
 from eventlog.redaction import Redactor
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.extract import compile_pattern, find_last
 from executor.evaluators.json_schema import JSON_SCHEMA
 from executor.evaluators.numeric import number_in
@@ -62,7 +62,9 @@ def _evaluators(body: bytes) -> None:
         return
     try:
         asyncio.run(
-            JSON_SCHEMA.make("json_schema", options, Surroundings()).judge(Judged(CASE, output, {}))
+            JSON_SCHEMA.make("json_schema", options, ExecutionEnvironment()).score(
+                ScoringRequest(CASE, output, {})
+            )
         )
     except Permanent:
         return

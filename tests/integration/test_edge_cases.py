@@ -18,7 +18,7 @@ from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
 from eventlog.redis_streams import connect
 from executor.app import run_executor
-from executor.contract import Permanent, Question, Reply, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest
 from executor.lanes.contract import Ask, Outcome, Policy
 from executor.lanes.permits import LaneUse
 from executor.lanes.redis_lanes import RedisLanes
@@ -58,10 +58,10 @@ def model_spec(base_url: str, *, retries: int, **options: Any) -> BatchSpec:
 
 async def take_turns(here: House, batch_id: str) -> bool:
     """Let the coordinator and a real executor do what there is to do; returns whether the batch is over."""
-    here_too = Surroundings(environ={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY})
+    here_too = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY})
     settings = ExecutorSettings("worker", slots=8, once=True)
     await here.go_round()
-    await run_executor(Connection(here.site.redis_url), settings, surroundings=here_too)
+    await run_executor(Connection(here.site.redis_url), settings, environment=here_too)
     await here.store(batch_id)
     await here.go_round()
     return (await here.batch(batch_id))[1]
@@ -87,9 +87,9 @@ async def test_edge_case_01_graceful_shutdown():
     """Told to stop: what can end in time ends, the rest is handed back at no charge, nothing is begun."""
     stage = Stage(LONG, replace(SETTINGS, slots=2))
 
-    async def ask(question: Question) -> Reply:
+    async def ask(question: TargetRequest) -> TargetReply:
         await asyncio.sleep(5 if question.evaluation_id == "quick" else 5_000)
-        return Reply(SAID)
+        return TargetReply(SAID)
 
     stage.target.how = ask
     await stage.announce()
@@ -344,9 +344,9 @@ async def test_edge_case_16_very_slow_tasks(seconds, end):
     """Ten minutes are fine where they were allowed, and nobody takes the task away; else it is cut off."""
     stage = Stage(replace(LONG, timeout=seconds))
 
-    async def take_long(_question: Question) -> Reply:
+    async def take_long(_question: TargetRequest) -> TargetReply:
         await asyncio.sleep(600)
-        return Reply(SAID)
+        return TargetReply(SAID)
 
     stage.target.how = take_long
     await stage.announce()

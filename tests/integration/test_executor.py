@@ -17,7 +17,7 @@ from eventlog.events import Event
 from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog, connect
 from executor.app import run_executor
-from executor.contract import Surroundings
+from executor.contract import ExecutionEnvironment
 from executor.settings import Connection, ExecutorSettings
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.board import BatchState, Listing
@@ -79,7 +79,7 @@ async def test_a_batch_is_worked_off(redis):
     """Every evaluation has its whole life in the log, and nothing is left in the queue."""
     ids = await redis.submit(300, RIGHT)
     settings = ExecutorSettings("worker", slots=50, once=True)
-    await run_executor(Connection(redis.url), settings, surroundings=Surroundings())
+    await run_executor(Connection(redis.url), settings, environment=ExecutionEnvironment())
     assert await redis.stories(*ids) == {WHOLE_LIFE}
     ends = [events[-1].data for events in await redis.events(*ids)]
     assert {(end.verdict, end.score, end.cost_usd) for end in ends} == {("passed", 1.0, 0.25)}
@@ -92,7 +92,7 @@ async def test_two_executors_share_a_batch_and_nothing_is_done_twice(redis):
     ids = await redis.submit(300, RIGHT)
     both = [ExecutorSettings(name, slots=8, once=True) for name in ("one", "two")]
     await asyncio.gather(
-        *(run_executor(Connection(redis.url), each, surroundings=Surroundings()) for each in both)
+        *(run_executor(Connection(redis.url), each, environment=ExecutionEnvironment()) for each in both)
     )
     assert await redis.stories(*ids) == {WHOLE_LIFE}
     owners = {events[1].data.executor.split("-")[0] for events in await redis.events(*ids)}

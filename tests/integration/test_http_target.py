@@ -17,12 +17,12 @@ from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.redaction import redact
 from executor.contract import (
-    Fault,
+    CallFault,
+    ExecutionEnvironment,
     NoConnection,
     Permanent,
-    Question,
     RateLimited,
-    Surroundings,
+    TargetRequest,
     Transient,
     Unreachable,
 )
@@ -85,14 +85,14 @@ async def server() -> AsyncIterator[Server]:
     listening.close()
 
 
-def question(**fields) -> Question:
-    return Question("b.1", "say hi", p.Case(id="c"), fields, timeout=5)
+def question(**fields) -> TargetRequest:
+    return TargetRequest("b.1", "say hi", p.Case(id="c"), fields, timeout=5)
 
 
 @asynccontextmanager
 async def target(url: str, slots: int = 2, **options: Any) -> AsyncIterator[HttpTarget]:
     HTTP.check({"url": url, **options})
-    made = HTTP.make({"url": url, **options}, Surroundings(slots=slots, environ={"TOKEN": SECRET}))
+    made = HTTP.make({"url": url, **options}, ExecutionEnvironment(slots=slots, environ={"TOKEN": SECRET}))
     try:
         yield made
     finally:
@@ -101,11 +101,11 @@ async def target(url: str, slots: int = 2, **options: Any) -> AsyncIterator[Http
 
 async def ask(url: str, **options) -> p.Answer:
     async with target(url, **options) as made:
-        return (await made.ask(question(city="Rome", n=3))).answer
+        return (await made.call(question(city="Rome", n=3))).answer
 
 
-async def fault(url: str, **options) -> Fault:
-    with pytest.raises(Fault) as caught:
+async def fault(url: str, **options) -> CallFault:
+    with pytest.raises(CallFault) as caught:
         await ask(url, **options)
     return caught.value
 
@@ -424,7 +424,7 @@ async def test_connections_are_kept_and_as_many_as_there_are_slots(server):
     """Twenty questions do not open twenty connections."""
     server.says("hi", Set_Cookie="seen=1")
     async with target(server.url(), slots=2) as made:
-        await asyncio.gather(*(made.ask(question()) for _ in range(20)))
+        await asyncio.gather(*(made.call(question()) for _ in range(20)))
     assert server.connections <= 2
     assert len(server.heads) == 20
     assert not any("cookie:" in head.lower() for head in server.heads)

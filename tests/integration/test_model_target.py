@@ -7,12 +7,12 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import (
-    Fault,
-    Judged,
+    CallFault,
+    ExecutionEnvironment,
     Permanent,
-    Question,
     RateLimited,
-    Surroundings,
+    ScoringRequest,
+    TargetRequest,
     Transient,
     Unreachable,
 )
@@ -24,9 +24,9 @@ BOTH = ["anthropic", "openai"]
 MODELS = {"anthropic": "claude-haiku-4-5", "openai": "gpt-4o-mini"}
 
 
-def surroundings(sim: Any, key: str = KEY, slots: int = 4) -> Surroundings:
+def environment(sim: Any, key: str = KEY, slots: int = 4) -> ExecutionEnvironment:
     """Point both SDKs at the simulator, as a deployment would."""
-    return Surroundings(
+    return ExecutionEnvironment(
         slots=slots,
         environ={
             "ANTHROPIC_API_KEY": key,
@@ -41,10 +41,10 @@ async def ask(sim: Any, name: str, prompt: str = "Capital of France?", **options
     """Ask once; what comes is a reply or a fault, and never shows the key."""
     key = options.pop("key", KEY)
     spec = parse_target({"type": name, "model": MODELS[name], **options})
-    target = make_target(spec, surroundings(sim, key))
+    target = make_target(spec, environment(sim, key))
     try:
-        got: Any = await target.ask(Question("b.1", prompt, p.Case(id="c"), {}, timeout=10))
-    except Fault as fault:
+        got: Any = await target.call(TargetRequest("b.1", prompt, p.Case(id="c"), {}, timeout=10))
+    except CallFault as fault:
         got = fault
     await target.aclose()
     assert key not in f"{got} {got!r} {target!r}"
@@ -140,9 +140,9 @@ async def test_a_rate_limit_is_told_with_its_patience(name):
 async def test_one_client_serves_all_slots_at_once():
     """Connections are as many as slots, so nobody waits for another's."""
     async with provider(latency=0.2) as sim:
-        target = make_target(parse_target("anthropic/claude-haiku-4-5"), surroundings(sim, slots=20))
-        asked = [Question(f"b.{i}", f"{i}?", p.Case(id="c"), {}, timeout=10) for i in range(20)]
-        replies = await asyncio.gather(*map(target.ask, asked))
+        target = make_target(parse_target("anthropic/claude-haiku-4-5"), environment(sim, slots=20))
+        asked = [TargetRequest(f"b.{i}", f"{i}?", p.Case(id="c"), {}, timeout=10) for i in range(20)]
+        replies = await asyncio.gather(*map(target.call, asked))
         await target.aclose()
         assert sim.stats.of("/v1/messages", 200) == 20
     assert all(reply.answer.output for reply in replies)
@@ -160,8 +160,8 @@ async def test_a_judge_judges_over_the_wire(name):
         }
     )
     async with provider(pass_rate=1.0) as sim:
-        judge = make_evaluator(spec, surroundings(sim))
-        score = await judge.judge(Judged(p.Case(id="c", input="?"), "Paris", {"input": "?"}))
+        judge = make_evaluator(spec, environment(sim))
+        score = await judge.score(ScoringRequest(p.Case(id="c", input="?"), "Paris", {"input": "?"}))
         await judge.aclose()
     assert score.passed is True
     assert 0.5 <= score.score <= 1

@@ -16,7 +16,7 @@ import pytest
 
 from domain.batch_spec import EvaluatorSpec
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Question, Surroundings, Transient
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest, TargetRequest, Transient
 from executor.evaluators.python import PYTHON as PYTHON_EVALUATOR
 from executor.python_host import child
 from executor.targets.python import PYTHON, PythonTarget
@@ -116,27 +116,27 @@ def workdir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def surroundings(workdir: Path, slots: int = 4) -> Surroundings:
+def environment(workdir: Path, slots: int = 4) -> ExecutionEnvironment:
     environ = {"PATH": os.environ["PATH"], "EVAL_REDIS_URL": "redis://secret", "SOME_API_KEY": SECRET}
-    return Surroundings(workdir=str(workdir), slots=slots, environ=environ)
+    return ExecutionEnvironment(workdir=str(workdir), slots=slots, environ=environ)
 
 
 @asynccontextmanager
 async def target(workdir: Path, function: str, slots: int = 4) -> AsyncIterator[PythonTarget]:
-    made = PYTHON.make({"function": f"functions:{function}"}, surroundings(workdir, slots))
+    made = PYTHON.make({"function": f"functions:{function}"}, environment(workdir, slots))
     try:
         yield made
     finally:
         await made.aclose()
 
 
-def question(prompt: str = "hello", **fields) -> Question:
-    return Question("b.00000001", prompt, p.Case(id="c", expected="abcd"), {"city": "Rome", **fields})
+def question(prompt: str = "hello", **fields) -> TargetRequest:
+    return TargetRequest("b.00000001", prompt, p.Case(id="c", expected="abcd"), {"city": "Rome", **fields})
 
 
 async def answer(workdir: Path, function: str, prompt: str = "hello", **fields) -> p.Answer:
     async with target(workdir, function) as made:
-        return (await made.ask(question(prompt, **fields))).answer
+        return (await made.call(question(prompt, **fields))).answer
 
 
 def is_gone(pid: int) -> bool:
@@ -206,7 +206,7 @@ async def test_what_goes_wrong_is_a_fault_of_the_right_kind(workdir, function, f
     """A function may raise, exit, crash or return nonsense: each is told apart, with what it said."""
     async with target(workdir, function) as made:
         with pytest.raises(fault, match=told) as caught:
-            await made.ask(question())
+            await made.call(question())
         assert caught.value.kind == kind
 
 
@@ -214,16 +214,16 @@ async def test_a_secret_in_an_exception_is_blotted_out(workdir):
     """Clients like to repeat the key that was refused; it must not be stored with the fault."""
     async with target(workdir, "indiscreet") as made:
         with pytest.raises(Permanent, match=r"ValueError: bad key \*\*\*") as caught:
-            await made.ask(question())
+            await made.call(question())
     assert SECRET not in str(caught.value)
 
 
 async def test_what_an_earlier_call_printed_is_not_held_against_a_later_one(workdir):
     """A process serves many calls, and only what this one printed explains its failure."""
     async with target(workdir, "shy", slots=1) as made:
-        await made.ask(question("first"))
+        await made.call(question("first"))
         with pytest.raises(Permanent) as caught:
-            await made.ask(question("second"))
+            await made.call(question("second"))
     assert "of the first" not in caught.value.message
 
 
@@ -244,7 +244,7 @@ async def test_a_module_that_can_not_be_imported_is_told(workdir, source, fault,
     (workdir / "functions.py").write_text(source)
     async with target(workdir, "answer") as made:
         with pytest.raises(fault, match=told):
-            await made.ask(question())
+            await made.call(question())
 
 
 async def test_a_directory_that_is_not_here_is_told(workdir):
@@ -260,21 +260,21 @@ async def test_a_failed_import_speaks_for_the_next_calls(workdir):
     async with target(workdir, "answer") as made:
         for _ in range(5):
             with pytest.raises(Permanent, match="can't be imported"):
-                await made.ask(question())
+                await made.call(question())
     assert (workdir / "count").read_text() == "x"
 
 
 async def test_a_plain_function_gets_as_many_processes_as_there_are_slots(workdir):
     """Calls of a plain function run side by side, one a process, and processes serve again."""
     async with target(workdir, "pid", slots=2) as made:
-        replies = await asyncio.gather(*(made.ask(question()) for _ in range(6)))
+        replies = await asyncio.gather(*(made.call(question()) for _ in range(6)))
         assert len({reply.answer.output for reply in replies}) == len(made.pool.hosts) == 2
 
 
 async def test_a_coroutine_function_shares_one_process(workdir):
     """Calls of a coroutine function wait together."""
     async with target(workdir, "apid", slots=50) as made:
-        replies = await asyncio.gather(*(made.ask(question()) for _ in range(50)))
+        replies = await asyncio.gather(*(made.call(question()) for _ in range(50)))
         assert len({reply.answer.output for reply in replies}) == len(made.pool.hosts) == 1
 
 
@@ -283,7 +283,7 @@ async def test_a_call_that_is_cancelled_is_ended_with_all_it_started(workdir):
     where = workdir / "pids"
     async with target(workdir, "hangs", slots=1) as made:
         for _ in range(2):
-            call = asyncio.create_task(made.ask(question(where=str(where))))
+            call = asyncio.create_task(made.call(question(where=str(where))))
             pids = await until(lambda: where.exists() and where.read_text().split())
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -296,11 +296,11 @@ async def test_a_coroutine_that_listens_is_cancelled_alone(workdir):
     """Other calls in the same process do not notice."""
     where = workdir / "pid"
     async with target(workdir, "deaf") as made:
-        call = asyncio.create_task(made.ask(question("kind", where=str(where))))
+        call = asyncio.create_task(made.call(question("kind", where=str(where))))
         pid = int(await until(lambda: where.exists() and where.read_text()))
         call.cancel()
         await until(lambda: not made.pool.hosts[0].calls)
-        assert (await made.ask(question("quick", where=""))).answer.output == "x"
+        assert (await made.call(question("quick", where=""))).answer.output == "x"
         assert not is_gone(pid)
 
 
@@ -308,20 +308,20 @@ async def test_a_coroutine_that_does_not_listen_takes_its_process_along(workdir)
     """A blocked loop is killed; innocent calls are made again, and the next one gets a new process."""
     where = workdir / "pid"
     async with target(workdir, "deaf") as made:
-        innocent = asyncio.create_task(made.ask(question("slow", where=str(where))))
+        innocent = asyncio.create_task(made.call(question("slow", where=str(where))))
         await until(lambda: made.pool.hosts and made.pool.hosts[0].calls)
-        guilty = asyncio.create_task(made.ask(question("deaf", where=str(where))))
+        guilty = asyncio.create_task(made.call(question("deaf", where=str(where))))
         pid = int(await until(lambda: where.exists() and where.read_text()))
         guilty.cancel()
         assert (await innocent).answer.output == "y"
         await until(lambda: is_gone(pid))
-        assert (await made.ask(question("quick", where=""))).answer.output == "x"
+        assert (await made.call(question("quick", where=""))).answer.output == "x"
 
 
 async def test_a_call_that_a_lost_process_never_started_is_made_again(workdir):
     """A process that answers and can't read the next request ends; the next call gets another one."""
     async with target(workdir, "stops_reading", slots=1) as made:
-        answers = [(await made.ask(question(str(n)))).answer.output for n in range(5)]
+        answers = [(await made.call(question(str(n)))).answer.output for n in range(5)]
     assert answers == ["0", "1", "2", "3", "4"]
 
 
@@ -329,7 +329,7 @@ async def test_closing_leaves_no_process(workdir):
     """A call in hand is given up, and its process is gone when closing is done."""
     where = workdir / "pids"
     async with target(workdir, "hangs") as made:
-        call = asyncio.create_task(made.ask(question(where=str(where))))
+        call = asyncio.create_task(made.call(question(where=str(where))))
         pids = await until(lambda: where.exists() and where.read_text().split())
     assert is_gone(int(pids[0]))
     await until(lambda: is_gone(int(pids[1])))
@@ -343,10 +343,11 @@ async def test_a_process_ends_with_its_executor_however_that_ended(workdir):
     script = f"""
         import asyncio
         from eventlog import payloads as p
-        from executor.contract import Question, Surroundings
+        from executor.contract import TargetRequest, ExecutionEnvironment
         from executor.targets.python import PYTHON
-        made = PYTHON.make({{"function": "functions:hangs"}}, Surroundings(workdir={str(workdir)!r}))
-        asyncio.run(made.ask(Question("b.1", "x", p.Case(id="c"), {{"where": {str(where)!r}}})))
+        here = ExecutionEnvironment(workdir={str(workdir)!r})
+        made = PYTHON.make({{"function": "functions:hangs"}}, here)
+        asyncio.run(made.call(TargetRequest("b.1", "x", p.Case(id="c"), {{"where": {str(where)!r}}})))
     """
     executor = await asyncio.create_subprocess_exec(sys.executable, "-c", textwrap.dedent(script))
     pids = await until(lambda: where.exists() and where.read_text().split())
@@ -381,9 +382,9 @@ async def test_what_is_no_judgement_is_a_fault(workdir, function):
 
 async def _judge(workdir: Path, function: str, output: str) -> p.Score:
     spec = EvaluatorSpec(type="python", name="mine", options={"function": f"functions:{function}"})
-    evaluator = PYTHON_EVALUATOR.make(spec.name, spec.options, surroundings(workdir))
+    evaluator = PYTHON_EVALUATOR.make(spec.name, spec.options, environment(workdir))
     try:
-        return await evaluator.judge(Judged(p.Case(id="c", expected="abcd"), output, {}))
+        return await evaluator.score(ScoringRequest(p.Case(id="c", expected="abcd"), output, {}))
     finally:
         await evaluator.aclose()
 
@@ -420,10 +421,10 @@ async def test_a_function_runs_under_the_interpreter_that_was_named(tmp_path: Pa
         ({"interpreter": "env/bin/python"}, ""),
         ({}, python),
     ):
-        here = Surroundings(workdir=str(tmp_path), environ=environ, interpreter=of_the_batch)
+        here = ExecutionEnvironment(workdir=str(tmp_path), environ=environ, interpreter=of_the_batch)
         function = PYTHON.make({"function": "app:answer", **options}, here)
         try:
-            reply = await function.ask(question())
+            reply = await function.call(question())
         finally:
             await function.aclose()
         assert reply.answer.output == "from the environment"
@@ -433,10 +434,10 @@ async def test_a_function_runs_under_the_interpreter_that_was_named(tmp_path: Pa
 async def test_an_interpreter_that_is_not_there_is_named(tmp_path: Path, interpreter: str) -> None:
     """The fault has its path, and the option to set."""
     (tmp_path / "app.py").write_text("def answer(prompt): return prompt\n")
-    here = Surroundings(workdir=str(tmp_path), environ=dict(os.environ))
+    here = ExecutionEnvironment(workdir=str(tmp_path), environ=dict(os.environ))
     function = PYTHON.make({"function": "app:answer", "interpreter": interpreter}, here)
     with pytest.raises(Permanent, match=f"no interpreter .*{interpreter} here: set `interpreter`") as fault:
-        await function.ask(question())
+        await function.call(question())
     await function.aclose()
     assert fault.value.kind == "interpreter"
 
@@ -454,12 +455,12 @@ async def test_files_beside_a_function_shadow_only_what_it_imports(tmp_path: Pat
         "async def aanswer(prompt):\n"
         "    return await asyncio.to_thread(answer, prompt)\n"
     )
-    here = Surroundings(workdir=str(tmp_path), environ=dict(os.environ))
+    here = ExecutionEnvironment(workdir=str(tmp_path), environ=dict(os.environ))
     function = PYTHON.make({"function": f"app:{name}"}, here)
     try:
-        assert (await function.ask(question())).answer.output == "[true,true,true,true]"
+        assert (await function.call(question())).answer.output == "[true,true,true,true]"
         with pytest.raises(Permanent, match="ValueError: as asked"):
-            await function.ask(question("raise"))
+            await function.call(question("raise"))
     finally:
         await function.aclose()
 
@@ -468,10 +469,10 @@ async def test_files_beside_a_function_shadow_only_what_it_imports(tmp_path: Pat
 async def test_none_is_no_answer(tmp_path: Path, body: str) -> None:
     """A function that returns nothing has failed; its answer is not the text `null`."""
     (tmp_path / "app.py").write_text(f"def answer(prompt): {body}\n")
-    here = Surroundings(workdir=str(tmp_path), environ=dict(os.environ))
+    here = ExecutionEnvironment(workdir=str(tmp_path), environ=dict(os.environ))
     function = PYTHON.make({"function": "app:answer"}, here)
     with pytest.raises(Permanent, match="app:answer returned None") as fault:
-        await function.ask(question())
+        await function.call(question())
     await function.aclose()
     assert fault.value.kind == "no_answer"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.code import CODE, Code
 from executor.sandbox.sandbox import Sandbox
 from tests.integration.sandboxed import needs_sandbox
@@ -20,9 +20,9 @@ PROGRAM = "{prompt}{output}\n{test}\ncheck({entry_point})\n"
 
 async def judge(output: str, options: dict[str, Any], **fields: Any) -> p.Score:
     """Judge one answer."""
-    evaluator = CODE.make("tests", options, Surroundings())
+    evaluator = CODE.make("tests", options, ExecutionEnvironment())
     try:
-        return await evaluator.judge(Judged(p.Case(id="c"), output, fields))
+        return await evaluator.score(ScoringRequest(p.Case(id="c"), output, fields))
     finally:
         await evaluator.aclose()
 
@@ -125,11 +125,11 @@ def test_a_program_that_can_not_prove_its_end_is_refused(interpreter: list[Any])
 
 async def test_without_walls_an_early_end_fails_as_well() -> None:
     """The driver and its channel do not depend on bubblewrap."""
-    made = CODE.make("tests", {"program": "{output}"}, Surroundings())
+    made = CODE.make("tests", {"program": "{output}"}, ExecutionEnvironment())
     sandbox = Sandbox(allow_unsandboxed=True, bubblewrap="no-such-bubblewrap")
     unsandboxed = Code("tests", made._options, sandbox)
     verdicts = [
-        (await unsandboxed.judge(Judged(p.Case(id="c"), output, {}))).passed
+        (await unsandboxed.score(ScoringRequest(p.Case(id="c"), output, {}))).passed
         for output in ("x = 1", "raise SystemExit(0)")
     ]
     assert verdicts == [True, False]

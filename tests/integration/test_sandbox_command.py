@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Fault, Permanent, Question, Reply, Surroundings, Transient
+from executor.contract import (
+    CallFault,
+    ExecutionEnvironment,
+    Permanent,
+    TargetReply,
+    TargetRequest,
+    Transient,
+)
 from executor.targets.command import COMMAND
 from tests.integration.sandboxed import needs_sandbox
 
@@ -25,16 +32,18 @@ print("what it printed")
 """
 
 
-def question(prompt: str = "two and two", *, seconds: float = 10, **fields: Any) -> Question:
+def question(prompt: str = "two and two", *, seconds: float = 10, **fields: Any) -> TargetRequest:
     """A question about a case with these fields."""
-    return Question("e-1", prompt, p.Case(id="c-1"), {"id": "c-1", **fields}, timeout=seconds)
+    return TargetRequest("e-1", prompt, p.Case(id="c-1"), {"id": "c-1", **fields}, timeout=seconds)
 
 
-async def ask(options: dict[str, Any], about: Question | None = None, workdir: Path | None = None) -> Reply:
+async def ask(
+    options: dict[str, Any], about: TargetRequest | None = None, workdir: Path | None = None
+) -> TargetReply:
     """Ask a command target once."""
-    target = COMMAND.make(options, Surroundings(workdir=str(workdir or "")))
+    target = COMMAND.make(options, ExecutionEnvironment(workdir=str(workdir or "")))
     try:
-        return await target.ask(about or question())
+        return await target.call(about or question())
     finally:
         await target.aclose()
 
@@ -100,7 +109,7 @@ async def test_a_file_that_the_program_could_not_read_is_named(tmp_path: Path) -
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_what_goes_wrong_is_a_fault_of_a_kind(
-    options: dict[str, Any], fault: type[Fault], kind: str, words: str
+    options: dict[str, Any], fault: type[CallFault], kind: str, words: str
 ) -> None:
     """Time-outs may be tried again, all else will not get better."""
     with pytest.raises(fault) as raised:

@@ -9,7 +9,7 @@ from random import Random
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from domain.eligibility import Eligibility
 from eventlog import payloads as p
-from executor.contract import Judged, Question, Reply, Surroundings
+from executor.contract import ExecutionEnvironment, ScoringRequest, TargetReply, TargetRequest
 from executor.lanes.contract import Policy
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.naming import Place, limits_on
@@ -32,7 +32,7 @@ class LaneStage(Stage):
     """A stage on which every target and judge uses one lane, with the limits of its batch."""
 
     def lane_use(
-        self, spec: TargetSpec | EvaluatorSpec, place: Place, _surroundings: Surroundings
+        self, spec: TargetSpec | EvaluatorSpec, place: Place, _surroundings: ExecutionEnvironment
     ) -> LaneUse | None:
         """Use the shared lane."""
         return LaneUse(SHARED, Policy(), 200.0, tuple(limits_on(SHARED, spec, place)))
@@ -59,12 +59,12 @@ class Run:
             call.ended = self.stage.clock()
         return tokens
 
-    async def answer(self, question: Question) -> Reply:
+    async def answer(self, question: TargetRequest) -> TargetReply:
         """Answer as a target."""
         tokens = await self.called(question.evaluation_id.partition(".")[0])
-        return Reply(p.Answer(output="4", usage=p.Usage(input_tokens=tokens), latency_ms=1.0))
+        return TargetReply(p.Answer(output="4", usage=p.Usage(input_tokens=tokens), latency_ms=1.0))
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Judge as a model."""
         tokens = await self.called(judged.case.id.partition(".")[0])
         return p.Score(evaluator="judge", score=1.0, passed=True, usage=p.Usage(input_tokens=tokens))
@@ -110,7 +110,7 @@ async def _run(plan: RunPlan) -> Run:
     stage.lanes = MemoryLanes(stage.clock)
     run = Run(plan, stage, Random(plan.seed))
     stage.target.how = run.answer
-    stage.evaluators["judge"] = FakeEvaluator(run.judge)
+    stage.evaluators["judge"] = FakeEvaluator(run.score)
     async with AsyncExitStack() as fleet:
         for project in _projects(plan):
             stage.settings = replace(settings, eligibility=Eligibility(project=project))

@@ -1451,7 +1451,7 @@ MUTANTS = (
     Mutant(
         "an executor tests its sandbox at its start",
         "executor/app.py",
-        "asyncio.create_task(_log_self_test(surroundings))",
+        "asyncio.create_task(_log_self_test(environment))",
         "asyncio.create_task(asyncio.sleep(0))",
         (f"{SANDBOX_CHECK}::test_an_executor_tests_its_sandbox_at_its_start",),
     ),

@@ -7,7 +7,7 @@ from domain.batch_spec import EvaluatorSpec
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.outbox import Draft
-from executor.contract import Judged, Permanent, Question, RateLimited, Reply, Transient
+from executor.contract import Permanent, RateLimited, ScoringRequest, TargetReply, TargetRequest, Transient
 from executor.kits import Makers
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings, Rhythm
@@ -100,7 +100,7 @@ class Target:
     def __init__(self, life: Life) -> None:
         self.life, self.world = life, life.world
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, question: TargetRequest) -> TargetReply:
         """Do what the seed says."""
         world, random, key = self.world, self.world.random, question.evaluation_id
         check_payment(self.life, key)
@@ -118,7 +118,7 @@ class Target:
                 world.seen["target hung"] += 1
                 await asyncio.get_running_loop().create_future()
         usage = p.Usage(input_tokens=random.randint(1, 9), output_tokens=1)
-        return Reply(
+        return TargetReply(
             p.Answer(output=random.choice("45"), usage=usage, cost_usd=random.choice((0.1, 0.25, 1e-7)))
         )
 
@@ -135,7 +135,7 @@ class Evaluator:
     def __init__(self, life: Life, spec: EvaluatorSpec) -> None:
         self.life, self.world, self.spec = life, life.world, spec
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         """Do what the seed says."""
         world, random = self.world, self.world.random
         check_judging(self.life, judged.case.id, self.spec.name, judged.output)

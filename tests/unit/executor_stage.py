@@ -16,7 +16,14 @@ from eventlog.events import Event
 from eventlog.log import Append
 from eventlog.memory import MemoryEventLog
 from executor.admission import Admission
-from executor.contract import Evaluator, Judged, Question, Reply, Surroundings, Target
+from executor.contract import (
+    Evaluator,
+    ExecutionEnvironment,
+    ScoringRequest,
+    Target,
+    TargetReply,
+    TargetRequest,
+)
 from executor.kits import Makers
 from executor.lanes.contract import Lanes
 from executor.lanes.naming import Place
@@ -36,8 +43,8 @@ TARGET = TargetSpec("fake", "fake")
 ANSWER = p.Answer(output="4", usage=p.Usage(input_tokens=7, output_tokens=1), cost_usd=0.5, latency_ms=3.0)
 SETTINGS = ExecutorSettings("worker", slots=4, drain=timedelta(seconds=20))
 
-Ask = Callable[[Question], Awaitable[Reply]]
-Judge = Callable[[Judged], Awaitable[p.Score]]
+Ask = Callable[[TargetRequest], Awaitable[TargetReply]]
+Judge = Callable[[ScoringRequest], Awaitable[p.Score]]
 
 
 def virtually(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -50,11 +57,11 @@ def virtually(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
     return run
 
 
-async def answer_at_once(_question: Question) -> Reply:
-    return Reply(ANSWER)
+async def answer_at_once(_question: TargetRequest) -> TargetReply:
+    return TargetReply(ANSWER)
 
 
-async def agree(judged: Judged) -> p.Score:
+async def agree(judged: ScoringRequest) -> p.Score:
     return p.Score(evaluator="whoever", score=1.0, passed=judged.output == judged.case.expected)
 
 
@@ -74,11 +81,11 @@ class FakeTarget:
     """Answers as it is told; remembers what it was asked."""
 
     how: Ask = answer_at_once
-    asked: list[Question] = field(default_factory=list)
+    asked: list[TargetRequest] = field(default_factory=list)
     cancelled: int = 0
     closed: int = 0
 
-    async def ask(self, question: Question) -> Reply:
+    async def call(self, question: TargetRequest) -> TargetReply:
         self.asked.append(question)
         try:
             return await self.how(question)
@@ -95,10 +102,10 @@ class FakeEvaluator:
     """Judges as it is told."""
 
     how: Judge = agree
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[ScoringRequest] = field(default_factory=list)
     closed: int = 0
 
-    async def judge(self, judged: Judged) -> p.Score:
+    async def score(self, judged: ScoringRequest) -> p.Score:
         self.judged.append(judged)
         return await self.how(judged)
 
@@ -135,18 +142,18 @@ class Stage:
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
-    def make_target(self, spec: TargetSpec, _surroundings: Surroundings) -> Target:
+    def make_target(self, spec: TargetSpec, _surroundings: ExecutionEnvironment) -> Target:
         if spec.type != "fake":
             raise ValueError(f"there is no target {spec.type!r}")
         return self.target
 
-    def make_evaluator(self, spec: EvaluatorSpec, _surroundings: Surroundings) -> Evaluator:
+    def make_evaluator(self, spec: EvaluatorSpec, _surroundings: ExecutionEnvironment) -> Evaluator:
         if spec.type != "fake":
             raise ValueError(f"there is no evaluator {spec.type!r}")
         return self.evaluators.setdefault(spec.name, FakeEvaluator())
 
     def lane_use(
-        self, spec: TargetSpec | EvaluatorSpec, _place: Place, _surroundings: Surroundings
+        self, spec: TargetSpec | EvaluatorSpec, _place: Place, _surroundings: ExecutionEnvironment
     ) -> LaneUse | None:
         return self.uses.get(spec.label if isinstance(spec, TargetSpec) else spec.name)
 

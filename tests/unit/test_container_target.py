@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Permanent, Question, Reply, Surroundings, Transient
+from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest, Transient
 from executor.sandbox.engine import Engine, Frames
 from executor.targets.container import CONTAINER, Container
 from tests.unit.fake_engine import Box, FakeEngine, fake_engine
@@ -77,21 +77,25 @@ async def engine(tmp_path: Path) -> AsyncIterator[FakeEngine]:
         yield engine
 
 
-def question(prompt: str = "hello", *, seconds: float = 10, **fields: Any) -> Question:
+def question(prompt: str = "hello", *, seconds: float = 10, **fields: Any) -> TargetRequest:
     """A question that may take this long."""
-    return Question("e-1", prompt, p.Case(id="c-1"), fields, timeout=seconds)
+    return TargetRequest("e-1", prompt, p.Case(id="c-1"), fields, timeout=seconds)
 
 
 def target(engine: FakeEngine, image: str, **options: Any) -> Container:
     """A target on that engine."""
-    return CONTAINER.make({"image": image, **options}, Surroundings(environ={"DOCKER_HOST": engine.host}))
+    return CONTAINER.make(
+        {"image": image, **options}, ExecutionEnvironment(environ={"DOCKER_HOST": engine.host})
+    )
 
 
-async def ask(engine: FakeEngine, image: str, about: Question | None = None, **options: Any) -> Reply:
+async def ask(
+    engine: FakeEngine, image: str, about: TargetRequest | None = None, **options: Any
+) -> TargetReply:
     """Ask once, and see that nothing is left."""
     container = target(engine, image, **options)
     try:
-        return await container.ask(about or question())
+        return await container.call(about or question())
     finally:
         assert engine.boxes == {}
         await container.aclose()
@@ -170,7 +174,7 @@ async def test_what_goes_on_too_long_is_killed(engine: FakeEngine, image: str) -
 async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
     """Not even if whoever waits is cancelled again while it is being removed."""
     container = target(engine, "hang")
-    task = asyncio.create_task(container.ask(question()))
+    task = asyncio.create_task(container.call(question()))
     await until(lambda: "GET containers/logs" in engine.calls)
     task.cancel()
     await asyncio.sleep(0)
@@ -184,7 +188,7 @@ async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
 async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) -> None:
     """The run breaks off at once, and says so."""
     container = target(engine, "hang")
-    task = asyncio.create_task(container.ask(question()))
+    task = asyncio.create_task(container.call(question()))
     await until(lambda: "GET containers/logs" in engine.calls)
     await engine.vanish()
     with pytest.raises(Transient, match="engine"):
@@ -195,9 +199,9 @@ async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) 
 async def test_without_an_engine_there_is_no_hope(tmp_path: Path) -> None:
     """The sentence says where one was looked for."""
     environ = {"DOCKER_HOST": f"unix://{tmp_path}/nobody"}
-    container = CONTAINER.make({"image": "shout"}, Surroundings(environ=environ))
+    container = CONTAINER.make({"image": "shout"}, ExecutionEnvironment(environ=environ))
     with pytest.raises(Permanent, match="DOCKER_HOST") as refused:
-        await container.ask(question())
+        await container.call(question())
     assert refused.value.kind == "no_engine"
     await container.aclose()
 

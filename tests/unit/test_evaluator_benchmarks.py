@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from eventlog import payloads as p
-from executor.contract import Judged, Surroundings
+from executor.contract import ExecutionEnvironment, ScoringRequest
 from executor.registry import make_evaluator, parse_evaluator
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the published results
 
 
 async def passes(evaluator: dict[str, JsonValue], answers: list[tuple[str, str]]) -> int:
-    judge = make_evaluator(parse_evaluator(evaluator), Surroundings())
-    scores = [await judge.judge(Judged(p.Case(id="c", expected=e), o, {})) for o, e in answers]
+    judge = make_evaluator(parse_evaluator(evaluator), ExecutionEnvironment())
+    scores = [await judge.score(ScoringRequest(p.Case(id="c", expected=e), o, {})) for o, e in answers]
     return sum(score.passed is True for score in scores)
 
 

@@ -7,16 +7,16 @@ import time
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.numeric import number_in
 from executor.registry import evaluator_type
 
 
 async def judge(kind: str, output: str, expected=None, **options) -> p.Score:
-    evaluator = evaluator_type(kind).make("e", options, Surroundings())
+    evaluator = evaluator_type(kind).make("e", options, ExecutionEnvironment())
     case = p.Case(id="c", expected=expected)
     try:
-        return await evaluator.judge(Judged(case, output, {}))
+        return await evaluator.score(ScoringRequest(case, output, {}))
     finally:
         await evaluator.aclose()
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.json_schema import JSON_SCHEMA
 from executor.registry import parse_evaluator
 
@@ -18,8 +18,8 @@ SCHEMA = {
 
 
 async def judge(output: str, schema=SCHEMA, **options) -> p.Score:
-    evaluator = JSON_SCHEMA.make("e", {"schema": schema, **options}, Surroundings())
-    return await evaluator.judge(Judged(p.Case(id="c"), output, {}))
+    evaluator = JSON_SCHEMA.make("e", {"schema": schema, **options}, ExecutionEnvironment())
+    return await evaluator.score(ScoringRequest(p.Case(id="c"), output, {}))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
 from executor.budget.client import BudgetClient, Reserve, Reserved
 from executor.budget.spending import Paid, PaidCall, Spending
-from executor.contract import RateLimited, Reply, Transient
+from executor.contract import RateLimited, TargetReply, Transient
 from executor.settings import ExecutorSettings
 from taskqueue.budget.contract import (
     NOTHING,
@@ -52,8 +52,8 @@ def staged(*evaluators: EvaluatorSpec, settings: ExecutorSettings = SLOTS) -> tu
 
 
 def costing(usd: float):
-    async def answer(_question: object) -> Reply:
-        return Reply(p.Answer(output="4", usage=p.Usage(3, 4), cost_usd=usd))
+    async def answer(_question: object) -> TargetReply:
+        return TargetReply(p.Answer(output="4", usage=p.Usage(3, 4), cost_usd=usd))
 
     return answer
 

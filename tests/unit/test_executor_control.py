@@ -12,7 +12,7 @@ from domain.batch_spec import BatchSpec
 from domain.eligibility import Eligibility
 from eventlog import payloads as p
 from eventlog.log import LogUnavailable
-from executor.contract import Reply
+from executor.contract import TargetReply
 from executor.settings import Rhythm
 from taskqueue.board import BatchState
 from taskqueue.tasks import Counts, QueueUnavailable
@@ -35,7 +35,7 @@ LONG = BatchSpec("batch", (TARGET,), timeout=10_000.0)
 def taking(seconds: float):
     async def ask(_question):
         await asyncio.sleep(seconds)
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     return ask
 
@@ -339,7 +339,7 @@ async def test_a_task_is_let_go_only_when_its_end_is_on_record():
 
     async def lose_the_log(_question):
         log.away = True
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     stage.target.how = lose_the_log
     await stage.announce()

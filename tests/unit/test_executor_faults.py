@@ -14,7 +14,7 @@ from eventlog.codec import OversizeEvent
 from eventlog.events import type_of
 from eventlog.lifecycle import TRANSITIONS, Phase
 from executor.contract import (
-    Fault,
+    CallFault,
     NeverReached,
     NoConnection,
     Permanent,
@@ -51,7 +51,7 @@ ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
     ),
     "target time-out": (TargetTimedOut(30.0), ("retrying", "timeout"), ("timed_out", "timeout")),
     "permanent": (Permanent("refused", "no"), ("failed", "refused"), ("failed", "refused")),
-    "plain fault": (Fault("odd"), ("failed", "odd"), ("failed", "odd")),
+    "plain fault": (CallFault("odd"), ("failed", "odd"), ("failed", "odd")),
     "too large": (OversizeEvent(2_000_000), ("failed", "oversize"), ("failed", "oversize")),
     "unexpected": (ZeroDivisionError("oh"), ("failed", "error"), ("failed", "error")),
     "a time-out of the target's own": (TimeoutError(), ("failed", "error"), ("failed", "error")),
@@ -110,12 +110,12 @@ def test_every_kind_of_fault_is_in_the_table():
         children: list[type[Any]] = cls.__subclasses__()
         return {cls} | {each for child in children for each in all_below(child)}
 
-    ours = {each for each in all_below(Fault) if each.__module__ == "executor.contract"}
-    assert ours == {type(error) for error, *_ in ROWS.values()} & all_below(Fault)
+    ours = {each for each in all_below(CallFault) if each.__module__ == "executor.contract"}
+    assert ours == {type(error) for error, *_ in ROWS.values()} & all_below(CallFault)
 
 
 @pytest.mark.parametrize("wrapped", [lambda error: error, lambda error: EvaluatorFault("j", error)])
-def test_a_rate_limit_waits_as_long_as_it_was_told(wrapped: Callable[[Fault], BaseException]):
+def test_a_rate_limit_waits_as_long_as_it_was_told(wrapped: Callable[[CallFault], BaseException]):
     """No backoff of our own, and no retry used up."""
     closed = closing(wrapped(LIMITED), retries=0)
     assert isinstance(closed, p.Retrying)

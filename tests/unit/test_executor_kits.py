@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
-from executor.contract import Permanent, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent
 from executor.kits import Kit, Kits, Makers
 from taskqueue.board import Listing
 from taskqueue.memory import MemoryBoard
@@ -32,16 +32,16 @@ class Workshop:
     def __init__(self) -> None:
         self.targets: list[FakeTarget] = []
         self.evaluators: list[FakeEvaluator] = []
-        self.surroundings: list[Surroundings] = []
+        self.environment: list[ExecutionEnvironment] = []
 
-    def target(self, spec: TargetSpec, surroundings: Surroundings) -> FakeTarget:
+    def target(self, spec: TargetSpec, environment: ExecutionEnvironment) -> FakeTarget:
         if spec.type == "broken":
             raise SystemExit("no such module")
-        self.surroundings.append(surroundings)
+        self.environment.append(environment)
         self.targets.append(FakeTarget())
         return self.targets[-1]
 
-    def evaluator(self, _spec: EvaluatorSpec, _surroundings: Surroundings) -> FakeEvaluator:
+    def evaluator(self, _spec: EvaluatorSpec, _surroundings: ExecutionEnvironment) -> FakeEvaluator:
         self.evaluators.append(FakeEvaluator())
         return self.evaluators[-1]
 
@@ -55,7 +55,7 @@ def workshop() -> Workshop:
 async def kits(workshop: Workshop) -> Kits:
     board = SlowBoard()
     await board.announce(Listing("b"), pack(SPEC))
-    return Kits(board, Makers(workshop.target, workshop.evaluator), Surroundings(slots=7))
+    return Kits(board, Makers(workshop.target, workshop.evaluator), ExecutionEnvironment(slots=7))
 
 
 async def test_a_kit_is_made_once_however_many_ask_at_once(kits, workshop):
@@ -68,7 +68,7 @@ async def test_a_kit_is_made_once_however_many_ask_at_once(kits, workshop):
 async def test_what_is_made_knows_where_the_batch_came_from(kits, workshop):
     """`python:` targets are imported from there."""
     await kits.of("b")
-    assert workshop.surroundings == [Surroundings(workdir="/from/here", slots=7)]
+    assert workshop.environment == [ExecutionEnvironment(workdir="/from/here", slots=7)]
 
 
 async def test_what_can_not_be_made_fails_only_those_who_need_it(kits, workshop):

@@ -10,7 +10,14 @@ import pytest
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
-from executor.contract import Judged, NoConnection, Question, RateLimited, Reply, Unreachable
+from executor.contract import (
+    NoConnection,
+    RateLimited,
+    ScoringRequest,
+    TargetReply,
+    TargetRequest,
+    Unreachable,
+)
 from executor.lanes.book import LaneBook
 from executor.lanes.contract import (
     Ask,
@@ -212,8 +219,8 @@ async def test_a_dead_provider_is_left_alone_but_for_a_probe():
         await asyncio.sleep(30)
         assert len(stage.target.asked) == before + 1
 
-        async def answer(_question: Question) -> Reply:
-            return Reply(ANSWER)
+        async def answer(_question: TargetRequest) -> TargetReply:
+            return TargetReply(ANSWER)
 
         stage.target.how = answer
         await until(lambda: len(stage.target.asked) > before + 10)
@@ -331,11 +338,11 @@ async def test_calls_of_a_batch_in_flight_are_limited_overall():
         await asyncio.sleep(0.5)
         flight -= 1
 
-    async def answer(question: Question) -> Reply:
+    async def answer(question: TargetRequest) -> TargetReply:
         await called(question)
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
-    async def judge(judged: Judged) -> p.Score:
+    async def judge(judged: ScoringRequest) -> p.Score:
         await called(judged)
         return p.Score(evaluator="any", score=1.0, passed=True)
 

@@ -9,7 +9,7 @@ import pytest
 
 from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
-from executor.contract import Permanent, RateLimited, Reply, Transient
+from executor.contract import Permanent, RateLimited, TargetReply, Transient
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE
 from tests.unit.executor_stage import (
@@ -91,7 +91,7 @@ async def test_a_hundred_tasks_go_through_four_slots():
         most = max(most, at_once)
         await asyncio.sleep(0.1)
         at_once -= 1
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     stage.target.how = count
     await stage.announce()
@@ -191,7 +191,7 @@ async def test_whatever_a_target_raises_closes_only_its_own_attempt():
     async def ask(question):
         if error := faults[question.evaluation_id]:
             raise error
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     stage.target.how = ask
     await stage.announce()
@@ -381,7 +381,7 @@ async def test_an_answer_that_comes_too_late_is_kept(seconds):
     async def be_overtaken(_question):
         await stage.fence("e-1")
         await asyncio.sleep(seconds)  # long enough for the executor to hear that the attempt is lost
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     stage.target.how = be_overtaken
     await run_one(stage)
@@ -438,7 +438,7 @@ async def test_a_task_at_work_for_long_is_not_taken_from_its_executor():
 
     async def take_long(_question):
         await asyncio.sleep(600)
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     stage.target.how = take_long
     await stage.announce()

@@ -11,7 +11,7 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from eventlog.codec import encode
 from eventlog.log import Answer, Append
-from executor.contract import Permanent, RateLimited, Reply, Transient
+from executor.contract import Permanent, RateLimited, TargetReply, Transient
 from executor.hands import Hands
 from executor.lanes.contract import Grant, LanesUnavailable, LaneView, Policy, Why
 from executor.lanes.memory import MemoryLanes
@@ -366,8 +366,8 @@ async def test_a_judge_that_fails_ends_its_span_with_a_type():
 
 
 def _with(answer: p.Answer) -> Any:
-    async def reply(_question: object) -> Reply:
-        return Reply(answer)
+    async def reply(_question: object) -> TargetReply:
+        return TargetReply(answer)
 
     return reply
 

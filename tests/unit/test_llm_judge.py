@@ -8,12 +8,12 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import (
-    Fault,
-    Judged,
+    CallFault,
+    ExecutionEnvironment,
     Metered,
     Permanent,
     RateLimited,
-    Surroundings,
+    ScoringRequest,
     Transient,
     Unreachable,
 )
@@ -48,18 +48,18 @@ def judge(
         return httpx2.Response(status, json=reply, headers={"retry-after": "4"})
 
     made = LlmJudgeType(transport=httpx2.MockTransport(handler))
-    here = Surroundings(slots=2, environ=ENVIRON)
+    here = ExecutionEnvironment(slots=2, environ=ENVIRON)
     return made.make("polite", {"model": model, "rubric": RUBRIC, **options}, here)
 
 
-def judged(output: str = "Paris", **fields: Any) -> Judged:
+def judged(output: str = "Paris", **fields: Any) -> ScoringRequest:
     case = p.Case(id="c", input="Capital of France?", expected="Paris")
-    return Judged(case, output, {"input": case.input, "expected": case.expected, **fields})
+    return ScoringRequest(case, output, {"input": case.input, "expected": case.expected, **fields})
 
 
-async def score(asked: LlmJudge, material: Judged | None = None) -> p.Score:
+async def score(asked: LlmJudge, material: ScoringRequest | None = None) -> p.Score:
     try:
-        return await asked.judge(material or judged())
+        return await asked.score(material or judged())
     finally:
         await asked.aclose()
 
@@ -193,7 +193,7 @@ def test_a_judge_that_would_not_use_its_tool_is_still_heard():
 @pytest.mark.parametrize("model", [ANTHROPIC, OPENAI])
 async def test_a_judge_fails_as_targets_do(model, status, class_):
     """Its lane learns of limits and outages, and keys stay out of messages."""
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(CallFault) as caught:
         await score(judge(model, {"error": {"message": f"key {KEY}"}}, status=status))
     assert type(caught.value) is class_
     assert KEY not in str(caught.value)
@@ -210,11 +210,11 @@ def test_a_judge_has_a_lane_of_its_own_and_names_what_it_wants():
     options: Any = {"model": "anthropic/claude-opus-4-8", "rubric": RUBRIC, "account": "team"}
     type_ = evaluator_type("llm_judge")
     assert isinstance(type_, Metered)
-    assert type_.lane(options, Surroundings(environ=ENVIRON)) == "anthropic:team:claude-opus-4*"
+    assert type_.lane(options, ExecutionEnvironment(environ=ENVIRON)) == "anthropic:team:claude-opus-4*"
     assert type_.tokens({**options, "rubric": "x" * 40_000}) > 10_000
     assert type_.placeholders(options) == {"input", "expected"}
     with pytest.raises(ValueError, match="ANTHROPIC_API_KEY"):
-        type_.lane(options, Surroundings())
+        type_.lane(options, ExecutionEnvironment())
     assert parse_evaluator({"type": "llm_judge", **options}).name == "llm_judge"
 
 

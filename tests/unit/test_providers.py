@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from eventlog.payloads import Usage
-from executor.contract import Metered, Surroundings
+from executor.contract import ExecutionEnvironment, Metered
 from executor.registry import parse_target, target_type
 from executor.targets.http import HTTP
 from providers import prices
@@ -108,13 +108,13 @@ def test_a_lane_names_provider_account_and_scope_and_no_key(name):
     """Two keys have two lanes, a named account has one, and nobody can read a key from either."""
     type_ = target_type(name)
     assert isinstance(type_, Metered)
-    lane = type_.lane({"model": "m"}, Surroundings(environ=environ(name)))
+    lane = type_.lane({"model": "m"}, ExecutionEnvironment(environ=environ(name)))
     assert lane is not None
     provider, account, scope = lane.split(":")
     assert (provider, scope) == (name, "m" if PROVIDERS[name].scope - {Counted.ACCOUNT} else "all")
     assert KEY[:8] not in lane
     assert len(account) == 8 or account == "local"
-    named = type_.lane({"model": "m", "account": "team"}, Surroundings(environ=environ(name)))
+    named = type_.lane({"model": "m", "account": "team"}, ExecutionEnvironment(environ=environ(name)))
     assert named == f"{name}:team:{scope}"
     assert type_.tokens({"model": "m"}) > 0
 
@@ -219,7 +219,7 @@ def test_options_that_make_no_sense_are_refused_with_a_sentence(option, value, m
 def test_a_missing_sdk_says_what_to_install(monkeypatch):
     """Whoever installed without the extra is told so when submitting, and executors say the same."""
     monkeypatch.setattr("providers.clients.find_spec", lambda name: None)
-    here = Surroundings(environ={"ANTHROPIC_API_KEY": KEY})
+    here = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY})
     for ask in (lambda: target_type("anthropic").check({"model": "m"}),
                 lambda: target_type("anthropic").make({"model": "m"}, here)):  # fmt: skip
         with pytest.raises(ValueError, match=re.escape(install_command("providers"))):
@@ -228,7 +228,9 @@ def test_a_missing_sdk_says_what_to_install(monkeypatch):
 
 def test_an_http_target_has_the_lane_of_its_host():
     """Servers that are not in the table are known by their host and port."""
-    assert HTTP.lane({"url": "https://example.org:8443/x"}, Surroundings()) == "http:example.org:8443"
+    assert (
+        HTTP.lane({"url": "https://example.org:8443/x"}, ExecutionEnvironment()) == "http:example.org:8443"
+    )
     assert HTTP.tokens({}) == 0
 
 

@@ -12,7 +12,15 @@ import pytest
 
 from eventlog import payloads as p
 from eventlog.redaction import redact
-from executor.contract import Fault, Permanent, Question, RateLimited, Surroundings, Transient, Unreachable
+from executor.contract import (
+    CallFault,
+    ExecutionEnvironment,
+    Permanent,
+    RateLimited,
+    TargetRequest,
+    Transient,
+    Unreachable,
+)
 from executor.targets import model_calls
 from executor.targets.model import ModelTarget, ModelType
 from providers.access import Access
@@ -104,19 +112,19 @@ def saying(status: int, body: object, **headers: str) -> Handler:
 
 def target(name: str, handler: Handler, **options: Any) -> ModelTarget:
     made = ModelType(PROVIDERS[name], transport=httpx2.MockTransport(handler))
-    here = Surroundings(slots=4, environ={PROVIDERS[name].key_variable: KEY})
+    here = ExecutionEnvironment(slots=4, environ={PROVIDERS[name].key_variable: KEY})
     return made.make({"model": MODELS[name], **options}, here)
 
 
-def question(**more: Any) -> Question:
-    return Question("b.1", "Capital of France?", p.Case(id="c"), {}, timeout=5, **more)
+def question(**more: Any) -> TargetRequest:
+    return TargetRequest("b.1", "Capital of France?", p.Case(id="c"), {}, timeout=5, **more)
 
 
-async def fault(name: str, handler: Handler, **options: Any) -> Fault:
+async def fault(name: str, handler: Handler, **options: Any) -> CallFault:
     asked = target(name, handler, **options)
     try:
-        with pytest.raises(Fault) as caught:
-            await asked.ask(question())
+        with pytest.raises(CallFault) as caught:
+            await asked.call(question())
     finally:
         await asked.aclose()
     shown = f"{caught.value} {caught.value!r} {caught.value.message} {asked!r} {asked.caller!r}"
@@ -128,7 +136,7 @@ async def fault(name: str, handler: Handler, **options: Any) -> Fault:
 async def test_a_model_answers_with_what_it_said_and_what_it_cost(name):
     """Text, tokens, dollars and the time it took are on record."""
     asked = target(name, saying(200, REPLY[name]), prices={"input": 10, "output": 100})
-    answer = (await asked.ask(question())).answer
+    answer = (await asked.call(question())).answer
     assert (answer.output, answer.usage) == ("Paris", p.Usage(1_000, 100))
     assert answer.cost_usd == pytest.approx(0.02)
     assert answer.latency_ms > 0
@@ -139,7 +147,7 @@ async def test_a_model_answers_with_what_it_said_and_what_it_cost(name):
 async def test_prices_are_known_without_being_told(name):
     """The list has the well-known models."""
     asked = target(name, saying(200, REPLY[name]))
-    assert (await asked.ask(question())).answer.cost_usd > 0
+    assert (await asked.call(question())).answer.cost_usd > 0
     await asked.aclose()
 
 
@@ -155,7 +163,7 @@ async def test_the_key_the_conversation_and_every_parameter_reach_the_provider(n
     asked = target(
         name, handler, system="Be brief.", parameters={"top_k": 3, "max_tokens": 7}, headers={"X-Team": "a"}
     )
-    await asked.ask(question(history=(("Hi", "Hello"),)))
+    await asked.call(question(history=(("Hi", "Hello"),)))
     await asked.aclose()
     [request] = seen
     body = json.loads(request.content)
@@ -180,7 +188,7 @@ async def test_what_is_said_to_openai_is_not_said_to_others(monkeypatch):
 
     for name in ("groq", "openai"):
         asked = target(name, handler)
-        await asked.ask(question())
+        await asked.call(question())
         await asked.aclose()
     assert [request.headers.get("openai-organization") for request in seen] == [None, "org-1"]
 
@@ -192,7 +200,7 @@ async def test_a_stream_comes_to_the_same_answer(name):
         target(name, saying(200, REPLY[name])),
         target(name, streaming(STREAM[name]), stream=True),
     )
-    one, other = (await whole.ask(question())).answer, (await streamed.ask(question())).answer
+    one, other = (await whole.call(question())).answer, (await streamed.call(question())).answer
     assert (one.output, one.usage, one.cost_usd) == (other.output, other.usage, other.cost_usd)
     await whole.aclose()
     await streamed.aclose()
@@ -207,7 +215,7 @@ async def test_a_long_answer_is_streamed_without_being_told():
         return streaming(STREAM["anthropic"])(request)
 
     asked = target("anthropic", handler, parameters={"max_tokens": 30_000})
-    assert (await asked.ask(question())).answer.output == "Paris"
+    assert (await asked.call(question())).answer.output == "Paris"
     assert bodies[0]["stream"] is True
     await asked.aclose()
 
@@ -227,7 +235,7 @@ async def test_what_headers_say_of_limits_comes_with_the_reply(stream):
         return httpx2.Response(200, headers=headers, json=MESSAGE)
 
     asked = target("anthropic", handler, stream=stream)
-    limits = (await asked.ask(question())).limits
+    limits = (await asked.call(question())).limits
     assert limits is not None
     assert limits.requests == Headroom(50, 49)
     await asked.aclose()
@@ -420,7 +428,7 @@ async def test_cancelling_closes_the_stream():
     body = Endless(STREAM["anthropic"][:3])
     headers = {"content-type": "text/event-stream"}
     asked = target("anthropic", lambda _: httpx2.Response(200, headers=headers, stream=body), stream=True)
-    task = asyncio.create_task(asked.ask(question()))
+    task = asyncio.create_task(asked.call(question()))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -440,7 +448,7 @@ async def test_many_calls_at_once_share_one_client(monkeypatch):
     monkeypatch.setattr(model_calls, "anthropic_client", counted)
     asked = target("anthropic", saying(200, MESSAGE))
     assert made == []
-    await asyncio.gather(*(asked.ask(question()) for _ in range(5)))
+    await asyncio.gather(*(asked.call(question()) for _ in range(5)))
     assert len(made) == 1
     await asked.aclose()
 
@@ -454,5 +462,5 @@ async def test_a_key_is_known_as_a_secret_once_a_model_is_called_with_it():
     """Even an answer may not carry the key into the log."""
     said = {**MESSAGE, "content": [{"type": "text", "text": f"my key is {KEY}"}]}
     asked = target("anthropic", saying(200, said))
-    assert redact((await asked.ask(question())).answer.output) == "my key is ***"
+    assert redact((await asked.call(question())).answer.output) == "my key is ***"
     await asked.aclose()

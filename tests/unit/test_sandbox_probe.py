@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventlog import payloads as p
-from executor.contract import Judged, Permanent, Question, Surroundings
+from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest, TargetRequest
 from executor.evaluators.code import CODE, Code
 from executor.sandbox.job import Job, Limits
 from executor.sandbox.probe import probe
@@ -54,11 +54,11 @@ async def test_targets_and_evaluators_pass_the_refusal_on() -> None:
     case = p.Case(id="c")
     command = Command(CommandOptions(command="true"), sandbox=sandbox, workdir=Path())
     with pytest.raises(Permanent, match="no_sandbox"):
-        await command.ask(Question("e", "prompt", case, {}))
-    made = CODE.make("code", {"program": "{output}"}, Surroundings())
+        await command.call(TargetRequest("e", "prompt", case, {}))
+    made = CODE.make("code", {"program": "{output}"}, ExecutionEnvironment())
     code = Code("code", made._options, sandbox)
     with pytest.raises(Permanent, match="no_sandbox"):
-        await code.judge(Judged(case, "pass", {}))
+        await code.score(ScoringRequest(case, "pass", {}))
 
 
 async def test_allowed_in_so_many_words_it_runs_with_limits_and_little_else(

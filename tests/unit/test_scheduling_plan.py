@@ -20,7 +20,7 @@ from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, Phase
 from eventlog.timeline import Cursor
-from executor.contract import Question, RateLimited, Reply
+from executor.contract import RateLimited, TargetReply, TargetRequest
 from executor.lanes.contract import Outcome, Policy, Why
 from executor.lanes.permits import LaneUse
 from projections.change import Row
@@ -68,9 +68,9 @@ async def test_a_lane_respects_rpm_and_tpm_spacing_and_its_least_gap(policy):
     stage, _ = staged(MODEL, model=LaneUse("model", policy, 8.0))
     starts: list[float] = []
 
-    async def answer(_question: Question) -> Reply:
+    async def answer(_question: TargetRequest) -> TargetReply:
         starts.append(stage.loop.time())
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     stage.target.how = answer
     await filled(stage, BATCH, 40)
@@ -88,10 +88,10 @@ async def test_retry_after_blocks_starts_and_requeues_correctly():
     )
     said: list[RateLimited] = [RateLimited("slow down", retry_after=timedelta(seconds=30))]
 
-    async def ask(_question: Question) -> Reply:
+    async def ask(_question: TargetRequest) -> TargetReply:
         if said:
             raise said.pop()
-        return Reply(ANSWER)
+        return TargetReply(ANSWER)
 
     stage.target.how = ask
     await filled(stage, BATCH, 10)

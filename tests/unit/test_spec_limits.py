@@ -7,7 +7,7 @@ import pytest
 
 from domain.batch_spec import BatchSpec, Limits, Options, TargetSpec
 from executor import registry
-from executor.contract import Metered, Surroundings
+from executor.contract import ExecutionEnvironment, Metered
 from executor.lanes.contract import LaneLimit
 from executor.lanes.naming import Place, limits_on
 from scoreline.settings import RateLimitMode, SettingsError, load_settings
@@ -175,7 +175,7 @@ class _Counted:
     def check(self, options: Options) -> None:
         pass
 
-    def lane(self, _options: Options, _surroundings: Surroundings) -> str | None:
+    def lane(self, _options: Options, _surroundings: ExecutionEnvironment) -> str | None:
         return "provider"
 
     def tokens(self, _options: Options) -> float:

@@ -6,20 +6,20 @@ import pytest
 
 from domain.batch_spec import Options
 from eventlog import payloads as p
-from executor.contract import Permanent, Question, Surroundings, Transient
+from executor.contract import ExecutionEnvironment, Permanent, TargetRequest, Transient
 from executor.targets.recorded import RECORDED
 from executor.targets.simulated import SIMULATED, WRONG, Simulated, SimulatedOptions
 
-HERE = Surroundings()
+HERE = ExecutionEnvironment()
 
 
-def question(number: int = 1, expected="42") -> Question:
-    return Question(f"b.{number:08}", "?", p.Case(id="c", input="?", expected=expected), {})
+def question(number: int = 1, expected="42") -> TargetRequest:
+    return TargetRequest(f"b.{number:08}", "?", p.Case(id="c", input="?", expected=expected), {})
 
 
 async def outputs(count: int = 400, **options) -> list[str]:
     target = SIMULATED.make(options, HERE)
-    return [(await target.ask(question(n))).answer.output for n in range(count)]
+    return [(await target.call(question(n))).answer.output for n in range(count)]
 
 
 async def test_the_same_batch_comes_out_the_same_every_time():
@@ -45,7 +45,7 @@ async def test_permanent_faults_meet_the_same_evaluations_again():
         failed = []
         for n in range(50):
             try:
-                await target.ask(question(n))
+                await target.call(question(n))
             except Permanent:
                 failed.append(n)
         return failed
@@ -61,7 +61,7 @@ async def test_transient_faults_are_drawn_anew():
     seen = set()
     for _ in range(20):
         try:
-            seen.add((await target.ask(question())).answer.output)
+            seen.add((await target.call(question())).answer.output)
         except Transient as fault:
             seen.add(fault.kind)
     assert seen == {"42", "simulated"}
@@ -71,7 +71,7 @@ async def test_tokens_cost_and_latency_are_on_the_answer():
     """What is paid for is pretended, too; the latency strays as far as the jitter says."""
     options: Options = {"tokens": 7, "cost_usd": 0.5, "latency": 0.002, "jitter": 0.5, "pass_rate": 1}
     target = SIMULATED.make(options, HERE)
-    answers = [(await target.ask(question(n, expected={"a": 1}))).answer for n in range(5)]
+    answers = [(await target.call(question(n, expected={"a": 1}))).answer for n in range(5)]
     assert {(a.output, a.usage.total, a.cost_usd) for a in answers} == {('{"a":1}', 7, 0.5)}
     assert all(1.0 <= a.latency_ms <= 3.0 for a in answers)
     assert len({a.latency_ms for a in answers}) == 5
@@ -79,14 +79,14 @@ async def test_tokens_cost_and_latency_are_on_the_answer():
 
 async def test_a_case_without_an_expected_value_gets_an_answer_all_the_same():
     """There is nothing to repeat, and nothing to fail over."""
-    assert (await SIMULATED.make({"pass_rate": 1}, HERE).ask(question(expected=None))).answer.output
+    assert (await SIMULATED.make({"pass_rate": 1}, HERE).call(question(expected=None))).answer.output
 
 
 async def test_asking_a_recorded_target_means_that_nothing_was_recorded():
     """Answers travel in the log: whoever still asks is told so, for good."""
     target = RECORDED.make({"path": "answers.jsonl"}, HERE)
     with pytest.raises(Permanent, match="no answer was recorded for the case 'c'") as caught:
-        await target.ask(question())
+        await target.call(question())
     assert caught.value.kind == "no_recorded_answer"
     await target.aclose()
 
