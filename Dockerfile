@@ -1,4 +1,4 @@
-# One image for every service: `scoreline` and a command. docs/deploy.md describes its use.
+# One image for every service: `scoreline` and a command. docs/how-to/deploy.md describes its use.
 #
 # The tag moves with Python's and Debian's patches. For builds that repeat, give a digest that you have
 # looked up yourself: docker build --build-arg PYTHON_IMAGE=python:3.11-slim-bookworm@sha256:…

@@ -1,4 +1,4 @@
-"""What a coordinator counts, in the names of docs/telemetry.md.
+"""What a coordinator counts, in the names of docs/reference/telemetry.md.
 
 Only OpenTelemetry's API: where nobody has wired more, each of these is a no-op.
 """

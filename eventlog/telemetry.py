@@ -1,4 +1,4 @@
-"""What a writer's event queue tells of itself; `docs/telemetry.md` has the names."""
+"""What a writer's event queue tells of itself; `docs/reference/telemetry.md` has the names."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""What an executor tells of itself; `docs/telemetry.md` has the names.
+"""What an executor tells of itself; `docs/reference/telemetry.md` has the names.
 
 Instruments are silent until the process has wired something behind them. Gauges read, when somebody asks,
 what is there anyhow.

@@ -1,6 +1,6 @@
 """Where each alert is explained."""
 
-RUNBOOK = "docs/operations.md"
+RUNBOOK = "docs/how-to/operations.md"
 """The runbook's path in the repository; EVAL_RUNBOOK_URL is where it is published."""
 
 

@@ -31,7 +31,7 @@ def report_sandbox(cgroup: str, *, as_json: bool, quick: bool) -> None:
     if failed:
         raise Problem(
             f"{len(failed)} of {len(checks)} checks failed: {', '.join(failed)}. Run untrusted code on "
-            "another host until they hold; docs/security.md names the mechanism behind each."
+            "another host until they hold; docs/explanation/security.md names the mechanism behind each."
         )
     if not as_json:
         typer.echo(f"all {len(checks)} checks held")

@@ -18,7 +18,7 @@ _MIGRATE = "Run: scoreline db migrate"
 _POSTGRES_STATES = {
     "42501": (
         "PostgreSQL denies this role something",
-        "Connect with the role of this service (docs/deploy.md), or grant it what it lacks.",
+        "Connect with the role of this service (docs/how-to/deploy.md), or grant it what it lacks.",
     ),
     "28": ("PostgreSQL does not accept the login", "Correct the user and password in EVAL_POSTGRES_URL."),
     "3D000": ("There is no such database", "Create it, or correct EVAL_POSTGRES_URL."),

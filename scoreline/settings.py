@@ -81,7 +81,7 @@ class Settings(AlertSettings):
     """Share of evaluations that are traced."""
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
     runbook_url: str | None = Field(default=None, pattern="^https?://", max_length=2000)
-    """Where docs/operations.md is published: the base of the links in alerts."""
+    """Where docs/how-to/operations.md is published: the base of the links in alerts."""
 
     @property
     def labels(self) -> frozenset[str]:

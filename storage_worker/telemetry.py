@@ -1,4 +1,4 @@
-"""What a storage worker counts, in the names of docs/telemetry.md.
+"""What a storage worker counts, in the names of docs/reference/telemetry.md.
 
 Only OpenTelemetry's API: where nobody has wired more, each of these is a no-op. Counters move once a pass.
 A histogram takes its values one by one, at a cost that thousands in a pass would make felt: beyond

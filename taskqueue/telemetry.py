@@ -1,4 +1,4 @@
-"""What the task queue tells of itself; `docs/telemetry.md` has the names."""
+"""What the task queue tells of itself; `docs/reference/telemetry.md` has the names."""
 
 from collections import Counter
 from collections.abc import Iterable

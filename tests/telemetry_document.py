@@ -1,4 +1,4 @@
-"""What `docs/telemetry.md` promises, read from its tables: held against `/metrics`, dashboards and alerts.
+"""What `docs/reference/telemetry.md` promises, read from its tables: held against `/metrics`, dashboards and alerts.
 
 metrics("Executors", "Rate limits")   -> the metrics of some sections; of all, where none is named
 spans()                               -> the spans of both tables
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "telemetry.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "reference" / "telemetry.md"
 _WORD = re.compile(r"`([^`]+)`")
 
 

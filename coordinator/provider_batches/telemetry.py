@@ -1,4 +1,4 @@
-"""What is counted of provider batches, in the names of docs/telemetry.md."""
+"""What is counted of provider batches, in the names of docs/reference/telemetry.md."""
 
 from collections import Counter
 from collections.abc import Collection

@@ -8,7 +8,7 @@ ticket, the echo and nothing else on the channel are the proof.
 
 The driver shares its process with the program, so a program that finds the ticket in the memory of its
 process can forge its end; in the interpreter that runs the tests it could as well replace those.
-docs/security.md has the limit.
+docs/explanation/security.md has the limit.
 """
 
 import asyncio

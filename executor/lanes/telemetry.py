@@ -1,4 +1,4 @@
-"""What lanes tell of themselves; `docs/telemetry.md` has the names."""
+"""What lanes tell of themselves; `docs/reference/telemetry.md` has the names."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What sandboxes tell of themselves; `docs/telemetry.md` has the names."""
+"""What sandboxes tell of themselves; `docs/reference/telemetry.md` has the names."""
 
 from typing import get_args
 

@@ -3,7 +3,7 @@
 from grafana.model import Panel, Prom, Row, Step
 from grafana.panels import GOOD, override, stat, table
 
-RUNBOOK = "docs/operations.md says what each alert means and what to do about it."
+RUNBOOK = "docs/how-to/operations.md says what each alert means and what to do about it."
 CALM = "nothing fires while all is well"
 
 

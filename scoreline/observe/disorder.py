@@ -26,7 +26,7 @@ BACKWARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A batch of somebody who speaks to Redis with two plain commands (docs/protocol.md)."""
+    """A batch of somebody who speaks to Redis with two plain commands (docs/reference/protocol.md)."""
 
     redis_url: str
     batch_id: str

@@ -33,7 +33,7 @@ class Step(NamedTuple):
 
 def pages() -> list[str]:
     """List the pages that are held to what they print, by their paths."""
-    return ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+    return ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("**/*.md"))]
 
 
 def blocks(page: str) -> Iterator[Block]:

@@ -37,15 +37,21 @@ FLAKY = (
 ON_CAPITALS = "--dataset capitals.jsonl --evaluator exact --workers 1"
 
 FILES: dict[str, dict[str, str]] = {
-    "docs/first-ten-minutes.md": {},
+    "docs/tutorials/first-ten-minutes.md": {},
     "README.md": {"capitals.jsonl": CAPITALS, "app.py": APP},
-    "docs/batches.md": {
-        "typo.yaml": "dataset: capitals.jsonl\ntarget: simulated\ntimeuot: 3\n",
-        "once.jsonl": ONCE,
-        "bot.py": BOT,
-        "flaky.yaml": FLAKY,
+    "docs/how-to/run-batches.md": {
+        "scoreline.yaml": "dataset: capitals.jsonl\ntarget: python:app:answer\nevaluator: exact\n",
     },
-    "docs/datasets.md": {
+    "docs/how-to/pause-resume-retry.md": {"flaky.yaml": FLAKY},
+    "docs/how-to/compare.md": {"capitals.jsonl": CAPITALS, "app.py": APP, "once.jsonl": ONCE},
+    "docs/reference/results.md": {"capitals.jsonl": CAPITALS, "app.py": APP},
+    "docs/reference/spec.md": {
+        "capitals.jsonl": CAPITALS,
+        "app.py": APP,
+        "typo.yaml": "dataset: capitals.jsonl\ntarget: simulated\ntimeuot: 3\n",
+        "bot.py": BOT,
+    },
+    "docs/how-to/datasets.md": {
         "capitals.jsonl": CAPITALS,
         "app.py": APP,
         "once.jsonl": ONCE,
@@ -58,15 +64,15 @@ FILES: dict[str, dict[str, str]] = {
 
 SAVED = {
     "README.md: # scoreline.yaml": "scoreline.yaml",
-    "docs/batches.md: name: capitals": "scoreline.yaml",
+    "docs/reference/spec.md: name: capitals": "scoreline.yaml",
 }
 """By block: the file that it is the text of."""
 
 BEFORE: dict[str, tuple[str, ...]] = {
-    "docs/batches.md: $ scoreline batch dlq flaky-wv27p8 --limit 3": (
+    "docs/how-to/pause-resume-retry.md: $ scoreline batch dlq flaky-wv27p8 --limit 3": (
         "scoreline batch run -c flaky.yaml --workers 1",
     ),
-    "docs/batches.md: $ scoreline batch compare before-g9n4q2 after-z75mm3": (
+    "docs/how-to/compare.md: $ scoreline batch compare before-g9n4q2 after-z75mm3": (
         f"scoreline batch run --name before --target recorded:once.jsonl {ON_CAPITALS}",
         f"scoreline batch run --name after --target python:app:answer {ON_CAPITALS}",
     ),
@@ -76,27 +82,23 @@ BEFORE: dict[str, tuple[str, ...]] = {
 DOCKER = "needs a container engine and the images of the deployment"
 LONG_RUN = "was taken from a run of minutes, with signals and kills at moments that the page does not show"
 NOT_RUN: dict[str, str] = {
-    "docs/dashboards.md": "runs for minutes; tests/integration/test_observe.py runs its parts",
-    "docs/deploy.md": DOCKER,
-    "docs/operations.md": "tests/acceptance/test_alerts.py and tests/alerts run these commands",
-    "docs/replay.md": "tests/acceptance/test_replay_document.py runs its screens",
-    "docs/targets.md": "needs an installed package; tests/architecture/test_guides.py runs its code",
-    "docs/first-ten-minutes.md: make demo                           # in the clone: installs into .venv,"
-    " scores recorded answers": "installs the program that the tests run with",
+    "docs/how-to/dashboards.md": "runs for minutes; tests/integration/test_observe.py runs its parts",
+    "docs/how-to/deploy.md": DOCKER,
+    "docs/how-to/operations.md": "tests/acceptance/test_alerts.py and tests/alerts run these commands",
+    "docs/how-to/replay.md": "tests/acceptance/test_replay_document.py runs its screens",
+    "docs/how-to/custom-targets.md": "needs an installed package; test_guides.py runs its code",
+    "docs/how-to/budgets.md": (
+        "tests/acceptance/test_budgets.py and test_providers.py run these; the figures depend on the moment"
+    ),
+    "docs/how-to/provider-batches.md": LONG_RUN,
+    "docs/how-to/fleet.md": "names servers that are not here; tests/acceptance/test_fleet.py runs a fleet",
+    "docs/tutorials/first-ten-minutes.md: make demo                           # in the clone: installs"
+    " into .venv, scores recorded answers": "installs the program that the tests run with",
     "README.md: make demo     # 400 recorded answers to real questions, scored by four executors, one of"
     " which is killed": "tests/acceptance/test_demo.py runs the demo",
-    "docs/batches.md: $ scoreline batch run -c slow.yaml --workers 2 --concurrency 8": LONG_RUN,
-    "docs/batches.md: $ scoreline batch pause slow-ne5vqq --reason lunch": LONG_RUN,
-    "docs/batches.md: $ scoreline batch run -c paid.yaml --max-cost 0.02 --workers 4 --concurrency 16": (
-        "tests/acceptance/test_budgets.py spends budgets; the figures depend on the moment of the pause"
+    "docs/how-to/pause-resume-retry.md: $ scoreline batch run -c slow.yaml --workers 2 --concurrency 8": (
+        LONG_RUN
     ),
-    "docs/batches.md: $ scoreline batch run --name keys --dataset cases.jsonl --target python:app:answer"
-    " --evaluator exact": "tests/acceptance/test_providers.py fails fast; the figures depend on the moment",
-    "docs/batches.md: $ scoreline batch resume cases-gtp2vk --batch-api": LONG_RUN,
-    "docs/batches.md: $ scoreline batch run --dataset cases.jsonl --target anthropic/claude-haiku-4-5"
-    " --evaluator exact --batch-api --limit 10000": LONG_RUN,
-    "docs/batches.md: export EVAL_REDIS_URL=redis://redis.internal:6379/0": (
-        "names servers that are not here; tests/acceptance/test_fleet.py runs a fleet"
-    ),
+    "docs/how-to/pause-resume-retry.md: $ scoreline batch pause slow-ne5vqq --reason lunch": LONG_RUN,
 }
 """By page or by block: why it is not run; everything else that shows a command is."""

@@ -1,4 +1,4 @@
-"""The screens of docs/replay.md, taken from the real command on real servers.
+"""The screens of docs/how-to/replay.md, taken from the real command on real servers.
 
 python -m tests.acceptance.replay_screens     lives the five lives again and takes every screen anew
 """
@@ -16,7 +16,7 @@ from scoreline.embedded import embedded_servers
 from tests.integration.worker import SCORELINE, Site, environment, site, worker
 from tests.replay_stage import ALPHA, SHORT, attempt, stage, whole
 
-PAGE = Path(__file__).parents[2] / "docs" / "replay.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "replay.md"
 SCREEN = re.compile(
     r"(?P<head><!-- screen -->\n```console\n\$ (?P<command>[^\n]+)\n)"
     r"(?P<shown>.*?)"

@@ -18,7 +18,7 @@ import app
 def answer(prompt):
     return app.raises(prompt) if int(prompt) < 3 else app.gated(prompt)
 """
-RUNBOOK = "https://git.example/docs/operations.md"
+RUNBOOK = "https://git.example/docs/how-to/operations.md"
 
 pytestmark = pytest.mark.timeout(300)
 

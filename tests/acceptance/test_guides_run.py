@@ -1,6 +1,6 @@
 """README and guides, followed to the letter: every command runs, and prints what its page shows.
 
-python -m tests.acceptance.test_guides_run docs/batches.md     shows what a page's commands print now
+python -m tests.acceptance.test_guides_run docs/how-to/budgets.md     shows what a page's commands print now
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Promises of the README that no other acceptance test proves, each as an adversary would test it.
 
-`docs/proofs.md` lists every promise with its test; `python -m tests.mutants --promises` removes the
-mechanism behind each, and its test must fail.
+`docs/explanation/proofs.md` lists every promise with its test; `python -m tests.mutants --promises`
+removes the mechanism behind each, and its test must fail.
 """
 
 import asyncio

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.worker import site, worker_process
 from tests.waiting import until
 
-PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "protocol.md"
 
 
 @pytest.mark.skipif(not shutil.which("redis-cli"), reason="redis-cli is not installed")

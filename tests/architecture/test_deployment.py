@@ -266,7 +266,7 @@ def test_the_image_has_the_versions_that_are_tested():
 
 # The guide.
 
-GUIDE = ROOT / "docs" / "deploy.md"
+GUIDE = ROOT / "docs" / "how-to" / "deploy.md"
 
 
 def test_the_guide_names_every_service_and_every_variable():

@@ -36,7 +36,11 @@ from scoreline.startup_interrupt import INTERRUPTED
 from scoreline.submission.marks import MARKS
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDES = ("batches.md", "targets.md", "datasets.md")
+GUIDES = tuple(
+    str(path.relative_to(DOCS))
+    for folder in ("tutorials", "how-to", "reference")
+    for path in sorted((DOCS / folder).glob("*.md"))
+)
 GROUPS = ("batch", "dataset", "worker", "coordinator")
 """Commands that the guides explain whole; of others they only show lines."""
 SHARED = {"extract", "expected_extract"}
@@ -114,7 +118,7 @@ TYPES = [
 @pytest.mark.parametrize(("kind", "name", "model"), TYPES)
 def test_every_option_of_a_type_is_in_its_table_with_its_default(kind, name, model):
     """Whoever reads the table of a type knows all of its options, and what happens without them."""
-    text = section(guide("targets.md"), HEADINGS.get((kind.noun, name), name))
+    text = section(guide("reference/targets.md"), HEADINGS.get((kind.noun, name), name))
     rows = dict(OPTION_ROW.findall(text))
     for attribute, field in model.model_fields.items():
         option = field.alias or attribute
@@ -129,7 +133,7 @@ def test_no_table_has_an_option_that_does_not_exist():
     read_before = {("recorded", "records"), ("json_schema", "path")}
     for kind in (TARGETS, EVALUATORS):
         for name, model in option_models(kind):
-            text = section(guide("targets.md"), HEADINGS.get((kind.noun, name), name))
+            text = section(guide("reference/targets.md"), HEADINGS.get((kind.noun, name), name))
             known = {field.alias or option for option, field in model.model_fields.items()}
             invented = {option for option, _ in OPTION_ROW.findall(text)} - known
             assert {(name, option) for option in invented} <= read_before
@@ -137,35 +141,34 @@ def test_no_table_has_an_option_that_does_not_exist():
 
 def test_the_limits_of_the_sandbox_are_in_their_table():
     """Every limit has its default there, and no other is promised."""
-    rows = dict(OPTION_ROW.findall(section(guide("targets.md"), "The sandbox")))
+    rows = dict(OPTION_ROW.findall(section(guide("reference/targets.md"), "The sandbox")))
     limits = TypeAdapter(dict[str, int]).validate_python(to_jsonable_python(Limits()))
     assert rows == {name: f"`{value}`" for name, value in limits.items()}
 
 
 def test_every_type_is_in_the_overview():
     """The two tables at the top name all built-in types."""
-    overview = guide("targets.md").partition("\n## Targets")[0]
+    overview = guide("reference/targets.md").partition("\n## Targets")[0]
     wanted = [*TARGETS.builtin, *EVALUATORS.builtin]
     assert [name for name in wanted if f"[`{name}`](#" not in overview] == []
 
 
 def test_every_key_of_a_spec_is_explained():
     """Keys of a batch, keys of its dataset, and the marks of rows are each where one would look."""
-    spec = section(guide("batches.md"), "The spec")
+    spec = guide("reference/spec.md")
     assert {key for key in [*KEYS, *SINGULAR] if f"`{key}`" not in spec} == set()
-    columns = section(guide("datasets.md"), "Which column is what")
+    columns = section(guide("how-to/datasets.md"), "Which column is what")
     assert {key for key in DATASET_KEYS if f"`{key}`" not in columns} == set()
-    ties = section(guide("datasets.md"), "One after the other")
+    ties = section(guide("how-to/datasets.md"), "One after the other")
     assert {mark for mark in MARKS if f"`{mark}: " not in ties} == set()
 
 
 def test_exit_codes_states_and_columns_are_listed():
     """Scripts can rely on what the tables say."""
-    text = guide("batches.md")
-    codes = re.findall(r"^\| (\d+) \|", section(text, "Exit codes"), re.MULTILINE)
+    codes = re.findall(r"^\| (\d+) \|", guide("reference/exit-codes.md"), re.MULTILINE)
     assert {int(code) for code in codes} == {1, 2, *ExitCode, BELOW_THE_GATE, INTERRUPTED}
-    assert [state for state in STATUSES if f"`{state}`" not in section(text, "For machines")] == []
-    assert [column for column in COLUMNS if f"`{column}`" not in section(text, "Exports")] == []
+    assert [state for state in STATUSES if f"`{state}`" not in guide("reference/results.md")] == []
+    assert [column for column in COLUMNS if f"`{column}`" not in guide("reference/exports.md")] == []
 
 
 def test_the_keys_of_a_batch_in_json_are_those_of_the_table():
@@ -173,7 +176,7 @@ def test_the_keys_of_a_batch_in_json_are_those_of_the_table():
     now = datetime(2026, 11, 16, tzinfo=UTC)
     snapshot = Snapshot("b", "submitted", "", "p", "d", "running", "", None, now, None, None, now)
     keys = look_document(Look(snapshot)).keys()
-    text = section(guide("batches.md"), "For machines")
+    text = section(guide("reference/results.md"), "For machines")
     table = text.partition("```")[0]
     assert {key for row in TABLE_ROW.findall(table) for key in re.findall(r"`(\w+)`", row)} == set(keys)
     [example] = re.findall(r"^\{.*\}$", text, re.MULTILINE)
@@ -220,7 +223,9 @@ def command_lines() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in command_lines()])
 def test_every_command_that_is_shown_exists(line):
     """Whoever copies a line from the guide gets neither an unknown command nor an unknown flag."""
-    words = shlex.split(line.removesuffix("&"), comments=True)[1:]
+    words = shlex.split(line.removesuffix("&").replace("…", ""), comments=True)[1:]
+    if not words:
+        return
     path = next(tuple(words[:length]) for length in (2, 1) if tuple(words[:length]) in commands())
     flags = {word.partition("=")[0] for word in words[len(path) :] if re.match(r"--?[a-z]", word)}
     assert flags - commands()[path] == set()

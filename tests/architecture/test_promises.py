@@ -12,10 +12,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_promise_has_its_row_and_no_row_is_left_over():
-    """The table in docs/proofs.md has the README's words, in the README's order."""
+    """The table in docs/explanation/proofs.md has the README's words, in the README's order."""
     rows, lines = [each.words for each in promises()], promised()
     unlisted, left_over = set(lines) - set(rows), set(rows) - set(lines)
-    assert not unlisted, f"add a row to the table in docs/proofs.md: {unlisted}"
+    assert not unlisted, f"add a row to the table in docs/explanation/proofs.md: {unlisted}"
     assert not left_over, f"not in the README: {left_over}"
     assert rows == lines
 

@@ -13,7 +13,7 @@ from scoreline.thresholds import Thresholds
 from tests.architecture.test_deployment import ROOT, SERVICES
 from tests.architecture.test_guides import SHOWN, commands, guide
 
-GUIDES = ("operations.md", "troubleshooting.md")
+GUIDES = ("how-to/operations.md", "how-to/troubleshooting.md")
 HEADING = re.compile(r"^### (\w+)$", re.MULTILINE)
 COMPOSE = re.compile(r"docker compose (?:--profile \w+ )?(?:ps|logs|up|restart|exec) ([^`\n|;]*)")
 SEEN = re.compile(r"^\| ([^|]*`[^|]+) \|", re.MULTILINE)
@@ -22,7 +22,7 @@ ALERTS = {alert.name: alert for alert in alerts(Thresholds())}
 
 def test_every_alert_has_its_section_and_no_other_has_one():
     """Where `runbook_url` leads there is something to read."""
-    assert set(HEADING.findall(guide("operations.md"))) == set(ALERTS)
+    assert set(HEADING.findall(guide("how-to/operations.md"))) == set(ALERTS)
     links = {alert.runbook() for alert in ALERTS.values()}
     assert links == {f"{RUNBOOK}#{name.lower()}" for name in ALERTS}
     assert (ROOT / RUNBOOK).exists()
@@ -30,7 +30,7 @@ def test_every_alert_has_its_section_and_no_other_has_one():
 
 def test_every_alert_names_an_action_that_its_section_has():
     """Whoever reads the runbook finds what the alert told them to type."""
-    text = guide("operations.md")
+    text = guide("how-to/operations.md")
     for name, alert in ALERTS.items():
         section = text.partition(f"\n### {name}\n")[2].partition("\n###")[0]
         for line in alert.action.split("; "):
@@ -76,7 +76,7 @@ def source() -> str:
 
 
 def messages() -> Iterator[str]:
-    for row in SEEN.findall(guide("troubleshooting.md")):
+    for row in SEEN.findall(guide("how-to/troubleshooting.md")):
         for quoted in re.findall(r"`([^`]+)`", row):
             if " " in quoted and not quoted.startswith("--"):
                 yield from (part.strip(" ,:") for part in quoted.split("…") if len(part.strip(" ,:")) > 5)

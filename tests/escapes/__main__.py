@@ -3,7 +3,7 @@
 python -m tests.escapes                    every footing, as a table
 python -m tests.escapes --json             one JSON object
 python -m tests.escapes --only memory      programs whose name or family has this word
-python -m tests.escapes --write            no run: write the table into docs/security.md
+python -m tests.escapes --write            no run: write the table into docs/explanation/security.md
 
 The exit code is 1 if a program was not contained, if anything was left behind, or if a footing is missing.
 """
@@ -30,7 +30,7 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="a word in the name or the family")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/security.md")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/explanation/security.md")
     args = parser.parse_args()
     if args.write:
         DOCUMENT.write_text(rewritten(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,11 +1,11 @@
-"""The table of the corpus, as Markdown for docs/security.md: family, attack, wall on each footing."""
+"""The table of the corpus, as Markdown for docs/explanation/security.md: family, attack, wall on each footing."""
 
 from pathlib import Path
 
 from tests.escapes.corpus import CORPUS
 from tests.escapes.program import ExecutorRights
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "security.md"
 FOOTINGS = (ExecutorRights.ROOT, ExecutorRights.UNPRIVILEGED)
 BEGIN, END = "<!-- corpus: begin -->\n", "<!-- corpus: end -->\n"
 

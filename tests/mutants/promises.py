@@ -9,7 +9,7 @@ HEADING = "## Promises at the command line\n"
 
 
 class Promise(NamedTuple):
-    """One row of the table in docs/proofs.md."""
+    """One row of the table in docs/explanation/proofs.md."""
 
     words: str
     """As the README has them."""
@@ -27,8 +27,8 @@ def promised() -> list[str]:
 
 
 def promises() -> list[Promise]:
-    """Read the table of docs/proofs.md."""
-    text = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+    """Read the table of docs/explanation/proofs.md."""
+    text = (ROOT / "docs" / "explanation" / "proofs.md").read_text(encoding="utf-8")
     section = text.partition(HEADING)[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+) \| (`tests/.+`) \| (.+) \|$", section, re.MULTILINE)
     return [

@@ -16,7 +16,7 @@ from grafana.pages.addresses import others
 from grafana.rendering import document
 
 ROOT = Path(__file__).parents[2]
-TELEMETRY = ROOT / "docs" / "telemetry.md"
+TELEMETRY = ROOT / "docs" / "reference" / "telemetry.md"
 NUMBERLESS = {"table"}
 """Kinds of panels whose numbers have their units by column."""
 EVERYWHERE = {"job", "instance", "le"}
@@ -71,7 +71,7 @@ def test_what_is_checked_in_is_what_is_generated():
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_metric_and_label_of_a_panel_is_in_the_contract(panel):
-    """What a panel asks for is promised in docs/telemetry.md, under that name and with these labels."""
+    """What a panel asks for is promised in docs/reference/telemetry.md, under that name and with these labels."""
     for expr in asked(panel):
         names = {base(name) for name in re.findall(r"\beval_\w+", re.sub(r"\beval_mode\b", "", expr))}
         assert names <= METRICS.keys(), expr
