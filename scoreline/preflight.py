@@ -146,7 +146,8 @@ async def check_privileges(url: str, service: str) -> None:
         raise Unavailable(
             f"The role {role} of EVAL_POSTGRES_URL",
             f"lacks {first}{more}",
-            f"Use a member of scoreline_{service}: GRANT scoreline_{service} TO {role} (docs/how-to/deploy.md).",
+            f"Use a member of scoreline_{service}: GRANT scoreline_{service} TO {role} "
+            "(docs/how-to/deploy.md).",
         )
 
 

@@ -1,4 +1,4 @@
-"""What `docs/reference/telemetry.md` promises, read from its tables: held against `/metrics`, dashboards and alerts.
+"""The tables of `docs/reference/telemetry.md`, compared with `/metrics`, dashboards and alerts.
 
 metrics("Executors", "Rate limits")   -> the metrics of some sections; of all, where none is named
 spans()                               -> the spans of both tables

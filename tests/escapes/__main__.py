@@ -30,7 +30,7 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="a word in the name or the family")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/explanation/security.md")
+    parser.add_argument("--write", action="store_true", help="write docs/explanation/security.md")
     args = parser.parse_args()
     if args.write:
         DOCUMENT.write_text(rewritten(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The table of the corpus, as Markdown for docs/explanation/security.md: family, attack, wall on each footing."""
+"""The escape corpus as a table for docs/explanation/security.md: family, attack, wall per footing."""
 
 from pathlib import Path
 

@@ -2,7 +2,7 @@
 
 python -m tests.mutants                    all of them
 python -m tests.mutants --only fence       those whose name has this word
-python -m tests.mutants --promises         those of docs/explanation/proofs.md, each by its promise's acceptance tests
+python -m tests.mutants --promises         mutants of docs/explanation/proofs.md, by their acceptance tests
 """
 
 import argparse
