@@ -57,16 +57,16 @@ class ActiveBooks:
     async def finished(self, *, within: timedelta, limit: int) -> list[FinishedBatch]:
         """List batches that finished within a span of time, newest first."""
         wanted = {"within": within, "limit": limit}
-        return [FinishedBatch(*row) for row in await self._rows("active_finished", wanted)]
+        return [FinishedBatch(*row) for row in await self._rows("recently_finished_batches", wanted)]
 
     async def stuck(self, *, beyond: timedelta, limit: int) -> int:
         """Count evaluations that have not moved for so long beyond their time-out, up to a limit."""
-        [(count,)] = await self._rows("active_stuck", {"beyond": beyond, "limit": limit})
+        [(count,)] = await self._rows("stuck_evaluations", {"beyond": beyond, "limit": limit})
         return int(count)
 
     async def provider_batches(self) -> int:
         """Count the batches that are with providers."""
-        [(count,)] = await self._rows("active_provider_batches", {})
+        [(count,)] = await self._rows("submitted_provider_batches", {})
         return int(count)
 
     async def _rows(self, name: str, wanted: dict[str, Any]) -> list[tuple[Any, ...]]:

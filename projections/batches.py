@@ -209,10 +209,10 @@ async def variant_results(conn: Connection, batch_id: str) -> list[VariantResult
 async def given_up(conn: Connection, batch_id: str, *, limit: int) -> list[GivenUp]:
     """List a batch's dead letters, newest first."""
     wanted = {"batch": batch_id, "limit": limit}
-    rows = await (await conn.execute(query("batches_dead_letters"), wanted)).fetchall()
+    rows = await (await conn.execute(query("dead_letters"), wanted)).fetchall()
     return [GivenUp(*row) for row in rows]
 
 
 async def given_up_kinds(conn: Connection, batch_id: str) -> dict[str, int]:
     """Count a batch's dead letters by the kind of their error."""
-    return dict(await (await conn.execute(query("batches_dead_letter_kinds"), [batch_id])).fetchall())
+    return dict(await (await conn.execute(query("dead_letter_kinds"), [batch_id])).fetchall())

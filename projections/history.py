@@ -66,7 +66,7 @@ async def _rows(conn: Connection, name: str, wanted: Sequence[object] | dict[str
 
 async def _standing(conn: Connection, evaluation_id: str) -> Standing | None:
     for batch_id, month, attempt, sequence, state, owner, ended_at in await _rows(
-        conn, "history_standing", [evaluation_id]
+        conn, "history_row", [evaluation_id]
     ):
         return Standing(batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, ended_at)
     return None
@@ -92,7 +92,7 @@ async def _bridges(conn: Connection, evaluation_id: str) -> tuple[RecordedBridge
 
 async def _refusals(conn: Connection, evaluation_id: str) -> tuple[tuple[RecordedRefusal, ...], int]:
     wanted = {"evaluation": evaluation_id, "bytes": SHOWN_BYTES, "limit": MAX_REFUSALS}
-    rows = await _rows(conn, "history_refusals", wanted)
+    rows = await _rows(conn, "history_quarantined", wanted)
     found = tuple(
         RecordedRefusal(key, reason, detail, entry_id.encode(), size, body, at)
         for _, key, reason, detail, entry_id, size, body, at in rows

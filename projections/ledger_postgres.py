@@ -67,7 +67,7 @@ class PostgresLedger:
     async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""
         # On its own: whoever makes a partition locks the whole log until the transaction is over.
-        await self._execute("ledger_ensure_month", [now])
+        await self._execute("ensure_month", [now])
         async with transaction(self._pool) as conn:
             month = await _insert_head(conn, head, now)
             totals: Counter[int] = Counter()
@@ -76,12 +76,12 @@ class PostgresLedger:
                 await _insert_chunk(conn, month, head.batch_id, chunk)
             await _add_totals(conn, head.batch_id, totals)
             told = {"batch_id": head.batch_id, "by": head.submitted_by, "total": totals.total()}
-            await conn.execute(query("ledger_count_accepted"), told)
+            await conn.execute(query("set_batch_total"), told)
         return totals.total()
 
     async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
         """Return the newest `responded` event to each question that has one."""
-        rows = await self._binary_rows("ledger_cached", [list(cache_keys)])
+        rows = await self._binary_rows("cached_responses", [list(cache_keys)])
         return {key: decode_body(body) for key, body in rows}
 
     async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
@@ -91,12 +91,12 @@ class PostgresLedger:
     async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
         """Return those of these batches that are not over and that another run serves."""
         wanted = {"batch_ids": list(batch_ids), "run_id": run_id}
-        return {batch_id for (batch_id,) in await self._rows("ledger_led_elsewhere", wanted)}
+        return {batch_id for (batch_id,) in await self._rows("batches_of_other_runs", wanted)}
 
     async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
         """Let this run serve a batch, and no other."""
         assigned = {"batch_id": batch_id, "run_id": run_id, "by": by, "reason": reason}
-        await self._execute("ledger_assign_run", assigned)
+        await self._execute("assign_run", assigned)
 
     async def batch(self, batch_id: str) -> Batch | None:
         """Return one submitted batch."""
@@ -114,30 +114,32 @@ class PostgresLedger:
     ) -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
         asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason, "run_id": run_id}
-        return await self._execute("ledger_ask", asked) > 0
+        return await self._execute("request_batch_state", asked) > 0
 
     async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""
         limits = {"max_cost_usd": purse.max_cost_usd, "max_tokens": purse.max_tokens}
-        await self._execute("ledger_allow", {"batch_id": batch_id, "by": by, "reason": reason, **limits})
+        await self._execute(
+            "set_batch_budget", {"batch_id": batch_id, "by": by, "reason": reason, **limits}
+        )
 
     async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Record the estimated spend that no event records; a smaller figure changes nothing."""
         noted = {"batch_id": batch_id, "usd": usd, "tokens": tokens}
-        await self._execute("ledger_note_unrecorded", noted)
+        await self._execute("raise_unrecorded_spend", noted)
 
     async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Record what the next call may cost; cleared when the batch goes on."""
-        await self._execute("ledger_note_next", {"batch_id": batch_id, "usd": usd, "tokens": tokens})
+        await self._execute("set_next_call_cost", {"batch_id": batch_id, "usd": usd, "tokens": tokens})
 
     async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
         """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
-        rows = await self._rows("ledger_spent_by_source", {"batch_id": batch_id})
+        rows = await self._rows("spent_by_source", {"batch_id": batch_id})
         return {source: (cost, tokens) for source, cost, tokens in rows}
 
     async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
         """Return the newest failures of a batch, the newest first."""
-        rows = await self._rows("ledger_failures", {"batch_id": batch_id, "limit": limit})
+        rows = await self._rows("newest_failures", {"batch_id": batch_id, "limit": limit})
         return [Failure(*row) for row in rows]
 
     async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
@@ -148,18 +150,18 @@ class PostgresLedger:
             "kind": kind,
             "limit": limit,
         }
-        return [Unreached(*row) for row in await self._rows("ledger_unreachable", wanted)]
+        return [Unreached(*row) for row in await self._rows("unreachable_evaluations", wanted)]
 
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
         async with transaction(self._pool) as conn:
             # Two statements: the second must see what whoever held the lock has opened.
-            await conn.execute(query("ledger_lock_batch"), [batch_id])
-            return (await conn.execute(query("ledger_finish"), {"batch_id": batch_id})).rowcount > 0
+            await conn.execute(query("lock_batch"), [batch_id])
+            return (await conn.execute(query("finish_batch"), {"batch_id": batch_id})).rowcount > 0
 
     async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
         """Write down that a batch goes on, though it may have been over."""
-        await self._execute("ledger_reopen", {"batch_id": batch_id, "by": by, "reason": reason})
+        await self._execute("reopen_batch", {"batch_id": batch_id, "by": by, "reason": reason})
 
     async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
         """Return the openings after what is published, and the last id looked at."""
@@ -169,7 +171,7 @@ class PostgresLedger:
             "month": batch.month,
             "limit": limit,
         }
-        rows = await self._binary_rows("ledger_next_window", wanted)
+        rows = await self._binary_rows("next_window", wanted)
         openings = [
             Unpublished(key, () if waits else ((decode_body(body), body),)) for key, body, waits in rows
         ]
@@ -187,7 +189,7 @@ class PostgresLedger:
             "epochs": list(epochs),
             "asked": list(asked),
         }
-        return await self._execute("ledger_open_window", window) > 0
+        return await self._execute("open_window", window) > 0
 
     async def unmoved(  # noqa: PLR0913 - a page of a selection
         self,
@@ -211,7 +213,7 @@ class PostgresLedger:
             "queued": queued,
             "limit": limit,
         }
-        return [_standing(row) for row in await self._rows("ledger_unmoved", wanted)]
+        return [_standing(row) for row in await self._rows("unmoved_evaluations", wanted)]
 
     async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
         """Return evaluations whose next attempt is due."""
@@ -221,16 +223,16 @@ class PostgresLedger:
             "now": now,
             "limit": limit,
         }
-        return [_standing(row) for row in await self._rows("ledger_due_retries", wanted)]
+        return [_standing(row) for row in await self._rows("due_retries", wanted)]
 
     async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
         """Return where some evaluations stand."""
-        return [_standing(row) for row in await self._rows("ledger_standings", [list(evaluation_ids)])]
+        return [_standing(row) for row in await self._rows("evaluation_states", [list(evaluation_ids)])]
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
         """Return the events that the newest attempts of some evaluations were opened with."""
         found: dict[str, list[tuple[Event, bytes]]] = defaultdict(list)
-        for key, body in await self._binary_rows("ledger_openings", [list(evaluation_ids)]):
+        for key, body in await self._binary_rows("attempt_openings", [list(evaluation_ids)]):
             found[key].append((decode_body(body), body))
         return [Unpublished(key, tuple(events)) for key, events in found.items()]
 
@@ -241,8 +243,8 @@ class PostgresLedger:
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
         """Open the next attempt of each, as `decide` says inside the transaction, its row locked."""
         async with transaction(self._pool) as conn:
-            await conn.execute(query("ledger_lock_batches"), [list(evaluation_ids)])
-            rows = await (await conn.execute(query("ledger_lock"), [list(evaluation_ids)])).fetchall()
+            await conn.execute(query("lock_batches"), [list(evaluation_ids)])
+            rows = await (await conn.execute(query("lock_evaluations"), [list(evaluation_ids)])).fetchall()
             standings = [_standing(row) for row in rows]
             stored = _decoded(await read_stored(conn, [one.row for one in standings]))
             decided = [(one, decide(one, stored.get(one.row.evaluation_id, {}))) for one in standings]
@@ -273,27 +275,27 @@ class PostgresLedger:
             [one.epoch for one, _ in moved],
             [not (change.ended_at and one.was_published) for one, change in moved],
         ]
-        await conn.execute(query("ledger_set_epochs"), columns)
+        await conn.execute(query("set_epochs"), columns)
         going_on = sorted({change.batch_id for _, change in moved if not change.ended_at})
-        await conn.execute(query("ledger_keep_open"), [going_on])
+        await conn.execute(query("keep_batches_open"), [going_on])
         return [one for one, _ in moved]
 
     async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
         """Return endings that executors may not have been told of."""
-        rows = await self._rows("ledger_unpublished_endings", [limit])
+        rows = await self._rows("unpublished_endings", [limit])
         return await self.openings([key for (key,) in rows]) if rows else []
 
     async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
         """Write down that executors can no longer miss these endings."""
-        await self._execute("ledger_mark_published", [list(evaluation_ids)])
+        await self._execute("mark_published", [list(evaluation_ids)])
 
     async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
         """Name a page of evaluations that have not ended."""
-        return await self._ids("ledger_open_ids", batch_id, after, limit)
+        return await self._ids("open_evaluation_ids", batch_id, after, limit)
 
     async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
         """Name a page of evaluations that failed or timed out."""
-        return await self._ids("ledger_dead_ids", batch_id, after, limit)
+        return await self._ids("dead_letter_ids", batch_id, after, limit)
 
     async def _ids(self, name: str, batch_id: str, after: str, limit: int) -> list[str]:
         wanted = {"batch_id": batch_id, "after": after, "limit": limit}
@@ -301,18 +303,18 @@ class PostgresLedger:
 
     async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
         """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
-        rows = await self._rows("ledger_due_links", {"batch_id": batch_id, "limit": limit})
+        rows = await self._rows("due_serial_links", {"batch_id": batch_id, "limit": limit})
         return [Waiting(key, Link(follows, _recalls(recalls))) for key, follows, recalls in rows]
 
     async def links(self, evaluation_ids: Sequence[str]) -> dict[str, Link]:
         """Return the links of those of these evaluations that are in a serial group."""
-        rows = await self._rows("ledger_links", [list(evaluation_ids)])
+        rows = await self._rows("serial_links_of", [list(evaluation_ids)])
         return {key: Link(follows, _recalls(recalls)) for key, follows, recalls in rows}
 
     async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
         """Write down, before anybody is told, in which epochs these are published."""
         wanted = {"evaluation_ids": list(evaluation_ids), "epochs": list(epochs)}
-        rows = await self._rows("ledger_release", wanted)
+        rows = await self._rows("publish_evaluations", wanted)
         return await self.openings([key for (key,) in rows]) if rows else []
 
     async def _execute(self, name: str, values: Any) -> int:  # noqa: ANN401 - as the query takes them
@@ -343,7 +345,7 @@ async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date
         "run_id": head.run_id,
         "now": now,
     }
-    row = await (await conn.execute(query("ledger_insert_batch"), values)).fetchone()
+    row = await (await conn.execute(query("insert_batch"), values)).fetchone()
     if row is None:
         raise BatchExists(head.batch_id)
     month: date = row[0]
@@ -351,7 +353,7 @@ async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date
 
 
 async def _insert_chunk(conn: Connection, month: date, batch_id: str, chunk: Sequence[Accepted]) -> None:
-    async with conn.cursor() as cursor, cursor.copy(query("ledger_copy_evaluations")) as copy:
+    async with conn.cursor() as cursor, cursor.copy(query("copy_accepted_evaluations")) as copy:
         copy.set_types(EVALUATION_TYPES)
         for one in chunk:
             key = one.event.evaluation_id
@@ -383,7 +385,7 @@ async def _insert_links(conn: Connection, batch_id: str, chunk: Sequence[Accepte
             "follows": [link.follows for _, link in linked],
             "recalls": [to_json(link.recalls).decode() for _, link in linked],
         }
-        await conn.execute(query("ledger_insert_links"), links)
+        await conn.execute(query("insert_serial_links"), links)
 
 
 async def _insert_responses(conn: Connection, month: date, chunk: Sequence[Accepted]) -> None:
@@ -391,7 +393,7 @@ async def _insert_responses(conn: Connection, month: date, chunk: Sequence[Accep
     if asked:
         keys, ids = ([*column] for column in zip(*asked, strict=True))
         values = {"month": month, "cache_keys": keys, "evaluation_ids": ids}
-        await conn.execute(query("ledger_insert_responses"), values)
+        await conn.execute(query("insert_cache_keys"), values)
 
 
 async def _add_totals(conn: Connection, batch_id: str, totals: Counter[int]) -> None:

@@ -91,7 +91,7 @@ async def one_state(conn: Connection) -> AsyncIterator[None]:
 
 async def read_batch(conn: Connection, batch_id: str) -> Batch:
     """Read a batch's own row, or raise `UnknownBatch`."""
-    row = await (await conn.execute(query("batch_row"), [batch_id])).fetchone()
+    row = await (await conn.execute(query("page_batch"), [batch_id])).fetchone()
     if row is None:
         raise UnknownBatch(batch_id)
     return Batch(batch_id, *row)
@@ -150,7 +150,7 @@ def collecting_seldom() -> Iterator[None]:
 
 async def read_progress(conn: Connection, batch_id: str) -> dict[int, Progress]:
     """Read a batch's counters, by shard."""
-    rows = await (await conn.execute(query("batch_progress"), [batch_id])).fetchall()
+    rows = await (await conn.execute(query("read_progress"), [batch_id])).fetchall()
     return {shard: Progress(*counters) for shard, *counters in rows}
 
 

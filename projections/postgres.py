@@ -77,8 +77,8 @@ class PostgresTables:
         if not unknown:
             return known
         async with transaction(self._pool) as conn:
-            await conn.execute(query("open_external_batches"), [unknown])
-            cursor = await conn.execute(query("read_batches"), [unknown])
+            await conn.execute(query("insert_external_batches"), [unknown])
+            cursor = await conn.execute(query("read_batch_months"), [unknown])
             found = {batch_id: month for batch_id, month, _ in await cursor.fetchall()}
         # Remembered only once it is committed: a month without its partition could not be written to.
         if len(self._months) > MAX_KNOWN_BATCHES:
@@ -89,7 +89,9 @@ class PostgresTables:
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
         """Return the evaluations that have a row."""
         async with transaction(self._pool) as conn:
-            cursor = await conn.cursor(binary=True).execute(query("read_rows"), [list(evaluation_ids)])
+            cursor = await conn.cursor(binary=True).execute(
+                query("read_evaluations"), [list(evaluation_ids)]
+            )
             found = await cursor.fetchall()
         return {
             key: Row(key, batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, bridged, head)
@@ -145,7 +147,7 @@ async def read_stored(
     """Return all events the log for good has of some evaluations, in a transaction of the caller's."""
     found: dict[str, dict[EventKey, Stored]] = defaultdict(dict)
     wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
-    cursor = await conn.execute(query("read_stored"), wanted)
+    cursor = await conn.execute(query("read_stored_events"), wanted)
     for evaluation_id, attempt, sequence, body, verdict in await cursor.fetchall():
         found[evaluation_id][attempt, sequence] = Stored(body.encode(), verdict)
     return found
@@ -189,7 +191,7 @@ async def _move(conn: AsyncConnection[Any], changes: Sequence[Change]) -> set[st
         moved += (await conn.execute(query("move_evaluations"))).rowcount
     if moved == len(changes):
         return set()
-    cursor = await conn.execute(query("read_lost"))
+    cursor = await conn.execute(query("read_lost_races"))
     return {evaluation_id for (evaluation_id,) in await cursor.fetchall()}
 
 

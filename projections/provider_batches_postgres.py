@@ -57,14 +57,14 @@ class PostgresProviderBooks:
         """Write a chunk down, and that these are in it; False if the batch was stopped or paused since."""
         joining = {"id": chunk.id, "evaluation_ids": list(evaluation_ids), "attempts": list(chunk.attempts)}
         async with transaction(self._pool) as conn:
-            running = await conn.execute(query("provider_lock_running"), {"batch_id": chunk.batch_id})
+            running = await conn.execute(query("lock_running_batch"), {"batch_id": chunk.batch_id})
             if not running.rowcount:
                 return False
             joined = await conn.execute(query("provider_join"), joining)
             if joined.rowcount != chunk.size:
                 await conn.rollback()
                 return False
-            await conn.execute(query("provider_intend"), _written(chunk))
+            await conn.execute(query("insert_provider_batch"), _written(chunk))
         return True
 
     async def members(self, chunk: Chunk, *, after: str, limit: int) -> list[Asked]:
@@ -79,55 +79,59 @@ class PostgresProviderBooks:
 
     async def open_chunks(self) -> list[Chunk]:
         """List the chunks that are not done with, of all batches, the oldest first."""
-        return [_read(row) for row in await self._rows("provider_open_chunks", [])]
+        return [_read(row) for row in await self._rows("open_provider_batches", [])]
 
     async def claim(self, chunk: Chunk, *, now: datetime) -> Chunk | None:
         """Take the right to submit a chunk once more; None if somebody else was first."""
         wanted = {"id": chunk.id, "claimed_at": chunk.claimed_at, "now": now}
-        return replace(chunk, claimed_at=now) if await self._execute("provider_claim", wanted) else None
+        return (
+            replace(chunk, claimed_at=now) if await self._execute("claim_provider_batch", wanted) else None
+        )
 
     async def submitted(self, chunk: Chunk, provider_id: str, *, now: datetime) -> bool:
         """Write down what the provider calls a chunk; False if that was known, or it is done with."""
         known = {"id": chunk.id, "provider_id": provider_id, "now": now}
-        return await self._execute("provider_submitted", known) > 0
+        return await self._execute("provider_batch_submitted", known) > 0
 
     async def known(self, provider_ids: Sequence[str]) -> set[str]:
         """Name those of a provider's batches that belong to some chunk."""
-        return {key for (key,) in await self._rows("provider_known", [list(provider_ids)])}
+        return {key for (key,) in await self._rows("known_provider_ids", [list(provider_ids)])}
 
     async def seen(self, chunk: Chunk, counts: Counts, *, now: datetime, ended: bool) -> None:
         """Write down how a chunk stands at the provider."""
-        await self._execute("provider_seen", {"id": chunk.id, "now": now, "ended": ended, **asdict(counts)})
+        await self._execute(
+            "provider_batch_polled", {"id": chunk.id, "now": now, "ended": ended, **asdict(counts)}
+        )
 
     async def noted(self, chunk: Chunk, note: str) -> None:
         """Write down what keeps a chunk; empty: nothing any more."""
-        await self._execute("provider_noted", {"id": chunk.id, "note": note.replace("\0", "")})
+        await self._execute("set_provider_batch_note", {"id": chunk.id, "note": note.replace("\0", "")})
 
     async def called_off(self, chunk: Chunk) -> None:
         """Write down that the provider was asked to cancel a chunk."""
-        await self._execute("provider_called_off", [chunk.id])
+        await self._execute("provider_batch_cancel_requested", [chunk.id])
 
     async def close(self, chunk: Chunk, state: ChunkState, *, now: datetime) -> None:
         """Write down that a chunk is done with; those of an abandoned one wait for another."""
-        await self._execute("provider_close", {"id": chunk.id, "state": state.value, "now": now})
+        await self._execute("close_provider_batch", {"id": chunk.id, "state": state.value, "now": now})
 
     async def has_groups(self, batch_id: str) -> bool:
         """Say whether evaluations of a batch wait for each other."""
-        [(found,)] = await self._rows("provider_groups", [batch_id])
+        [(found,)] = await self._rows("batch_has_serial_groups", [batch_id])
         return bool(found)
 
     async def change_spec(self, batch_id: str, spec: bytes, *, by: str, reason: str) -> bool:
         """Change what a batch is about, as far as that is possible; False if it is over."""
         wanted = {"batch_id": batch_id, "spec": spec.decode(), "by": by, "reason": reason}
-        return await self._execute("provider_change_spec", wanted) > 0
+        return await self._execute("change_batch_spec", wanted) > 0
 
     async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[Unpublished]:
         """Take some that are in no chunk yet out of the line, as published in these epochs."""
         wanted = {"batch_id": batch.batch_id, "epochs": list(epochs), "limit": limit}
         async with transaction(self._pool) as conn:
-            await conn.execute(query("ledger_lock_batch"), [batch.batch_id])
+            await conn.execute(query("lock_batch"), [batch.batch_id])
             rows = await (await conn.execute(query("provider_release"), wanted)).fetchall()
-        found = await self._asked("ledger_openings", [[key for (key,) in rows]])
+        found = await self._asked("attempt_openings", [[key for (key,) in rows]])
         return [Unpublished(one.evaluation_id, ((one.opening, one.body),)) for one in found]
 
     async def _asked(self, name: str, values: Any) -> list[Asked]:  # noqa: ANN401 - as the query takes them

@@ -32,11 +32,11 @@ class Unanswered(NamedTuple):
 
 async def shown_chunks(conn: Connection, batch_id: str) -> list[ShownChunk]:
     """List a batch's provider batches, the oldest first."""
-    rows = await (await conn.execute(query("provider_shown"), [batch_id])).fetchall()
+    rows = await (await conn.execute(query("provider_batches_of"), [batch_id])).fetchall()
     return [ShownChunk._make((*row[:4], Counts(*row[4:9]), *row[9:])) for row in rows]
 
 
 async def unanswered(conn: Connection, batch_id: str) -> Unanswered:
     """Count what waits for a provider; it looks at every open row of the batch."""
-    row = await (await conn.execute(query("provider_unanswered"), [batch_id])).fetchone()
+    row = await (await conn.execute(query("provider_waiting_counts"), [batch_id])).fetchone()
     return Unanswered(*row) if row else Unanswered()

@@ -90,5 +90,5 @@ async def quarantine_list(
 async def quarantine_find(conn: Connection, prefix: str, *, max_bytes: int) -> list[QuarantinedEntry]:
     """Return the entries whose id begins so: none, the one, or two where that is not enough to tell."""
     wanted = {"prefix": prefix, "bytes": max_bytes}
-    rows = await (await conn.execute(query("quarantine_show"), wanted)).fetchall()
+    rows = await (await conn.execute(query("quarantine_by_prefix"), wanted)).fetchall()
     return [QuarantinedEntry(*row) for row in rows]

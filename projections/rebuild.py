@@ -159,7 +159,7 @@ class _Builder:
         self.rebuilt.folded_again += len(outdated)
         for first in range(0, len(outdated), PAGE):
             ids = outdated[first : first + PAGE]
-            await self._conn.execute(query("forget_rebuilt"), {"ids": ids})
+            await self._conn.execute(query("delete_rebuilt"), {"ids": ids})
             self._take(await fold_page(self._conn, Job(self._batch, self._shards, ids)))
 
     def _take(self, folded: "PageFolded") -> None:

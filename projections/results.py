@@ -34,17 +34,17 @@ class DeadLetterGroup(NamedTuple):
 
 async def evaluator_results(conn: Connection, batch_id: str) -> list[EvaluatorResult]:
     """Sum up each evaluator, variant by variant."""
-    rows = await (await conn.execute(query("results_evaluators"), [batch_id])).fetchall()
+    rows = await (await conn.execute(query("evaluator_results"), [batch_id])).fetchall()
     return [EvaluatorResult(*row) for row in rows]
 
 
 async def first_failed(conn: Connection, batch_id: str, *, limit: int) -> list[str]:
     """Name the first evaluations whose answer did not pass."""
     wanted = {"batch": batch_id, "limit": limit}
-    return [name for (name,) in await (await conn.execute(query("results_failed"), wanted)).fetchall()]
+    return [name for (name,) in await (await conn.execute(query("failed_evaluations"), wanted)).fetchall()]
 
 
 async def dead_letter_groups(conn: Connection, batch_id: str) -> list[DeadLetterGroup]:
     """Group dead letters by reason, the most frequent first."""
-    rows = await (await conn.execute(query("results_dead_letters"), [batch_id])).fetchall()
+    rows = await (await conn.execute(query("dead_letter_groups"), [batch_id])).fetchall()
     return [DeadLetterGroup(*row) for row in rows]

@@ -87,24 +87,24 @@ class Summary:
 async def batch_summary(conn: Connection, batch_id: str) -> Summary:
     """Read what there is to say of a batch, or raise `UnknownBatch`."""
 
-    async def asked(name: str, *more: object) -> list[tuple[Any, ...]]:
-        return await (await conn.execute(query(f"summary_{name}"), [batch_id, *more])).fetchall()
+    async def rows(name: str, *more: object) -> list[tuple[Any, ...]]:
+        return await (await conn.execute(query(name), [batch_id, *more])).fetchall()
 
-    spans = await asked("span")
+    spans = await rows("summary_span")
     if not spans:
         raise UnknownBatch(batch_id)
     return Summary(
         batch_id,
         Span(*spans[0]),
         await batch_status(conn, batch_id),
-        dict(await asked("states")),
-        [Wait(*row) for row in [*await asked("waits"), *await asked("storing")]],
-        dict(await asked("retries")),
+        dict(await rows("summary_states")),
+        [Wait(*row) for row in [*await rows("summary_waits"), *await rows("summary_storing")]],
+        dict(await rows("summary_retries")),
         await batch_verdicts(conn, batch_id),
         await batch_reordered(conn, batch_id),
-        dict(await asked("quarantine")),
-        [Slow(*row) for row in await asked("slowest", SHOWN_SLOWEST)],
-        [ExecutorShare(*row) for row in await asked("executors", SHOWN_EXECUTORS)],
+        dict(await rows("summary_quarantine")),
+        [Slow(*row) for row in await rows("summary_slowest", SHOWN_SLOWEST)],
+        [ExecutorShare(*row) for row in await rows("summary_executors", SHOWN_EXECUTORS)],
     )
 
 
@@ -115,5 +115,5 @@ async def batch_ids(conn: Connection) -> Sequence[str]:
 
 async def nearby_batches(conn: Connection, wanted: str, *, limit: int) -> list[str]:
     """List batches whose ids stand next to one that does not exist."""
-    rows = await conn.execute(query("batch_nearby"), {"wanted": wanted, "limit": limit})
+    rows = await conn.execute(query("nearby_batches"), {"wanted": wanted, "limit": limit})
     return [key for (key,) in await rows.fetchall()]

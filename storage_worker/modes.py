@@ -29,7 +29,7 @@ class Modes:
                 self._known.clear()
             try:
                 async with transaction(self._pool) as conn:
-                    cursor = await conn.execute(query("batch_modes"), [unknown])
+                    cursor = await conn.execute(query("batch_target_types"), [unknown])
                     self._known |= dict(await cursor.fetchall())
             except TablesUnavailable as error:  # the evaluations are stored: only their label is not known
                 logger.debug("could not look up modes", extra={"error": str(error)})

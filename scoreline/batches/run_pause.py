@@ -108,7 +108,7 @@ def pause_at_once(servers: Servers, batch_id: str, run_id: str, *, reason: str) 
     limits = f"-c statement_timeout={AT_ONCE * 1000}"
     try:
         with psycopg.connect(servers.postgres_url, connect_timeout=AT_ONCE, options=limits) as conn:
-            conn.execute(query("ledger_ask"), asked)
+            conn.execute(query("request_batch_state"), asked)
             return _outcome(conn.execute(STATE, [batch_id]).fetchone(), run_id)
     except psycopg.Error:
         return None

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 APPEND = "eventlog/append.lua"
 SETTLE = "eventlog/settle.lua"
-MOVE = "projections/sql/move_evaluations.sql"
+MOVE = "projections/sql/evaluations.sql"
 CORE = "projections/migrations/0001_core.sql"
 ROLES = "projections/migrations/0002_roles.sql"
 
@@ -501,7 +501,7 @@ MUTANTS = (
     ),
     Mutant(
         "a retry waits by the clock of Postgres, not by that of its executor",
-        "projections/sql/ledger_due_retries.sql",
+        "projections/sql/ledger_evaluations.sql",
         "v.updated_at + greatest(least(retry.due_at - e.occurred_at, interval '1 day'), interval '0')",
         "retry.due_at",
         ("tests/conformance/test_ledger_attempts.py",),
@@ -592,7 +592,7 @@ MUTANTS = (
     ),
     Mutant(
         "a window is opened once",
-        "projections/sql/ledger_open_window.sql",
+        "projections/sql/ledger_evaluations.sql",
         " AND published_to = %(after)s",
         "",
         (LEDGER,),
@@ -965,7 +965,7 @@ MUTANTS = (
     ),
     Mutant(
         "only one may submit again",
-        "projections/sql/provider_claim.sql",
+        "projections/sql/provider_batches.sql",
         " AND claimed_at = %(claimed_at)s",
         "",
         (PROVIDER_BOOKS,),
@@ -1479,7 +1479,7 @@ MUTANTS = (
     ),
     Mutant(
         "a run that was replaced pauses nothing",
-        "projections/sql/ledger_ask.sql",
+        "projections/sql/ledger_batches.sql",
         "      AND (%(run_id)s::text IS NULL OR run_id = %(run_id)s)\n",
         "",
         (LEDGER,),

@@ -1,1 +1,0 @@
-SELECT 1 FROM batches WHERE batch_id = %s;

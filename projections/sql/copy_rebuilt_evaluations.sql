@@ -1,1 +1,0 @@
-COPY scoreline_rebuild.evaluations FROM STDIN (FORMAT binary)

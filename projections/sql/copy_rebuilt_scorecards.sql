@@ -1,1 +1,0 @@
-COPY scoreline_rebuild.scorecards FROM STDIN (FORMAT binary)

@@ -1,1 +1,0 @@
-COPY staged FROM STDIN (FORMAT binary)

@@ -1,1 +1,0 @@
-UPDATE datasets SET cases = %s WHERE project = %s AND name = %s

@@ -1,1 +1,0 @@
-DELETE FROM datasets WHERE project = %s AND name = %s

@@ -1,1 +1,0 @@
-DELETE FROM test_cases WHERE project = %s AND dataset = %s

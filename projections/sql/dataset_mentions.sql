@@ -1,4 +1,0 @@
-SELECT EXISTS (
-    SELECT FROM test_cases
-    WHERE project = %s AND dataset = %s AND fields::text ~ %s
-)

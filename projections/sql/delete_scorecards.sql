@@ -1,1 +1,0 @@
-DELETE FROM scorecards WHERE evaluation_id = ANY(%b);

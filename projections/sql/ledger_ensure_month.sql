@@ -1,1 +1,0 @@
-SELECT ensure_events_partition(date_trunc('month', %s::timestamptz AT TIME ZONE 'UTC')::date);

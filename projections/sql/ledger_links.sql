@@ -1,1 +1,0 @@
-SELECT evaluation_id, follows, recalls::text FROM serial_links WHERE evaluation_id = ANY(%s);

@@ -1,1 +1,0 @@
-SELECT FROM batches WHERE batch_id = %s FOR NO KEY UPDATE;

@@ -1,1 +1,0 @@
-UPDATE provider_batches SET called_off = true WHERE id = %s;

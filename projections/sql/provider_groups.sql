@@ -1,1 +1,0 @@
-SELECT EXISTS (SELECT FROM serial_links WHERE batch_id = %s);

@@ -1,1 +1,0 @@
-SELECT provider_id FROM provider_batches WHERE provider_id = ANY(%s);

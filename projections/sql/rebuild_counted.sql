@@ -1,1 +1,0 @@
-SELECT count(*), coalesce(sum(events), 0) FROM scoreline_rebuild.evaluations;
