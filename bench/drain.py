@@ -27,7 +27,7 @@ from bench.histories import life, preload
 from bench.worker import storage_workers, until_completed
 from eventlog.codec import fields_of
 from eventlog.keys import shard_of
-from eventlog.log import Record
+from eventlog.log import EncodedEvent
 from eventlog.redis_streams import RedisEventLog
 from projections.database import prepare
 from projections.sql import query
@@ -38,7 +38,7 @@ SHARDS = 4
 EVENT_TYPES = ("date", "text", "int4", "int4", "text", "text", "timestamptz", "text", "bytea")
 
 
-async def drain(servers: Servers, lives: Sequence[list[Record]], workers: int) -> float:
+async def drain(servers: Servers, lives: Sequence[list[EncodedEvent]], workers: int) -> float:
     """Drain a preloaded log; returns events a second."""
     await _reset(servers)
     log = RedisEventLog.from_url(servers.redis_url, shards=SHARDS)
@@ -63,7 +63,7 @@ async def _assert_all_stored(conn: AsyncConnection[Any], evaluations: int) -> No
         raise RuntimeError(f"the tables do not hold what was written: {counted}")
 
 
-async def raw_read(servers: Servers, lives: Sequence[list[Record]]) -> float:
+async def raw_read(servers: Servers, lives: Sequence[list[EncodedEvent]]) -> float:
     """Read and acknowledge as many plain entries; returns entries a second."""
     await _reset(servers)
     redis = Redis.from_url(servers.redis_url)
@@ -82,7 +82,7 @@ async def raw_read(servers: Servers, lives: Sequence[list[Record]]) -> float:
     return read / took
 
 
-async def _fill_plain_streams(redis: Redis, lives: Sequence[list[Record]]) -> list[str]:
+async def _fill_plain_streams(redis: Redis, lives: Sequence[list[EncodedEvent]]) -> list[str]:
     streams = [f"bench:{shard}" for shard in range(SHARDS)]
     for stream in streams:
         await redis.xgroup_create(stream, "limit", id="0", mkstream=True)
@@ -97,7 +97,7 @@ async def _fill_plain_streams(redis: Redis, lives: Sequence[list[Record]]) -> li
     return streams
 
 
-async def raw_copy(servers: Servers, lives: Sequence[list[Record]]) -> float:
+async def raw_copy(servers: Servers, lives: Sequence[list[EncodedEvent]]) -> float:
     """COPY the same rows into a staging table, and insert them from there; returns rows a second."""
     await _reset(servers)
     async with await AsyncConnection.connect(servers.postgres_url) as conn:
@@ -125,7 +125,7 @@ async def raw_copy(servers: Servers, lives: Sequence[list[Record]]) -> float:
     return len(rows) / took
 
 
-def _row(month: object, record: Record) -> tuple[object, ...]:
+def _row(month: object, record: EncodedEvent) -> tuple[object, ...]:
     event, body = record
     where = (month, event.evaluation_id, event.attempt, event.sequence)
     return (*where, event.type, "applied", event.occurred_at, "1794799262346-0", body)

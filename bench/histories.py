@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.codec import encode, make_event
-from eventlog.log import Answer, Append, Record
+from eventlog.log import Append, AppendResult, EncodedEvent
 from eventlog.redis_streams import RedisEventLog
 
 CONCURRENT = 500
 """Evaluations in flight at once: their events interleave in the wake-up streams."""
 
 
-def life(number: int, batch_id: str) -> list[Record]:
+def life(number: int, batch_id: str) -> list[EncodedEvent]:
     """Write the four events of a fast evaluation."""
     payloads: tuple[p.AnyPayload, ...] = (
         p.Queued(case=p.Case(id=str(number), input="What is 2 + 2?", expected="4")),
@@ -22,7 +22,7 @@ def life(number: int, batch_id: str) -> list[Record]:
             verdict="passed",
             score=1.0,
             scores=(p.Score(evaluator="exact", score=1.0, passed=True),),
-            usage=p.Usage(input_tokens=10, output_tokens=3),
+            usage=p.TokenUsage(input_tokens=10, output_tokens=3),
             cost_usd=0.0012,
             latency_ms=12.5,
             output="4",
@@ -41,19 +41,19 @@ def life(number: int, batch_id: str) -> list[Record]:
         )
         for sequence, payload in enumerate(payloads)
     ]
-    return [Record(event, encode(event)) for event in events]
+    return [EncodedEvent(event, encode(event)) for event in events]
 
 
-async def preload(log: RedisEventLog, lives: Sequence[list[Record]]) -> None:
+async def preload(log: RedisEventLog, lives: Sequence[list[EncodedEvent]]) -> None:
     """Append each event by a call of its own, as slow evaluations would: no coalescing helps the reader."""
     for batch in _windows(lives):
         for sequence in range(len(batch[0])):
             calls = [Append(life[0].event.evaluation_id, [life[sequence]], "") for life in batch]
             for reply in await log.append(calls):
-                if reply.answers != (Answer.OK,):
+                if reply.results != (AppendResult.OK,):
                     raise RuntimeError(f"preload refused: {reply}")
 
 
-def _windows(lives: Sequence[list[Record]]) -> Iterator[Sequence[list[Record]]]:
+def _windows(lives: Sequence[list[EncodedEvent]]) -> Iterator[Sequence[list[EncodedEvent]]]:
     for at in range(0, len(lives), CONCURRENT):
         yield lives[at : at + CONCURRENT]

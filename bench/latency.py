@@ -65,7 +65,7 @@ async def live(queue: EventQueue, name: str, watch: Stopwatch, depths: list[int]
     await asyncio.sleep(pause)
     record(p.Running(target="simulated"))
     await asyncio.sleep(pause)
-    usage = p.Usage(input_tokens=9, output_tokens=1)
+    usage = p.TokenUsage(input_tokens=9, output_tokens=1)
     record(p.Completed(verdict="passed", score=1.0, output="4", usage=usage))
 
 

@@ -31,7 +31,7 @@ from redis.exceptions import RedisError
 from coordinator.settings import CoordinatorSettings
 from eventlog import payloads as p
 from eventlog.clock import utc_now
-from eventlog.event_queue import Claimed, EventQueue, Wish
+from eventlog.event_queue import Claimed, ClaimRequest, EventQueue
 from eventlog.redis_streams import RedisEventLog
 from scoreline.embedded import Servers, embedded_servers
 from taskqueue.presence import BEAT, Presence
@@ -176,7 +176,7 @@ async def hung() -> dict[str, Any]:
         await made.submit(EVALUATIONS, "--timeout", str(TIMEOUT))
         rows = made.rows("SELECT evaluation_id, batch_id FROM evaluations")
         claim = p.Provisioning(executor="hung-1", nonce="0", runtime="process")
-        waiting = [Wish(key, batch_id, 1, claim) for key, batch_id in rows]
+        waiting = [ClaimRequest(key, batch_id, 1, claim) for key, batch_id in rows]
         while waiting:
             answers = await queue.claim_many(waiting)
             pairs = zip(waiting, answers, strict=True)

@@ -26,7 +26,7 @@ from psycopg import AsyncConnection
 from bench.histories import life
 from eventlog.codec import Entry
 from eventlog.keys import shard_of
-from eventlog.timeline import Cursor, unfold
+from eventlog.timeline import Cursor, replay
 from projections.change import Change, Row, fold
 from projections.database import prepare
 from projections.pages import PAGE, read_batch
@@ -56,7 +56,7 @@ def _change(number: int, batch_id: str, month: Any) -> Change:  # noqa: ANN401 -
     key = records[0].event.evaluation_id
     entries = [Entry(b"%d-%d" % (number + 1, at), *record) for at, record in enumerate(records)]
     row = Row(key, batch_id, month, Cursor())
-    return fold(row, shard_of(key, SHARDS), unfold(row.cursor, entries), exists=False)
+    return fold(row, shard_of(key, SHARDS), replay(row.cursor, entries), exists=False)
 
 
 async def plain_read(url: str, batch_id: str) -> int:

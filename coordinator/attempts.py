@@ -84,7 +84,7 @@ class Opener:
             return self.open(row, opening, p.Failed(_lost(charges, row), scores=opening.scores))
         return self.open(row, opening)
 
-    def give_up(self, row: Row, logged: Logged, fault: p.Fault, *, told: bool) -> list[Event]:
+    def give_up(self, row: Row, logged: Logged, fault: p.ErrorDetail, *, told: bool) -> list[Event]:
         """Settle an evaluation that can't be tried.
 
         Of an attempt that nobody was told of, nobody else can write; else another opens and fails at once.
@@ -220,7 +220,7 @@ def _was_abandoned(events: Sequence[Event]) -> bool:
     return claimed and isinstance(closing, p.Provisioning | p.Running | p.Responded | p.Scored)
 
 
-def _lost(charges: Charges, row: Row) -> p.Fault:
+def _lost(charges: Charges, row: Row) -> p.ErrorDetail:
     times = "once" if charges.lost == 1 else f"{charges.lost} times"
     last = f", last {row.owner}" if row.owner else ""
-    return p.Fault(kind="lost", message=f"its executor was lost {times}{last}; no retry is left")
+    return p.ErrorDetail(kind="lost", message=f"its executor was lost {times}{last}; no retry is left")

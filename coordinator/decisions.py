@@ -102,7 +102,7 @@ def end(opener_of: OpenerOf, ending: Ending) -> Decide:
     return decide
 
 
-def give_up(opener_of: OpenerOf, faults: Mapping[str, p.Fault]) -> Decide:
+def give_up(opener_of: OpenerOf, faults: Mapping[str, p.ErrorDetail]) -> Decide:
     """Settle what can't be tried at all, each with its reason."""
 
     def decide(standing: Standing, logged: Logged) -> Opening | None:

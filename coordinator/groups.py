@@ -28,7 +28,7 @@ class Context:
 
     stored: dict[str, JsonValue] = field(default_factory=dict)
     history: list[tuple[str, str]] = field(default_factory=list)
-    missing: p.Fault | None = None
+    missing: p.ErrorDetail | None = None
 
     def packed(self) -> bytes:
         """Write it for the road."""
@@ -69,16 +69,16 @@ def _asked(opening: p.Queued, spec: BatchSpec, context: Context) -> str:
         return prompt
 
 
-def _missing(who: str, phase: Phase, logs: Logs) -> p.Fault:
+def _missing(who: str, phase: Phase, logs: Logs) -> p.ErrorDetail:
     """Say why a dependant can't be run: what happened to the one it needs."""
     logged = logs.get(who, {})
     case = last_opening(logged).case.id if logged else who
     why = ""
     for key in sorted(logged, reverse=True):
         match logged[key].data:
-            case p.Failed(error=error) | p.TimedOut(error=p.Fault() as error):
+            case p.Failed(error=error) | p.TimedOut(error=p.ErrorDetail() as error):
                 why = f": {error.kind}: {error.message}"
                 break
             case _:
                 continue
-    return p.Fault(kind="dependency", message=f"needs the answer to {case}, which is {phase}{why}")
+    return p.ErrorDetail(kind="dependency", message=f"needs the answer to {case}, which is {phase}{why}")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from coordinator.reconcile import Owner, Sight, Told
 from eventlog import payloads as p
-from eventlog.codec import Entry, RawEntry, Refused, read_entry
+from eventlog.codec import Entry, RawEntry, RejectedEntry, read_entry
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.timeline import arrival_ms
@@ -81,6 +81,6 @@ def _first_of_each_key(evaluation_id: str, stream: Sequence[RawEntry]) -> dict[E
     first: dict[EventKey, Entry] = {}
     for raw in stream:
         read = read_entry(evaluation_id, raw)
-        if not isinstance(read, Refused):
+        if not isinstance(read, RejectedEntry):
             first.setdefault(read.key, read)
     return first

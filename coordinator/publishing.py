@@ -8,7 +8,7 @@ from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.clock import utc_now
 from eventlog.events import Event
-from eventlog.log import Append, EventLog, Mark, Mode, Record
+from eventlog.log import Append, CommitMark, EncodedEvent, EventLog, Mode
 from taskqueue.lines import Lines
 from taskqueue.tasks import Task, TaskQueue
 
@@ -39,7 +39,7 @@ class Publisher:
             taken = [
                 events[0][0]
                 for (events, _), reply in zip(chunk, replies, strict=True)
-                if reply.answers[0].on_record and is_to_be_run(events)
+                if reply.results[0].acknowledged and is_to_be_run(events)
             ]
             _trace_publishing(taken, begun)
             if taken and lines:
@@ -50,7 +50,7 @@ class Publisher:
     async def let_go(self, openings: Sequence[Event]) -> None:
         """Let streams expire that nobody writes to for a day, perhaps; the next opening makes them last."""
         if openings:
-            marks = [Mark(each.evaluation_id, *each.key, ended=True) for each in openings]
+            marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in openings]
             await self._log.settle(marks)
 
     async def enqueue(self, lines: Lines, openings: Sequence[Event]) -> None:
@@ -83,7 +83,7 @@ def _trace_enqueuing(openings: Sequence[Event], begun: datetime) -> None:
 
 def _append(events: Events, epoch: str) -> Append:
     """Wake a reader for an ending: no sweep would find what else the stream holds, nor let it go."""
-    records = [Record(event, body) for event, body in events]
+    records = [EncodedEvent(event, body) for event, body in events]
     mode = Mode.OPENING if is_to_be_run(events) else Mode.NORMAL
     return Append(events[0][0].evaluation_id, records, epoch, mode)
 

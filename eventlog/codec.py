@@ -1,7 +1,7 @@
 """Between events and bytes: caps before parsing, old versions lifted, NULs made safe, nothing dropped.
 
-Reading never raises: an entry is either an `Entry` or a `Refused` that says why, so that one bad event
-cannot keep its neighbours from being read.
+Reading never raises: an entry is either an `Entry` or a `RejectedEntry` with its reason, so that one bad
+event cannot keep its neighbours from being read.
 
 What comes from a stream (`read_entry`) is held to more than the schema: values have the JSON types of the
 protocol, times and numbers are such that PostgreSQL and every reader can represent them. What is stored
@@ -57,7 +57,7 @@ RawEntry = tuple[bytes, Sequence[bytes]]
 """A stream entry as the wire has it: its id, and fields and values in turn."""
 
 
-class Reason(StrEnum):
+class QuarantineReason(StrEnum):
     """Why something was put into quarantine."""
 
     GARBAGE = "garbage"
@@ -86,11 +86,11 @@ class Entry(NamedTuple):
         return self.event.attempt, self.event.sequence
 
 
-class Refused(NamedTuple):
+class RejectedEntry(NamedTuple):
     """One entry that could not be taken as an event."""
 
     id: bytes
-    reason: Reason
+    reason: QuarantineReason
     detail: str
     body: bytes
 
@@ -153,28 +153,28 @@ def decode_body(body: bytes) -> Event:
     match decode(b"", body):
         case Entry(event=event):
             return event
-        case Refused(reason=reason, detail=detail):
+        case RejectedEntry(reason=reason, detail=detail):
             raise ValueError(f"{reason}: {detail}")
 
 
-def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | Refused:
+def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | RejectedEntry:
     """Read one entry, checking that its fields say what its envelope says."""
     entry_id, fields = raw
     values = fields[1::2] if fields[::2] == _FIELDS else _in_order(fields)
     body = values[-1]
     if body is None:
-        return Refused(entry_id, Reason.GARBAGE, "no field `event`", _as_json_list(fields))
+        return RejectedEntry(entry_id, QuarantineReason.GARBAGE, "no field `event`", _as_json_list(fields))
     read = decode(entry_id, body, strict=True)
-    if isinstance(read, Refused):
+    if isinstance(read, RejectedEntry):
         return read
     event = read.event
     if out_of_range := _out_of_range(event, body):
-        return Refused(entry_id, Reason.INVALID, out_of_range, body)
+        return RejectedEntry(entry_id, QuarantineReason.INVALID, out_of_range, body)
     if event.evaluation_id != evaluation_id:
         detail = f"written to the stream of {evaluation_id!r}, but names {event.evaluation_id!r}"
-        return Refused(entry_id, Reason.MISMATCH, detail, body)
+        return RejectedEntry(entry_id, QuarantineReason.MISMATCH, detail, body)
     if values[:3] != [b"%d" % event.attempt, b"%d" % event.sequence, event.type.encode()]:
-        return Refused(entry_id, Reason.MISMATCH, _mismatch(values, event), body)
+        return RejectedEntry(entry_id, QuarantineReason.MISMATCH, _mismatch(values, event), body)
     return read
 
 
@@ -184,17 +184,17 @@ def _in_order(fields: Sequence[bytes]) -> list[bytes | None]:
     return [named.get(name) for name in _FIELDS]
 
 
-def decode(entry_id: bytes, body: bytes, *, strict: bool = False) -> Entry | Refused:
+def decode(entry_id: bytes, body: bytes, *, strict: bool = False) -> Entry | RejectedEntry:
     """Read one envelope, lifting old versions; `strict` refuses a value of another JSON type."""
     if len(body) > MAX_EVENT_BYTES:
         detail = f"{len(body)} bytes, {MAX_EVENT_BYTES} are allowed"
-        return Refused(entry_id, Reason.OVERSIZE, detail, body)
+        return RejectedEntry(entry_id, QuarantineReason.OVERSIZE, detail, body)
     if b"NaN" in body or b"Infinity" in body:
         # pydantic lets them pass where any JSON value may stand; JSON and Postgres have no such numbers.
         try:
             from_json(body, allow_inf_nan=False)
         except ValueError as garbage:
-            return Refused(entry_id, Reason.GARBAGE, str(garbage), body)
+            return RejectedEntry(entry_id, QuarantineReason.GARBAGE, str(garbage), body)
     if _NUL_ESCAPE in body:
         body = _without_nuls(body)
     try:
@@ -241,37 +241,37 @@ def _is_infinite(value: Any) -> bool:  # noqa: ANN401 - any JSON value
             return False
 
 
-def _decode_slowly(entry_id: bytes, body: bytes, error: ValidationError) -> Entry | Refused:
+def _decode_slowly(entry_id: bytes, body: bytes, error: ValidationError) -> Entry | RejectedEntry:
     """Find out whether an event the current schema refuses is old, new, or wrong."""
     try:
         found = from_json(body)
     except ValueError as garbage:
-        return Refused(entry_id, Reason.GARBAGE, str(garbage), body)
+        return RejectedEntry(entry_id, QuarantineReason.GARBAGE, str(garbage), body)
     if not isinstance(found, dict):
-        return Refused(entry_id, Reason.GARBAGE, "not a JSON object", body)
+        return RejectedEntry(entry_id, QuarantineReason.GARBAGE, "not a JSON object", body)
     version = found.get("schema_version")
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        return Refused(entry_id, Reason.INVALID, f"schema_version is {version!r}", body)
+        return RejectedEntry(entry_id, QuarantineReason.INVALID, f"schema_version is {version!r}", body)
     if version > SCHEMA_VERSION:
         detail = f"schema_version {version}; this reader knows up to {SCHEMA_VERSION}"
-        return Refused(entry_id, Reason.FUTURE_VERSION, detail, body)
+        return RejectedEntry(entry_id, QuarantineReason.FUTURE_VERSION, detail, body)
     event_type = found.get("type")
     if not isinstance(event_type, str) or event_type not in EVENT_CLASSES:
-        return Refused(entry_id, Reason.UNKNOWN_TYPE, f"type is {event_type!r}", body)
+        return RejectedEntry(entry_id, QuarantineReason.UNKNOWN_TYPE, f"type is {event_type!r}", body)
     if version == SCHEMA_VERSION:
-        return Refused(entry_id, Reason.INVALID, _first_error(error), body)
+        return RejectedEntry(entry_id, QuarantineReason.INVALID, _first_error(error), body)
     return _decode_old(entry_id, body, found)
 
 
-def _decode_old(entry_id: bytes, body: bytes, found: p.JsonObject) -> Entry | Refused:
+def _decode_old(entry_id: bytes, body: bytes, found: p.JsonObject) -> Entry | RejectedEntry:
     try:
         lifted = to_current(found, current=SCHEMA_VERSION)
         event = _validate_json(to_json(lifted))
         return Entry(entry_id, event if is_in_range(event.occurred_at) else _clamped(event), body)
     except CannotUpcast as error:
-        return Refused(entry_id, Reason.INVALID, str(error), body)
+        return RejectedEntry(entry_id, QuarantineReason.INVALID, str(error), body)
     except ValidationError as error:
-        return Refused(entry_id, Reason.INVALID, _first_error(error), body)
+        return RejectedEntry(entry_id, QuarantineReason.INVALID, _first_error(error), body)
 
 
 def _first_error(error: ValidationError) -> str:

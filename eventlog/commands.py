@@ -35,7 +35,7 @@ class RecordProgress:
 Command = OpenAttempt | RecordProgress
 
 
-class Standing(NamedTuple):
+class AttemptPosition(NamedTuple):
     """How far a writer has come with an evaluation: all that a decision looks at."""
 
     phase: life.Phase = life.Phase.UNOPENED
@@ -46,11 +46,11 @@ class Standing(NamedTuple):
 class Decision(NamedTuple):
     """The event that follows, but for its envelope, and where it leads."""
 
-    after: Standing
+    after: AttemptPosition
     payload: p.AnyPayload
 
 
-def decide(standing: Standing, command: Command) -> Decision:
+def decide(standing: AttemptPosition, command: Command) -> Decision:
     """Say which event follows from a command; raises `IllegalTransition` where none may."""
     match command:
         case OpenAttempt(opening):
@@ -59,17 +59,17 @@ def decide(standing: Standing, command: Command) -> Decision:
             return _follow(standing, fact)
 
 
-def _open(standing: Standing, opening: p.Queued | p.Cancelled | p.TimedOut) -> Decision:
+def _open(standing: AttemptPosition, opening: p.Queued | p.Cancelled | p.TimedOut) -> Decision:
     phase, event_type = standing.phase, e.type_of(opening)
     if phase in life.FINAL or (phase in life.SETTLED and not _by_operator(opening)):
         raise life.IllegalTransition(phase, event_type, sequence=0)
-    return Decision(Standing(life.OPENINGS[event_type], standing.attempt + 1, 0), opening)
+    return Decision(AttemptPosition(life.OPENINGS[event_type], standing.attempt + 1, 0), opening)
 
 
-def _follow(standing: Standing, payload: p.AnyPayload) -> Decision:
+def _follow(standing: AttemptPosition, payload: p.AnyPayload) -> Decision:
     phase, attempt, sequence = standing
     following = life.advance(phase, e.type_of(payload), sequence=sequence + 1)
-    return Decision(Standing(following, attempt, sequence + 1), payload)
+    return Decision(AttemptPosition(following, attempt, sequence + 1), payload)
 
 
 def _by_operator(opening: p.Queued | p.Cancelled | p.TimedOut) -> bool:

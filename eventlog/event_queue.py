@@ -19,11 +19,11 @@ from eventlog import telemetry
 from eventlog.backoff import Backoff
 from eventlog.clock import utc_now
 from eventlog.codec import RawEntry, encode, make_event
-from eventlog.commands import Command, Fact, OpenAttempt, RecordProgress, Standing, decide
+from eventlog.commands import AttemptPosition, Command, Fact, OpenAttempt, RecordProgress, decide
 from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
-from eventlog.log import Answer, Append, LogUnavailable, LogWriter, Mode, Record, Reply
-from eventlog.outbox import Draft, Outbox
+from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, LogUnavailable, LogWriter, Mode
+from eventlog.outbox import AttemptBuffer, Outbox
 from eventlog.tasks import end
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class QueueSettings:
 class AttemptLost(Exception):  # noqa: N818 - what happened, to whoever must stop
     """Somebody else has ended this attempt: stop, and drop the work."""
 
-    def __init__(self, evaluation_id: str, attempt: int, answer: Answer) -> None:
+    def __init__(self, evaluation_id: str, attempt: int, answer: AppendResult) -> None:
         super().__init__(f"attempt {attempt} of {evaluation_id} is no longer ours: {answer}")
         self.evaluation_id = evaluation_id
         self.attempt = attempt
@@ -63,7 +63,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ClaimRequest:
     """An attempt that somebody would like to own."""
 
     evaluation_id: str
@@ -72,16 +72,16 @@ class Wish:
     claim: p.Provisioning
 
 
-NO_REPLY = Reply((), "")
+NO_REPLY = AppendResponse((), "")
 
 
 @dataclass(slots=True, eq=False)
-class _Asked:
+class _PendingClaim:
     """A claim on its way, and what the log said to it."""
 
-    draft: Draft
-    claim: Record
-    reply: Reply = NO_REPLY
+    draft: AttemptBuffer
+    claim: EncodedEvent
+    reply: AppendResponse = NO_REPLY
     fate_unknown: bool = False
     epoch: str | None = None
     """The epoch it was first sent in: the log may have accepted it there."""
@@ -90,7 +90,7 @@ class _Asked:
 class OwnedAttempt:
     """One attempt that this writer, and nobody else, writes to."""
 
-    def __init__(self, queue: "EventQueue", draft: Draft, standing: Standing) -> None:
+    def __init__(self, queue: "EventQueue", draft: AttemptBuffer, standing: AttemptPosition) -> None:
         self._queue = queue
         self._draft = draft
         self._standing = standing
@@ -125,9 +125,9 @@ class OwnedAttempt:
         if self._draft.lost:
             self._queue.keep_late(self._draft, paid)
 
-    async def on_record(self) -> None:
+    async def acknowledged(self) -> None:
         """Wait until everything recorded is in the log."""
-        await self._queue.until_on_record(self._draft)
+        await self._queue.until_acknowledged(self._draft)
         self._check()
 
     def _write(self, command: Command) -> None:
@@ -164,12 +164,12 @@ class EventQueue:
         self._observe = observe
         self._epochs: dict[int, str] = {}
         self._epoch_changed = asyncio.Event()
-        self._claims: set[_Asked] = set()
+        self._claims: set[_PendingClaim] = set()
         self._is_unconfirmed = True
         self.confirmation = asyncio.Event()
         """Set when every shard's epoch is confirmed for the first time, or again after a change."""
         self._work = asyncio.Event()
-        self._waiters: dict[Draft, list[asyncio.Future[None]]] = {}
+        self._waiters: dict[AttemptBuffer, list[asyncio.Future[None]]] = {}
         self._outage_since: float | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -210,8 +210,8 @@ class EventQueue:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 # Again: what was paid for in an attempt that is lost meanwhile is still to be sent.
-                while unsent := [draft for draft in self.outbox if not draft.on_record]:
-                    await asyncio.gather(*map(self.until_on_record, unsent))
+                while unsent := [draft for draft in self.outbox if not draft.acknowledged]:
+                    await asyncio.gather(*map(self.until_acknowledged, unsent))
         await end(self._tasks)
         telemetry.unwatch(self.outbox)
         if self.outbox.depth:
@@ -220,24 +220,24 @@ class EventQueue:
 
     def own(self, evaluation_id: str, batch_id: str, *, attempt: int = 1) -> OwnedAttempt:
         """Own an attempt outright: for a writer that opens its attempts itself."""
-        draft = self.outbox.keep(Draft(evaluation_id, batch_id, attempt))
-        return OwnedAttempt(self, draft, Standing(attempt=attempt - 1))
+        draft = self.outbox.keep(AttemptBuffer(evaluation_id, batch_id, attempt))
+        return OwnedAttempt(self, draft, AttemptPosition(attempt=attempt - 1))
 
     async def claim(
         self, evaluation_id: str, batch_id: str, *, attempt: int, claim: p.Provisioning
     ) -> Claimed:
         """Ask to own an attempt the coordinator has opened; raises `AttemptLost` when refused."""
-        [answer] = await self.claim_many([Wish(evaluation_id, batch_id, attempt, claim)])
+        [answer] = await self.claim_many([ClaimRequest(evaluation_id, batch_id, attempt, claim)])
         if isinstance(answer, AttemptLost):
             raise answer
         return answer
 
-    async def claim_many(self, wishes: Sequence[Wish]) -> list[Claimed | AttemptLost]:
+    async def claim_many(self, wishes: Sequence[ClaimRequest]) -> list[Claimed | AttemptLost]:
         """Ask to own several attempts in one round trip."""
         asked = []
         for wish in wishes:
-            draft = Draft(wish.evaluation_id, wish.batch_id, wish.attempt)
-            asked.append(_Asked(draft, self.number(draft, 1, wish.claim)))
+            draft = AttemptBuffer(wish.evaluation_id, wish.batch_id, wish.attempt)
+            asked.append(_PendingClaim(draft, self.number(draft, 1, wish.claim)))
         self._claims.update(asked)
         try:
             await self._ask_until_answered(asked)
@@ -247,25 +247,25 @@ class EventQueue:
         self._note_confirmation()
         return claimed
 
-    def _claimed(self, asked: _Asked, wish: Wish) -> Claimed | AttemptLost:
+    def _claimed(self, asked: _PendingClaim, wish: ClaimRequest) -> Claimed | AttemptLost:
         draft, reply = asked.draft, asked.reply
         self._learn_epoch(draft, reply.epoch)
-        answer = reply.answers[0]
-        if not answer.on_record:
+        answer = reply.results[0]
+        if not answer.acknowledged:
             telemetry.refused(answer)
             return AttemptLost(draft.evaluation_id, draft.attempt, answer)
         self.outbox.keep(draft, asked.claim)
         return Claimed(
-            OwnedAttempt(self, draft, Standing(Phase.PROVISIONING, wish.attempt, 1)), reply.stream
+            OwnedAttempt(self, draft, AttemptPosition(Phase.PROVISIONING, wish.attempt, 1)), reply.stream
         )
 
-    def keep_late(self, draft: Draft, paid: p.Responded) -> None:
+    def keep_late(self, draft: AttemptBuffer, paid: p.Responded) -> None:
         """Send what was paid for in an attempt that is no longer ours."""
         record = self.number(draft, draft.last_sequence + 1, paid)
         self.outbox.keep_late(draft, [record], self._clock())
         self._work.set()
 
-    def number(self, draft: Draft, sequence: int, payload: p.AnyPayload) -> Record:
+    def number(self, draft: AttemptBuffer, sequence: int, payload: p.AnyPayload) -> EncodedEvent:
         """Put what comes next in an attempt into its envelope."""
         event = make_event(
             payload,
@@ -277,16 +277,16 @@ class EventQueue:
             source=self._source,
             traceparent=draft.traceparent,
         )
-        return Record(event, encode(event))
+        return EncodedEvent(event, encode(event))
 
-    def add(self, draft: Draft, record: Record) -> None:
+    def add(self, draft: AttemptBuffer, record: EncodedEvent) -> None:
         """Hand an event to the sender."""
         self.outbox.add(draft, record, self._clock())
         self._work.set()
 
-    async def until_on_record(self, draft: Draft) -> None:
+    async def until_acknowledged(self, draft: AttemptBuffer) -> None:
         """Wait until a draft is on record, or lost."""
-        if draft.lost or draft.on_record:
+        if draft.lost or draft.acknowledged:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(draft, []).append(waiter)
@@ -322,7 +322,7 @@ class EventQueue:
                 async with asyncio.timeout(wait):
                     await self._work.wait()
 
-    async def _send(self, due: list[Draft]) -> None:
+    async def _send(self, due: list[AttemptBuffer]) -> None:
         epochs = [await self._epoch_of(draft) for draft in due]
         calls = [self.outbox.send(draft, epoch) for draft, epoch in zip(due, epochs, strict=True)]
         try:
@@ -336,11 +336,11 @@ class EventQueue:
             self._answered(draft, reply)
         self._note_confirmation()
 
-    def _answered(self, draft: Draft, reply: Reply) -> None:
+    def _answered(self, draft: AttemptBuffer, reply: AppendResponse) -> None:
         delay = self._clock() - draft.in_flight_since
         self.outbox.answered(draft, reply)
         self._learn_epoch(draft, reply.epoch)
-        telemetry.count_refused(reply.answers)
+        telemetry.count_refused(reply.results)
         if draft.lost:
             lost = {
                 "evaluation_id": draft.evaluation_id,
@@ -351,25 +351,25 @@ class EventQueue:
             logger.warning("attempt lost", extra=lost)
         elif self._observe:
             self._observe(delay)
-        if draft.lost or draft.on_record:
+        if draft.lost or draft.acknowledged:
             self._tell_waiters(draft)
 
-    def _tell_waiters(self, draft: Draft) -> None:
+    def _tell_waiters(self, draft: AttemptBuffer) -> None:
         for waiter in self._waiters.pop(draft, ()):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _shard(self, draft: Draft) -> int:
+    def _shard(self, draft: AttemptBuffer) -> int:
         return shard_of(draft.evaluation_id, self._log.shards)
 
-    async def _epoch_of(self, draft: Draft) -> str:
+    async def _epoch_of(self, draft: AttemptBuffer) -> str:
         shard = self._shard(draft)
         if shard not in self._epochs:
             epoch = await self._log.epoch(draft.evaluation_id)
             self._epochs.setdefault(shard, epoch)  # a change meanwhile must be noticed, not overwritten
         return self._epochs[shard]
 
-    def _learn_epoch(self, draft: Draft, epoch: str) -> None:
+    def _learn_epoch(self, draft: AttemptBuffer, epoch: str) -> None:
         self._observe_epoch(self._shard(draft), epoch)
 
     def _observe_epoch(self, shard: int, epoch: str) -> None:
@@ -406,7 +406,7 @@ class EventQueue:
         """Let go of what Postgres has; notice a loss even when there is nothing to say."""
         drafts, epochs = list(self.outbox), dict(self._epochs)
         # Asked before the marks: a tail may be put back meanwhile, and its stream was then not yet there.
-        complete = {draft for draft in drafts if draft.on_record}
+        complete = {draft for draft in drafts if draft.acknowledged}
         marks = await self._log.committed([draft.evaluation_id for draft in drafts])
         # The epoch is read after the marks: if it has held, a missing stream expired and was not lost.
         for shard, epoch in enumerate(await self._log.epochs()):
@@ -418,7 +418,7 @@ class EventQueue:
                 self._tell_waiters(draft)
         self._note_confirmation()
 
-    async def _ask_until_answered(self, asked: Sequence[_Asked]) -> None:
+    async def _ask_until_answered(self, asked: Sequence[_PendingClaim]) -> None:
         """Repeat claims through an outage: their nonces make the repetition harmless."""
         backoff = Backoff(self.settings.longest_backoff)
         waiting = list(asked)
@@ -442,12 +442,12 @@ class EventQueue:
                 one.reply = reply
             waiting = [one for one in waiting if self._must_ask_again(one)]
 
-    def _must_ask_again(self, asked: _Asked) -> bool:
+    def _must_ask_again(self, asked: _PendingClaim) -> bool:
         """Whether a claim was accepted before Redis started again, perhaps.
 
         Dropped now, nobody would know that the attempt is ours.
         """
-        if asked.reply.answers[0] is not Answer.EPOCH or not asked.fate_unknown:
+        if asked.reply.results[0] is not AppendResult.EPOCH or not asked.fate_unknown:
             return False
         asked.fate_unknown = False
         self._learn_epoch(asked.draft, asked.reply.epoch)

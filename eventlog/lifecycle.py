@@ -166,7 +166,7 @@ class RespondedState(AttemptState):
 class RetryingState(AttemptState):
     """The attempt is closed; the next opens at `retry_at`."""
 
-    error: p.Fault
+    error: p.ErrorDetail
     retry_at: datetime
 
 
@@ -174,7 +174,7 @@ class RetryingState(AttemptState):
 class FailedState(AttemptState):
     """Settled: counted, listed, an operator may try again."""
 
-    error: p.Fault
+    error: p.ErrorDetail
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ EXPIRY_SECONDS = 60
 """How long an ended evaluation's stream stays; longer than any coordinator may stall."""
 
 
-class Answer(StrEnum):
+class AppendResult(StrEnum):
     """What became of an event that was appended."""
 
     OK = "OK"
@@ -23,9 +23,9 @@ class Answer(StrEnum):
     EPOCH = "EPOCH"
 
     @property
-    def on_record(self) -> bool:
+    def acknowledged(self) -> bool:
         """Whether the log holds the event now."""
-        return self in {Answer.OK, Answer.DUPLICATE}
+        return self in {AppendResult.OK, AppendResult.DUPLICATE}
 
 
 class Mode(StrEnum):
@@ -44,7 +44,7 @@ class Mode(StrEnum):
     """What was paid for in an attempt that others have ended: kept, and no more than that."""
 
 
-class Record(NamedTuple):
+class EncodedEvent(NamedTuple):
     """An event ready to travel."""
 
     event: Event
@@ -56,22 +56,22 @@ class Append:
     """One call: some events of one evaluation, and the epoch their writer last saw."""
 
     evaluation_id: str
-    records: Sequence[Record]
+    records: Sequence[EncodedEvent]
     epoch: str
     mode: Mode = Mode.NORMAL
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class AppendResponse:
     """One answer an event, the epoch now, and for a claim the stream as it stands."""
 
-    answers: tuple[Answer, ...]
+    results: tuple[AppendResult, ...]
     epoch: str
     stream: tuple[RawEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CommitMark:
     """How far Postgres has an evaluation; `ended` lets its stream expire."""
 
     evaluation_id: str
@@ -97,7 +97,7 @@ class LogWriter(Protocol):
         """Return the epoch of every shard."""
         ...
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append events, each call atomically; calls of several evaluations share a round trip."""
         ...
 
@@ -119,7 +119,7 @@ class LogReader(Protocol):
         """Say which evaluations' newest attempt is closed, as far as the log knows without reading it."""
         ...
 
-    async def settle(self, marks: Sequence[Mark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         ...
 

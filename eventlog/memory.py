@@ -7,7 +7,15 @@ from eventlog import keys
 from eventlog.codec import RawEntry, fields_of
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
-from eventlog.log import EXPIRY_SECONDS, Answer, Append, Mark, Mode, Record, Reply
+from eventlog.log import (
+    EXPIRY_SECONDS,
+    Append,
+    AppendResponse,
+    AppendResult,
+    CommitMark,
+    EncodedEvent,
+    Mode,
+)
 
 WHOLE_OR_NOT = frozenset({Mode.TAIL, Mode.WITHDRAWAL})
 
@@ -69,18 +77,18 @@ class MemoryEventLog:
         """Return the epoch of every shard."""
         return [f"{shard:02}/{self.losses}-{self._lives}" for shard in range(self.shards)]
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append events, each call atomically."""
         return [await self._append(call) for call in calls]
 
-    async def _append(self, call: Append) -> Reply:
+    async def _append(self, call: Append) -> AppendResponse:
         epoch = await self.epoch(call.evaluation_id)
         if call.epoch not in {"", epoch}:
-            return Reply((Answer.EPOCH,) * len(call.records), epoch)
+            return AppendResponse((AppendResult.EPOCH,) * len(call.records), epoch)
         before = self._alive(call.evaluation_id)
         after = before.copy()
         answers = tuple(self._add(after, record, call.mode, epoch) for record in call.records)
-        whole = all(answer.on_record for answer in answers)
+        whole = all(answer.acknowledged for answer in answers)
         wrote = len(after.entries) > len(before.entries) and (call.mode not in WHOLE_OR_NOT or whole)
         if wrote:
             self._streams[call.evaluation_id] = after
@@ -88,19 +96,21 @@ class MemoryEventLog:
             unread = self.wake_ups[keys.shard_of(call.evaluation_id, self.shards)]
             if not before.entries or call.evaluation_id not in unread:
                 unread.append(call.evaluation_id)
-        claimed = call.mode is Mode.CLAIM and answers[0].on_record
-        return Reply(answers, epoch, tuple(after.entries) if claimed else ())
+        claimed = call.mode is Mode.CLAIM and answers[0].acknowledged
+        return AppendResponse(answers, epoch, tuple(after.entries) if claimed else ())
 
-    def _add(self, stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+    def _add(self, stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
         answer = _judge(stream, record, mode, epoch)
         kept_conflict = (
-            answer is Answer.CONFLICT and mode is not Mode.CLAIM and record.body not in stream.conflicts
+            answer is AppendResult.CONFLICT
+            and mode is not Mode.CLAIM
+            and record.body not in stream.conflicts
         )
         if kept_conflict:
             stream.conflicts.add(record.body)
-        if answer is Answer.OK:
+        if answer is AppendResult.OK:
             _learn(stream, record, epoch)
-        if answer is Answer.OK or kept_conflict:
+        if answer is AppendResult.OK or kept_conflict:
             stream.entries.append((self._next_id(), _fields(record)))
         return answer
 
@@ -112,7 +122,7 @@ class MemoryEventLog:
         """Say which evaluations' newest attempt is closed."""
         return [self._alive(evaluation_id).closing is not None for evaluation_id in evaluation_ids]
 
-    async def settle(self, marks: Sequence[Mark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         for mark in marks:
             stream = self._alive(mark.evaluation_id)
@@ -152,24 +162,24 @@ def _is_news(mode: Mode, *, wrote: bool, whole: bool) -> bool:
     return whole if mode is Mode.TAIL else wrote and mode not in {Mode.OPENING, Mode.CLAIM}
 
 
-def _judge(stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+def _judge(stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
     attempt, sequence = record.event.key
     if attempt < stream.newest:
-        return Answer.OK if mode is Mode.LATE else Answer.FENCED
+        return AppendResult.OK if mode is Mode.LATE else AppendResult.FENCED
     if attempt == stream.newest:
         if sequence in stream.bodies:
             same = stream.bodies[sequence] == record.body
-            return Answer.DUPLICATE if same else Answer.CONFLICT
+            return AppendResult.DUPLICATE if same else AppendResult.CONFLICT
         if stream.closing is not None and sequence > stream.closing:
-            return Answer.CLOSED
+            return AppendResult.CLOSED
     if sequence == 0 or mode is Mode.TAIL:
-        return Answer.OK
+        return AppendResult.OK
     if attempt > stream.newest or (sequence == 1 and 0 not in stream.bodies):
-        return Answer.FENCED
-    return Answer.EPOCH if sequence == 1 and stream.epoch != epoch else Answer.OK
+        return AppendResult.FENCED
+    return AppendResult.EPOCH if sequence == 1 and stream.epoch != epoch else AppendResult.OK
 
 
-def _learn(stream: _Stream, record: Record, epoch: str) -> None:
+def _learn(stream: _Stream, record: EncodedEvent, epoch: str) -> None:
     attempt, sequence = record.event.key
     if attempt < stream.newest:
         return
@@ -183,7 +193,7 @@ def _learn(stream: _Stream, record: Record, epoch: str) -> None:
         stream.closing = min(sequence, stream.closing if stream.closing is not None else sequence)
 
 
-def _fields(record: Record) -> list[bytes]:
+def _fields(record: EncodedEvent) -> list[bytes]:
     flat: list[bytes] = []
     for name, value in fields_of(record.event, record.body).items():
         flat += (name.encode(), value if isinstance(value, bytes) else str(value).encode())

@@ -1,6 +1,6 @@
 """The memory of a writer's event queue, without clock or network: what to send, keep and let go.
 
-A writer owns attempts. Each `Draft` numbers its attempt's events and remembers them in three stretches:
+A writer owns attempts. Each `AttemptBuffer` holds the events of one attempt in three stretches:
 
     unsent  → in flight → acknowledged
     (never dropped)       (the tail: kept until Postgres has it, put back if Redis forgets it)
@@ -16,22 +16,22 @@ from itertools import islice
 from eventlog import payloads as p
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
-from eventlog.log import Answer, Append, Mode, Record, Reply
+from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, Mode
 
 RECORD_OVERHEAD = 600
 """Bytes a record costs in memory besides its body: the event's objects, measured by `bench.latency`."""
 
 
 @dataclass(slots=True, eq=False)
-class Draft:
+class AttemptBuffer:
     """The events of one owned attempt, in order."""
 
     evaluation_id: str
     batch_id: str
     attempt: int
-    unsent: list[Record] = field(default_factory=list)
-    in_flight: list[Record] = field(default_factory=list)
-    acknowledged: list[Record] = field(default_factory=list)
+    unsent: list[EncodedEvent] = field(default_factory=list)
+    in_flight: list[EncodedEvent] = field(default_factory=list)
+    tail: list[EncodedEvent] = field(default_factory=list)
     unsent_since: float = 0.0
     in_flight_since: float = 0.0
     last_sequence: int = -1
@@ -40,7 +40,7 @@ class Draft:
     tail_in_flight: bool = False
     finished: bool = False
     """Whether the log has acknowledged all of it, to its closing event: nobody can take it away."""
-    lost: Answer | None = None
+    lost: AppendResult | None = None
     late: bool = False
     """Whether it is what was paid for in a lost attempt: to be kept, and nothing more."""
     traceparent: str | None = None
@@ -52,7 +52,7 @@ class Draft:
         return len(self.unsent) + len(self.in_flight)
 
     @property
-    def on_record(self) -> bool:
+    def acknowledged(self) -> bool:
         """Whether everything recorded so far is in the log."""
         return self.depth == 0 and not self.forgotten_by_redis
 
@@ -70,10 +70,10 @@ class Draft:
 
         No mark means that its stream expired: the evaluation has ended there, whoever ended it.
         """
-        if not self.on_record:
+        if not self.acknowledged:
             return False
         if mark is None:
-            return bool(self.acknowledged)
+            return bool(self.tail)
         return mark[0] > self.attempt or (self.closed and mark >= (self.attempt, self.last_sequence))
 
 
@@ -83,10 +83,10 @@ class Outbox:
     def __init__(self, *, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.bytes = 0
-        self._drafts: dict[Draft, None] = {}
-        self._waiting: dict[Draft, None] = {}
+        self._drafts: dict[AttemptBuffer, None] = {}
+        self._waiting: dict[AttemptBuffer, None] = {}
 
-    def __iter__(self) -> Iterator[Draft]:
+    def __iter__(self) -> Iterator[AttemptBuffer]:
         return iter(list(self._drafts))
 
     @property
@@ -99,16 +99,16 @@ class Outbox:
         """Events of all drafts not yet on record."""
         return sum(draft.depth for draft in self)
 
-    def keep(self, draft: Draft, claim: Record | None = None) -> Draft:
+    def keep(self, draft: AttemptBuffer, claim: EncodedEvent | None = None) -> AttemptBuffer:
         """Start keeping a draft, of which the log may already have the claim."""
         self._drafts[draft] = None
         if claim:
-            draft.acknowledged.append(claim)
+            draft.tail.append(claim)
             draft.last_sequence = claim.event.sequence
             self.bytes += _size(claim)
         return draft
 
-    def add(self, draft: Draft, record: Record, now: float) -> None:
+    def add(self, draft: AttemptBuffer, record: EncodedEvent, now: float) -> None:
         """Take an event in; it will not be dropped before the log has it or refuses it."""
         if not draft.unsent:
             draft.unsent_since = now
@@ -118,7 +118,7 @@ class Outbox:
         self._waiting[draft] = None
         self.bytes += _size(record)
 
-    def due(self, now: float, linger: float, limit: int) -> list[Draft]:
+    def due(self, now: float, linger: float, limit: int) -> list[AttemptBuffer]:
         """Choose what to send now; a draft in flight waits for its answer, which keeps its order."""
         return list(islice((d for d in self._sendable() if d.due_at(linger) <= now), limit))
 
@@ -126,7 +126,7 @@ class Outbox:
         """Say when something will be due, if anything waits."""
         return min((d.due_at(linger) for d in self._sendable()), default=None)
 
-    def _sendable(self) -> Iterator[Draft]:
+    def _sendable(self) -> Iterator[AttemptBuffer]:
         """Leave out what is in flight, and what would overtake a lower attempt of its evaluation.
 
         Put back before a lower attempt, a higher one would fence it off. One round trip is not order
@@ -138,11 +138,11 @@ class Outbox:
             lowest[key] = min(lowest.get(key, attempt), attempt)
         return (d for d in self._waiting if not d.in_flight and d.attempt == lowest[d.evaluation_id])
 
-    def send(self, draft: Draft, epoch: str) -> Append:
+    def send(self, draft: AttemptBuffer, epoch: str) -> Append:
         """Move a draft's unsent events into flight, as one call."""
         mode = Mode.LATE if draft.late else Mode.TAIL if draft.forgotten_by_redis else Mode.NORMAL
         if mode is Mode.TAIL:
-            draft.unsent, draft.acknowledged = [*draft.acknowledged, *draft.unsent], []
+            draft.unsent, draft.tail = [*draft.tail, *draft.unsent], []
             draft.forgotten_by_redis = False
         draft.tail_in_flight = mode is Mode.TAIL
         draft.in_flight, draft.unsent = draft.unsent, []
@@ -150,59 +150,61 @@ class Outbox:
         self._waiting.pop(draft, None)
         return Append(draft.evaluation_id, draft.in_flight, "" if draft.late else epoch, mode)
 
-    def failed(self, draft: Draft) -> None:
+    def failed(self, draft: AttemptBuffer) -> None:
         """Take a call back whose fate is unknown: asking again is harmless."""
         draft.unsent, draft.in_flight = [*draft.in_flight, *draft.unsent], []
         draft.forgotten_by_redis = draft.forgotten_by_redis or draft.tail_in_flight
         draft.unsent_since = draft.in_flight_since
         self._waiting[draft] = None
 
-    def answered(self, draft: Draft, reply: Reply) -> None:
+    def answered(self, draft: AttemptBuffer, reply: AppendResponse) -> None:
         """Take in what the log said."""
-        refusal = next((a for a in reply.answers if not a.on_record), None)
+        refusal = next((a for a in reply.results if not a.acknowledged), None)
         if draft.late:
             self.release(draft)
-        elif refusal is Answer.EPOCH:
+        elif refusal is AppendResult.EPOCH:
             self.failed(draft)
             draft.forgotten_by_redis = True
-        elif refusal and not (refusal is Answer.FENCED and draft.finished):
-            refused = [r for r, a in zip(draft.in_flight, reply.answers, strict=True) if not a.on_record]
+        elif refusal and not (refusal is AppendResult.FENCED and draft.finished):
+            refused = [r for r, a in zip(draft.in_flight, reply.results, strict=True) if not a.acknowledged]
             paid = [r for r in (*refused, *draft.unsent) if _says_what_was_paid(r)]
             draft.lost = refusal
             self.release(draft)
-            if refusal is Answer.FENCED and paid:
+            if refusal is AppendResult.FENCED and paid:
                 self.keep_late(draft, paid, draft.in_flight_since)
         else:
             # Also where a higher attempt stands before a finished one: its events may still be in the log,
             # and until Postgres has them, another loss would leave them here and nowhere else.
-            draft.acknowledged += draft.in_flight
+            draft.tail += draft.in_flight
             draft.in_flight = []
             draft.finished = draft.closed and not draft.unsent
 
-    def keep_late(self, lost: Draft, paid: list[Record], now: float) -> None:
+    def keep_late(self, lost: AttemptBuffer, paid: list[EncodedEvent], now: float) -> None:
         """Keep what was paid for in an attempt that others have ended."""
         late = self.keep(
-            Draft(lost.evaluation_id, lost.batch_id, lost.attempt, late=True, traceparent=lost.traceparent)
+            AttemptBuffer(
+                lost.evaluation_id, lost.batch_id, lost.attempt, late=True, traceparent=lost.traceparent
+            )
         )
         for record in paid:
             self.add(late, record, now)
 
-    def forgotten(self, draft: Draft) -> None:
+    def forgotten(self, draft: AttemptBuffer) -> None:
         """Redis has lost this draft: it goes again, whole."""
-        if draft.acknowledged or draft.depth:
+        if draft.tail or draft.depth:
             draft.forgotten_by_redis = True
             self._waiting[draft] = None
 
-    def release(self, draft: Draft) -> None:
+    def release(self, draft: AttemptBuffer) -> None:
         """Let a draft go: Postgres has it, or it is no longer ours."""
         self._drafts.pop(draft, None)
         self._waiting.pop(draft, None)
-        kept = (*draft.unsent, *draft.in_flight, *draft.acknowledged)
+        kept = (*draft.unsent, *draft.in_flight, *draft.tail)
         self.bytes -= sum(map(_size, kept))
-        draft.unsent, draft.in_flight, draft.acknowledged = [], [], []
+        draft.unsent, draft.in_flight, draft.tail = [], [], []
 
 
-def _says_what_was_paid(record: Record) -> bool:
+def _says_what_was_paid(record: EncodedEvent) -> bool:
     match record.event.data:
         case p.Responded(cached=cached):
             return not cached
@@ -212,5 +214,5 @@ def _says_what_was_paid(record: Record) -> bool:
             return False
 
 
-def _size(record: Record) -> int:
+def _size(record: EncodedEvent) -> int:
     return len(record.body) + RECORD_OVERHEAD

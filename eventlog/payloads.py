@@ -27,7 +27,7 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
-class Usage:
+class TokenUsage:
     """Tokens a call consumed."""
 
     input_tokens: Tokens = 0
@@ -54,7 +54,7 @@ class Answer:
     """What a target said, and what it cost."""
 
     output: Text
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     cost_usd: Amount = 0.0
     latency_ms: Amount = 0.0
     cached: bool = False
@@ -68,12 +68,12 @@ class Score:
     score: Annotated[float, Field(ge=-1e12, le=1e12)]
     passed: bool | None = None
     reason: Text = ""
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     cost_usd: Amount = 0.0
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
-class Fault:
+class ErrorDetail:
     """Why an attempt did not complete."""
 
     kind: Name
@@ -155,7 +155,7 @@ class Completed:
     verdict: Literal["passed", "failed"]
     score: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     scores: tuple[Score, ...] = ()
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     cost_usd: Amount = 0.0
     latency_ms: Amount = 0.0
     output: Text | None = None
@@ -166,7 +166,7 @@ class Completed:
 class Retrying:
     """A transient fault: closes the attempt, not the evaluation."""
 
-    error: Fault
+    error: ErrorDetail
     retry_at: AwareDatetime
 
 
@@ -174,10 +174,10 @@ class Retrying:
 class Failed:
     """A fault that another try would not mend; scores that were found before it are kept."""
 
-    error: Fault
+    error: ErrorDetail
     scores: tuple[Score, ...] = ()
     """Of the evaluators that came to one; the error names those that did not."""
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     cost_usd: Amount = 0.0
     latency_ms: Amount = 0.0
 
@@ -188,7 +188,7 @@ class TimedOut:
 
     limit: Name
     seconds: Amount
-    error: Fault | None = None
+    error: ErrorDetail | None = None
 
 
 AnyPayload = (

@@ -33,10 +33,10 @@ def redact_score(score: S) -> S:
     return score if reason == score.reason else replace(score, reason=reason)
 
 
-def redact_fault(fault: p.Fault) -> p.Fault:
+def redact_fault(fault: p.ErrorDetail) -> p.ErrorDetail:
     """Return a fault without secrets."""
     kind, message = redact(fault.kind), redact(fault.message)
-    return fault if (kind, message) == (fault.kind, fault.message) else p.Fault(kind, message)
+    return fault if (kind, message) == (fault.kind, fault.message) else p.ErrorDetail(kind, message)
 
 
 def _scores(scores: tuple[p.Score, ...]) -> tuple[p.Score, ...]:

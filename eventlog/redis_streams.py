@@ -28,7 +28,15 @@ from eventlog import keys
 from eventlog.codec import RawEntry
 from eventlog.events import EventKey
 from eventlog.key_quarantine import is_wrong_type, quarantine, with_quarantine
-from eventlog.log import EXPIRY_SECONDS, Answer, Append, LogUnavailable, Mark, Mode, Reply
+from eventlog.log import (
+    EXPIRY_SECONDS,
+    Append,
+    AppendResponse,
+    AppendResult,
+    CommitMark,
+    LogUnavailable,
+    Mode,
+)
 from eventlog.scripts import Call, Script
 
 SETTLE_CHUNK = 200
@@ -52,7 +60,7 @@ HERE = Path(__file__).parent
 _APPEND = Script(HERE / "append.lua")
 _SETTLE = Script(HERE / "settle.lua")
 _COMMITTED = Script(HERE / "committed.lua")
-_ANSWERS = {answer.value.encode(): answer for answer in Answer}
+_ANSWERS = {answer.value.encode(): answer for answer in AppendResult}
 
 
 def connect(url: str, *, max_connections: int = 16) -> Redis:
@@ -122,14 +130,14 @@ class RedisEventLog:
         with translated():
             return [reply[0].decode() for reply in await _APPEND.run(self.redis, calls)]
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append events, each call atomically; calls of several evaluations share a round trip."""
         groups = list(self._groups(calls))
         with translated():
             replies = await _APPEND.run(
                 self.redis, [self._append_call([calls[place] for place in group]) for group in groups]
             )
-            found: dict[int, Reply] = {}
+            found: dict[int, AppendResponse] = {}
             for group, raw in zip(groups, replies, strict=True):
                 found.update(zip(group, _replies(raw, calls[group[0]].mode), strict=True))
         return [found[place] for place in range(len(calls))]
@@ -219,7 +227,7 @@ class RedisEventLog:
                 found = await pipe.execute(raise_on_error=False)
             return [_is_closing(reply) for reply in found]
 
-    async def settle(self, marks: Sequence[Mark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Record how far Postgres has come, and let ended evaluations' streams expire."""
         calls: list[Call] = []
         for shard, places in self._by_shard([mark.evaluation_id for mark in marks]).items():
@@ -280,7 +288,7 @@ def _means_not_now(error: BaseException | None) -> bool:
     return isinstance(error, ResponseError) and str(error).startswith(NOT_NOW)
 
 
-def _replies(raw: list[Any], mode: Mode) -> Iterator[Reply]:
+def _replies(raw: list[Any], mode: Mode) -> Iterator[AppendResponse]:
     """Read what the script said of each evaluation; raises what Redis refused."""
     epoch = raw[0].decode()
     step = 2 if mode is Mode.CLAIM else 1
@@ -289,7 +297,7 @@ def _replies(raw: list[Any], mode: Mode) -> Iterator[Reply]:
             raise raw[at]
         answers = tuple(_ANSWERS[answer] for answer in raw[at])
         stream = tuple((entry[0], entry[1]) for entry in raw[at + 1]) if step == 2 else ()
-        yield Reply(answers, epoch, stream)
+        yield AppendResponse(answers, epoch, stream)
 
 
 def _is_closing(reply: object) -> bool:
@@ -299,7 +307,7 @@ def _is_closing(reply: object) -> bool:
     return reply == 1
 
 
-def _packed(mark: Mark) -> tuple[str, int, int, bool]:
+def _packed(mark: CommitMark) -> tuple[str, int, int, bool]:
     return mark.evaluation_id, mark.attempt, mark.sequence, mark.ended
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
-from eventlog.log import Answer
+from eventlog.log import AppendResult
 from eventlog.outbox import Outbox
 
 QUICK_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
@@ -41,8 +41,8 @@ _refused = _meter.create_counter("eval_event_refused_total", description="What a
 def watch(outbox: Outbox) -> None:
     """Tell of an event queue from now on."""
     _watched.add(outbox)
-    for answer in Answer:
-        if not answer.on_record:
+    for answer in AppendResult:
+        if not answer.acknowledged:
             _refused.add(0, {"answer": answer.lower()})
 
 
@@ -56,13 +56,13 @@ def waited(seconds: float) -> None:
     _delay.record(seconds * 1000)
 
 
-def count_refused(answers: Sequence[Answer]) -> None:
+def count_refused(answers: Sequence[AppendResult]) -> None:
     """Count what the log did not take of one attempt's events."""
     for answer in answers:
-        if answer is not Answer.OK and not answer.on_record:
+        if answer is not AppendResult.OK and not answer.acknowledged:
             refused(answer)
 
 
-def refused(answer: Answer) -> None:
+def refused(answer: AppendResult) -> None:
     """Count an event that the log did not take."""
     _refused.add(1, {"answer": answer.lower()})

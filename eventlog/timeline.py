@@ -1,7 +1,7 @@
 """How a jumbled stream becomes a story again: pure, total, and the same for every reader.
 
 A stream holds entries in the order of their arrival, with duplicates, holes and the late words of
-attempts that are over. `unfold` starts from a `Cursor` (what a reader already has) and walks:
+attempts that are over. `replay` starts from a `Cursor` (what a reader already has) and walks:
 
 - the first entry of a key is the event; an equal one is a duplicate, another body a conflict;
 - within an attempt, only the contiguous continuation is applied, in the order of sequences;
@@ -26,7 +26,7 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
 
 
-class Verdict(StrEnum):
+class Disposition(StrEnum):
     """What became of an event."""
 
     __hash__ = str.__hash__
@@ -52,11 +52,11 @@ class Cursor(NamedTuple):
     phase: Phase = Phase.UNOPENED
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """One event, what became of it, the phase after it, and whether it moved the cursor."""
 
     entry: Entry
-    verdict: Verdict
+    disposition: Disposition
     phase: Phase
     moved: bool
     detail: str = ""
@@ -91,11 +91,11 @@ class Bridge(NamedTuple):
 
 
 @dataclass(slots=True)
-class Unfolding:
+class ReplayResult:
     """What a walk came to."""
 
     cursor: Cursor
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ReplayStep] = field(default_factory=list)
     conflicts: list[Entry] = field(default_factory=list)
     duplicates: int = 0
     gap: Gap | None = None
@@ -127,13 +127,13 @@ def arrival_ms(entry_id: bytes) -> int:
     return int(entry_id.partition(b"-")[0])
 
 
-def unfold(
+def replay(
     cursor: Cursor,
     entries: Sequence[Entry],
     *,
     bridge_until_ms: int | None = None,
     refused_attempts: frozenset[int] = frozenset(),
-) -> Unfolding:
+) -> ReplayResult:
     """Walk on from a cursor; what the cursor already covers must not be among the entries.
 
     Gaps whose oldest waiting entry arrived at `bridge_until_ms` or before are bridged, if they can be.
@@ -156,9 +156,9 @@ def _is_plain_continuation(cursor: Cursor, entries: Sequence[Entry]) -> bool:
     return True
 
 
-def _walk_straight(cursor: Cursor, entries: Iterable[Entry]) -> Unfolding:
+def _walk_straight(cursor: Cursor, entries: Iterable[Entry]) -> ReplayResult:
     """Take the table's word for what is legal; only what is not needs a closer look."""
-    walked = Unfolding(cursor)
+    walked = ReplayResult(cursor)
     attempt, sequence, phase = cursor
     for entry in entries:
         event = entry.event
@@ -169,12 +169,12 @@ def _walk_straight(cursor: Cursor, entries: Iterable[Entry]) -> Unfolding:
             attempt, sequence, phase = walked.cursor
         else:
             attempt, sequence, phase = event.attempt, event.sequence, following
-            walked.steps.append(Step(entry, Verdict.APPLIED, phase, True))  # noqa: FBT003 - a tuple's field
+            walked.steps.append(ReplayStep(entry, Disposition.APPLIED, phase, True))  # noqa: FBT003 - a tuple's field
     walked.cursor = Cursor(attempt, sequence, phase)
     return walked
 
 
-def _apply(walked: Unfolding, entry: Entry) -> None:
+def _apply(walked: ReplayResult, entry: Entry) -> None:
     """Take the next entry; an illegal one is passed over, so that what follows is not lost."""
     event = entry.event
     attempt, _, phase = walked.cursor
@@ -185,11 +185,11 @@ def _apply(walked: Unfolding, entry: Entry) -> None:
             following = life.advance(phase, event.type, sequence=event.sequence)
     except life.IllegalTransition as illegal:
         moved = event.attempt == attempt and phase not in life.CLOSED
-        walked.steps.append(Step(entry, Verdict.REJECTED, phase, moved, str(illegal)))
+        walked.steps.append(ReplayStep(entry, Disposition.REJECTED, phase, moved, str(illegal)))
         if moved:
             walked.cursor = Cursor(attempt, event.sequence, phase)
         return
-    walked.steps.append(Step(entry, Verdict.APPLIED, following, True))  # noqa: FBT003 - a tuple's field
+    walked.steps.append(ReplayStep(entry, Disposition.APPLIED, following, True))  # noqa: FBT003 - a tuple's field
     walked.cursor = Cursor(event.attempt, event.sequence, following)
 
 
@@ -203,7 +203,7 @@ class _Walk:
         bridge_until_ms: int | None,
         refused_attempts: frozenset[int],
     ) -> None:
-        self.walked = Unfolding(cursor)
+        self.walked = ReplayResult(cursor)
         self.bridge_until_ms = bridge_until_ms
         self.open = self._first_of_each_key(entries)
         self.place = {key: index for index, key in enumerate(self.open)}
@@ -221,7 +221,7 @@ class _Walk:
                 self.walked.conflicts.append(entry)
         return first
 
-    def run(self) -> Unfolding:
+    def run(self) -> ReplayResult:
         """Apply and judge what can be, then bridge what has waited too long."""
         self._follow_openings()
         while (gap := self._gap()) and self._may_bridge(gap):
@@ -269,7 +269,7 @@ class _Walk:
         )
         if not waiting:
             return None
-        return Gap(attempt, holes(expected, [e.event.sequence for e in waiting]), tuple(waiting))
+        return Gap(attempt, missing_ranges(expected, [e.event.sequence for e in waiting]), tuple(waiting))
 
     def _may_bridge(self, gap: Gap) -> bool:
         ripe = self.bridge_until_ms is not None and gap.since_ms <= self.bridge_until_ms
@@ -283,7 +283,7 @@ class _Walk:
         missing = tuple(hole for hole in gap.missing if hole.stop <= event.sequence)
         self.walked.bridges.append(Bridge(gap.attempt, missing, closing))
         phase = Phase(event.type)
-        self.walked.steps.append(Step(closing, Verdict.APPLIED, phase, moved=True))
+        self.walked.steps.append(ReplayStep(closing, Disposition.APPLIED, phase, moved=True))
         self.walked.cursor = Cursor(event.attempt, event.sequence, phase)
         self._name_the_rest(before=len(self.place))
 
@@ -303,22 +303,26 @@ class _Walk:
         """Whether a higher attempt's opening may still arrive: then its events wait, whatever they are."""
         return self.walked.cursor.phase not in life.FINAL and attempt not in self.refused_attempts
 
-    def _leftover(self, entry: Entry) -> Step:
+    def _leftover(self, entry: Entry) -> ReplayStep:
         attempt, sequence, phase = self.walked.cursor
         if entry.event.attempt < attempt:
             if sequence == 0 and phase in life.ENDED and entry.event.type in PAID_TYPES:
-                return Step(entry, Verdict.LATE, phase, moved=False, detail=f"{phase} before it came")
-            return Step(
-                entry, Verdict.STALE, phase, moved=False, detail=f"attempt {attempt} has replaced it"
+                return ReplayStep(
+                    entry, Disposition.LATE, phase, moved=False, detail=f"{phase} before it came"
+                )
+            return ReplayStep(
+                entry, Disposition.STALE, phase, moved=False, detail=f"attempt {attempt} has replaced it"
             )
         if entry.event.attempt == attempt and entry.event.sequence < sequence:
-            return Step(
-                entry, Verdict.LATE, phase, moved=False, detail="the gap in its place had been bridged"
+            return ReplayStep(
+                entry, Disposition.LATE, phase, moved=False, detail="the gap in its place had been bridged"
             )
-        return Step(entry, Verdict.REJECTED, phase, moved=False, detail=f"the evaluation is {phase}")
+        return ReplayStep(
+            entry, Disposition.REJECTED, phase, moved=False, detail=f"the evaluation is {phase}"
+        )
 
 
-def holes(expected: int, present: Sequence[int]) -> tuple[range, ...]:
+def missing_ranges(expected: int, present: Sequence[int]) -> tuple[range, ...]:
     """Name the stretches that are missing before and between sorted sequences."""
     found = []
     for sequence in present:

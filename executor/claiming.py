@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from eventlog import payloads as p
-from eventlog.event_queue import AttemptLost, Claimed, EventQueue, Wish
+from eventlog.event_queue import AttemptLost, Claimed, ClaimRequest, EventQueue
 from executor.contract import Permanent
 from executor.departures import Departures
 from executor.evaluation import Evaluating
@@ -125,10 +125,10 @@ class Claiming:
             except QueueUnavailable as error:
                 await self._patience.wait(error)
 
-    def _wish(self, delivery: Delivery) -> Wish:
+    def _wish(self, delivery: Delivery) -> ClaimRequest:
         """Name this very delivery in the claim: only a repetition of the same one may count as ours."""
         claim = p.Provisioning(executor=self._incarnation, nonce=str(next(self._nonces)))
-        return Wish(delivery.task.evaluation_id, delivery.batch_id, delivery.task.attempt, claim)
+        return ClaimRequest(delivery.task.evaluation_id, delivery.batch_id, delivery.task.attempt, claim)
 
     async def _evaluate(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> None:
         if isinstance(kit, Kit):

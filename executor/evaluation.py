@@ -56,7 +56,7 @@ class Evaluating:
             else:
                 closing = await self._closed(hand, owned, known, kit)
             if closing:
-                await owned.on_record()
+                await owned.acknowledged()
         except AttemptLost:
             self._log("attempt fenced", hand)
             return None
@@ -121,7 +121,7 @@ class Evaluating:
         """Close what others may begin again at once; what was stopped is ended by whoever stopped it."""
         if ending is Ending.STOPPED:
             return None
-        return p.Retrying(p.Fault(kind=SHUTDOWN, message=ending.value), self._now())
+        return p.Retrying(p.ErrorDetail(kind=SHUTDOWN, message=ending.value), self._now())
 
 
 def _recalled(hand: InHand, claimed: Claimed) -> Known | Permanent:

@@ -140,11 +140,11 @@ def _kind_of(error: BaseException) -> str:
             return "error"
 
 
-def _fault(kind: str, error: BaseException) -> p.Fault:
+def _fault(kind: str, error: BaseException) -> p.ErrorDetail:
     message = error.message if isinstance(error, CallFault) else described(error)
     name = redact_head(_UNPRINTABLE.sub(" ", without_half_characters(kind)).strip(), 200)
     whole = without_half_characters(redact_head(message, MAX_MESSAGE))
-    return p.Fault(kind=name or "error", message=whole)
+    return p.ErrorDetail(kind=name or "error", message=whole)
 
 
 def _patience(asked: timedelta) -> timedelta:

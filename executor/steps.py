@@ -151,7 +151,7 @@ def _used_by_reply(reply: TargetReply) -> Used:
 
 def _paid_for_reply(reply: TargetReply) -> Paid:
     answer = reply.answer
-    return Paid(p.Usage(), 0.0) if answer.cached else Paid(answer.usage, answer.cost_usd)
+    return Paid(p.TokenUsage(), 0.0) if answer.cached else Paid(answer.usage, answer.cost_usd)
 
 
 def _timed(reply: TargetReply, seconds: float) -> TargetReply:

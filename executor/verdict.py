@@ -52,7 +52,7 @@ def completed(answer: p.Answer, scores: Sequence[p.Score], *, exit_code: int | N
     )
 
 
-def unscored(answer: p.Answer, scores: Sequence[p.Score], error: p.Fault) -> p.Failed:
+def unscored(answer: p.Answer, scores: Sequence[p.Score], error: p.ErrorDetail) -> p.Failed:
     """Sum up an attempt with evaluators missing: the scores that there are, and the cost."""
     return p.Failed(
         error,
@@ -63,9 +63,9 @@ def unscored(answer: p.Answer, scores: Sequence[p.Score], error: p.Fault) -> p.F
     )
 
 
-def _usage(answer: p.Answer, scores: Sequence[p.Score]) -> p.Usage:
+def _usage(answer: p.Answer, scores: Sequence[p.Score]) -> p.TokenUsage:
     each = [answer.usage, *(score.usage for score in scores)]
-    return p.Usage(sum(used.input_tokens for used in each), sum(used.output_tokens for used in each))
+    return p.TokenUsage(sum(used.input_tokens for used in each), sum(used.output_tokens for used in each))
 
 
 def _cost(answer: p.Answer, scores: Sequence[p.Score]) -> float:

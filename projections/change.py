@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from eventlog import payloads as p
-from eventlog.codec import Reason, Refused
+from eventlog.codec import QuarantineReason, RejectedEntry
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import CLOSED, ENDED, Phase
 from eventlog.timeline import (
@@ -14,9 +14,9 @@ from eventlog.timeline import (
     PAID_TYPES,
     Bridge,
     Cursor,
-    Step,
-    Unfolding,
-    Verdict,
+    Disposition,
+    ReplayResult,
+    ReplayStep,
     entry_order,
 )
 from projections.attempt_totals import AttemptTotals
@@ -70,7 +70,7 @@ class Quarantined(NamedTuple):
     body: bytes
 
 
-def quarantined(evaluation_id: str | None, refused: Refused) -> Quarantined:
+def quarantined(evaluation_id: str | None, refused: RejectedEntry) -> Quarantined:
     """Name what was refused by its content, so that seeing it again adds nothing."""
     digest = sha256(repr((evaluation_id, refused.reason.value)).encode() + refused.body).hexdigest()
     return Quarantined(
@@ -126,7 +126,7 @@ class Change:
 
 
 def fold(
-    row: Row, shard: int, walked: Unfolding, *, exists: bool, totals: AttemptTotals | None = None
+    row: Row, shard: int, walked: ReplayResult, *, exists: bool, totals: AttemptTotals | None = None
 ) -> Change:
     """Fold a walk into the change it makes to the tables; `totals` are those of the row's attempt."""
     key, batch_id, month, cursor, owner, bridged, head = row
@@ -149,20 +149,20 @@ def fold(
                 change.reordered += 1
         else:
             _take_aside(change, step)
-        if step.verdict is Verdict.REJECTED:
+        if step.disposition is Disposition.REJECTED:
             change.quarantined.append(_illegal(step))
     if newest > NO_ENTRY:
         change.head = "{}-{}".format(*newest)
     return change
 
 
-def _take(change: Change, step: Step, *, before: Phase) -> None:
+def _take(change: Change, step: ReplayStep, *, before: Phase) -> None:
     """Take an event that moved the cursor."""
     event = step.entry.event
     change.events.append(_event_row(change.month, step))
     if event.type in SPENDING_TYPES:
         change.progress.add_spending(step, before=before)
-    if step.verdict is not Verdict.APPLIED:
+    if step.disposition is not Disposition.APPLIED:
         return
     if event.type in PAID_TYPES:
         change.totals.add(event)
@@ -195,7 +195,7 @@ def _tries_again(event: Event) -> bool:
     )
 
 
-def _end(change: Change, step: Step) -> None:
+def _end(change: Change, step: ReplayStep) -> None:
     _, event, body = step.entry
     result = event.data
     totals = change.totals.of_completed(result, body) if isinstance(result, p.Completed) else None
@@ -204,7 +204,7 @@ def _end(change: Change, step: Step) -> None:
     change.progress.add_ending(change.scorecard)
 
 
-def _take_aside(change: Change, step: Step) -> None:
+def _take_aside(change: Change, step: ReplayStep) -> None:
     """Keep an event that moved nothing."""
     change.side_events.append(_event_row(change.month, step))
     spending = Progress()
@@ -213,7 +213,7 @@ def _take_aside(change: Change, step: Step) -> None:
         change.side_progress[step.entry.key] = spending
 
 
-def _event_row(month: date, step: Step) -> EventRow:
+def _event_row(month: date, step: ReplayStep) -> EventRow:
     entry_id, event, body = step.entry
     return EventRow(
         month,
@@ -221,13 +221,15 @@ def _event_row(month: date, step: Step) -> EventRow:
         event.attempt,
         event.sequence,
         event.type,
-        step.verdict,
+        step.disposition,
         event.occurred_at,
         entry_id.decode(),
         body,
     )
 
 
-def _illegal(step: Step) -> Quarantined:
+def _illegal(step: ReplayStep) -> Quarantined:
     entry_id, event, body = step.entry
-    return quarantined(event.evaluation_id, Refused(entry_id, Reason.ILLEGAL, step.detail, body))
+    return quarantined(
+        event.evaluation_id, RejectedEntry(entry_id, QuarantineReason.ILLEGAL, step.detail, body)
+    )

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection, IsolationLevel
 
 from eventlog.codec import Entry, decode_body
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Cursor, Verdict
+from eventlog.timeline import Cursor, Disposition
 from projections.pages import Connection, ranges, read_scorecards
 from projections.recorded import History, RecordedBridge, RecordedEvent, RecordedRefusal, Standing
 from projections.sql import query
@@ -76,7 +76,7 @@ def _event(row: tuple[Any, ...]) -> RecordedEvent | RecordedRefusal:
     text, verdict, entry_id, recorded_at = row
     body, place = text.encode(), entry_id.encode()
     try:
-        return RecordedEvent(Entry(place, decode_body(body), body), Verdict(verdict), recorded_at)
+        return RecordedEvent(Entry(place, decode_body(body), body), Disposition(verdict), recorded_at)
     except ValueError as error:
         return RecordedRefusal(
             "", "unreadable", f"stored, but {error}", place, len(body), body, recorded_at

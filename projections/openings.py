@@ -6,7 +6,7 @@ from datetime import date
 from eventlog.codec import Entry
 from eventlog.events import Event
 from eventlog.keys import shard_of
-from eventlog.timeline import committed_entry_id, unfold
+from eventlog.timeline import committed_entry_id, replay
 from projections.change import Change, EventRow, Row, fold
 from projections.ledger import Accepted
 
@@ -17,7 +17,7 @@ def opening_change(row: Row, events: Sequence[tuple[Event, bytes]], *, shards: i
         Entry(committed_entry_id(event.occurred_at, place), event, body)
         for place, (event, body) in enumerate(events)
     ]
-    walked = unfold(row.cursor, entries)
+    walked = replay(row.cursor, entries)
     change = fold(row, shard_of(row.evaluation_id, shards), walked, exists=True)
     change.head = row.head  # they are in no stream yet
     return change

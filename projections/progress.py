@@ -8,7 +8,7 @@ from typing import Self
 
 from eventlog import payloads as p
 from eventlog.lifecycle import SETTLED, Phase
-from eventlog.timeline import Step, Verdict
+from eventlog.timeline import Disposition, ReplayStep
 from projections.amounts import EXACT, ZERO, exact
 from projections.scorecard import Scorecard
 
@@ -76,7 +76,7 @@ class Progress:
         else:
             self.timed_out -= 1
 
-    def add_spending(self, step: Step, *, before: Phase) -> None:
+    def add_spending(self, step: ReplayStep, *, before: Phase) -> None:
         """Count what an event says was paid, whatever became of the event: money does not come back.
 
         A completed event carries its attempt's totals, which count only where no answer was recorded
@@ -85,12 +85,12 @@ class Progress:
         data = step.entry.event.data
         match data:
             case p.Responded() | p.Scored():
-                if step.verdict is Verdict.LATE and step.phase is Phase.COMPLETED:
+                if step.disposition is Disposition.LATE and step.phase is Phase.COMPLETED:
                     return
                 if isinstance(data, p.Responded) and data.cached:
                     return
             case p.Completed():
-                if before is Phase.RESPONDED or step.verdict is not Verdict.APPLIED:
+                if before is Phase.RESPONDED or step.disposition is not Disposition.APPLIED:
                     return
             case _:
                 return

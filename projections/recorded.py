@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from eventlog.codec import Entry
-from eventlog.timeline import Cursor, Verdict
+from eventlog.timeline import Cursor, Disposition
 from projections.scorecard import Scorecard
 
 
@@ -24,7 +24,7 @@ class RecordedEvent:
     """An event of the log for good, and what became of it."""
 
     entry: Entry
-    verdict: Verdict
+    verdict: Disposition
     recorded_at: datetime
 
 

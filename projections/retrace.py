@@ -11,10 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eventlog import lifecycle as life
-from eventlog.codec import Entry, Refused, decode
+from eventlog.codec import Entry, RejectedEntry, decode
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import IllegalTransition, Phase
-from eventlog.timeline import PAID_TYPES, Bridge, Cursor, Step, Unfolding, Verdict, holes
+from eventlog.timeline import (
+    PAID_TYPES,
+    Bridge,
+    Cursor,
+    Disposition,
+    ReplayResult,
+    ReplayStep,
+    missing_ranges,
+)
 from projections.change import Change, EventRow, Row, fold
 from projections.progress import Progress
 
@@ -28,7 +36,7 @@ PHASE_AFTER = {
 }
 """Where each type of event leads, wherever it comes from."""
 ENTRY_ID = re.compile(r"\d+-\d+")
-VERDICTS = {verdict.value: verdict for verdict in Verdict}
+VERDICTS = {verdict.value: verdict for verdict in Disposition}
 
 
 @dataclass(slots=True)
@@ -65,9 +73,9 @@ class _Retracing:
     def __init__(self, row: Row, logged: Sequence[EventRow], crossings: Crossings) -> None:
         self.row = row
         self.crossings = crossings
-        self.walked = Unfolding(Cursor())
+        self.walked = ReplayResult(Cursor())
         self.broken: list[str] = []
-        self.verdicts: dict[EventKey, Verdict] = {}
+        self.verdicts: dict[EventKey, Disposition] = {}
         self.bridged_to = _bridged_to(logged, crossings) if crossings else {}
         self._paid_late: list[Event] = []
         self._ended_by: set[int] = set()
@@ -79,11 +87,11 @@ class _Retracing:
         if entry is None:
             return
         verdict = self.verdicts[entry.key] = VERDICTS[logged.verdict]
-        if verdict is Verdict.APPLIED:
+        if verdict is Disposition.APPLIED:
             self._apply(entry)
-        elif verdict is Verdict.REJECTED:
+        elif verdict is Disposition.REJECTED:
             self._reject(entry)
-        elif verdict is Verdict.LATE:
+        elif verdict is Disposition.LATE:
             self._set_aside(entry, verdict, self._where_the_bridge_led(entry.event))
         else:
             self._set_aside(entry, verdict, self.walked.cursor.phase)
@@ -95,7 +103,7 @@ class _Retracing:
         if not ENTRY_ID.fullmatch(entry_id):
             self.broken.append(f"{attempt}/{sequence} arrived nowhere: its entry is {entry_id!r}")
             return None
-        if isinstance(entry, Refused):
+        if isinstance(entry, RejectedEntry):
             self.broken.append(f"{attempt}/{sequence} can't be read: {entry.reason}: {entry.detail}")
             return None
         event = entry.event
@@ -129,7 +137,7 @@ class _Retracing:
             following = self._open(event)
         if following is None:
             return
-        self.walked.steps.append(Step(entry, Verdict.APPLIED, following, moved=True))
+        self.walked.steps.append(ReplayStep(entry, Disposition.APPLIED, following, moved=True))
         self.walked.cursor = Cursor(event.attempt, event.sequence, following)
 
     def _legal(self, event: Event, following: Phase | None) -> Phase | None:
@@ -158,7 +166,7 @@ class _Retracing:
         missing = self.crossings[event.key]
         first = sequence + 1 if event.attempt == attempt else 0
         present = [s for (a, s) in self.verdicts if a == event.attempt and s >= first]
-        for hole in holes(first, [*present, event.sequence]):
+        for hole in missing_ranges(first, [*present, event.sequence]):
             if not any(hole.start >= named.start and hole.stop <= named.stop for named in missing):
                 self._breaks(event, f"was bridged to, but the bridge does not name {_named(hole)}")
         if event.type not in life.OWNERS_CLOSING or phase in life.ENDED:
@@ -178,10 +186,10 @@ class _Retracing:
             self.walked.cursor = Cursor(attempt, event.sequence, phase)
         # Of an opening nothing is asked: a lower attempt may have been opened since it was turned away.
         detail = _why_rejected(phase, event, opens=event.attempt > attempt, in_place=in_place)
-        self.walked.steps.append(Step(entry, Verdict.REJECTED, phase, in_place, detail))
+        self.walked.steps.append(ReplayStep(entry, Disposition.REJECTED, phase, in_place, detail))
 
-    def _set_aside(self, entry: Entry, verdict: Verdict, phase: Phase) -> None:
-        self.walked.steps.append(Step(entry, verdict, phase, moved=False))
+    def _set_aside(self, entry: Entry, verdict: Disposition, phase: Phase) -> None:
+        self.walked.steps.append(ReplayStep(entry, verdict, phase, moved=False))
 
     def _where_the_bridge_led(self, event: Event) -> Phase:
         """Name the phase a late event came to: the one that the bridge over its place had led to."""
@@ -198,16 +206,16 @@ class _Retracing:
             if event.type not in PAID_TYPES or event.attempt >= max(self._ended_by, default=0):
                 self._breaks(event, "is late, but nothing was bridged in its attempt")
         for (attempt, sequence), verdict in self.verdicts.items():
-            if verdict is Verdict.STALE and attempt >= newest:
+            if verdict is Disposition.STALE and attempt >= newest:
                 self.broken.append(
                     f"{attempt}/{sequence} is stale, but no attempt above {attempt} was opened"
                 )
         for (attempt, closing), missing in self.crossings.items():
-            if self.verdicts.get((attempt, closing)) is not Verdict.APPLIED:
+            if self.verdicts.get((attempt, closing)) is not Disposition.APPLIED:
                 self.broken.append(f"a bridge leads to {attempt}/{closing}, which was not applied")
             for (a, sequence), verdict in self.verdicts.items():
                 swallowed = a == attempt and any(sequence in hole for hole in missing)
-                if swallowed and verdict is Verdict.APPLIED:
+                if swallowed and verdict is Disposition.APPLIED:
                     self.broken.append(f"{a}/{sequence} was applied, but a bridge calls it missing")
 
     def _breaks(self, event: Event, what: str) -> None:

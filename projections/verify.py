@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
-from eventlog.codec import Entry, Reason, Refused, decode
+from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode
 from eventlog.keys import shard_of
 from eventlog.timeline import Cursor
 from projections.change import EventRow, Quarantined, Row, quarantined
@@ -32,7 +32,7 @@ from projections.scorecard import Scorecard
 TableRow = EvaluationRow | Scorecard
 NOTHING = "no such row"
 DERIVED = frozenset({"evaluations", "scorecards", "batch_progress"})
-REASONS = {reason.value for reason in Reason}
+REASONS = {reason.value for reason in QuarantineReason}
 MAX_NAMED = 100
 """Differences that are named; all are counted."""
 
@@ -242,7 +242,8 @@ def _compare_quarantined(rows: Iterable[Quarantined]) -> Iterator[Difference]:
             yield Difference("quarantine", row.evaluation_id or "-", "reason", row.reason, "a known one")
             continue
         again = quarantined(
-            row.evaluation_id, Refused(row.entry_id.encode(), Reason(row.reason), row.detail, row.body)
+            row.evaluation_id,
+            RejectedEntry(row.entry_id.encode(), QuarantineReason(row.reason), row.detail, row.body),
         )
         if again.id != row.id:
             what = "is no longer what its id was made of: reason, evaluation or body was altered"

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from eventlog.payloads import Usage
+from eventlog.payloads import TokenUsage
 from providers.json_reader import read_json_file
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class Line:
 _LINES: TypeAdapter[tuple[Line, ...]] = TypeAdapter(tuple[Line, ...])
 
 
-def cost_of(usage: Usage, price: Price | None, *, batch: bool = False) -> float:
+def cost_of(usage: TokenUsage, price: Price | None, *, batch: bool = False) -> float:
     """Say what tokens cost; nothing where no price is known."""
     if price is None:
         return 0.0

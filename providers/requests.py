@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from eventlog.payloads import Usage
+from eventlog.payloads import TokenUsage
 from providers.table import PROVIDERS, Sdk
 
 MAX_TOKENS = 1_024
@@ -40,7 +40,7 @@ class Answered(NamedTuple):
     """What a model said."""
 
     output: str
-    usage: Usage
+    usage: TokenUsage
     stop_reason: str
 
     @property
@@ -159,7 +159,7 @@ def _answer_of_message(message: Mapping[str, Any]) -> Answered:
     usage = message["usage"]
     # The cached part of the input is counted beside the rest of it.
     cached = (usage.get(name) or 0 for name in ("cache_creation_input_tokens", "cache_read_input_tokens"))
-    counted = Usage(
+    counted = TokenUsage(
         _count(usage["input_tokens"]) + sum(map(_count, cached)), _count(usage["output_tokens"])
     )
     return Answered("".join(texts), counted, _stopped(message["stop_reason"]))
@@ -173,7 +173,9 @@ def _answer_of_chat(message: Mapping[str, Any]) -> Answered:
         # A refusal is what the model says; one who thought until the limit has said nothing.
         output = said.get("refusal") or ("" if stopped == "length" or stopped in _FILTERED else None)
     usage = _mapping(message.get("usage"))
-    counted = Usage(_count(usage.get("prompt_tokens") or 0), _count(usage.get("completion_tokens") or 0))
+    counted = TokenUsage(
+        _count(usage.get("prompt_tokens") or 0), _count(usage.get("completion_tokens") or 0)
+    )
     return Answered(_text(output), counted, stopped)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from eventlog import payloads as p
-from eventlog.codec import RawEntry, Refused, read_entry
+from eventlog.codec import RawEntry, RejectedEntry, read_entry
 from eventlog.events import Event
 from eventlog.timeline import arrival_ms
 from projections.scorecard import Scorecard
@@ -34,7 +34,7 @@ class Ended(NamedTuple):
         """The test case, as its opening has it; None if that is gone from the stream."""
         for raw in self.stream:
             read = read_entry(self.card.evaluation_id, raw)
-            if not isinstance(read, Refused) and isinstance(read.event.data, p.Queued):
+            if not isinstance(read, RejectedEntry) and isinstance(read.event.data, p.Queued):
                 return read.event.data.case.id
         return None
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from eventlog import payloads as p
-from eventlog.codec import Entry, RawEntry, Reason, Refused, decode_body, read_entry
+from eventlog.codec import Entry, QuarantineReason, RawEntry, RejectedEntry, decode_body, read_entry
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSED, Phase
-from eventlog.timeline import Cursor, Gap, Verdict, entry_order, unfold
+from eventlog.timeline import Cursor, Disposition, Gap, entry_order, replay
 from projections.attempt_totals import AttemptTotals, left_out
 from projections.change import Change, Quarantined, Row, Stored, fold, quarantined
 
@@ -32,7 +32,7 @@ class Sighting:
     evaluation_id: str
     row: Row | None
     entries: list[Entry] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RejectedEntry] = field(default_factory=list)
     must_compare: bool = False
     """Whether Postgres must be asked which of the entries it has."""
     needs_totals: bool = False
@@ -62,16 +62,16 @@ def sight(evaluation_id: str, raw: Sequence[RawEntry], row: Row | None) -> Sight
     seen = Sighting(evaluation_id, row)
     if len(raw) > MAX_ENTRIES:
         detail = f"more than {MAX_ENTRIES} entries; those beyond were not read"
-        seen.refused.append(Refused(raw[MAX_ENTRIES][0], Reason.OVERLONG, detail, b""))
+        seen.refused.append(RejectedEntry(raw[MAX_ENTRIES][0], QuarantineReason.OVERLONG, detail, b""))
         raw = raw[:MAX_ENTRIES]
     batch_id = seen.batch_id
     for entry in _uncovered(seen, raw) if row else raw:
         read = read_entry(evaluation_id, entry)
-        if isinstance(read, Refused):
+        if isinstance(read, RejectedEntry):
             seen.refused.append(read)
         elif read.event.batch_id != (batch_id := batch_id or read.event.batch_id):
             detail = f"names batch {read.event.batch_id!r}, the evaluation is of {batch_id!r}"
-            seen.refused.append(Refused(read.id, Reason.MISMATCH, detail, read.body))
+            seen.refused.append(RejectedEntry(read.id, QuarantineReason.MISMATCH, detail, read.body))
         else:
             seen.entries.append(read)
             seen.needs_totals = seen.needs_totals or _leaves_out(read, row)
@@ -143,9 +143,9 @@ def resolve(
     if row is None:
         return Resolution(None, [quarantined(seen.evaluation_id, bad) for bad in seen.refused])
     refused = frozenset(
-        a for (a, s), known in stored.items() if s == 0 and known.verdict == Verdict.REJECTED
+        a for (a, s), known in stored.items() if s == 0 and known.verdict == Disposition.REJECTED
     )
-    walked = unfold(row.cursor, entries, bridge_until_ms=bridge_until_ms, refused_attempts=refused)
+    walked = replay(row.cursor, entries, bridge_until_ms=bridge_until_ms, refused_attempts=refused)
     totals = _totals(row.cursor, stored) if seen.needs_totals else None
     change = fold(row, shard, walked, exists=seen.row is not None, totals=totals)
     seen.refused += (_conflict(entry) for entry in walked.conflicts)
@@ -157,7 +157,7 @@ def _totals(cursor: Cursor, stored: Mapping[EventKey, Stored]) -> AttemptTotals:
     """Add up what the row's attempt has on record, as far as the row covers it."""
     totals = AttemptTotals()
     for key, known in sorted(stored.items()):
-        if key[0] == cursor.attempt and key[1] <= cursor.sequence and known.verdict == Verdict.APPLIED:
+        if key[0] == cursor.attempt and key[1] <= cursor.sequence and known.verdict == Disposition.APPLIED:
             totals.add(decode_body(known.body))
     return totals
 
@@ -182,10 +182,10 @@ def _is_ahead(row: Row, key: EventKey, known: Stored) -> bool:
     attempt, sequence, phase = row.cursor
     if key[0] == attempt:
         return key[1] > sequence and phase not in CLOSED
-    return key[0] > attempt and known.verdict == Verdict.APPLIED
+    return key[0] > attempt and known.verdict == Disposition.APPLIED
 
 
-def _conflict(entry: Entry) -> Refused:
+def _conflict(entry: Entry) -> RejectedEntry:
     event = entry.event
     detail = f"attempt {event.attempt}, sequence {event.sequence} is known with another body"
-    return Refused(entry.id, Reason.CONFLICT, detail, entry.body)
+    return RejectedEntry(entry.id, QuarantineReason.CONFLICT, detail, entry.body)

@@ -17,11 +17,11 @@ from time import monotonic
 
 from eventlog.backoff import Backoff
 from eventlog.clock import utc_now
-from eventlog.codec import RawEntry, Reason, Refused
+from eventlog.codec import QuarantineReason, RawEntry, RejectedEntry
 from eventlog.events import EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
-from eventlog.log import LogReader, LogUnavailable, Mark
+from eventlog.log import CommitMark, LogReader, LogUnavailable
 from eventlog.timeline import Cursor
 from projections.change import Change, Quarantined, Row, Stored, quarantined
 from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
@@ -245,7 +245,10 @@ class Storage:
         key = change.evaluation_id
         logger.error("events refused by the database", extra={"evaluation_id": key, "error": str(error)})
         refused = [
-            quarantined(key, Refused(row.entry_id.encode(), Reason.UNSTORABLE, str(error), row.event))
+            quarantined(
+                key,
+                RejectedEntry(row.entry_id.encode(), QuarantineReason.UNSTORABLE, str(error), row.event),
+            )
             for row in (*change.events, *change.side_events)
         ]
         change.events, change.side_events = [], []
@@ -297,8 +300,8 @@ class Storage:
         self.outage = None
 
 
-def _puzzling(entry_id: bytes, error: Exception) -> list[Refused]:
-    return [Refused(entry_id, Reason.UNSTORABLE, f"{type(error).__name__}: {error}", b"")]
+def _puzzling(entry_id: bytes, error: Exception) -> list[RejectedEntry]:
+    return [RejectedEntry(entry_id, QuarantineReason.UNSTORABLE, f"{type(error).__name__}: {error}", b"")]
 
 
 def _mean_bytes(streams: Sequence[Sequence[RawEntry]]) -> float:
@@ -306,9 +309,9 @@ def _mean_bytes(streams: Sequence[Sequence[RawEntry]]) -> float:
     return max(1.0, size / max(1, len(streams)))
 
 
-def _marks(resolutions: Sequence[Resolution], lost: set[str]) -> list[Mark]:
+def _marks(resolutions: Sequence[Resolution], lost: set[str]) -> list[CommitMark]:
     return [
-        Mark(
+        CommitMark(
             change.evaluation_id,
             change.after.attempt,
             change.after.sequence,

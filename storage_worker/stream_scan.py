@@ -21,7 +21,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, ResponseError
 
-from eventlog.codec import Reason, Refused
+from eventlog.codec import QuarantineReason, RejectedEntry
 from eventlog.keys import events_key, shard_of
 from projections.change import Quarantined, quarantined
 from storage_worker.storage import Storage
@@ -117,7 +117,9 @@ class StreamScan:
             return []
         detail = _detail(name, evaluation_id, self._shards)
         return [
-            quarantined(evaluation_id, Refused(entry_id, Reason.MISMATCH, detail, _body(fields)))
+            quarantined(
+                evaluation_id, RejectedEntry(entry_id, QuarantineReason.MISMATCH, detail, _body(fields))
+            )
             for entry_id, fields in entries
         ]
 

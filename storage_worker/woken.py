@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eventlog.codec import Reason, Refused
+from eventlog.codec import QuarantineReason, RejectedEntry
 from projections.change import Quarantined, quarantined
 
 WakeUp = tuple[bytes, dict[bytes, bytes]]
@@ -36,6 +36,6 @@ def read_wake_ups(wake_ups: Sequence[WakeUp]) -> Woken:
             woken.evaluation_ids.append(evaluation_id)
         elif fields:
             detail = "a wake-up has one field `id`: an evaluation id, UTF-8 without control characters"
-            refused = Refused(entry_id, Reason.BAD_WAKE_UP, detail, repr(fields).encode())
+            refused = RejectedEntry(entry_id, QuarantineReason.BAD_WAKE_UP, detail, repr(fields).encode())
             woken.refused.append(quarantined(None, refused))
     return woken

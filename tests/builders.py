@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from eventlog import payloads as p
 from eventlog.codec import Entry, RawEntry, encode, fields_of, make_event
 from eventlog.events import Event
-from eventlog.log import Record
+from eventlog.log import EncodedEvent
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EVALUATION = "evaluation-1"
@@ -23,18 +23,20 @@ BATCH = "batch-1"
 FIRST_ARRIVAL_MS = 1_700_000_000_000
 
 CASE = p.Case(id="case-1", input="2 + 2", expected="4")
-FAULT = p.Fault(kind="transient", message="the model looked away")
+FAULT = p.ErrorDetail(kind="transient", message="the model looked away")
 
 PAYLOADS: dict[str, p.AnyPayload] = {
     "queued": p.Queued(case=CASE),
     "cancelled": p.Cancelled(by="operator"),
     "provisioning": p.Provisioning(executor="executor-1", nonce="nonce-1"),
     "running": p.Running(target="simulated", process="4242"),
-    "responded": p.Responded(output="4", usage=p.Usage(input_tokens=7, output_tokens=1), cost_usd=0.001),
+    "responded": p.Responded(
+        output="4", usage=p.TokenUsage(input_tokens=7, output_tokens=1), cost_usd=0.001
+    ),
     "scored": p.Scored(evaluator="exact", score=1.0, passed=True),
     "completed": p.Completed(verdict="passed", score=1.0, exit_code=0),
     "retrying": p.Retrying(error=FAULT, retry_at=START + timedelta(hours=1)),
-    "failed": p.Failed(error=p.Fault(kind="permanent", message="no such model")),
+    "failed": p.Failed(error=p.ErrorDetail(kind="permanent", message="no such model")),
     "timed_out": p.TimedOut(limit="task", seconds=60.0),
 }
 """A plausible payload for each event type."""
@@ -110,6 +112,6 @@ def raw_entry(event: Event, /, *, entry_id: bytes = b"1-0", **instead: bytes) ->
     return entry_id, fields
 
 
-def records(events: Iterable[Event]) -> Sequence[Record]:
+def records(events: Iterable[Event]) -> Sequence[EncodedEvent]:
     """Make events ready to append."""
-    return [Record(event, encode(event)) for event in events]
+    return [EncodedEvent(event, encode(event)) for event in events]

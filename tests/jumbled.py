@@ -54,8 +54,8 @@ def _life(random: Random, evaluation_id: str) -> Attempts:
 
 
 def _payloads(random: Random) -> dict[str, Any]:
-    def usage() -> p.Usage:
-        return p.Usage(input_tokens=random.randint(0, 9), output_tokens=random.randint(0, 9))
+    def usage() -> p.TokenUsage:
+        return p.TokenUsage(input_tokens=random.randint(0, 9), output_tokens=random.randint(0, 9))
 
     verdict = p.Completed(
         verdict=random.choice(["passed", "failed"]),

@@ -25,7 +25,7 @@ COORDINATOR, ALPHA, BETA = "coordinator", "executor-a.1", "executor-b.4"
 PACE = timedelta(milliseconds=400)
 GAP_TIMEOUT = timedelta(seconds=1.5)
 """So long that, on a slow machine too, only what is meant to be bridged is."""
-USAGE = p.Usage(input_tokens=19, output_tokens=12)
+USAGE = p.TokenUsage(input_tokens=19, output_tokens=12)
 SHORT = "Paris."
 LONG = "The capital of France is Paris.\nIt lies on the Seine."
 
@@ -130,7 +130,7 @@ async def _fenced(here: Site) -> None:
 
 
 async def _retried(here: Site) -> None:
-    limited = p.Fault(kind="rate_limit", message="429: slow down, try again in 2 s")
+    limited = p.ErrorDetail(kind="rate_limit", message="429: slow down, try again in 2 s")
     gave_up = p.Retrying(error=limited, retry_at=utc_now())
     await here.add_plainly(attempt("retried-1", [opened(), claimed(ALPHA), running(), gave_up]))
     await here.add_plainly(attempt("retried-1", whole(BETA, LONG, 0.0, "retry"), number=2))

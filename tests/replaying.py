@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from eventlog.codec import Entry, decode_body
 from eventlog.events import Event, EventKey
-from eventlog.timeline import Cursor, Verdict
+from eventlog.timeline import Cursor, Disposition
 from projections.change import Change, Row
 from projections.recorded import History, RecordedBridge, RecordedEvent, RecordedRefusal, Standing
 from projections.tables import Committed
@@ -135,7 +135,7 @@ class Scene:
         return tuple(
             RecordedEvent(
                 Entry(each.entry_id.encode(), decode_body(each.event), each.event),
-                Verdict(each.verdict),
+                Disposition(each.verdict),
                 self.now,
             )
             for each in sorted(kept, key=lambda each: (each.attempt, each.sequence))

@@ -43,7 +43,7 @@ class Draft:
     chunk_id: str
     ids: list[str] = field(default_factory=list)
     attempts: list[int] = field(default_factory=list)
-    hopeless: dict[str, p.Fault] = field(default_factory=dict)
+    hopeless: dict[str, p.ErrorDetail] = field(default_factory=dict)
     length: int = len(OPENING) + len(CLOSING)
     is_full: bool = False
     digest: Any = field(default_factory=sha256)

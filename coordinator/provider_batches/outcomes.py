@@ -31,14 +31,14 @@ from projections.provider_batches import Chunk
 class Hopeless:
     """A request that no other try would mend."""
 
-    fault: p.Fault
+    fault: p.ErrorDetail
 
 
 @dataclass(frozen=True, slots=True)
 class Passing:
     """A fault that may not happen again."""
 
-    fault: p.Fault
+    fault: p.ErrorDetail
 
 
 Outcome = p.Answer | Hopeless | Passing
@@ -85,7 +85,7 @@ def _answered(opener: Opener, row: Row, logged: Logged, answer: p.Answer, this: 
     return Opening([*events, *opener.open(row, scored)], opener.epoch)
 
 
-def _try_again(opener: Opener, row: Row, logged: Logged, fault: p.Fault, this: Round) -> Opening:
+def _try_again(opener: Opener, row: Row, logged: Logged, fault: p.ErrorDetail, this: Round) -> Opening:
     if charges_of(logged).total >= this.spec.retries:
         return Opening(_carried_on(opener, row, this, p.Failed(error=fault)), "")
     retrying = p.Retrying(error=fault, retry_at=opener.now)

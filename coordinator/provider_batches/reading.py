@@ -48,7 +48,7 @@ def read(result: Result, target: TargetSpec, price: Price | None) -> Outcome:
 
 def no_result(provider_id: str) -> Passing:
     """Say that a batch came to its end without a word on an evaluation."""
-    return Passing(p.Fault(kind="no_result", message=f"{provider_id} ended without a result for it"))
+    return Passing(p.ErrorDetail(kind="no_result", message=f"{provider_id} ended without a result for it"))
 
 
 def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outcome:
@@ -58,7 +58,7 @@ def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outc
             return Hopeless(_fault_of("content_filter", f"{title} stopped the answer ({said.stop_reason})"))
         if len(said.output) > p.MAX_TEXT:
             long = f"the answer has {len(said.output):,} characters, and {p.MAX_TEXT:,} are allowed"
-            return Hopeless(p.Fault(kind="too_large", message=long))
+            return Hopeless(p.ErrorDetail(kind="too_large", message=long))
         return p.Answer(
             without_half_characters(said.output), said.usage, cost_of(said.usage, price, batch=True)
         )
@@ -75,7 +75,7 @@ def _fault(error: Errored, title: str) -> Outcome:
     return Hopeless(fault) if 400 <= status < 500 and status not in _PASSING else Passing(fault)
 
 
-def _fault_of(kind: str, message: str) -> p.Fault:
+def _fault_of(kind: str, message: str) -> p.ErrorDetail:
     """Make a fault of what a provider sent: any text, of which an event takes only some."""
     name = _CONTROL.sub(" ", without_half_characters(redact_head(kind, MAX_KIND))).strip()
-    return p.Fault(kind=name or "provider", message=without_half_characters(message))
+    return p.ErrorDetail(kind=name or "provider", message=without_half_characters(message))

@@ -23,7 +23,7 @@ from domain.retry_policy import MOVED
 from eventlog import payloads as p
 from eventlog.codec import encode, make_event
 from eventlog.keys import shard_of
-from eventlog.log import Answer, Append, LogWriter, Mode, Record, Reply
+from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, LogWriter, Mode
 from projections.ledger import Batch
 from taskqueue.lines import Lines, line_of, target_of
 from taskqueue.tasks import Delivery, TaskQueue
@@ -69,7 +69,7 @@ class Withdrawing:
         now = self._now()
         facts: tuple[p.AnyPayload, ...] = (
             p.Provisioning(executor=name, nonce=delivery.id, runtime=RUNTIME),
-            p.Retrying(p.Fault(kind=MOVED, message="to be asked in a provider batch"), now),
+            p.Retrying(p.ErrorDetail(kind=MOVED, message="to be asked in a provider batch"), now),
         )
         events = [
             make_event(
@@ -83,13 +83,13 @@ class Withdrawing:
             )
             for sequence, fact in enumerate(facts, start=1)
         ]
-        records = [Record(event, encode(event)) for event in events]
+        records = [EncodedEvent(event, encode(event)) for event in events]
         return Append(delivery.task.evaluation_id, records, epoch, Mode.WITHDRAWAL)
 
 
-def _is_free(reply: Reply) -> bool:
+def _is_free(reply: AppendResponse) -> bool:
     """Whether an attempt is handed back, or of an epoch that is over; one that is claimed is a conflict."""
-    return all(answer.on_record or answer is Answer.EPOCH for answer in reply.answers)
+    return all(answer.acknowledged or answer is AppendResult.EPOCH for answer in reply.results)
 
 
 def lines_to_ask(batch_id: str, spec: BatchSpec) -> list[str]:

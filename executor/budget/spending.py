@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
-from eventlog.payloads import Usage
+from eventlog.payloads import TokenUsage
 from executor.budget.client import NOT_RESERVED, BudgetClient, Reserve, Reserved
 from executor.contract import CallFault, RateLimited
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
@@ -37,7 +37,7 @@ class BudgetShort(RateLimited):
 class Paid(NamedTuple):
     """What a call took."""
 
-    usage: Usage
+    usage: TokenUsage
     cost_usd: float
 
     @property

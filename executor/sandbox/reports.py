@@ -63,7 +63,7 @@ class Result:
 
     type: Literal["result"]
     output: p.Text
-    usage: p.Usage = p.Usage()
+    usage: p.TokenUsage = p.TokenUsage()
     cost_usd: p.Amount = 0.0
 
 

@@ -44,11 +44,11 @@ def too_large(message: str) -> Permanent:
     return Permanent("too_large", message)
 
 
-def usage_of(value: JsonValue) -> p.Usage:
+def usage_of(value: JsonValue) -> p.TokenUsage:
     """Read token counts, by whichever of the usual names; what is no count is none."""
     if not isinstance(value, Mapping):
-        return p.Usage()
-    return p.Usage(**{ours: _count(value, names) for ours, names in _USAGE_NAMES.items()})
+        return p.TokenUsage()
+    return p.TokenUsage(**{ours: _count(value, names) for ours, names in _USAGE_NAMES.items()})
 
 
 def _count(usage: Mapping[str, JsonValue], names: tuple[str, ...]) -> int:

@@ -57,7 +57,7 @@ class Simulated:
         if options.transient_rate and self.luck.random() < options.transient_rate:
             raise Transient("simulated", "a simulated transient fault")
         output = _right_answer(request.case) if next(dice) < options.pass_rate else WRONG
-        usage = p.Usage(output_tokens=options.tokens)
+        usage = p.TokenUsage(output_tokens=options.tokens)
         return TargetReply(
             p.Answer(output=output, usage=usage, cost_usd=options.cost_usd, latency_ms=delay * 1e3)
         )

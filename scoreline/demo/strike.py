@@ -18,7 +18,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from eventlog import payloads as p
-from eventlog.codec import RawEntry, Refused, read_entry
+from eventlog.codec import RawEntry, RejectedEntry, read_entry
 from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.redis_streams import RedisEventLog
 from scoreline.processes import ProcessManager
@@ -173,7 +173,7 @@ async def _held(redis: Redis, batch_id: str, consumer: str) -> list[Task]:
 def held(task: Task, stream: Sequence[RawEntry], incarnation: str) -> Held:
     """Say how far an executor has come with a task, from the evaluation's stream."""
     read = [read_entry(task.evaluation_id, raw) for raw in stream]
-    events = [one.event for one in read if not isinstance(one, Refused)]
+    events = [one.event for one in read if not isinstance(one, RejectedEntry)]
     events = [event for event in events if event.attempt == task.attempt]
     if any(event.type in CLOSING_TYPES for event in events):
         return Held.FINISHED

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from eventlog import payloads as p
 from eventlog.codec import Entry
-from eventlog.timeline import Bridge, Cursor, Gap, Step, Verdict, unfold
+from eventlog.timeline import Bridge, Cursor, Disposition, Gap, ReplayStep, replay
 from scoreline.replay.gaps import Bridging, open_gap
 from scoreline.replay.lines import REPEATS, Fate, Line, arrival_time, in_order
 from scoreline.replay.moment import Located, Moment, locate
@@ -81,7 +81,7 @@ def _as_of(line: Line, told: Line | None, until: datetime) -> Line:
 @dataclass(slots=True)
 class _Retold:
     cursor: Cursor = field(default_factory=Cursor)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ReplayStep] = field(default_factory=list)
     bridges: list[Bridge] = field(default_factory=list)
     gap: Gap | None = None
 
@@ -90,13 +90,13 @@ class _Retold:
         refused = frozenset(
             step.entry.event.attempt
             for step in self.steps
-            if step.verdict is Verdict.REJECTED and step.entry.event.sequence == 0
+            if step.disposition is Disposition.REJECTED and step.entry.event.sequence == 0
         )
-        walked = unfold(self.cursor, entries, refused_attempts=refused)
+        walked = replay(self.cursor, entries, refused_attempts=refused)
         closing = walked.gap.closing if walked.gap else None
         if to and walked.gap and closing and closing.key == to.closing_key:
             until = walked.gap.since_ms
-            walked = unfold(self.cursor, entries, bridge_until_ms=until, refused_attempts=refused)
+            walked = replay(self.cursor, entries, bridge_until_ms=until, refused_attempts=refused)
         self.cursor, self.gap = walked.cursor, walked.gap
         self.steps += walked.steps
         self.bridges += walked.bridges

@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from eventlog import payloads as p
-from eventlog.codec import Entry, Reason, Refused, decode_body
+from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode_body
 from eventlog.events import EventKey
 from eventlog.lifecycle import ENDED
-from eventlog.timeline import Bridge, Cursor, Step, Unfolding, Verdict, unfold, was_committed_first
+from eventlog.timeline import (
+    Bridge,
+    Cursor,
+    Disposition,
+    ReplayResult,
+    ReplayStep,
+    replay,
+    was_committed_first,
+)
 from projections.attempt_totals import AttemptTotals, Totals
 from projections.change import quarantined
 from projections.recorded import History, RecordedEvent, RecordedRefusal
@@ -34,7 +42,7 @@ class Evidence:
     evaluation_id: str
     history: History = NOTHING
     stream: Sequence[Entry] = ()
-    refused: Sequence[Refused] = ()
+    refused: Sequence[RejectedEntry] = ()
     """Entries of the stream that can't be read as events."""
     postgres: Glance = NOT_ASKED
     redis: Glance = NOT_ASKED
@@ -71,7 +79,7 @@ class _Telling:
     refusals: list[Refusal] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
     first: dict[EventKey, Entry] = field(default_factory=dict)
-    walked: Unfolding = field(default_factory=lambda: Unfolding(Cursor()))
+    walked: ReplayResult = field(default_factory=lambda: ReplayResult(Cursor()))
     published: set[EventKey] = field(default_factory=set)
 
     def take_history(self) -> None:
@@ -84,14 +92,14 @@ class _Telling:
         for kept in history.refusals:
             self.refusals.append(_kept(kept))
             self.refused.add(kept.id)
-            if kept.reason == Reason.CONFLICT:
+            if kept.reason == QuarantineReason.CONFLICT:
                 entry = Entry(kept.entry_id, decode_body(kept.body), kept.body)
                 self.lines.append(Line(entry, Fate.CONFLICT, note=ANOTHER_BODY))
 
     def take_stream(self) -> None:
         """Add what only the stream knows."""
         told = {line.entry_id for line in self.lines}
-        unstorable = {r.entry_id for r in self.refusals if r.reason == Reason.UNSTORABLE}
+        unstorable = {r.entry_id for r in self.refusals if r.reason == QuarantineReason.UNSTORABLE}
         fresh: list[Entry] = []
         for entry in self.evidence.stream:
             known = self.first.setdefault(entry.key, entry)
@@ -118,10 +126,10 @@ class _Telling:
             return
         attempt, sequence = entry.key
         detail = f"attempt {attempt}, sequence {sequence} is known with {ANOTHER_BODY}"
-        is_new = self._refuse(Refused(entry.id, Reason.CONFLICT, detail, entry.body))
+        is_new = self._refuse(RejectedEntry(entry.id, QuarantineReason.CONFLICT, detail, entry.body))
         self.lines.append(Line(entry, Fate.CONFLICT, pending=is_new and self._compares, note=ANOTHER_BODY))
 
-    def _refuse(self, refused: Refused) -> bool:
+    def _refuse(self, refused: RejectedEntry) -> bool:
         """List what will be in quarantine, unless it is there: the same thing is listed once."""
         key = quarantined(self.evidence.evaluation_id, refused).id
         if key in self.refused:
@@ -137,15 +145,17 @@ class _Telling:
         refused = frozenset(
             recorded.entry.event.attempt
             for recorded in evidence.history.events
-            if recorded.entry.event.sequence == 0 and recorded.verdict is Verdict.REJECTED
+            if recorded.entry.event.sequence == 0 and recorded.verdict is Disposition.REJECTED
         )
-        self.walked = unfold(
+        self.walked = replay(
             evidence.cursor, fresh, bridge_until_ms=evidence.bridge_until_ms, refused_attempts=refused
         )
         self.lines += lines_of(self.walked.steps, fresh, pending=self._compares)
         for step in self.walked.steps:
-            if step.verdict is Verdict.REJECTED:
-                self._refuse(Refused(step.entry.id, Reason.ILLEGAL, step.detail, step.entry.body))
+            if step.disposition is Disposition.REJECTED:
+                self._refuse(
+                    RejectedEntry(step.entry.id, QuarantineReason.ILLEGAL, step.detail, step.entry.body)
+                )
 
     @property
     def _compares(self) -> bool:
@@ -188,8 +198,8 @@ class _Telling:
 
 def _recorded(recorded: RecordedEvent, why: Mapping[bytes, str]) -> Line:
     entry, verdict = recorded.entry, recorded.verdict
-    phase = PHASE_AFTER[entry.event.type] if verdict is Verdict.APPLIED else None
-    note = why.get(entry.id, "") if verdict is Verdict.REJECTED else ""
+    phase = PHASE_AFTER[entry.event.type] if verdict is Disposition.APPLIED else None
+    note = why.get(entry.id, "") if verdict is Disposition.REJECTED else ""
     return Line(entry, Fate(verdict.value), phase, note=note, recorded_at=recorded.recorded_at)
 
 
@@ -198,7 +208,7 @@ def _kept(kept: RecordedRefusal) -> Refusal:
     return Refusal(*what, kept.id, kept.quarantined_at)
 
 
-def lines_of(steps: Iterable[Step], entries: Iterable[Entry], *, pending: bool = False) -> list[Line]:
+def lines_of(steps: Iterable[ReplayStep], entries: Iterable[Entry], *, pending: bool = False) -> list[Line]:
     """Tell what a walk made of some entries, each of a key of its own; those it did not judge wait."""
     judged = {step.entry.key: step for step in steps}
     lines = []
@@ -207,8 +217,8 @@ def lines_of(steps: Iterable[Step], entries: Iterable[Entry], *, pending: bool =
         if step is None:
             lines.append(Line(entry, Fate.WAITING, pending=pending))
             continue
-        phase = step.phase if step.verdict is Verdict.APPLIED else None
-        lines.append(Line(entry, Fate(step.verdict.value), phase, pending=pending, note=step.detail))
+        phase = step.phase if step.disposition is Disposition.APPLIED else None
+        lines.append(Line(entry, Fate(step.disposition.value), phase, pending=pending, note=step.detail))
     return lines
 
 

@@ -126,7 +126,7 @@ def judged(score: p.Score) -> str:
     return f"{score.score:g}{passed}"
 
 
-def fault(error: p.Fault) -> str:
+def fault(error: p.ErrorDetail) -> str:
     """Write an error on one line."""
     message = excerpt(error.message, SHORT)
     return f"{excerpt(error.kind, SHORT)}: {message}" if message else excerpt(error.kind, SHORT)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import NamedTuple
 
-from eventlog.payloads import Usage
+from eventlog.payloads import TokenUsage
 from taskqueue.budget.contract import NOTHING, UNKNOWN, Amount, CostMaximum, nanodollars
 
 TOKENS_PER_CHARACTER = 0.5
@@ -54,7 +54,7 @@ class Calibration:
     tokens_per_character: float = 0.0
     output_tokens: int = 0
 
-    def observed(self, size: RequestSize, usage: Usage) -> "Calibration":
+    def observed(self, size: RequestSize, usage: TokenUsage) -> "Calibration":
         """Take in one call: maxima, so that the next estimate is rather too high."""
         per_character = max(0, usage.input_tokens - PROMPT_OVERHEAD) / max(1, size.characters)
         return Calibration(

@@ -66,7 +66,7 @@ async def test_scores_and_cost_that_completed_does_not_repeat_are_in_scorecard_a
     here: Site, tmp_path: Path
 ) -> None:
     """Status, export and replay give one figure, and the tables equal the log."""
-    answered = p.Responded(output="4", usage=p.Usage(input_tokens=7), cost_usd=0.25, latency_ms=12.5)
+    answered = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7), cost_usd=0.25, latency_ms=12.5)
     judged = p.Scored(evaluator="judge", score=0.5, passed=True, cost_usd=0.5)
     async with worker_process(here):
         *before, end = history(LIFE, evaluation_id="foreign", responded=answered, scored=judged)

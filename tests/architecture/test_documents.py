@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.codec import Reason
+from eventlog.codec import QuarantineReason
 from eventlog.diagram import redraw
 from eventlog.events import EVENT_CLASSES
-from eventlog.log import Answer
-from eventlog.timeline import Verdict
+from eventlog.log import AppendResult
+from eventlog.timeline import Disposition
 from scoreline.alert_settings import AlertSettings
 from scoreline.settings import PREFIX, Settings
 
@@ -27,7 +27,7 @@ def test_the_state_diagram_is_the_one_the_tables_draw():
 def test_the_protocol_names_every_word_of_the_wire():
     """Event types, answers, verdicts and reasons are all explained to those who write their own client."""
     text = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
-    words = [*EVENT_CLASSES, *Answer, *Verdict, *Reason]
+    words = [*EVENT_CLASSES, *AppendResult, *Disposition, *QuarantineReason]
     assert [word for word in words if f"`{word}`" not in text] == []
 
 

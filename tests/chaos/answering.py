@@ -13,8 +13,8 @@ from executor.contract import ExecutionEnvironment, RateLimited, ScoringRequest,
 from executor.kits import Makers
 from tests.chaos.notebook import Notebook
 
-ANSWER = p.Usage(input_tokens=11, output_tokens=5)
-JUDGEMENT = p.Usage(output_tokens=3)
+ANSWER = p.TokenUsage(input_tokens=11, output_tokens=5)
+JUDGEMENT = p.TokenUsage(output_tokens=3)
 SHORTEST, LONGEST = 0.02, 0.18
 """Seconds that an answer takes, and a judgement: an executor may well be struck down meanwhile."""
 IMPATIENT = 0.04

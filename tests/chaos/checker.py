@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from eventlog.codec import Reason
+from eventlog.codec import QuarantineReason
 from eventlog.keys import DEFAULT_SHARDS, GROUP, wake_key
 from projections.pages import UnknownBatch
 from projections.verify import verify
@@ -154,7 +154,9 @@ async def wait_for_empty_hands(redis_url: str, patience: float) -> str:
     return left
 
 
-def poison(evaluation_ids: Iterable[str | None], reason: Reason) -> Counter[tuple[str | None, str]]:
+def poison(
+    evaluation_ids: Iterable[str | None], reason: QuarantineReason
+) -> Counter[tuple[str | None, str]]:
     """Expect so many entries of the quarantine, for one reason."""
     return Counter((key, reason.value) for key in evaluation_ids)
 

@@ -8,7 +8,7 @@ from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.codec import Entry, encode, make_event, read_entry
 from eventlog.lifecycle import CLOSING_TYPES
-from eventlog.log import Answer, Append, Record
+from eventlog.log import Append, AppendResult, EncodedEvent
 from tests.chaos.run import Run
 from tests.chaos.witness import WitnessedLog
 
@@ -32,9 +32,9 @@ class Coordinator:
                 occurred_at=utc_now(),
                 source="coordinator",
             )
-            call = Append(key, [Record(event, encode(event))], await self._log.epoch(key))
+            call = Append(key, [EncodedEvent(event, encode(event))], await self._log.epoch(key))
             [reply] = await self._log.append([call])
-            assert reply.answers == (Answer.OK,), reply
+            assert reply.results == (AppendResult.OK,), reply
 
     async def take_away(self, evaluation_ids: Sequence[str], attempt: int) -> list[str]:
         """Open the next attempt of all whose owner has not closed this one, and return which they are."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from eventlog.codec import fields_of
 from eventlog.events import EventKey
 from eventlog.keys import events_key, shard_of, wake_key
-from eventlog.log import Answer, Append, Mode, Record, Reply
+from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, Mode
 from eventlog.redis_streams import RedisEventLog, translated
 
 LOSABLE = frozenset({"provisioning", "running", "responded", "scored"})
@@ -52,10 +52,10 @@ class DisorderlyLog:
         self._logs = logs
         self._rng = rng
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append events over several connections at once, each after its own delay, some twice or never."""
         flights: dict[Route, list[tuple[int, Append]]] = defaultdict(list)
-        answers: list[dict[int, Answer]] = [{} for _ in calls]
+        answers: list[dict[int, AppendResult]] = [{} for _ in calls]
         epochs = [call.epoch for call in calls]
         openings: list[tuple[int, Append]] = []
         for number, call in enumerate(calls):
@@ -65,7 +65,7 @@ class DisorderlyLog:
                 if call.mode is not Mode.NORMAL or sequence == 0:
                     openings.append((number, single))
                 elif self._is_lost(single):
-                    answers[number][sequence] = Answer.OK
+                    answers[number][sequence] = AppendResult.OK
                 else:
                     flights[self._route()].append((number, single))
 
@@ -74,7 +74,7 @@ class DisorderlyLog:
             replies = await self._logs[route.connection].append([single for _, single in flight])
             for (number, single), reply in zip(flight, replies, strict=True):
                 epochs[number] = reply.epoch
-                for record, answer in zip(single.records, reply.answers, strict=True):
+                for record, answer in zip(single.records, reply.results, strict=True):
                     answers[number][record.event.sequence] = answer
                     await self._perhaps_again(record, answer)
 
@@ -82,7 +82,7 @@ class DisorderlyLog:
             await fly(Route(0, 0.0), openings)
         await asyncio.gather(*(fly(route, flight) for route, flight in flights.items()))
         return [
-            Reply(tuple(answers[n][r.event.sequence] for r in call.records), epochs[n])
+            AppendResponse(tuple(answers[n][r.event.sequence] for r in call.records), epochs[n])
             for n, call in enumerate(calls)
         ]
 
@@ -96,8 +96,8 @@ class DisorderlyLog:
         self.mischief.delayed += delay > 0
         return Route(self._rng.randrange(len(self._logs)), delay)
 
-    async def _perhaps_again(self, record: Record, answer: Answer) -> None:
-        if answer is Answer.OK and self._rng.random() < 0.03:
+    async def _perhaps_again(self, record: EncodedEvent, answer: AppendResult) -> None:
+        if answer is AppendResult.OK and self._rng.random() < 0.03:
             self.mischief.duplicated += 1
             await write_plainly(self._any_log(), record)
 
@@ -124,7 +124,7 @@ def _apart(call: Append) -> list[Append]:
     return [Append(call.evaluation_id, [record], call.epoch) for record in call.records]
 
 
-async def write_plainly(log: RedisEventLog, record: Record) -> None:
+async def write_plainly(log: RedisEventLog, record: EncodedEvent) -> None:
     """Write as a client without our script does: two XADDs, and nobody to notice a duplicate."""
     event = record.event
     shard = shard_of(event.evaluation_id, log.shards)

@@ -13,14 +13,14 @@ from random import Random
 
 from eventlog import payloads as p
 from eventlog.clock import utc_now
-from eventlog.codec import RawEntry, Refused, encode, make_event, read_entry
+from eventlog.codec import RawEntry, RejectedEntry, encode, make_event, read_entry
 from eventlog.event_queue import AttemptLost, EventQueue, QueueSettings
-from eventlog.log import Answer, Record
+from eventlog.log import AppendResult, EncodedEvent
 from tests.chaos.disorder import write_plainly
 from tests.chaos.witness import Witness, WitnessedLog
 
 AT_ONCE = 6
-USAGE = p.Usage(input_tokens=11, output_tokens=5)
+USAGE = p.TokenUsage(input_tokens=11, output_tokens=5)
 UNHURRIED = QueueSettings(linger=0.01)
 """So that an executor has something unsent when it is struck down."""
 
@@ -77,14 +77,14 @@ async def _run(job: Job, key: str, queue: EventQueue, rng: Random) -> None:
     if not paid:
         attempt.record(p.Responded(output="an answer", usage=USAGE))
         await asyncio.sleep(rng.random() * 0.02)
-    attempt.record(p.Completed(verdict="passed", score=1.0, usage=p.Usage() if paid else USAGE))
-    await attempt.on_record()
+    attempt.record(p.Completed(verdict="passed", score=1.0, usage=p.TokenUsage() if paid else USAGE))
+    await attempt.acknowledged()
 
 
 def _is_answered(key: str, stream: Sequence[RawEntry]) -> bool:
     """Whether an answer is on record, from whichever attempt: it is not paid for again."""
     read = (read_entry(key, entry) for entry in stream)
-    return any(not isinstance(entry, Refused) and entry.event.type == "responded" for entry in read)
+    return any(not isinstance(entry, RejectedEntry) and entry.event.type == "responded" for entry in read)
 
 
 async def _write_plainly(job: Job, key: str, log: WitnessedLog, rng: Random) -> None:
@@ -106,6 +106,6 @@ async def _write_plainly(job: Job, key: str, log: WitnessedLog, rng: Random) -> 
         )
         body = encode(event)
         log.witness.before([body])
-        await write_plainly(log, Record(event, body))
-        log.witness.after(Answer.OK, body)
+        await write_plainly(log, EncodedEvent(event, body))
+        log.witness.after(AppendResult.OK, body)
         await asyncio.sleep(rng.random() * 0.02)

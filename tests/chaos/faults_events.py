@@ -2,7 +2,7 @@
 
 from redis.asyncio import Redis
 
-from eventlog.codec import Reason, encode, fields_of
+from eventlog.codec import QuarantineReason, encode, fields_of
 from eventlog.keys import DEFAULT_SHARDS, events_key, shard_of, wake_key
 from tests.builders import history
 from tests.chaos.checker import poison
@@ -44,7 +44,7 @@ async def events_corrupt(run: Run) -> None:
     run.expected.evaluations |= set(keys)
     for key in keys:
         await _write_illegal(run, key)
-    run.expected.poison += poison(keys, Reason.ILLEGAL)
+    run.expected.poison += poison(keys, QuarantineReason.ILLEGAL)
     await _wake_badly(run)
     await until_written(run)
 
@@ -65,4 +65,4 @@ async def _wake_badly(run: Run) -> None:
     async with Redis.from_url(run.world.servers.redis_url) as redis:
         for number, field in enumerate(("id", "di", "")):
             await redis.xadd(wake_key(number), {field: f"{run.batch_id}\x01{number}"})
-    run.expected.poison += poison([None] * 3, Reason.BAD_WAKE_UP)
+    run.expected.poison += poison([None] * 3, QuarantineReason.BAD_WAKE_UP)

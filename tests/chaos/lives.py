@@ -38,12 +38,12 @@ async def live(plan: Plan, batch_id: str, queue: EventQueue, observe: Callable[[
     pauses = iter(plan.pauses)
     await _start(attempt, plan, pauses.__next__)
     if plan.fate == "broken":
-        attempt.record(p.Failed(error=p.Fault(kind="invalid_input", message="the question is empty")))
+        attempt.record(p.Failed(error=p.ErrorDetail(kind="invalid_input", message="the question is empty")))
         return
     if plan.fate == "retried":
-        fault = p.Fault(kind="connection_reset", message="the target hung up")
+        fault = p.ErrorDetail(kind="connection_reset", message="the target hung up")
         attempt.record(p.Retrying(error=fault, retry_at=utc_now() + timedelta(milliseconds=10)))
-        await attempt.on_record()
+        await attempt.acknowledged()
         attempt = queue.own(plan.evaluation_id, batch_id, attempt=2)
         attempt.open(p.Queued(case=case, reason=p.OpeningReason.RETRY))
         await _start(attempt, plan, pauses.__next__)
@@ -59,7 +59,7 @@ async def _start(attempt: OwnedAttempt, plan: Plan, pause: Callable[[], float]) 
 
 
 async def _finish(attempt: OwnedAttempt, plan: Plan, pause: Callable[[], float]) -> None:
-    usage = p.Usage(input_tokens=len(plan.question), output_tokens=5)
+    usage = p.TokenUsage(input_tokens=len(plan.question), output_tokens=5)
     answer = f"the answer to {plan.question}"
     attempt.record(p.Responded(output=answer, usage=usage, cost_usd=0.0001, latency_ms=12.0))
     passed = plan.fate != "wrong"

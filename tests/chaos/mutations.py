@@ -9,10 +9,10 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from eventlog.clock import utc_now
-from eventlog.codec import MAX_EVENT_BYTES, Reason, fields_of
+from eventlog.codec import MAX_EVENT_BYTES, QuarantineReason, fields_of
 from eventlog.events import EventKey
 from eventlog.keys import events_key, shard_of, wake_key
-from eventlog.log import Answer, Append, Mode, Record, Reply
+from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, Mode
 from tests.chaos.disorder import LOSABLE, DisorderlyLog, write_plainly
 from tests.chaos.run import PATIENCE, Run
 from tests.chaos.witness import WitnessedLog
@@ -38,16 +38,16 @@ class Mutating:
         self.run = run
         self.log, self.other, *_ = logs
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append, and spoil some of what is on record now."""
         replies = await self.log.append(calls)
         for call, reply in zip(calls, replies, strict=True):
-            for record, answer in zip(call.records, reply.answers, strict=True):
-                if answer is Answer.OK:
+            for record, answer in zip(call.records, reply.results, strict=True):
+                if answer is AppendResult.OK:
                     await self.spoil(record)
         return replies
 
-    async def spoil(self, record: Record) -> None:
+    async def spoil(self, record: EncodedEvent) -> None:
         """Do something about an event that is on record."""
         raise NotImplementedError
 
@@ -67,26 +67,26 @@ class Mutating:
 class Conflicting(Mutating):
     """Somebody else claims, for some events, that something else happened."""
 
-    async def spoil(self, record: Record) -> None:
+    async def spoil(self, record: EncodedEvent) -> None:
         """Write another body under the same key, by the script or past it."""
         if self.run.rng.random() > 0.05:
             return
         event = record.event
-        other = Record(event, to_json({**from_json(record.body), "source": "impostor"}))
+        other = EncodedEvent(event, to_json({**from_json(record.body), "source": "impostor"}))
         poisoned = True
         if self.run.rng.random() < 0.5:
             await write_plainly(self.other, other)
         else:
             [reply] = await self.other.append([Append(event.evaluation_id, [other], "")])
-            poisoned = reply.answers[0] is Answer.CONFLICT  # an older attempt's is turned away
+            poisoned = reply.results[0] is AppendResult.CONFLICT  # an older attempt's is turned away
         if poisoned:
-            self.run.expected.poison[event.evaluation_id, Reason.CONFLICT.value] += 1
+            self.run.expected.poison[event.evaluation_id, QuarantineReason.CONFLICT.value] += 1
 
 
 class Corrupting(Mutating):
     """Some entries come a second time, spoilt beyond reading; the good one must still count."""
 
-    async def spoil(self, record: Record) -> None:
+    async def spoil(self, record: EncodedEvent) -> None:
         """Write a spoilt entry beside a good one."""
         if self.run.rng.random() > 0.08:
             return
@@ -98,41 +98,56 @@ class Corrupting(Mutating):
         self.run.expected.poison[event.evaluation_id, reason.value] += 1
 
 
-def _spoilt(rng: Random, record: Record) -> tuple[Reason, dict[Any, Any]]:
+def _spoilt(rng: Random, record: EncodedEvent) -> tuple[QuarantineReason, dict[Any, Any]]:
     """Spoil an entry in one of the ways there are; each time another, for the same is listed once."""
     event, lot = record.event, rng.randrange(10**9)
     fields = fields_of(event, record.body)
     body = {**from_json(record.body), "traceparent": str(lot)}
     match rng.choice(("torn", "noise", "future", "unknown", "invalid", "mismatch", "fat")):
         case "torn":
-            return Reason.GARBAGE, {**fields, "event": to_json(body)[:-7]}
+            return QuarantineReason.GARBAGE, {**fields, "event": to_json(body)[:-7]}
         case "noise":
-            return Reason.GARBAGE, {**fields, "event": b"\xff\x00" + rng.randbytes(20)}
+            return QuarantineReason.GARBAGE, {**fields, "event": b"\xff\x00" + rng.randbytes(20)}
         case "future":
-            return Reason.FUTURE_VERSION, {**fields, "event": to_json({**body, "schema_version": 99})}
+            return QuarantineReason.FUTURE_VERSION, {
+                **fields,
+                "event": to_json({**body, "schema_version": 99}),
+            }
         case "unknown":
-            return Reason.UNKNOWN_TYPE, {**fields, "event": to_json({**body, "type": "exploded"})}
+            return QuarantineReason.UNKNOWN_TYPE, {**fields, "event": to_json({**body, "type": "exploded"})}
         case "invalid":
-            return Reason.INVALID, {**fields, "event": to_json({**body, "occurred_at": "yesterday"})}
+            return QuarantineReason.INVALID, {
+                **fields,
+                "event": to_json({**body, "occurred_at": "yesterday"}),
+            }
         case "mismatch":
-            return Reason.MISMATCH, {**fields, "event": to_json(body), "sequence": event.sequence + 1}
+            return QuarantineReason.MISMATCH, {
+                **fields,
+                "event": to_json(body),
+                "sequence": event.sequence + 1,
+            }
         case _:
-            return Reason.OVERSIZE, {**fields, "event": to_json({**body, "fat": "x" * MAX_EVENT_BYTES})}
+            return QuarantineReason.OVERSIZE, {
+                **fields,
+                "event": to_json({**body, "fat": "x" * MAX_EVENT_BYTES}),
+            }
 
 
 class Dropping(Mutating):
     """Some events never arrive, although their writer was told that they had; a few turn up in the end."""
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append what is not lost, and answer as if all were."""
         kept = [self._kept(call) for call in calls]
         replies = iter(await self.log.append([call for call in kept if call.records]))
         answers = []
         for call, rest in zip(calls, kept, strict=True):
-            reply = next(replies) if rest.records else Reply((), call.epoch)
-            said = dict(zip((record.event.key for record in rest.records), reply.answers, strict=True))
+            reply = next(replies) if rest.records else AppendResponse((), call.epoch)
+            said = dict(zip((record.event.key for record in rest.records), reply.results, strict=True))
             answers.append(
-                Reply(tuple(said.get(r.event.key, Answer.OK) for r in call.records), reply.epoch)
+                AppendResponse(
+                    tuple(said.get(r.event.key, AppendResult.OK) for r in call.records), reply.epoch
+                )
             )
         return answers
 
@@ -142,7 +157,7 @@ class Dropping(Mutating):
         records = [record for record in call.records if not self._is_lost(record)]
         return Append(call.evaluation_id, records, call.epoch, call.mode)
 
-    def _is_lost(self, record: Record) -> bool:
+    def _is_lost(self, record: EncodedEvent) -> bool:
         event = record.event
         if event.type not in LOSABLE or self.run.rng.random() > 0.03:
             return False
@@ -151,12 +166,12 @@ class Dropping(Mutating):
         return True
 
 
-async def bring_back(run: Run, records: Sequence[Record]) -> None:
+async def bring_back(run: Run, records: Sequence[EncodedEvent]) -> None:
     """Let lost events turn up after all."""
     log = WitnessedLog.seen_by(run.witness, run.world.servers.redis_url)
     for record in records:
         await write_plainly(log, record)
-        run.witness.after(Answer.OK, record.body)
+        run.witness.after(AppendResult.OK, record.body)
     await log.aclose()
 
 

@@ -13,7 +13,7 @@ from psycopg import OperationalError
 
 from eventlog.clock import utc_now
 from eventlog.event_queue import EventQueue
-from eventlog.log import LogWriter, Record
+from eventlog.log import EncodedEvent, LogWriter
 from tests.chaos.checker import Expected
 from tests.chaos.lives import Plan, live, plan
 from tests.chaos.witness import Witness, WitnessedLog
@@ -55,7 +55,7 @@ class Run:
     expected: Expected
     postgres_url: str = ""
     witness: Witness = field(default_factory=Witness)
-    made_away_with: list[Record] = field(default_factory=list)
+    made_away_with: list[EncodedEvent] = field(default_factory=list)
     """Events that were dropped on their way, to turn up later or never."""
     complaints: list[str] = field(default_factory=list)
     """What the fault itself found wrong."""
@@ -111,7 +111,7 @@ class Run:
             ]
             await asyncio.gather(*lives)
             drafts = [(queue, draft) for queue in queues for draft in queue.outbox]
-            await asyncio.gather(*(queue.until_on_record(draft) for queue, draft in drafts))
+            await asyncio.gather(*(queue.until_acknowledged(draft) for queue, draft in drafts))
             self.all_written.set()
             await self.until_ended()
 

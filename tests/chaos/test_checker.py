@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection, sql
 
-from eventlog.codec import Reason, encode
+from eventlog.codec import QuarantineReason, encode
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database import prepare
@@ -169,7 +169,7 @@ async def found_in(url: str, batch: str) -> Findings:
         set(evaluations(batch)),
         acknowledged=sent,
         tokens=(TOKENS, TOKENS),
-        poison=poison([f"{batch}-contradicted"], Reason.CONFLICT),
+        poison=poison([f"{batch}-contradicted"], QuarantineReason.CONFLICT),
         made_away_with={lost},
     )
     async with await AsyncConnection.connect(url, autocommit=True) as conn:

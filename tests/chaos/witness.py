@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from eventlog import payloads as p
 from eventlog.codec import decode_body
-from eventlog.log import Answer, Append, Reply
+from eventlog.log import Append, AppendResponse, AppendResult
 from eventlog.redis_streams import RedisEventLog
 
 EventName = tuple[str, int, int]
@@ -20,14 +20,14 @@ class Witness:
     def __init__(self, journal: Path | None = None) -> None:
         self.sent: dict[EventName, bytes] = {}
         self.acknowledged: dict[EventName, bytes] = {}
-        self.answers: Counter[Answer] = Counter()
+        self.answers: Counter[AppendResult] = Counter()
         self._journal: BinaryIO | None = journal.open("ab", buffering=0) if journal else None
 
     def before(self, bodies: Iterable[bytes]) -> None:
         """Take down what is about to be sent."""
         self._take(b"sent", bodies)
 
-    def after(self, answer: Answer, body: bytes) -> None:
+    def after(self, answer: AppendResult, body: bytes) -> None:
         """Take down what the log said to it."""
         self._take(answer.encode(), [body])
 
@@ -43,8 +43,8 @@ class Witness:
         if word == "sent":
             self.sent.setdefault(name, body)
             return
-        self.answers[Answer(word)] += 1
-        if Answer(word).on_record:
+        self.answers[AppendResult(word)] += 1
+        if AppendResult(word).acknowledged:
             self.acknowledged.setdefault(name, body)
 
     def absorb(self, journal: Path) -> None:
@@ -66,13 +66,13 @@ class WitnessedLog(RedisEventLog):
         log.witness = witness
         return log
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append, between two looks of the witness."""
         for call in calls:
             self.witness.before(record.body for record in call.records)
         replies = await super().append(calls)
         for call, reply in zip(calls, replies, strict=True):
-            for record, answer in zip(call.records, reply.answers, strict=True):
+            for record, answer in zip(call.records, reply.results, strict=True):
                 self.witness.after(answer, record.body)
         return replies
 

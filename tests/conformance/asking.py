@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from eventlog.codec import RawEntry, decode_body
 from eventlog.events import Event
-from eventlog.log import Answer, Append, Mode, Reply
+from eventlog.log import Append, AppendResponse, AppendResult, Mode
 from tests.builders import EVALUATION, event, records
 from tests.conformance.forms import Form, fields_of
 
-OK, DUPLICATE, CONFLICT = Answer.OK, Answer.DUPLICATE, Answer.CONFLICT
-FENCED, CLOSED, EPOCH = Answer.FENCED, Answer.CLOSED, Answer.EPOCH
+OK, DUPLICATE, CONFLICT = AppendResult.OK, AppendResult.DUPLICATE, AppendResult.CONFLICT
+FENCED, CLOSED, EPOCH = AppendResult.FENCED, AppendResult.CLOSED, AppendResult.EPOCH
 
 
 def events_of(raw: Iterable[RawEntry]) -> list[Event]:
@@ -17,15 +17,17 @@ def events_of(raw: Iterable[RawEntry]) -> list[Event]:
     return [decode_body(fields_of(entry)[b"event"]) for entry in raw]
 
 
-async def ask(form: Form, *events: Event, mode: Mode = Mode.NORMAL, epoch: str | None = None) -> Reply:
+async def ask(
+    form: Form, *events: Event, mode: Mode = Mode.NORMAL, epoch: str | None = None
+) -> AppendResponse:
     """Append events in one call, with the current epoch unless told otherwise."""
     seen = await form.log.epoch(EVALUATION) if epoch is None else epoch
     (reply,) = await form.log.append([Append(EVALUATION, records(events), seen, mode)])
     return reply
 
 
-async def append(form: Form, *events: Event, mode: Mode = Mode.NORMAL) -> list[Answer]:
-    return list((await ask(form, *events, mode=mode)).answers)
+async def append(form: Form, *events: Event, mode: Mode = Mode.NORMAL) -> list[AppendResult]:
+    return list((await ask(form, *events, mode=mode)).results)
 
 
 async def stream(form: Form) -> list[Event]:

@@ -12,7 +12,7 @@ from eventlog.clock import utc_now
 from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, shard_of
-from eventlog.timeline import unfold
+from eventlog.timeline import replay
 from projections.change import fold
 from projections.ledger import (
     Accepted,
@@ -202,7 +202,7 @@ async def store(form: LedgerForm, number: int, *facts: p.AnyPayload, occurred_at
         )
         for sequence, fact in enumerate(facts, start=row.cursor.sequence + 1)
     ]
-    walked = unfold(row.cursor, arrive(events))
+    walked = replay(row.cursor, arrive(events))
     change = fold(row, shard_of(row.evaluation_id, DEFAULT_SHARDS), walked, exists=True)
     assert (await form.tables.commit([change])).lost == set()
 

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from eventlog.events import Event
-from eventlog.timeline import Cursor, unfold
+from eventlog.timeline import Cursor, replay
 from projections.change import Change, Quarantined, Row, fold
 from projections.memory import MemoryTables
 from projections.postgres import PostgresTables
@@ -134,7 +134,7 @@ async def change_of(
     rows = await form.tables.rows([evaluation_id])
     months = await form.tables.months([BATCH])
     row = rows.get(evaluation_id) or Row(evaluation_id, BATCH, months[BATCH], Cursor())
-    walked = unfold(row.cursor, arrive(events), bridge_until_ms=2**62 if bridge else None)
+    walked = replay(row.cursor, arrive(events), bridge_until_ms=2**62 if bridge else None)
     return fold(row, SHARD, walked, exists=evaluation_id in rows)
 
 

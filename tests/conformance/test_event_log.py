@@ -132,7 +132,7 @@ async def test_a_wrong_epoch_is_answered_before_anything_else(form):
     await append(form, *events)
     now = await form.log.epoch(EVALUATION)
     reply = await ask(form, *events, event("running", sequence=2), epoch="another")
-    assert (list(reply.answers), reply.epoch) == ([EPOCH] * 3, now)
+    assert (list(reply.results), reply.epoch) == ([EPOCH] * 3, now)
     assert await stream(form) == events
 
 
@@ -143,13 +143,13 @@ async def test_the_epoch_changes_when_the_log_has_forgotten(form):
     assert await form.log.epoch(EVALUATION) == before
     await form.lose_everything()
     assert await form.log.epoch(EVALUATION) != before
-    assert (await ask(form, event("queued"), epoch=before)).answers == (EPOCH,)
+    assert (await ask(form, event("queued"), epoch=before)).results == (EPOCH,)
     assert await stream(form) == []
 
 
 async def test_an_empty_epoch_is_not_checked(form):
     """A foreign client that knows no epochs may still emit."""
-    assert (await ask(form, event("queued"), epoch="")).answers == (OK,)
+    assert (await ask(form, event("queued"), epoch="")).results == (OK,)
 
 
 # Rules 10 and 11: what continues an attempt, and the claim.
@@ -170,7 +170,7 @@ async def test_a_claim_brings_the_stream_along(form):
     queued, claim = history("queued provisioning")
     assert (await ask(form, queued)).stream == ()
     reply = await ask(form, claim, mode=Mode.CLAIM)
-    assert reply.answers == (OK,)
+    assert reply.results == (OK,)
     assert events_of(reply.stream) == [queued, claim]
 
 
@@ -180,7 +180,7 @@ async def test_a_claim_whose_reply_was_lost_is_still_ours(form):
     await append(form, queued)
     first = await ask(form, claim, mode=Mode.CLAIM)
     again = await ask(form, claim, mode=Mode.CLAIM)
-    assert again.answers == (DUPLICATE,)
+    assert again.results == (DUPLICATE,)
     assert again.stream == first.stream
 
 
@@ -190,7 +190,7 @@ async def test_a_claim_that_loses_is_not_kept(form):
     await append(form, *events)
     wake_ups = len(await form.wake_ups(EVALUATION))
     lost = await ask(form, rival("provisioning", sequence=1), mode=Mode.CLAIM)
-    assert (lost.answers, lost.stream) == ((CONFLICT,), ())
+    assert (lost.results, lost.stream) == ((CONFLICT,), ())
     assert await stream(form) == events
     assert len(await form.wake_ups(EVALUATION)) == wake_ups
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventlog.log import Append, Mark, Mode
+from eventlog.log import Append, CommitMark, Mode
 from eventlog.timeline import arrival_ms
 from tests.builders import EVALUATION, event, history, records
 from tests.conformance.asking import (
@@ -103,7 +103,7 @@ async def test_a_wake_up_that_nobody_has_taken_is_not_repeated(form):
 async def test_a_wake_up_of_a_stream_that_is_gone_does_not_stand_for_a_new_one(form):
     """Whoever puts an expired evaluation back is heard."""
     await append(form, event("queued"))
-    await form.log.settle([Mark(EVALUATION, 1, 0, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 0, ended=True)])
     await form.let_expire(EVALUATION)
     await append(form, event("queued", attempt=2))
     assert await form.wake_ups(EVALUATION) == [EVALUATION] * 2
@@ -118,7 +118,7 @@ async def test_calls_of_several_evaluations_are_answered_one_by_one(form):
         wanted = events if name != names[3] else events[1:]
         calls.append(Append(name, records(wanted), await form.log.epoch(name)))
     replies = await form.log.append(calls)
-    assert [reply.answers for reply in replies] == [(OK, OK)] * 3 + [(FENCED,)] + [(OK, OK)] * 4
+    assert [reply.results for reply in replies] == [(OK, OK)] * 3 + [(FENCED,)] + [(OK, OK)] * 4
     for name in names:
         assert (await form.wake_ups(name)).count(name) == (name != names[3])
 
@@ -130,7 +130,7 @@ async def test_a_mark_says_how_far_postgres_has_come(form):
     """Before the first mark nothing is committed; without a stream there is no answer."""
     await append(form, *history("queued provisioning running"))
     assert await form.log.committed([EVALUATION, "unheard-of"]) == [(0, -1), None]
-    await form.log.settle([Mark(EVALUATION, 1, 2, ended=False)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     assert await form.log.committed([EVALUATION]) == [(1, 2)]
     assert not await form.is_expiring(EVALUATION)
 
@@ -138,7 +138,7 @@ async def test_a_mark_says_how_far_postgres_has_come(form):
 async def test_a_mark_outlives_the_next_attempt(form):
     """The fence is renewed with every attempt; what Postgres has stays known."""
     await append(form, *history("queued provisioning retrying"))
-    await form.log.settle([Mark(EVALUATION, 1, 2, ended=False)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     await append(form, event("queued:retry", attempt=2))
     assert await form.log.committed([EVALUATION]) == [(1, 2)]
 
@@ -147,15 +147,15 @@ async def test_a_mark_outlives_the_next_attempt(form):
 async def test_a_mark_that_was_overtaken_takes_nothing_back(form, outdated):
     """Two workers settle in either order: an older mark must not make an ended stream last for ever."""
     await append(form, *history("queued provisioning running completed"))
-    await form.log.settle([Mark(EVALUATION, 1, 3, ended=True)])
-    await form.log.settle([Mark(EVALUATION, 1, outdated, ended=False)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, outdated, ended=False)])
     assert await form.log.committed([EVALUATION]) == [(1, 3)]
     assert await form.is_expiring(EVALUATION)
 
 
 async def test_marks_of_streams_that_are_gone_are_nobodys(form):
     """Settling what has expired leaves nothing behind."""
-    await form.log.settle([Mark("unheard-of", 1, 3, ended=True)])
+    await form.log.settle([CommitMark("unheard-of", 1, 3, ended=True)])
     await form.log.settle([])
     assert await form.log.committed(["unheard-of"]) == [None]
     assert not await form.is_expiring("unheard-of")
@@ -164,7 +164,7 @@ async def test_marks_of_streams_that_are_gone_are_nobodys(form):
 async def test_what_has_ended_in_postgres_expires(form):
     """The stream and all that the log knew of it go together."""
     await append(form, *history("queued provisioning running completed"))
-    await form.log.settle([Mark(EVALUATION, 1, 3, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     assert await form.is_expiring(EVALUATION)
     await form.let_expire(EVALUATION)
     assert await form.log.committed([EVALUATION]) == [None]
@@ -177,7 +177,7 @@ async def test_a_higher_attempt_keeps_the_stream_alive(form, ended_attempt, expi
     """The end of an attempt lets the stream go only if no higher one has begun there."""
     await append(form, *history("queued failed"))
     await append(form, event("queued:operator", attempt=2))
-    await form.log.settle([Mark(EVALUATION, ended_attempt, 1, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, ended_attempt, 1, ended=True)])
     assert await form.is_expiring(EVALUATION) is expires
 
 
@@ -192,7 +192,7 @@ async def test_a_higher_attempt_keeps_the_stream_alive(form, ended_attempt, expi
 async def test_a_new_attempt_persists_what_was_about_to_expire(form, events, mode):
     """Whatever begins an attempt in an expiring stream must not vanish with it."""
     await append(form, *history("queued failed"))
-    await form.log.settle([Mark(EVALUATION, 1, 1, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert set(await append(form, *events, mode=mode)) == {OK}
     assert not await form.is_expiring(EVALUATION)
 
@@ -203,7 +203,7 @@ async def test_a_new_attempt_persists_what_was_about_to_expire(form, events, mod
 async def test_late_words_do_not_keep_an_ended_stream_alive(form, late):
     """A duplicate, a conflict, something beyond the end: the stream still expires."""
     await append(form, *history("queued failed"))
-    await form.log.settle([Mark(EVALUATION, 1, 1, ended=True)])
+    await form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert OK not in await append(form, late)
     assert await form.is_expiring(EVALUATION)
 

@@ -53,7 +53,7 @@ async def test_a_withdrawal_needs_what_a_claim_needs(form):
     before = await form.log.epoch(EVALUATION)
     await form.lose_everything()
     reply = await ask(form, claim, end, mode=Mode.WITHDRAWAL, epoch=before)
-    assert reply.answers == (EPOCH, EPOCH)
+    assert reply.results == (EPOCH, EPOCH)
     assert await stream(form) == []
 
 

@@ -22,7 +22,7 @@ async def test_every_evaluation_has_its_own_stream_and_its_own_answer(form):
     lives = [history("queued provisioning running", evaluation_id=each) for each in MANY]
     await form.log.append([opening_of(each) for each in MANY[::2]])
     replies = await form.log.append([call(*life) for life in lives])
-    assert [reply.answers for reply in replies] == [(DUPLICATE, OK, OK), (OK, OK, OK)] * 45
+    assert [reply.results for reply in replies] == [(DUPLICATE, OK, OK), (OK, OK, OK)] * 45
     assert [events_of(raw) for raw in await form.log.read(MANY, limit=10)] == lives
 
 
@@ -31,7 +31,7 @@ async def test_claims_together_bring_each_its_own_stream(form):
     await form.log.append([opening_of(each) for each in MANY[:-1]])
     claims = [event("provisioning", evaluation_id=each, sequence=1) for each in MANY]
     replies = await form.log.append([call(claim, mode=Mode.CLAIM) for claim in claims])
-    assert [reply.answers for reply in replies] == [(OK,)] * 89 + [(FENCED,)]
+    assert [reply.results for reply in replies] == [(OK,)] * 89 + [(FENCED,)]
     streams = [[event("queued", evaluation_id=claim.evaluation_id), claim] for claim in claims[:-1]]
     assert [events_of(reply.stream) for reply in replies] == [*streams, []]
 
@@ -47,7 +47,7 @@ async def test_calls_of_several_kinds_share_a_round_trip(form):
             call(event("queued", evaluation_id=third), epoch="of-another-life"),
         ]
     )
-    assert [reply.answers for reply in replies] == [(FENCED,), (OK,), (EPOCH,)]
+    assert [reply.results for reply in replies] == [(FENCED,), (OK,), (EPOCH,)]
     assert [len(reply.stream) for reply in replies] == [0, 2, 0]
 
 
@@ -58,5 +58,5 @@ async def test_calls_of_one_evaluation_keep_their_order(form):
     replies = await form.log.append(
         [call(running, mode=Mode.TAIL), call(queued), call(claim, mode=Mode.CLAIM), call(other)]
     )
-    assert [reply.answers for reply in replies] == [(OK,), (OK,), (OK,), (CONFLICT,)]
+    assert [reply.results for reply in replies] == [(OK,), (OK,), (OK,), (CONFLICT,)]
     assert events_of((await form.log.read(MANY[:1], limit=10))[0]) == [running, queued, claim, other]

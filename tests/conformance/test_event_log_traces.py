@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, given, settings
 
 from eventlog.events import EventKey
-from eventlog.log import Answer, Append, Mark, Mode
+from eventlog.log import Append, AppendResult, CommitMark, Mode
 from tests.builders import event, records
 from tests.conformance.forms import Form, MemoryForm, RedisForm, fields_of
 
@@ -70,7 +70,7 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
 class Sight:
     """All that can be seen of an evaluation after a step."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[AppendResult, ...]
     brought_along: list[dict[bytes, bytes]]
     stream: list[dict[bytes, bytes]]
     committed: EventKey | None
@@ -91,14 +91,14 @@ class Tracer:
         return [await self._take(step) for step in steps]
 
     async def _take(self, step: Step) -> Sight:
-        answers: tuple[Answer, ...] = ()
+        answers: tuple[AppendResult, ...] = ()
         brought: list[dict[bytes, bytes]] = []
         match step:
             case AppendStep():
                 (reply,) = await self.log.append([await self._call(step)])
-                answers, brought = reply.answers, [fields_of(entry) for entry in reply.stream]
+                answers, brought = reply.results, [fields_of(entry) for entry in reply.stream]
             case SettleStep(attempt, sequence, ended):
-                await self.log.settle([Mark(self.evaluation_id, attempt, sequence, ended)])
+                await self.log.settle([CommitMark(self.evaluation_id, attempt, sequence, ended)])
             case LoseStep():
                 await self.form.lose_everything()
         return await self._look(answers, brought)
@@ -118,7 +118,7 @@ class Tracer:
         ]
         return Append(self.evaluation_id, records(said), epoch, step.mode)
 
-    async def _look(self, answers: tuple[Answer, ...], brought: list[dict[bytes, bytes]]) -> Sight:
+    async def _look(self, answers: tuple[AppendResult, ...], brought: list[dict[bytes, bytes]]) -> Sight:
         (stream,) = await self.log.read([self.evaluation_id], limit=1_000)
         (committed,) = await self.log.committed([self.evaluation_id])
         (closing,) = await self.log.closing([self.evaluation_id])

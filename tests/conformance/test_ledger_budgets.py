@@ -21,13 +21,13 @@ from tests.conformance.ledger_forms import (
 
 CLAIM = p.Provisioning(executor="executor-1", nonce="1")
 RUNNING = p.Running(target="simulated")
-ANSWER = p.Responded(output="4", usage=p.Usage(input_tokens=6, output_tokens=1), cost_usd=0.1)
+ANSWER = p.Responded(output="4", usage=p.TokenUsage(input_tokens=6, output_tokens=1), cost_usd=0.1)
 TIMED_OUT = p.TimedOut(limit="task", seconds=1.0)
-RETRYING = p.Retrying(error=p.Fault(kind="transient"), retry_at=NOW)
+RETRYING = p.Retrying(error=p.ErrorDetail(kind="transient"), retry_at=NOW)
 
 
 def failed(message: str) -> p.Failed:
-    return p.Failed(error=p.Fault(kind="permanent", message=message))
+    return p.Failed(error=p.ErrorDetail(kind="permanent", message=message))
 
 
 async def test_a_budget_is_accepted_with_the_batch(books):
@@ -45,7 +45,7 @@ async def test_all_that_was_paid_is_spent(books):
     await store(books, 1, CLAIM, RUNNING, ANSWER, RETRYING)
     await store(books, 2, CLAIM, RUNNING, ANSWER, failed("no"))
     await open_next(books, 1, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
-    judged = p.Scored(evaluator="judge", score=1.0, usage=p.Usage(output_tokens=3), cost_usd=0.01)
+    judged = p.Scored(evaluator="judge", score=1.0, usage=p.TokenUsage(output_tokens=3), cost_usd=0.01)
     await store(books, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
     batch = await batch_of(books)
     assert (batch.spent_usd, batch.spent_tokens) == (Decimal("0.31"), 24)
@@ -102,7 +102,7 @@ async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
 
 async def test_evaluations_that_wait_for_a_first_connection_are_found_until_one_is_completed(books):
     """Only published ones, whose newest attempt was closed with that fault."""
-    unreachable = p.Retrying(error=p.Fault(kind="unreachable", message="refused"), retry_at=NOW)
+    unreachable = p.Retrying(error=p.ErrorDetail(kind="unreachable", message="refused"), retry_at=NOW)
     await accept(books, *(accepted(number) for number in range(1, 6)))
     batch = await publish(books, 4, size=4)
     for number in (1, 2, 5):
@@ -137,7 +137,7 @@ async def test_spend_that_no_event_records_counts_against_the_budget(books):
 async def test_recorded_spend_is_known_by_its_source(books):
     """What each writer has put on record, but for answers that were there before."""
     await accept(books, accepted(1), accepted(2))
-    judged = p.Scored(evaluator="judge", score=1.0, usage=p.Usage(output_tokens=3), cost_usd=0.01)
+    judged = p.Scored(evaluator="judge", score=1.0, usage=p.TokenUsage(output_tokens=3), cost_usd=0.01)
     await store(books, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
     await store(books, 2, CLAIM, RUNNING, replace(ANSWER, cached=True), judged)
     found = await books.ledger.spent_by_source(B)

@@ -7,7 +7,7 @@ from redis.exceptions import DataError, ResponseError
 
 import eventlog
 from eventlog import keys
-from eventlog.log import Append, LogUnavailable, Mark, Mode
+from eventlog.log import Append, CommitMark, LogUnavailable, Mode
 from eventlog.redis_streams import RedisEventLog
 from tests.builders import EVALUATION, event, history, raw_entry, records
 from tests.conformance.asking import (
@@ -82,7 +82,7 @@ async def test_what_is_no_event_at_all_teaches_the_fence_nothing(redis_form):
 async def test_a_plain_stream_expires_whole(redis_form):
     """Settling makes a fence that expires with it, and a later conflict does not make it immortal."""
     await plainly(redis_form, *history("queued failed"))
-    await redis_form.log.settle([Mark(EVALUATION, 1, 1, ended=True)])
+    await redis_form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert await redis_form.is_expiring(EVALUATION)
     assert await append(redis_form, rival("queued", sequence=0)) == [CONFLICT]
     assert await redis_form.is_expiring(EVALUATION)
@@ -91,7 +91,7 @@ async def test_a_plain_stream_expires_whole(redis_form):
 async def test_a_plain_stream_with_a_higher_attempt_does_not_expire(redis_form):
     """Without a fence the last entry tells which attempt is the newest."""
     await plainly(redis_form, *history("queued failed"), event("queued:operator", attempt=2))
-    await redis_form.log.settle([Mark(EVALUATION, 1, 1, ended=True)])
+    await redis_form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert not await redis_form.is_expiring(EVALUATION)
 
 
@@ -181,7 +181,9 @@ async def test_a_fence_of_the_wrong_type_holds_up_no_reader(redis_form):
         elif reader == "committed":
             assert await redis_form.log.committed([bad, good]) == [(0, -1), (0, -1)]
         else:
-            await redis_form.log.settle([Mark(each, 1, 0, ended=False) for each in (bad, good, other)])
+            await redis_form.log.settle(
+                [CommitMark(each, 1, 0, ended=False) for each in (bad, good, other)]
+            )
             assert await redis_form.log.committed([bad, good, other]) == [(1, 0)] * 3
     assert await quarantined_keys(redis_form) == [fence, fence]
 
@@ -257,7 +259,7 @@ async def test_a_server_that_is_not_there_is_unavailable():
     with pytest.raises(LogUnavailable):
         await log.read([EVALUATION], limit=1)
     with pytest.raises(LogUnavailable):
-        await log.settle([Mark(EVALUATION, 1, 0, ended=False)])
+        await log.settle([CommitMark(EVALUATION, 1, 0, ended=False)])
     with pytest.raises(LogUnavailable):
         await log.committed([EVALUATION])
     with pytest.raises(LogUnavailable):

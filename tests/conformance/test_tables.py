@@ -8,7 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from eventlog import payloads as p
-from eventlog.codec import Reason, Refused, encode
+from eventlog.codec import QuarantineReason, RejectedEntry, encode
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
@@ -72,7 +72,9 @@ async def test_whoever_loses_the_race_writes_nothing(form, known):
     if known:
         await store(form, *events[:known])
     late = await change_of(form, *events[known:], event("queued", sequence=9))
-    late.quarantined.append(quarantined(EVALUATION, Refused(b"1-0", Reason.GARBAGE, "", b"mine")))
+    late.quarantined.append(
+        quarantined(EVALUATION, RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"mine"))
+    )
     await store(form, events[known])
     before = await form.contents()
     ended = history("queued failed", evaluation_id="other")
@@ -131,7 +133,7 @@ async def test_what_is_stored_of_some_evaluations_is_theirs_alone(form):
 async def test_side_events_are_counted_by_whoever_inserts_them(form):
     """Two workers that saw the same stale answer pay for it once."""
     await store(form, *history("queued provisioning running"), event("queued:lost", attempt=2))
-    paid = p.Responded(output="4", usage=p.Usage(input_tokens=7), cost_usd=0.5)
+    paid = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7), cost_usd=0.5)
     twice = [await change_of(form, event(paid, sequence=3)) for _ in range(2)]
     for change in twice:
         assert (await form.tables.commit([change])).lost == set()
@@ -172,7 +174,7 @@ async def test_a_full_scorecard_comes_back_as_it_was(form):
         verdict="failed",
         score=-0.1,
         scores=(score,),
-        usage=p.Usage(input_tokens=10**12),
+        usage=p.TokenUsage(input_tokens=10**12),
         cost_usd=0.1,
         latency_ms=1e-3,
         exit_code=-(2**31),
@@ -189,7 +191,7 @@ async def test_progress_is_the_exact_sum_of_what_moved(form):
     """Decimals do not drift, and commits add up."""
     costs = [0.1, 0.2, 1e-7, 0.7]
     for n, cost in enumerate(costs):
-        done = p.Completed(verdict="passed", score=0.1, cost_usd=cost, usage=p.Usage(output_tokens=1))
+        done = p.Completed(verdict="passed", score=0.1, cost_usd=cost, usage=p.TokenUsage(output_tokens=1))
         await store(
             form, *history("queued provisioning running completed", evaluation_id=f"e{n}", completed=done)
         )
@@ -216,12 +218,15 @@ async def test_a_bridge_is_recorded_with_what_it_stepped_over(form):
 
 async def test_the_same_thing_is_quarantined_once(form):
     """Alone or with a commit, twice in one call or later: only what is new is counted."""
-    bad = quarantined(EVALUATION, Refused(b"1-0", Reason.GARBAGE, "not JSON", b"\x00\xff{"))
-    orphan = quarantined(None, Refused(b"2-0", Reason.BAD_WAKE_UP, "no id", b""))
+    bad = quarantined(EVALUATION, RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "not JSON", b"\x00\xff{"))
+    orphan = quarantined(None, RejectedEntry(b"2-0", QuarantineReason.BAD_WAKE_UP, "no id", b""))
     assert await form.tables.quarantine([bad, orphan, bad]) == 2
     assert await form.tables.quarantine([bad]) == 0
     change = await change_of(form, event("queued"))
-    change.quarantined = [bad, quarantined(EVALUATION, Refused(b"3-0", Reason.CONFLICT, "", b"other"))]
+    change.quarantined = [
+        bad,
+        quarantined(EVALUATION, RejectedEntry(b"3-0", QuarantineReason.CONFLICT, "", b"other")),
+    ]
     assert (await form.tables.commit([change])).newly_quarantined == 1
     kept = (await form.contents()).quarantine
     assert len(kept) == 3

@@ -55,7 +55,7 @@ def life(word: str, key: str, *, batch_id: str, case: p.Case, output: str) -> li
     match word:
         case "passed" | "failed":
             done = p.Completed(
-                verdict=word, score=judged.score, scores=(judged,), usage=p.Usage(input_tokens=7),
+                verdict=word, score=judged.score, scores=(judged,), usage=p.TokenUsage(input_tokens=7),
                 cost_usd=0.25, latency_ms=1500.0, exit_code=0,
             )  # fmt: skip
             return [lived("queued provisioning running responded completed", completed=done)]

@@ -47,7 +47,7 @@ NO_TIME = timedelta(0)
 CONSUMER = "executors"
 AN_HOUR = timedelta(hours=1)
 SPEC = BatchSpec("a batch", (TargetSpec("simulated", "simulated"),))
-ANSWER = p.Responded(output="4", usage=p.Usage(input_tokens=7), cost_usd=0.25)
+ANSWER = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7), cost_usd=0.25)
 DONE = p.Completed(verdict="passed", score=1.0, usage=ANSWER.usage, cost_usd=ANSWER.cost_usd)
 SOON = {"reconcile_interval": NO_TIME, "unchanged_for": NO_TIME, "grace": NO_TIME}
 """A coordinator that never waits: each round looks at everything."""
@@ -151,7 +151,7 @@ class House:
         owned.record(p.Running(target="simulated"))
         for fact in _facts(outcome):
             owned.record(fact)
-        await owned.on_record()
+        await owned.acknowledged()
 
     async def work_until_over(self, batch_id: str, outcomes: Outcomes | None = None) -> None:
         """Go round and work until the batch is over; fails if it does not come to its end."""
@@ -223,12 +223,12 @@ class House:
 
 
 def _facts(outcome: str) -> list[Any]:
-    fault = p.Fault(kind="transient", message="the model looked away")
+    fault = p.ErrorDetail(kind="transient", message="the model looked away")
     match outcome:
         case "completed":
             return [ANSWER, DONE]
         case "failed":
-            return [p.Failed(error=p.Fault(kind="permanent", message="no such model"))]
+            return [p.Failed(error=p.ErrorDetail(kind="permanent", message="no such model"))]
         case "retrying":
             return [p.Retrying(error=fault, retry_at=utc_now())]
         case "retrying later":

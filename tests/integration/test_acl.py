@@ -16,7 +16,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, ResponseErr
 from redis.retry import Retry
 
 from eventlog import keys as log_keys
-from eventlog.log import Answer, Append, LogUnavailable, Mode
+from eventlog.log import Append, AppendResult, LogUnavailable, Mode
 from eventlog.redis_streams import RedisEventLog, connect
 from eventlog.scripts import ScriptsMissing, load_missing
 from executor.lanes.contract import Ask, Policy
@@ -119,10 +119,10 @@ async def work_through(here: Deployment) -> None:
         epoch = await log.epoch(EVALUATION)
         claim, *others = records(rest)
         [claimed] = await log.append([Append(EVALUATION, (claim,), epoch, Mode.CLAIM)])
-        assert claimed.answers == (Answer.OK,)
+        assert claimed.results == (AppendResult.OK,)
         assert len(claimed.stream) == 2
         [told] = await log.append([Append(EVALUATION, tuple(others), epoch)])
-        assert told.answers == (Answer.OK, Answer.OK)
+        assert told.results == (AppendResult.OK, AppendResult.OK)
         assert await tasks.extend(me, [first, second]) == [first, second]
         assert await tasks.ack(me, [first]) == 1
         assert await tasks.requeue(me, second, delay=timedelta(seconds=60))
@@ -257,7 +257,7 @@ async def test_a_key_of_the_wrong_type_is_quarantined_by_services_that_may(here)
         async with connected(here, user) as (log, _):
             await log.append([opening])
     async with connected(here, "executor") as (log, _):
-        assert (await log.append([opening]))[0].answers == (Answer.DUPLICATE,)
+        assert (await log.append([opening]))[0].results == (AppendResult.DUPLICATE,)
         with Redis.from_url(here.admin_url) as admin:
             admin.set(lane_key("a lane"), "no hash")
         await RedisLanes(log.redis).ask([Ask("a lane", "executor-1", 0, 1, 1.0, Policy())])

@@ -114,7 +114,7 @@ async def test_what_ended_after_the_pause_may_be_closed(here: House) -> None:
     last = here.owned[evaluation_id("nightly", 2)]
     last.record(ANSWER)
     last.record(p.Completed(verdict="passed"))
-    await last.on_record()
+    await last.acknowledged()
     await here.store("nightly")
     await here.operator.resume("nightly")
     await here.go_round()
@@ -132,10 +132,12 @@ async def test_what_died_with_its_answer_on_record_was_paid_once(here: House) ->
     claimed = await here.claim("nightly", 1, attempt=2)
     claimed.attempt.record(p.Running(target="simulated"))
     claimed.attempt.record(replace(ANSWER, cached=True))
-    judged = p.Scored(evaluator="judge", score=1.0, usage=p.Usage(output_tokens=3), cost_usd=0.5)
+    judged = p.Scored(evaluator="judge", score=1.0, usage=p.TokenUsage(output_tokens=3), cost_usd=0.5)
     claimed.attempt.record(judged)
-    claimed.attempt.record(p.Completed(verdict="passed", cost_usd=0.75, usage=p.Usage(output_tokens=10)))
-    await claimed.attempt.on_record()
+    claimed.attempt.record(
+        p.Completed(verdict="passed", cost_usd=0.75, usage=p.TokenUsage(output_tokens=10))
+    )
+    await claimed.attempt.acknowledged()
     await here.queues.tasks.ack("executors", [delivery])
     await here.store("nightly")
     assert await spent(here) == (Decimal("0.75"), 10)
@@ -152,7 +154,7 @@ async def test_an_answer_that_comes_too_late_was_paid(here: House) -> None:
     await here.go_round()
     zombie.record(ANSWER)
     with pytest.raises(AttemptLost):
-        await zombie.on_record()
+        await zombie.acknowledged()
 
     async def is_stored() -> bool:
         await here.store("nightly")
@@ -201,8 +203,8 @@ async def test_dead_letters_that_fail_again_at_once_are_hopeless_too(here: House
     taken = await here.takes("nightly")
     for number in (1, 2, 3):
         claimed = await here.claim("nightly", number, attempt=2)
-        claimed.attempt.record(p.Failed(error=p.Fault(kind="permanent", message="still none")))
-        await claimed.attempt.on_record()
+        claimed.attempt.record(p.Failed(error=p.ErrorDetail(kind="permanent", message="still none")))
+        await claimed.attempt.acknowledged()
     await here.store("nightly")
     await here.go_round()
     assert await why(here) == "3 evaluations in a row failed: permanent: still none"

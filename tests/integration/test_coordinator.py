@@ -42,7 +42,7 @@ async def test_redis_may_be_lost_in_the_middle_of_a_batch(here: House) -> None:
         "2 completed", "2 completed", "2 completed", "1 failed", "1 completed", "1 completed",
     ]  # fmt: skip
     assert await here.standing("second") == ["2 completed"] * 4
-    assert (await here.opening("nightly", 2, 2)).answer == p.Answer("4", p.Usage(7), 0.25)
+    assert (await here.opening("nightly", 2, 2)).answer == p.Answer("4", p.TokenUsage(7), 0.25)
 
 
 async def test_nothing_is_opened_before_the_grace_is_over(redis_url: str, postgres_url: str) -> None:
@@ -58,7 +58,7 @@ async def test_nothing_is_opened_before_the_grace_is_over(redis_url: str, postgr
         assert await here.standing("nightly") == ["1 provisioning", "1 queued"]
         claimed.attempt.record(p.Running(target="simulated"))
         claimed.attempt.record(p.Completed(verdict="passed", output="4"))
-        await claimed.attempt.on_record()
+        await claimed.attempt.acknowledged()
         await here.store("nightly")
         assert await here.standing("nightly") == ["1 completed", "1 queued"]
         later = here.another()
@@ -75,7 +75,7 @@ async def test_a_live_owner_that_put_its_attempt_back_is_left_in_peace(here: Hou
     await here.store("nightly")
     await here.lose_redis()
     claimed.attempt.record(p.Running(target="simulated"))
-    await claimed.attempt.on_record()
+    await claimed.attempt.acknowledged()
     await here.beat(evaluation_id("nightly", 1))
     await here.go_round(3)
     assert await here.standing("nightly") == ["1 provisioning"]
@@ -133,7 +133,7 @@ async def test_an_answer_on_record_goes_along(here: House) -> None:
     await here.go_round()
     await here.work("nightly", {1: "answers and dies"})
     await here.go_round()
-    assert (await here.opening("nightly", 1, 2)).answer == p.Answer("4", p.Usage(7), 0.25)
+    assert (await here.opening("nightly", 1, 2)).answer == p.Answer("4", p.TokenUsage(7), 0.25)
     await here.work_until_over("nightly")
 
 
@@ -155,8 +155,8 @@ async def test_what_is_closed_in_the_stream_is_left_to_the_storage_worker(here: 
     await here.takes("nightly")
     claimed = await here.claim("nightly", 1)
     await here.store("nightly")
-    claimed.attempt.record(p.Failed(error=p.Fault(kind="permanent")))
-    await claimed.attempt.on_record()
+    claimed.attempt.record(p.Failed(error=p.ErrorDetail(kind="permanent")))
+    await claimed.attempt.acknowledged()
     await here.die(evaluation_id("nightly", 1))
     await here.go_round(3)
     assert await here.standing("nightly") == ["1 provisioning"]
@@ -233,9 +233,9 @@ async def test_a_fault_with_odd_characters_is_tried_again_like_any_other(here: H
     await here.takes("nightly")
     for number, message in ((1, 'a \0 NUL, a \\u0000, a "quote"'), (2, "plain")):
         claimed = await here.claim("nightly", number)
-        fault = p.Fault(kind="transient", message=message)
+        fault = p.ErrorDetail(kind="transient", message=message)
         claimed.attempt.record(p.Retrying(error=fault, retry_at=utc_now()))
-        await claimed.attempt.on_record()
+        await claimed.attempt.acknowledged()
     await here.store("nightly")
     await here.go_round()
     assert await here.standing("nightly") == ["2 queued", "2 queued"]

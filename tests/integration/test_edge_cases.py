@@ -112,7 +112,7 @@ async def test_edge_case_02_cancellation(here: House):
     owned = here.owned[evaluation_id("nightly", 1)]
     owned.record(ANSWER)
     with pytest.raises(AttemptLost):
-        await owned.on_record()
+        await owned.acknowledged()
     late = "SELECT verdict FROM events WHERE type = 'responded'"
 
     async def kept() -> list[tuple[str]]:

@@ -141,7 +141,7 @@ async def test_the_body_is_a_template_and_paths_say_where_things_are(server):
     )
     body = {"q": ["{prompt}", {"in": "{city} {n}"}], "t": 0.5, "stream": False}
     answer = await ask(url, body=body, output="choices.0.m", usage="u", cost="cost")
-    assert (answer.output, answer.usage, answer.cost_usd) == ("hi", p.Usage(3, 4), 0.5)
+    assert (answer.output, answer.usage, answer.cost_usd) == ("hi", p.TokenUsage(3, 4), 0.5)
     assert json.loads(server.bodies[0]) == {"q": ["say hi", {"in": "Rome 3"}], "t": 0.5, "stream": False}
 
 

@@ -93,7 +93,7 @@ async def test_an_owner_in_flight_is_fenced_and_its_answer_kept(here: House) -> 
     owned = here.owned[evaluation_id("nightly", 1)]
     owned.record(ANSWER)
     with pytest.raises(AttemptLost):
-        await owned.on_record()
+        await owned.acknowledged()
     await until(lambda: spent(here, "nightly"))
     assert await spent(here, "nightly") == 0.25
     assert await here.ask("SELECT type, verdict FROM events WHERE attempt = 1 AND sequence = 3") == [
@@ -125,7 +125,7 @@ async def test_an_ending_that_nobody_was_told_of_is_told_later(here: House) -> N
     await here.go_round()
     here.owned[key].record(ANSWER)
     with pytest.raises(AttemptLost):
-        await here.owned[key].on_record()
+        await here.owned[key].acknowledged()
     assert await here.ask("SELECT published FROM evaluations") == [(True,)]
 
 

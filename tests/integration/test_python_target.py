@@ -170,7 +170,7 @@ async def test_a_function_answers(workdir, function, output):
 async def test_a_function_may_say_what_it_cost(workdir):
     """Usage and cost are taken from a dict that has them; the latency is measured."""
     got = await answer(workdir, "rich")
-    assert (got.output, got.usage, got.cost_usd) == ("x", p.Usage(3, 4), 0.25)
+    assert (got.output, got.usage, got.cost_usd) == ("x", p.TokenUsage(3, 4), 0.25)
     assert 0 < got.latency_ms < 1_000
 
 

@@ -161,7 +161,7 @@ async def test_answers_are_taken_from_earlier_batches(here: House) -> None:
     await here.work_until_over("first", {2: "failed"})
     await here.submit_these("second", [question(1, "a"), question(2, "b"), question(3), question(4, "c")])
     known = [(await here.opening("second", number, 1)).answer for number in (1, 2, 3, 4)]
-    assert known == [p.Answer("4", p.Usage(7), 0.25, cached=True), None, None, None]
+    assert known == [p.Answer("4", p.TokenUsage(7), 0.25, cached=True), None, None, None]
 
 
 async def test_a_cached_answer_is_not_counted_again(here: House) -> None:
@@ -178,7 +178,7 @@ async def test_a_cached_answer_is_not_counted_again(here: House) -> None:
     said = p.Responded(answer.output, answer.usage, answer.cost_usd, answer.latency_ms, answer.cached)
     claimed.attempt.record(said)
     claimed.attempt.record(p.Completed(verdict="passed", cost_usd=answer.cost_usd, usage=answer.usage))
-    await claimed.attempt.on_record()
+    await claimed.attempt.acknowledged()
     await here.store("second")
     assert delivery.task.evaluation_id == evaluation_id("second", 1)
     spent = (

@@ -9,7 +9,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from eventlog.keys import DEFAULT_SHARDS
-from eventlog.timeline import Verdict
+from eventlog.timeline import Disposition
 from projections.change import Change
 from projections.pages import UnknownBatch
 from projections.postgres import PostgresTables, make_pool
@@ -36,7 +36,7 @@ async def test_tables_equal_the_log_however_bad_the_day_was(here: Place) -> None
     for _ in range(6):
         await store_badly(random, here.world, here.worker, most=40)
     verdicts = {verdict for (verdict,) in await here.ask("SELECT DISTINCT verdict FROM events")}
-    assert verdicts == {verdict.value for verdict in Verdict}
+    assert verdicts == {verdict.value for verdict in Disposition}
     before = await here.dump()
     verified = await here.verify()
     assert verified.differences == []

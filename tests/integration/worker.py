@@ -55,7 +55,7 @@ class Site:
             events = list(history)
             key = events[0].evaluation_id
             [reply] = await log.append([Append(key, records(events), await log.epoch(key))])
-            assert all(answer.on_record for answer in reply.answers), reply
+            assert all(answer.acknowledged for answer in reply.results), reply
 
     async def add_plainly(self, events: Iterable[Event], *, wake: bool = True) -> None:
         """Write as any client may: two plain XADDs an event."""

@@ -62,12 +62,12 @@ class Run:
     async def answer(self, question: TargetRequest) -> TargetReply:
         """Answer as a target."""
         tokens = await self.called(question.evaluation_id.partition(".")[0])
-        return TargetReply(p.Answer(output="4", usage=p.Usage(input_tokens=tokens), latency_ms=1.0))
+        return TargetReply(p.Answer(output="4", usage=p.TokenUsage(input_tokens=tokens), latency_ms=1.0))
 
     async def score(self, judged: ScoringRequest) -> p.Score:
         """Judge as a model."""
         tokens = await self.called(judged.case.id.partition(".")[0])
-        return p.Score(evaluator="judge", score=1.0, passed=True, usage=p.Usage(input_tokens=tokens))
+        return p.Score(evaluator="judge", score=1.0, passed=True, usage=p.TokenUsage(input_tokens=tokens))
 
     async def batch(self, plan: BatchPlan) -> None:
         """Have a batch begin and be over as planned."""

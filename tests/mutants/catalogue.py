@@ -284,7 +284,7 @@ MUTANTS = (
     Mutant(
         "a refused claim is no claim",
         "eventlog/event_queue.py",
-        "        if not answer.on_record:\n"
+        "        if not answer.acknowledged:\n"
         "            telemetry.refused(answer)\n"
         "            return AttemptLost(draft.evaluation_id, draft.attempt, answer)\n",
         "",
@@ -345,7 +345,7 @@ MUTANTS = (
         "a tail is kept until Postgres has it",
         "eventlog/event_queue.py",
         "            if draft.is_settled_by(mark) and (mark or held):\n",
-        "            if draft.on_record and (mark or held):\n",
+        "            if draft.acknowledged and (mark or held):\n",
         (OWNERSHIP, SIMULATION),
     ),
     Mutant(
@@ -452,7 +452,7 @@ MUTANTS = (
     Mutant(
         "a claim of unknown fate is asked again",
         "eventlog/event_queue.py",
-        "if asked.reply.answers[0] is not Answer.EPOCH or not asked.fate_unknown:",
+        "if asked.reply.results[0] is not AppendResult.EPOCH or not asked.fate_unknown:",
         "if asked.reply:",
         (OWNERSHIP,),
     ),
@@ -466,7 +466,7 @@ MUTANTS = (
     Mutant(
         "a finished attempt is kept until Postgres has it",
         "eventlog/outbox.py",
-        "elif refusal and not (refusal is Answer.FENCED and draft.finished):",
+        "elif refusal and not (refusal is AppendResult.FENCED and draft.finished):",
         "elif refusal:",
         (OUTBOX,),
     ),
@@ -614,7 +614,7 @@ MUTANTS = (
     Mutant(
         "what was paid for is kept behind a fence",
         "eventlog/outbox.py",
-        "            if refusal is Answer.FENCED and paid:\n",
+        "            if refusal is AppendResult.FENCED and paid:\n",
         "            if False:\n",
         (OUTBOX,),
     ),

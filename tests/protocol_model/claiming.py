@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from eventlog.log import Answer, Mode
+from eventlog.log import AppendResult, Mode
 from tests.protocol_model.executor import Seen, idle
 from tests.protocol_model.faults import Fault
 from tests.protocol_model.invariants import Broken, brings_answer, broken_by_claim
@@ -19,7 +19,9 @@ def claims(seen: Seen) -> Iterator[Move]:
         return
     claim = _claim(seen)
     answer, stream = append(seen.stream, claim, epoch=seen.epoch, rules=seen.setup.rules, mode=Mode.CLAIM)
-    if answer is Answer.OK or (answer is Answer.DUPLICATE and Rule.OWN_DUPLICATE_OWNS in seen.setup.rules):
+    if answer is AppendResult.OK or (
+        answer is AppendResult.DUPLICATE and Rule.OWN_DUPLICATE_OWNS in seen.setup.rules
+    ):
         yield _owns(seen, claim, answer, stream)
     else:
         yield seen.becomes(f"claims {claim}: {answer}, drops the task", idle(seen.me, tail=seen.me.tail))
@@ -32,7 +34,7 @@ def _claim(seen: Seen) -> Event:
     return seen.event(1, "provisioning")._replace(by=f"{seen.process}/{seen.setup.slot}{seen.me.delivery}")
 
 
-def _owns(seen: Seen, claim: Event, answer: Answer, stream: Stream) -> Move:
+def _owns(seen: Seen, claim: Event, answer: AppendResult, stream: Stream) -> Move:
     owner = seen.me._replace(
         stage=Stage.RUNNING,
         knows_answer=_finds_answer(seen, stream),
@@ -53,11 +55,11 @@ def _finds_answer(seen: Seen, stream: Stream) -> bool:
     return brings_answer(stream.attempt(seen.me.attempt).values())
 
 
-def _is_not_answered(seen: Seen, claim: Event, answer: Answer, stream: Stream) -> Iterator[Move]:
+def _is_not_answered(seen: Seen, claim: Event, answer: AppendResult, stream: Stream) -> Iterator[Move]:
     asked = seen.me._replace(asked=True)
     if Fault.LOST_REQUEST in seen.budget:
         yield seen.becomes(f"claims {claim}: the request is lost", asked, fault=Fault.LOST_REQUEST)
-    if Fault.LOST_REPLY in seen.budget and answer is Answer.OK:
+    if Fault.LOST_REPLY in seen.budget and answer is AppendResult.OK:
         story = f"claims {claim}: OK, but the reply is lost"
         yield seen.becomes(story, asked, stream=stream, fault=Fault.LOST_REPLY)
 

@@ -106,7 +106,7 @@ def _appends(seen: Seen, me: Publishing) -> Move:
     if me.epoch != seen.epoch and seen.has(Rule.APPEND_IN_ROWS_EPOCH):
         return step(seen, f"appends {event}: EPOCH, stops", me=None)
     answer, stream = append(seen.stream, event, epoch=seen.epoch, rules=seen.setup.rules)
-    if not answer.on_record:
+    if not answer.acknowledged:
         return step(seen, f"appends {event}: {answer}, stops", me=None)
     following = me._replace(step="enqueue" if event.type == "queued" else "mark")
     return step(seen, f"appends {event}: {answer}", me=following, stream=stream)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from eventlog.log import Answer
+from eventlog.log import AppendResult
 from tests.protocol_model.executor import Seen, idle
 from tests.protocol_model.faults import Fault
 from tests.protocol_model.moves import Move
@@ -27,14 +27,14 @@ def _sends(seen: Seen, event: Event, *, fault: Fault | None = None) -> Iterator[
     answer, stream = append(seen.stream, event, epoch=seen.epoch, rules=seen.setup.rules)
     rest = tuple(other for other in me.outbox if other != event)
     story = f"sends {event}: {answer}"
-    if answer.on_record:
+    if answer.acknowledged:
         tail = tuple(sorted((*me.tail, event)))
         yield seen.becomes(story, me._replace(outbox=rest, tail=tail), stream=stream, fault=fault)
     elif Rule.STOP_ON_REFUSAL in seen.setup.rules:
         yield seen.becomes(f"{story}, stops", idle(me), fault=fault)
     else:
         yield seen.becomes(f"{story}, goes on", me._replace(outbox=rest), fault=fault)
-    if answer is Answer.OK and not fault and Fault.LOST_REPLY in seen.budget:
+    if answer is AppendResult.OK and not fault and Fault.LOST_REPLY in seen.budget:
         yield seen.becomes(f"{story}, but the reply is lost", me, stream=stream, fault=Fault.LOST_REPLY)
 
 
@@ -53,6 +53,6 @@ def _hears_of_the_loss(seen: Seen) -> Move:
         return seen.becomes("hears EPOCH, drops everything", idle(aware))
     answer, stream = append_tail(seen.stream, me.tail, epoch=seen.epoch, rules=rules)
     story = f"hears EPOCH, puts its tail of attempt {me.tail[0].attempt} back: {answer}"
-    if answer is Answer.OK:
+    if answer is AppendResult.OK:
         return seen.becomes(story, aware, stream=stream)
     return seen.becomes(f"{story}, drops it", idle(aware), stream=stream)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from eventlog.events import Event as RealEvent
-from eventlog.log import Answer, Append, Mode
+from eventlog.log import Append, AppendResult, Mode
 from eventlog.memory import MemoryEventLog
-from eventlog.timeline import Cursor, unfold
+from eventlog.timeline import Cursor, replay
 from tests.builders import EVALUATION, arrive, event, records
 from tests.protocol_model.redis import append
 from tests.protocol_model.rules import EVERY_RULE
@@ -42,13 +42,13 @@ def real(modelled: Event) -> RealEvent:
     return event(modelled.type, attempt=modelled.attempt, sequence=modelled.sequence, source=source)
 
 
-async def answer_of_the_log(stream: Stream, asked: Event, mode: Mode) -> Answer:
+async def answer_of_the_log(stream: Stream, asked: Event, mode: Mode) -> AppendResult:
     """Bring the real log to this stream, and ask it."""
     log = MemoryEventLog(lambda: 0)
     epoch = await log.epoch(EVALUATION)
     await log.append([Append(EVALUATION, records([real(e)]), epoch, Mode.TAIL) for e in stream.entries])
     [reply] = await log.append([Append(EVALUATION, records([real(asked)]), epoch, mode)])
-    return reply.answers[0]
+    return reply.results[0]
 
 
 async def test_redis_answers_as_the_log_does(suspected):
@@ -70,5 +70,5 @@ def test_storage_applies_what_the_timeline_does(jumbled, bridging):
     pairs: set[tuple[Postgres, Stream]] = met(jumbled, "postgres", "stream")
     for postgres, stream in pairs:
         fresh = [real(e) for e in stream.entries if e.key > postgres[:2] or e.attempt < postgres.attempt]
-        walked = unfold(Cursor(*postgres[:3]), arrive(fresh), bridge_until_ms=FOREVER if bridging else None)
+        walked = replay(Cursor(*postgres[:3]), arrive(fresh), bridge_until_ms=FOREVER if bridging else None)
         assert plan(postgres, stream, EVERY_RULE, bridging=bridging).after == walked.cursor

@@ -10,7 +10,7 @@ from eventlog.codec import Entry, decode_body, read_entry
 from eventlog.events import EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
-from eventlog.timeline import Verdict, unfold
+from eventlog.timeline import Disposition, replay
 from projections.change import EventRow, Row
 from projections.memory import MemoryTables
 from projections.progress import Progress
@@ -100,7 +100,11 @@ class _Checker:
             if event.event not in bodies.get((key, place), ()):
                 self._wrong(f"{_named(key, place)} is stored as no writer said it")
             ended_above = event.attempt < self.tables.evaluations[key].row.cursor.attempt
-            if event.verdict not in {Verdict.APPLIED, Verdict.STALE, *[Verdict.LATE] * ended_above}:
+            if event.verdict not in {
+                Disposition.APPLIED,
+                Disposition.STALE,
+                *[Disposition.LATE] * ended_above,
+            }:
                 self._wrong(f"{_named(key, place)} is {event.verdict}, though its writer kept the rules")
         for key, attempt, sequence in self.tables.bridges:
             if self.world.is_ours(self.tables.evaluations[key].row.batch_id):
@@ -176,7 +180,7 @@ class _Checker:
                 continue
             for each in events:
                 stored = self.tables.events.get((key, *each.key))
-                if stored is None or stored.verdict != Verdict.APPLIED:
+                if stored is None or stored.verdict != Disposition.APPLIED:
                     self._lost(f"{_named(key, each.key)}, which a stranger wrote, was not applied")
 
     def _why_not_ended(self, key: str) -> str:
@@ -188,7 +192,7 @@ class _Checker:
             if entries:
                 self.world.violate(Harm.STUCK, f"{key} has readable events, and no row")
             return "nothing readable arrived, or Redis lost it"
-        gap = unfold(held.row.cursor, entries).gap
+        gap = replay(held.row.cursor, entries).gap
         if gap and gap.closing:
             self.world.violate(Harm.STUCK, f"{key} could be bridged, and was not: {gap.missing}")
         return "no closing event beyond the gap" if gap else "its life does not end"

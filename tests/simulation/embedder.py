@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from eventlog import payloads as p
 from eventlog.commands import Fact
 from eventlog.event_queue import EventQueue, QueueSettings
-from eventlog.outbox import Draft
+from eventlog.outbox import AttemptBuffer
 from tests.builders import CASE
 from tests.simulation.ports import DistantLog
 from tests.simulation.process import Life, Process
 from tests.simulation.world import EMBEDDED, Harm, World
 
 SETTINGS = QueueSettings(release_interval=1.2)
-ANSWER = p.Responded(output="4", usage=p.Usage(input_tokens=7, output_tokens=1), cost_usd=0.1)
-SCORE = p.Scored(evaluator="judge", score=0.5, usage=p.Usage(input_tokens=2), cost_usd=0.3)
+ANSWER = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7, output_tokens=1), cost_usd=0.1)
+SCORE = p.Scored(evaluator="judge", score=0.5, usage=p.TokenUsage(input_tokens=2), cost_usd=0.3)
 CLOSINGS = (
-    p.Completed(verdict="passed", score=1.0, usage=p.Usage(input_tokens=9), cost_usd=3.3, exit_code=0),
+    p.Completed(verdict="passed", score=1.0, usage=p.TokenUsage(input_tokens=9), cost_usd=3.3, exit_code=0),
     p.Completed(verdict="failed", score=0.1, output="5"),
-    p.Failed(error=p.Fault(kind="permanent", message="no such model")),
+    p.Failed(error=p.ErrorDetail(kind="permanent", message="no such model")),
     p.TimedOut(limit="task", seconds=60.0),
 )
 
@@ -59,7 +59,7 @@ class Embedder(Process):
         for fact in self._facts(life.name):
             await asyncio.sleep(self.world.random.choice((0.0, 0.001, 0.1, 0.6)))
             owned.record(fact)
-        await owned.on_record()
+        await owned.acknowledged()
         if owned.depth:
             self.world.violate(Harm.VIOLATION, f"{life.name} was told that all is on record, but it is not")
 
@@ -80,10 +80,10 @@ class Embedder(Process):
             not self.own_work
             and not self.at_work
             and not self.life.is_dead
-            and all(d.on_record for d in self.kept)
+            and all(d.acknowledged for d in self.kept)
         )
 
     @property
-    def kept(self) -> list[Draft]:
+    def kept(self) -> list[AttemptBuffer]:
         """What it would put back if Redis were lost."""
         return list(self.queue.outbox) if self.queue and not self.life.is_dead else []

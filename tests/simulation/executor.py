@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from domain.batch_spec import EvaluatorSpec
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, QueueSettings
-from eventlog.outbox import Draft
+from eventlog.outbox import AttemptBuffer
 from executor.contract import Permanent, RateLimited, ScoringRequest, TargetReply, TargetRequest, Transient
 from executor.kits import Makers
 from executor.runner import Executor, Ports
@@ -74,7 +74,7 @@ class Executing(Process):
             self.executor.stop()
 
     @property
-    def kept(self) -> list[Draft]:
+    def kept(self) -> list[AttemptBuffer]:
         """What it would put back if Redis were lost."""
         return list(self.queue.outbox) if self.queue and not self.life.is_dead else []
 
@@ -91,7 +91,7 @@ class Executing(Process):
             return False
         shards = {self.queue._shard(draft) for draft in self.kept}
         told = all(self.queue._epochs.get(shard) == self.world.redis.epoch(shard) for shard in shards)
-        return told and all(draft.on_record for draft in self.kept)
+        return told and all(draft.acknowledged for draft in self.kept)
 
 
 class Target:
@@ -117,7 +117,7 @@ class Target:
             case "hang":
                 world.seen["target hung"] += 1
                 await asyncio.get_running_loop().create_future()
-        usage = p.Usage(input_tokens=random.randint(1, 9), output_tokens=1)
+        usage = p.TokenUsage(input_tokens=random.randint(1, 9), output_tokens=1)
         return TargetReply(
             p.Answer(output=random.choice("45"), usage=usage, cost_usd=random.choice((0.1, 0.25, 1e-7)))
         )

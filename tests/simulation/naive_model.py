@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from eventlog.codec import Entry
 from eventlog.events import EventKey
-from eventlog.timeline import Verdict, arrival_ms
+from eventlog.timeline import Disposition, arrival_ms
 from tests.unit.timeline_model import CLOSED, FINAL, NaiveReader
 
 ENDED = CLOSED - {"retrying"}
@@ -35,7 +35,7 @@ class NaiveTable(NaiveReader):
         self.contradictions |= {e.body for e in stream if first.setdefault(e.key, e.body) != e.body}
         while closing := self._beyond_a_ripe_hole(ripe_ms):
             self.bridges += 1
-            self.verdicts[closing.key] = Verdict.APPLIED
+            self.verdicts[closing.key] = Disposition.APPLIED
             self.attempt, self.sequence, self.phase = (*closing.key, closing.event.type)
             del self.waiting[closing.key]
             while self._judge_one():
@@ -51,16 +51,16 @@ class NaiveTable(NaiveReader):
         is_ripe = any(arrival_ms(entry.id) <= ripe_ms for entry in waiting)
         return closings[0] if closings and is_ripe else None
 
-    def _verdict(self, entry: Entry) -> Verdict | None:
+    def _verdict(self, entry: Entry) -> Disposition | None:
         attempt, sequence = entry.key
         if attempt == self.attempt and sequence < self.sequence:
-            return Verdict.LATE
+            return Disposition.LATE
         return super()._verdict(entry)
 
-    def _open(self, entry: Entry) -> Verdict:
+    def _open(self, entry: Entry) -> Disposition:
         verdict = super()._open(entry)
         reopens = entry.event.attempt > 1 and entry.event.type == "queued"
-        self.openings += verdict is Verdict.APPLIED and reopens
+        self.openings += verdict is Disposition.APPLIED and reopens
         return verdict
 
 

@@ -13,7 +13,7 @@ from tests.simulation.coordinator import Request, Submission
 TARGETS = (TargetSpec("scripted", "scripted"),)
 JUDGES = tuple(EvaluatorSpec("scripted", name, timeout=0.8) for name in ("first", "second"))
 TASK_TIMEOUT = 2.0
-RECORDED = p.Answer(output="4", usage=p.Usage(input_tokens=1), cost_usd=0.5)
+RECORDED = p.Answer(output="4", usage=p.TokenUsage(input_tokens=1), cost_usd=0.5)
 
 
 def plan_submissions(random: Random, until: float) -> list[Submission]:

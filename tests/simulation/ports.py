@@ -7,7 +7,7 @@ from functools import partial
 from eventlog.codec import RawEntry
 from eventlog.events import EventKey
 from eventlog.lifecycle import FINAL
-from eventlog.log import Answer, Append, LogUnavailable, Mark, Mode, Reply
+from eventlog.log import Append, AppendResponse, AppendResult, CommitMark, LogUnavailable, Mode
 from projections.change import Change, Quarantined, Row, Stored
 from projections.tables import Committed, TablesUnavailable
 from tests.simulation.process import Life
@@ -30,7 +30,7 @@ class DistantLog:
         """Ask for all epochs."""
         return await self._life.call("epochs", self._log.epochs, LogUnavailable)
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append, and note down every answer that arrives."""
         bodies = self._life.world.knowledge.bodies
         for call in calls:
@@ -42,34 +42,34 @@ class DistantLog:
             self._note(call, reply, losses)
         return replies
 
-    async def _watched(self, calls: Sequence[Append]) -> tuple[list[Reply], int]:
+    async def _watched(self, calls: Sequence[Append]) -> tuple[list[AppendResponse], int]:
         """Append, and see that nothing passes the fence; say also how often Redis had been lost."""
         newest = [self._log._alive(call.evaluation_id).newest for call in calls]
         replies = await self._log.append(calls)
         for call, reply, highest in zip(calls, replies, newest, strict=True):
-            for record, answer in zip(call.records, reply.answers, strict=True):
-                passed = answer is Answer.OK and record.event.attempt < highest
+            for record, answer in zip(call.records, reply.results, strict=True):
+                passed = answer is AppendResult.OK and record.event.attempt < highest
                 if passed and call.mode is not Mode.LATE:
                     what = f"{call.evaluation_id} {record.event.key} passed the fence of attempt {highest}"
                     self._life.world.violate(Harm.VIOLATION, what)
         return replies, self._life.world.redis.losses
 
-    def _note(self, call: Append, reply: Reply, losses: int) -> None:
+    def _note(self, call: Append, reply: AppendResponse, losses: int) -> None:
         world, writer = self._life.world, self._life.name
-        world.tell(writer, f"  {call.evaluation_id}: {' '.join(reply.answers)}")
-        for record, answer in zip(call.records, reply.answers, strict=True):
+        world.tell(writer, f"  {call.evaluation_id}: {' '.join(reply.results)}")
+        for record, answer in zip(call.records, reply.results, strict=True):
             world.seen[f"answer {answer}"] += 1
             told = (writer, call.evaluation_id, record.event.key, record.body, losses, world.clock())
-            if answer.on_record:
+            if answer.acknowledged:
                 world.knowledge.acknowledged.append(Acknowledgement(*told))
             elif call.mode is Mode.CLAIM:
                 world.seen["claim refused"] += 1
             else:
                 place = (writer, call.evaluation_id, record.event.attempt)
                 world.knowledge.refused.setdefault(place, world.clock())
-        if call.mode is Mode.LATE and reply.answers[0] is Answer.OK:
+        if call.mode is Mode.LATE and reply.results[0] is AppendResult.OK:
             world.seen["late answer kept"] += 1
-        if call.mode is Mode.TAIL and all(answer.on_record for answer in reply.answers):
+        if call.mode is Mode.TAIL and all(answer.acknowledged for answer in reply.results):
             world.seen["tail put back"] += 1
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
@@ -89,7 +89,7 @@ class DistantLog:
         """Ask which are closed."""
         return await self._life.call("closing", partial(self._log.closing, evaluation_ids), LogUnavailable)
 
-    async def settle(self, marks: Sequence[Mark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Say how far Postgres is."""
         said = (f"{m.evaluation_id}:{m.attempt}/{m.sequence}{' ended' * m.ended}" for m in marks)
         await self._life.call(f"settle {' '.join(said)}", partial(self._log.settle, marks), LogUnavailable)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from eventlog.log import EXPIRY_SECONDS, Mark
+from eventlog.log import EXPIRY_SECONDS, CommitMark
 from eventlog.memory import MemoryEventLog
 from projections.memory import MemoryTables
 from storage_worker.storage import Storage
@@ -113,7 +113,7 @@ class _Silent:
     def __init__(self, log: MemoryEventLog) -> None:
         self.shards, self.read, self.closing, self.now_ms = log.shards, log.read, log.closing, log.now_ms
 
-    async def settle(self, marks: Sequence[Mark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         """Say nothing."""
 
 

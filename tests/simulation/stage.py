@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from hypothesis.stateful import RuleBasedStateMachine
 
 from eventlog import payloads as p
-from eventlog.codec import Entry, Reason, encode
+from eventlog.codec import Entry, QuarantineReason, encode
 from eventlog.event_queue import AttemptLost, Claimed, EventQueue, OwnedAttempt, QueueSettings
 from eventlog.events import Event
 from eventlog.lifecycle import TRANSITIONS
-from eventlog.log import Answer, Append
+from eventlog.log import Append, AppendResult
 from projections.progress import Progress
 from storage_worker.gaps import Patience
 from tests.builders import BATCH, event, payload, records
@@ -88,7 +88,7 @@ class Stage(RuleBasedStateMachine):
         opening = event(word, evaluation_id=key, attempt=attempt)
         epoch = self.run(self.world.log.epoch(key))
         [reply] = self.run(self.world.log.append([Append(key, records([opening]), epoch)]))
-        assert reply.answers[0].on_record
+        assert reply.results[0].acknowledged
         self.arrive(key, opening)
 
     def ask(self, queue: EventQueue, key: str, attempt: int, asked: p.Provisioning) -> Claimed:
@@ -96,7 +96,7 @@ class Stage(RuleBasedStateMachine):
         try:
             return self.run(queue.claim(key, BATCH, attempt=attempt, claim=asked))
         except AttemptLost as lost:
-            if lost.answer is not Answer.EPOCH:
+            if lost.answer is not AppendResult.EPOCH:
                 raise
         return self.run(queue.claim(key, BATCH, attempt=attempt, claim=asked))
 
@@ -109,7 +109,7 @@ class Stage(RuleBasedStateMachine):
         said = owner.owned._draft.unsent[-1].event
         passes = self.model.newest(owner.key) == owner.attempt
         try:
-            self.run(owner.owned.on_record())
+            self.run(owner.owned.acknowledged())
         except AttemptLost:
             assert not passes
             self.owners.remove(owner)
@@ -139,7 +139,9 @@ class Stage(RuleBasedStateMachine):
     def quarantined(self, key: str) -> set[bytes]:
         """Return what contradicts an evaluation's events."""
         kept = self.world.tables.quarantined.values()
-        return {bad.body for bad in kept if bad.evaluation_id == key and bad.reason == Reason.CONFLICT}
+        return {
+            bad.body for bad in kept if bad.evaluation_id == key and bad.reason == QuarantineReason.CONFLICT
+        }
 
     def counted(self) -> Progress:
         """Add up the counters of all shards."""

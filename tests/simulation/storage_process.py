@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from eventlog.codec import Entry, RawEntry, read_entry
 from eventlog.log import LogUnavailable
-from eventlog.timeline import Cursor, unfold
+from eventlog.timeline import Cursor, replay
 from projections.tables import TablesUnavailable
 from storage_worker.gaps import BreakerLimits, GapBreaker, Patience
 from storage_worker.storage import Storage
@@ -73,7 +73,7 @@ class StorageWorker(Process):
             read = (read_entry(key, entry) for entry in raw)
             left = [e for e in read if isinstance(e, Entry) and (key, *e.key) not in tables.events]
             held = tables.evaluations.get(key)
-            walked = unfold(held.row.cursor if held else Cursor(), left)
+            walked = replay(held.row.cursor if held else Cursor(), left)
             due = [step.entry.key for step in walked.steps if self.world.is_ours(step.entry.event.batch_id)]
             if due:
                 self.world.violate(Harm.VIOLATION, f"{self.name} acknowledges {key}, but {due} is left")

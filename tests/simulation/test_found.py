@@ -21,7 +21,7 @@ from eventlog.codec import RawEntry, encode
 from eventlog.event_queue import EventQueue
 from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
-from eventlog.log import Append, Reply
+from eventlog.log import Append, AppendResponse
 from eventlog.memory import MemoryEventLog
 from eventlog.timeline import Cursor
 from projections.change import Change, Row, Stored
@@ -128,7 +128,7 @@ async def test_what_another_worker_stores_between_two_reads_does_not_look_like_a
 class Unhurried(MemoryEventLog):
     """A log that takes a moment."""
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         await asyncio.sleep(0.001)
         return await super().append(calls)
 

@@ -63,7 +63,7 @@ class Evaluations(Stage):
             assert not granted
             return
         assert granted
-        said = claimed.attempt._draft.acknowledged[0].event
+        said = claimed.attempt._draft.tail[0].event
         self.owners.append(Owner(key, attempt, by, claimed.attempt, [said]))
         self.arrive(key, said)
 

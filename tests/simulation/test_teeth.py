@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from eventlog.codec import Entry
-from eventlog.log import EXPIRY_SECONDS, Answer, Mark, Mode, Record
+from eventlog.log import EXPIRY_SECONDS, AppendResult, CommitMark, EncodedEvent, Mode
 from eventlog.memory import MemoryEventLog, _fields, _learn, _Stream
-from eventlog.outbox import Draft, Outbox
+from eventlog.outbox import AttemptBuffer, Outbox
 from projections.change import Change
 from projections.memory import MemoryTables
 from projections.progress import Progress
@@ -59,9 +59,9 @@ def test_without_compare_and_set(tables):
 class Fenceless(MemoryEventLog):
     """Takes whatever an older attempt still has to say."""
 
-    def _add(self, stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+    def _add(self, stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
         answer = super()._add(stream, record, mode, epoch)
-        return Answer.OK if answer is Answer.FENCED else answer
+        return AppendResult.OK if answer is AppendResult.FENCED else answer
 
 
 def test_without_the_fence():
@@ -72,12 +72,12 @@ def test_without_the_fence():
 class Generous(MemoryEventLog):
     """Grants an attempt to everybody who asks."""
 
-    def _add(self, stream: _Stream, record: Record, mode: Mode, epoch: str) -> Answer:
+    def _add(self, stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
         answer = super()._add(stream, record, mode, epoch)
-        if answer is Answer.CONFLICT and mode is Mode.CLAIM:
+        if answer is AppendResult.CONFLICT and mode is Mode.CLAIM:
             _learn(stream, record, epoch)
             stream.entries.append((self._next_id(), _fields(record)))
-            return Answer.OK
+            return AppendResult.OK
         return answer
 
 
@@ -115,7 +115,7 @@ def test_acknowledging_before_the_commit():
 class Overtaken(MemoryEventLog):
     """Lets an older mark undo a newer one."""
 
-    async def settle(self, marks: Sequence[Mark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         for mark in marks:
             stream = self._alive(mark.evaluation_id)
             stream.committed = (mark.attempt, mark.sequence)
@@ -127,21 +127,21 @@ def test_marks_that_go_back():
     assert harms(Profile.PORTS, Parts(log=Overtaken), first=140)
 
 
-def is_on_record(draft: Draft, _mark: object) -> bool:
+def is_on_record(draft: AttemptBuffer, _mark: object) -> bool:
     """Say that a draft may go as soon as Redis has it."""
-    return draft.on_record and draft.closed
+    return draft.acknowledged and draft.closed
 
 
 def test_a_tail_let_go_too_early(monkeypatch):
     """Redis alone would hold it, and may lose it."""
-    monkeypatch.setattr(Draft, "is_settled_by", is_on_record)
+    monkeypatch.setattr(AttemptBuffer, "is_settled_by", is_on_record)
     assert harms(Profile.LOSS)
 
 
 def test_a_tail_that_is_not_put_back(monkeypatch):
     """A writer that is told of a loss, and goes on as if nothing had been lost."""
 
-    def forget(_outbox: Outbox, _draft: Draft) -> None:
+    def forget(_outbox: Outbox, _draft: AttemptBuffer) -> None:
         """Do nothing."""
 
     monkeypatch.setattr(Outbox, "forgotten", forget)

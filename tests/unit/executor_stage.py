@@ -40,7 +40,9 @@ from tests.simulation.virtual_loop import VirtualLoop, run_virtually
 
 BEGINNING = 1_700_000_000.0
 TARGET = TargetSpec("fake", "fake")
-ANSWER = p.Answer(output="4", usage=p.Usage(input_tokens=7, output_tokens=1), cost_usd=0.5, latency_ms=3.0)
+ANSWER = p.Answer(
+    output="4", usage=p.TokenUsage(input_tokens=7, output_tokens=1), cost_usd=0.5, latency_ms=3.0
+)
 SETTINGS = ExecutorSettings("worker", slots=4, drain=timedelta(seconds=20))
 
 Ask = Callable[[TargetRequest], Awaitable[TargetReply]]

@@ -8,7 +8,7 @@ from typing import Literal
 from eventlog.codec import RawEntry, decode_body
 from eventlog.events import Event, EventKey
 from eventlog.keys import DEFAULT_SHARDS
-from eventlog.log import Append, LogUnavailable, Reply
+from eventlog.log import Append, AppendResponse, LogUnavailable
 from eventlog.memory import MemoryEventLog
 from tests.builders import FIRST_ARRIVAL_MS
 
@@ -43,7 +43,7 @@ class FaultyLog:
             await self.before_epoch(evaluation_id)
         return await self.memory.epoch(evaluation_id)
 
-    async def append(self, calls: Sequence[Append]) -> list[Reply]:
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append, or fail, or both."""
         fate = self.fates.popleft() if self.fates else "fine"
         if fate == "unreached":

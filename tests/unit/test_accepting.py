@@ -109,8 +109,8 @@ async def test_places_in_a_group_become_links() -> None:
     assert [(await books.opening(number)).in_group for number in (1, 2, 3)] == [False, False, True]
 
 
-SAID = event(p.Responded(output="42", usage=p.Usage(3), cost_usd=0.5, latency_ms=8.0), sequence=3)
-CACHED = p.Answer("42", p.Usage(3), 0.5, 8.0, cached=True)
+SAID = event(p.Responded(output="42", usage=p.TokenUsage(3), cost_usd=0.5, latency_ms=8.0), sequence=3)
+CACHED = p.Answer("42", p.TokenUsage(3), 0.5, 8.0, cached=True)
 
 
 async def test_known_answers_are_put_to_their_questions() -> None:

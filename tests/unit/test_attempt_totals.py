@@ -16,9 +16,9 @@ from tests.storing import World
 
 WORDS = "queued provisioning running responded scored scored completed"
 ANSWER = p.Responded(
-    output="4", usage=p.Usage(input_tokens=7, output_tokens=1), cost_usd=0.1, latency_ms=12.5
+    output="4", usage=p.TokenUsage(input_tokens=7, output_tokens=1), cost_usd=0.1, latency_ms=12.5
 )
-JUDGED = p.Scored(evaluator="judge", score=0.5, usage=p.Usage(input_tokens=3), cost_usd=0.2)
+JUDGED = p.Scored(evaluator="judge", score=0.5, usage=p.TokenUsage(input_tokens=3), cost_usd=0.2)
 EXACT = p.Scored(evaluator="exact", score=1.0, passed=True)
 
 

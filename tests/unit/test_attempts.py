@@ -77,16 +77,16 @@ def test_the_next_attempt_is_the_last_one_opened_anew() -> None:
 
 def test_an_answer_on_record_goes_along() -> None:
     """With what it cost, so that nobody asks again."""
-    said = p.Responded(output="42", usage=p.Usage(input_tokens=3), cost_usd=0.5, latency_ms=9.0)
+    said = p.Responded(output="42", usage=p.TokenUsage(input_tokens=3), cost_usd=0.5, latency_ms=9.0)
     known = logged(f"queued {CLAIMED} responded retrying", responded=said)
-    assert opening(again(known, "retry")).answer == p.Answer("42", p.Usage(3), 0.5, 9.0)
+    assert opening(again(known, "retry")).answer == p.Answer("42", p.TokenUsage(3), 0.5, 9.0)
 
 
 def test_an_answer_outlives_attempts_that_had_none() -> None:
     """It is carried on by the openings, and found even where one of them did not have it."""
     known = logged(f"queued {CLAIMED} responded", f"queued:lost {CLAIMED}", f"queued:lost {CLAIMED}")
     answer, attempt = newest_answer(known)
-    assert (answer, attempt) == (p.Answer("4", p.Usage(7, 1), 0.001), 1)
+    assert (answer, attempt) == (p.Answer("4", p.TokenUsage(7, 1), 0.001), 1)
 
 
 def test_the_newest_answer_wins() -> None:
@@ -156,7 +156,7 @@ def test_an_evaluation_without_an_opening_was_never_accepted() -> None:
 
 def closed_as(kind: str) -> dict[str, p.AnyPayload]:
     """Close attempts for this kind of fault."""
-    return {"retrying": p.Retrying(p.Fault(kind=kind), START)}
+    return {"retrying": p.Retrying(p.ErrorDetail(kind=kind), START)}
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_work_that_never_started_uses_up_no_retry() -> None:
 @pytest.mark.parametrize("kind", sorted(UNCHARGED_KINDS))
 def test_what_is_nobodys_fault_costs_nothing(kind: str) -> None:
     """Rate limits and shutdowns leave the retries as they are."""
-    patience = p.Retrying(error=p.Fault(kind=kind), retry_at=START)
+    patience = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
     known = logged(*[f"queued {CLAIMED} retrying"] * 5, retrying=patience)
     assert opening(again(known, "retry")).retries == 3
 
@@ -250,7 +250,7 @@ def test_a_case_that_kills_its_executors_is_given_up() -> None:
     queued, failed = again(known, "lost", retries=100)
     assert (queued.key, failed.key) == ((4, 0), (4, 1))
     assert failed.data == p.Failed(
-        error=p.Fault("lost", "its executor was lost 3 times, last executor-9; no retry is left")
+        error=p.ErrorDetail("lost", "its executor was lost 3 times, last executor-9; no retry is left")
     )
     state: life.State = life.UnopenedState()
     for event in (*known.values(), queued, failed):
@@ -276,7 +276,7 @@ def test_a_loss_that_nobody_had_claimed_is_never_the_last() -> None:
 def test_giving_up_is_legal_for_what_was_never_tried() -> None:
     """An attempt of which somebody may have been told is replaced by one that opens and fails at once."""
     known = logged("queued")
-    events = OPENER.give_up(row_of(known), known, p.Fault("dependency", "needs another"), told=True)
+    events = OPENER.give_up(row_of(known), known, p.ErrorDetail("dependency", "needs another"), told=True)
     state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), events[0])
     assert isinstance(life.evolve(state, events[1]), life.FailedState)
 
@@ -284,7 +284,9 @@ def test_giving_up_is_legal_for_what_was_never_tried() -> None:
 def test_an_attempt_that_nobody_was_told_of_fails_by_itself() -> None:
     """Nobody else can write to it, and nothing was tried twice."""
     known = logged("queued")
-    [failed] = OPENER.give_up(row_of(known), known, p.Fault("dependency", "needs another"), told=False)
+    [failed] = OPENER.give_up(
+        row_of(known), known, p.ErrorDetail("dependency", "needs another"), told=False
+    )
     state = life.evolve(life.evolve(life.UnopenedState(), known[1, 0]), failed)
     assert isinstance(state, life.FailedState)
     assert failed.key == (1, 1)

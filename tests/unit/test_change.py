@@ -5,10 +5,10 @@ from datetime import date
 import pytest
 
 from eventlog import payloads as p
-from eventlog.codec import Reason, Refused, encode
+from eventlog.codec import QuarantineReason, RejectedEntry, encode
 from eventlog.events import Event
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Cursor, unfold
+from eventlog.timeline import Cursor, replay
 from projections.change import Change, Row, fold, quarantined
 from tests.builders import BATCH, CASE, EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
 
@@ -20,7 +20,7 @@ SETTLED = {"failed": Phase.FAILED, "timed_out": Phase.TIMED_OUT}
 def change(*events: Event, row: Row | None = None, bridge_until_ms: int | None = None) -> Change:
     """Fold events in their order of arrival, on top of a row if there is one."""
     known = row or Row(EVALUATION, BATCH, MONTH, Cursor())
-    walked = unfold(known.cursor, arrive(events), bridge_until_ms=bridge_until_ms)
+    walked = replay(known.cursor, arrive(events), bridge_until_ms=bridge_until_ms)
     return fold(known, 3, walked, exists=row is not None)
 
 
@@ -206,38 +206,42 @@ def test_an_illegal_event_is_stored_as_rejected_and_quarantined():
 
 def test_the_same_thing_has_the_same_id_wherever_it_arrived():
     """An id is made of the evaluation, the reason and the bytes: seeing it again adds nothing."""
-    first = quarantined("e", Refused(b"1-0", Reason.GARBAGE, "one way to say it", b"body"))
-    again = quarantined("e", Refused(b"2-0", Reason.GARBAGE, "another", b"body"))
+    first = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "one way to say it", b"body"))
+    again = quarantined("e", RejectedEntry(b"2-0", QuarantineReason.GARBAGE, "another", b"body"))
     assert first.id == again.id
     assert len(first.id) == 32
 
 
 def test_ids_are_stable_across_releases():
     """A changed digest would list everything in quarantine twice."""
-    kept = quarantined("e", Refused(b"1-0", Reason.GARBAGE, "", b"body"))
+    kept = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
     assert kept.id == "dd8f9a3b3a90d0856985ab361e28355c"
 
 
 @pytest.mark.parametrize(
     ("evaluation_id", "reason", "body"),
-    [("f", Reason.GARBAGE, b"body"), (None, Reason.GARBAGE, b"body"), ("e", Reason.CONFLICT, b"body"),
-     ("e", Reason.GARBAGE, b"bodY")],
-)  # fmt: skip
+    [
+        ("f", QuarantineReason.GARBAGE, b"body"),
+        (None, QuarantineReason.GARBAGE, b"body"),
+        ("e", QuarantineReason.CONFLICT, b"body"),
+        ("e", QuarantineReason.GARBAGE, b"bodY"),
+    ],
+)
 def test_another_thing_has_another_id(evaluation_id, reason, body):
     """Each part of the name tells things apart."""
-    known = quarantined("e", Refused(b"1-0", Reason.GARBAGE, "", b"body"))
-    assert quarantined(evaluation_id, Refused(b"1-0", reason, "", body)).id != known.id
+    known = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
+    assert quarantined(evaluation_id, RejectedEntry(b"1-0", reason, "", body)).id != known.id
 
 
 def test_a_detail_is_fit_for_the_database():
     """NULs, which Postgres can't hold in text, are replaced; the body stays as it came."""
-    kept = quarantined("e", Refused(b"1-0", Reason.GARBAGE, "a\0b", b"a\0b"))
+    kept = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "a\0b", b"a\0b"))
     assert (kept.detail, kept.body) == ("a\N{REPLACEMENT CHARACTER}b", b"a\0b")
 
 
 def test_side_spending_is_kept_apart_by_key():
     """Only whoever really inserts a side event may count what it cost."""
-    responded = p.Responded(output="4", usage=p.Usage(input_tokens=7), cost_usd=0.5)
+    responded = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7), cost_usd=0.5)
     aside = change(event(responded, sequence=3), row=at(Cursor(2, 0, Phase.QUEUED)))
     assert aside.progress.tokens == 0
     assert {key: spent.tokens for key, spent in aside.side_progress.items()} == {(1, 3): 7}

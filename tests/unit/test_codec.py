@@ -11,8 +11,8 @@ from eventlog import payloads as p
 from eventlog.codec import (
     MAX_EVENT_BYTES,
     Entry,
-    Reason,
-    Refused,
+    QuarantineReason,
+    RejectedEntry,
     decode_body,
     encode,
     read_entry,
@@ -27,15 +27,15 @@ def envelope(**changes: Any) -> dict[str, Any]:
     return {**good, **changes}
 
 
-def read(body: bytes | dict[str, Any]) -> Entry | Refused:
+def read(body: bytes | dict[str, Any]) -> Entry | RejectedEntry:
     """Read a body from an entry whose other fields belong to a good `queued` event."""
     as_bytes = body if isinstance(body, bytes) else json.dumps(body).encode()
     return read_entry(EVALUATION, raw_entry(event("queued"), event=as_bytes))
 
 
-def refusal(body: bytes | dict[str, Any]) -> Refused:
+def refusal(body: bytes | dict[str, Any]) -> RejectedEntry:
     found = read(body)
-    assert isinstance(found, Refused)
+    assert isinstance(found, RejectedEntry)
     return found
 
 
@@ -73,7 +73,7 @@ GARBAGE = {
 def test_garbage_is_refused_with_its_bytes_intact(body):
     """Whatever is not a JSON object goes to quarantine exactly as it came."""
     refused = refusal(body)
-    assert refused.reason is Reason.GARBAGE
+    assert refused.reason is QuarantineReason.GARBAGE
     assert (refused.id, refused.body) == (b"1-0", body)
     assert refused.detail
 
@@ -101,7 +101,7 @@ INVALID: dict[str, dict[str, Any]] = {
 def test_an_envelope_outside_the_schema_is_invalid(changes):
     """Every field is checked, and the refusal names the first that is wrong."""
     refused = refusal(envelope(**changes))
-    assert refused.reason is Reason.INVALID
+    assert refused.reason is QuarantineReason.INVALID
     (field, *_) = changes
     assert field in refused.detail or field == "schema_version"
 
@@ -109,40 +109,46 @@ def test_an_envelope_outside_the_schema_is_invalid(changes):
 def test_numbers_that_json_does_not_have_are_refused():
     """NaN in a typed field is as unwelcome as anywhere."""
     scored = encode(event("scored", sequence=4)).replace(b'"score":1.0', b'"score":NaN')
-    assert refusal(scored).reason is Reason.GARBAGE
+    assert refusal(scored).reason is QuarantineReason.GARBAGE
 
 
 @pytest.mark.parametrize("unknown", ["abducted", "", None, 7, [], {}, ["queued"]])
 def test_an_unknown_type_is_refused_as_such(unknown):
     """A type this reader has never heard of, or none at all, raises nothing."""
-    assert refusal(envelope(type=unknown)).reason is Reason.UNKNOWN_TYPE
+    assert refusal(envelope(type=unknown)).reason is QuarantineReason.UNKNOWN_TYPE
 
 
 @pytest.mark.parametrize("changes", [{}, {"type": "abducted"}, {"data": {"new": 1}}, {"colour": "red"}])
 def test_a_future_version_is_refused_before_anything_else_about_it(changes):
     """What a newer writer says is not judged by the rules of today."""
     refused = refusal(envelope(schema_version=SCHEMA_VERSION + 1, **changes))
-    assert refused.reason is Reason.FUTURE_VERSION
+    assert refused.reason is QuarantineReason.FUTURE_VERSION
 
 
 @pytest.mark.parametrize("timestamp", [1e20, -1e20, 1e12, "noon", None, [], float("nan")])
 def test_an_old_event_with_an_impossible_time_is_refused(timestamp):
     """A poisoned version 1 event is one refusal, not a crash of its reader."""
     old = {k: v for k, v in envelope(schema_version=1).items() if k not in {"occurred_at", "source"}}
-    assert refusal({**old, "timestamp": timestamp}).reason in {Reason.INVALID, Reason.GARBAGE}
+    assert refusal({**old, "timestamp": timestamp}).reason in {
+        QuarantineReason.INVALID,
+        QuarantineReason.GARBAGE,
+    }
 
 
 @pytest.mark.parametrize("data", [{}, [], None, "text", {"executor_id": 7}, {"executor_id": "x" * 200}])
 def test_an_old_event_that_lacks_what_its_version_had_is_invalid(data):
     """An upcast that can't be made is a refusal that says so."""
     old = {k: v for k, v in envelope(schema_version=1).items() if k not in {"occurred_at", "source"}}
-    assert refusal({**old, "type": "provisioning", "timestamp": 0, "data": data}).reason is Reason.INVALID
+    assert (
+        refusal({**old, "type": "provisioning", "timestamp": 0, "data": data}).reason
+        is QuarantineReason.INVALID
+    )
 
 
 def test_an_oversize_body_is_refused_unparsed():
     """The cap comes before the parser."""
-    assert refusal(b"{" * (MAX_EVENT_BYTES + 1)).reason is Reason.OVERSIZE
-    assert refusal(b"{" * MAX_EVENT_BYTES).reason is Reason.GARBAGE
+    assert refusal(b"{" * (MAX_EVENT_BYTES + 1)).reason is QuarantineReason.OVERSIZE
+    assert refusal(b"{" * MAX_EVENT_BYTES).reason is QuarantineReason.GARBAGE
 
 
 @pytest.mark.parametrize("field", ["type", "attempt", "sequence"])
@@ -150,16 +156,16 @@ def test_an_oversize_body_is_refused_unparsed():
 def test_fields_that_disagree_with_the_envelope_are_a_mismatch(field, said):
     """The fields Lua reads must say what the envelope says, to the byte."""
     found = read_entry(EVALUATION, raw_entry(event("queued"), **{field: said}))
-    assert isinstance(found, Refused)
-    assert found.reason is Reason.MISMATCH
+    assert isinstance(found, RejectedEntry)
+    assert found.reason is QuarantineReason.MISMATCH
     assert found.body == encode(event("queued"))
 
 
 def test_an_event_in_another_evaluations_stream_is_a_mismatch():
     """Nobody speaks for another evaluation."""
     found = read_entry("somebody-else", raw_entry(event("queued")))
-    assert isinstance(found, Refused)
-    assert found.reason is Reason.MISMATCH
+    assert isinstance(found, RejectedEntry)
+    assert found.reason is QuarantineReason.MISMATCH
     assert EVALUATION in found.detail
 
 
@@ -167,8 +173,8 @@ def test_an_event_in_another_evaluations_stream_is_a_mismatch():
 def test_an_entry_without_an_event_is_garbage(fields):
     """Its fields are kept as JSON, for there is no body to keep."""
     found = read_entry(EVALUATION, (b"1-0", fields))
-    assert isinstance(found, Refused)
-    assert found.reason is Reason.GARBAGE
+    assert isinstance(found, RejectedEntry)
+    assert found.reason is QuarantineReason.GARBAGE
     assert isinstance(json.loads(found.body), list)
 
 
@@ -177,7 +183,7 @@ def test_one_bad_entry_does_not_keep_its_neighbours_from_being_read():
     first, second = wire(history("queued provisioning"))
     bad = raw_entry(event("running", sequence=2), event=b"garbage")
     kinds = [type(read_entry(EVALUATION, raw)) for raw in (first, bad, second)]
-    assert kinds == [Entry, Refused, Entry]
+    assert kinds == [Entry, RejectedEntry, Entry]
 
 
 def test_a_stored_body_that_can_not_be_read_raises_where_it_is_asked_for():
@@ -227,7 +233,7 @@ ANY_JSON = st.recursive(
 @settings(deadline=None)
 def test_reading_never_raises(body):
     """Whatever the bytes, the answer is an entry or a refusal."""
-    assert isinstance(read(body), Refused)
+    assert isinstance(read(body), RejectedEntry)
 
 
 @given(st.data())
@@ -241,4 +247,4 @@ def test_reading_a_damaged_envelope_never_raises(data):
         **data.draw(st.dictionaries(st.sampled_from([*good, "timestamp"]), ANY_JSON, max_size=3)),
     }
     damaged["schema_version"] = data.draw(st.sampled_from([1, SCHEMA_VERSION]))
-    assert isinstance(read(damaged), Entry | Refused)
+    assert isinstance(read(damaged), Entry | RejectedEntry)

@@ -35,11 +35,11 @@ MOMENTS = st.datetimes(timezones=ZONES).filter(is_in_range)
 """Times that an event may carry."""
 AMOUNTS = st.floats(0, 1e12)
 SCORES = st.floats(-1e12, 1e12)
-USAGES = st.builds(p.Usage, input_tokens=st.integers(0, 10**12), output_tokens=st.integers(0, 10**12))
+USAGES = st.builds(p.TokenUsage, input_tokens=st.integers(0, 10**12), output_tokens=st.integers(0, 10**12))
 CASES = st.builds(
     p.Case, id=NAMES, input=JSON, expected=JSON, metadata=st.dictionaries(TEXT, JSON, max_size=2)
 )
-FAULTS = st.builds(p.Fault, kind=NAMES, message=TEXT)
+FAULTS = st.builds(p.ErrorDetail, kind=NAMES, message=TEXT)
 ANSWER = {
     "output": TEXT,
     "usage": USAGES,

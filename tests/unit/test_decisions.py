@@ -14,7 +14,7 @@ from projections.ledger import Decide, Opening, Standing
 from tests.builders import BATCH, EVALUATION, START, history
 
 ENDING = p.Cancelled(by="operator")
-FAULT = p.Fault(kind="dependency", message="needs another")
+FAULT = p.ErrorDetail(kind="dependency", message="needs another")
 KNOWN: Logged = {event.key: event for event in history("queued provisioning running")}
 
 

@@ -11,7 +11,7 @@ from eventlog.codec import OversizeEvent
 from eventlog.commands import Fact
 from eventlog.event_queue import AttemptLost, EventQueue, OwnedAttempt, QueueSettings
 from eventlog.lifecycle import IllegalTransition
-from eventlog.log import Answer, Append
+from eventlog.log import Append, AppendResult
 from tests.builders import BATCH, CASE, EVALUATION, event, payload, records
 from tests.unit.faulty_log import FaultyLog
 from tests.waiting import until
@@ -68,7 +68,7 @@ async def test_events_are_numbered_in_the_order_of_recording(log, queue):
     """One attempt, from 0, without a hole."""
     owned = opened(queue, attempt=3)
     record(owned, "provisioning running responded scored completed")
-    await owned.on_record()
+    await owned.acknowledged()
     events = await log.events(EVALUATION)
     assert [each.key for each in events] == [(3, n) for n in range(6)]
     assert [each.type for each in events][-2:] == ["scored", "completed"]
@@ -81,7 +81,7 @@ async def test_what_can_not_follow_is_refused_and_takes_no_number(log, queue):
     with pytest.raises(IllegalTransition):
         record(owned, "completed")
     record(owned, "provisioning failed")
-    await owned.on_record()
+    await owned.acknowledged()
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1), (1, 2)]
 
 
@@ -93,7 +93,7 @@ async def test_what_is_too_large_is_refused_and_takes_no_number(log, queue):
     with pytest.raises(OversizeEvent):
         owned.record(p.Completed(verdict="passed", scores=(huge,) * 3))
     record(owned, "completed")
-    await owned.on_record()
+    await owned.acknowledged()
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
@@ -106,7 +106,7 @@ async def test_events_travel_in_company(log):
         first, second = opened(queue, "e-1"), opened(queue, "e-2")
         record(first, "provisioning running")
         record(second, "provisioning")
-        await asyncio.gather(first.on_record(), second.on_record())
+        await asyncio.gather(first.acknowledged(), second.acknowledged())
     (round_trip,) = log.round_trips
     assert [(call.evaluation_id, len(call.records)) for call in round_trip] == [("e-1", 3), ("e-2", 2)]
 
@@ -116,7 +116,7 @@ async def test_a_closing_event_flushes_at_once(log):
     async with started(log, UNHURRIED) as queue:
         waiting, done = opened(queue, "e-1"), opened(queue, "e-2")
         record(done, "provisioning failed")
-        await done.on_record()
+        await done.acknowledged()
         assert await log.keys("e-2") == [(1, 0), (1, 1), (1, 2)]
         assert (waiting.depth, await log.keys("e-1")) == (1, [])
 
@@ -129,7 +129,7 @@ async def test_what_is_recorded_in_flight_makes_up_the_next_call(log, queue):
     record(owned, "provisioning running")
     assert owned.depth == 3
     log.may_answer.set()
-    await owned.on_record()
+    await owned.acknowledged()
     assert [len(call.records) for (call,) in log.round_trips] == [1, 2]
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1), (1, 2)]
 
@@ -145,7 +145,7 @@ async def test_an_outage_loses_and_doubles_nothing(log, queue, fault):
     for word in ("provisioning", "running", "responded", "completed"):
         record(owned, word)
         await asyncio.sleep(0)
-    await owned.on_record()
+    await owned.acknowledged()
     assert await log.keys(EVALUATION) == [(1, n) for n in range(5)]
     assert not log.fates
 
@@ -157,7 +157,7 @@ async def test_a_queue_outlives_a_mixed_outage_of_many_attempts(log, queue):
     for each in owned:
         record(each, "provisioning running completed")
         await asyncio.sleep(0)
-    await asyncio.gather(*(each.on_record() for each in owned))
+    await asyncio.gather(*(each.acknowledged() for each in owned))
     for number in range(20):
         assert await log.keys(f"e-{number}") == [(1, n) for n in range(4)]
 
@@ -167,7 +167,7 @@ async def test_what_arrives_is_measured(log):
     delays: list[float] = []
     queue = EventQueue(log, source="test", settings=QUICK, observe=delays.append)
     async with queue:
-        await opened(queue).on_record()
+        await opened(queue).acknowledged()
     assert len(delays) == 1
     assert delays[0] >= 0
 
@@ -183,7 +183,7 @@ async def test_a_refused_command_does_not_silence_the_queue(log, queue, monkeypa
     monkeypatch.setattr(log.memory, "append", refuses_once)
     owned = opened(queue)
     async with asyncio.timeout(0.5):
-        await owned.on_record()
+        await owned.acknowledged()
 
 
 # Losing an attempt.
@@ -192,12 +192,12 @@ async def test_a_refused_command_does_not_silence_the_queue(log, queue, monkeypa
 async def test_a_fenced_attempt_is_lost_to_its_owner(log, queue):
     """The owner is told at the next word, and its events go nowhere."""
     owned = opened(queue)
-    await owned.on_record()
+    await owned.acknowledged()
     await elsewhere(log, "cancelled", attempt=2, sequence=0)
     record(owned, "provisioning")
     with pytest.raises(AttemptLost) as lost:
-        await owned.on_record()
-    assert (lost.value.answer, lost.value.attempt) == (Answer.FENCED, 1)
+        await owned.acknowledged()
+    assert (lost.value.answer, lost.value.attempt) == (AppendResult.FENCED, 1)
     with pytest.raises(AttemptLost):
         record(owned, "running")
     assert await log.keys(EVALUATION) == [(1, 0), (2, 0)]
@@ -207,25 +207,25 @@ async def test_a_fenced_attempt_is_lost_to_its_owner(log, queue):
 async def test_an_attempt_somebody_else_wrote_to_is_lost(log, queue):
     """A conflict means the same to an owner as a fence: stop."""
     owned = opened(queue)
-    await owned.on_record()
+    await owned.acknowledged()
     await elsewhere(log, "provisioning", attempt=1, sequence=1)
     record(owned, "provisioning running")
     with pytest.raises(AttemptLost) as lost:
-        await owned.on_record()
-    assert lost.value.answer is Answer.CONFLICT
+        await owned.acknowledged()
+    assert lost.value.answer is AppendResult.CONFLICT
     assert list(queue.outbox) == []
 
 
 async def test_losing_one_attempt_leaves_the_others_alone(log, queue):
     """Each attempt has its own fate."""
     doomed, fine = opened(queue), opened(queue, "e-2")
-    await asyncio.gather(doomed.on_record(), fine.on_record())
+    await asyncio.gather(doomed.acknowledged(), fine.acknowledged())
     await elsewhere(log, "cancelled", attempt=2, sequence=0)
     record(doomed, "provisioning")
     record(fine, "provisioning running")
-    await fine.on_record()
+    await fine.acknowledged()
     with pytest.raises(AttemptLost):
-        await doomed.on_record()
+        await doomed.acknowledged()
 
 
 # Room, and the end.

@@ -39,7 +39,7 @@ async def test_a_writer_without_anything_confirms_what_it_has_observed(log, queu
 
 async def test_a_restart_is_confirmed_once_the_tails_are_acknowledged(log, queue):
     """Until then the shard of the tail is not; the others are."""
-    await opened(queue).on_record()
+    await opened(queue).acknowledged()
     await queue.release_settled()
     queue.confirmation.clear()
     log.memory.restart()
@@ -89,7 +89,7 @@ async def test_a_change_seen_in_one_shard_has_all_of_them_read(log):
         await queue.release_settled()
         queue.confirmation.clear()
         log.memory.restart()
-        await opened(queue).on_record()
+        await opened(queue).acknowledged()
         now = await epochs(log)
         await until(lambda: queue.confirmed == now)
         assert queue.confirmation.is_set()

@@ -8,7 +8,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.codec import decode_body
 from eventlog.event_queue import AttemptLost, Claimed, EventQueue
-from eventlog.log import EXPIRY_SECONDS, Answer, Append, Mark, Mode
+from eventlog.log import EXPIRY_SECONDS, Append, AppendResult, CommitMark, Mode
 from tests.builders import BATCH, EVALUATION, event, records
 from tests.unit.faulty_log import FaultyLog
 from tests.unit.test_event_queue import QUICK, opened, record, started
@@ -52,7 +52,7 @@ async def test_a_claim_returns_the_stream_and_goes_on_from_there(log, queue):
     bodies = [fields[fields.index(b"event") + 1] for _, fields in claimed.stream]
     assert [decode_body(body).type for body in bodies] == ["queued", "provisioning"]
     record(claimed.attempt, "running completed")
-    await claimed.attempt.on_record()
+    await claimed.attempt.acknowledged()
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
@@ -71,7 +71,7 @@ async def test_a_claim_accepted_just_before_a_restart_is_still_ours(log, queue):
     log.fail("reply lost in a restart")
     claimed = await claim(queue)
     record(claimed.attempt, "running completed")
-    await claimed.attempt.on_record()
+    await claimed.attempt.acknowledged()
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
@@ -82,7 +82,7 @@ async def test_a_claim_that_never_arrived_before_a_restart_is_dropped(log, queue
     log.memory.restart()
     with pytest.raises(AttemptLost) as lost:
         await claim(queue)
-    assert lost.value.answer is Answer.EPOCH
+    assert lost.value.answer is AppendResult.EPOCH
     assert await log.keys(EVALUATION) == [(1, 0)]
 
 
@@ -95,7 +95,7 @@ async def test_of_many_claimants_exactly_one_is_the_owner(log):
         results = await asyncio.gather(*claims, return_exceptions=True)
     owners = [result for result in results if isinstance(result, Claimed)]
     refusals = [result.answer for result in results if isinstance(result, AttemptLost)]
-    assert (len(owners), refusals) == (1, [Answer.CONFLICT] * 9)
+    assert (len(owners), refusals) == (1, [AppendResult.CONFLICT] * 9)
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
 
@@ -103,7 +103,7 @@ async def test_an_attempt_nobody_opened_can_not_be_claimed(log, queue):
     """A task that outlived its attempt is dropped, and leaves nothing in memory."""
     with pytest.raises(AttemptLost) as lost:
         await claim(queue)
-    assert lost.value.answer is Answer.FENCED
+    assert lost.value.answer is AppendResult.FENCED
     assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
 
 
@@ -115,8 +115,8 @@ async def test_a_claim_after_a_loss_is_dropped_and_the_tails_are_put_back(log, q
     await publish(log)
     with pytest.raises(AttemptLost) as lost:
         await claim(queue, by="executor-2")
-    assert lost.value.answer is Answer.EPOCH
-    await mine.attempt.on_record()
+    assert lost.value.answer is AppendResult.EPOCH
+    await mine.attempt.acknowledged()
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
 
@@ -130,12 +130,12 @@ async def test_after_a_loss_each_tail_is_put_back_in_one_call(log, queue):
         await publish(log, name)
         attempts.append((await claim(queue, name)).attempt)
         record(attempts[-1], "running responded")
-        await attempts[-1].on_record()
+        await attempts[-1].acknowledged()
     log.memory.lose_everything()
     log.round_trips.clear()
     for owned in attempts:
         record(owned, "scored")
-    await asyncio.gather(*(owned.on_record() for owned in attempts))
+    await asyncio.gather(*(owned.acknowledged() for owned in attempts))
     for name in ("e-1", "e-2", "e-3"):
         assert await log.keys(name) == [(1, 1), (1, 2), (1, 3), (1, 4)]
         tails = [
@@ -143,7 +143,7 @@ async def test_after_a_loss_each_tail_is_put_back_in_one_call(log, queue):
         ]
         assert [len(tail.records) for tail in tails] == [4]
     record(attempts[0], "completed")
-    await attempts[0].on_record()
+    await attempts[0].acknowledged()
     assert modes(log)[-1] is Mode.NORMAL
 
 
@@ -155,7 +155,7 @@ async def test_a_tail_survives_an_outage_of_its_own(log, queue, fault):
     log.memory.lose_everything()
     log.fail("fine", fault, fault)
     record(owned, "running")
-    await owned.on_record()
+    await owned.acknowledged()
     assert not log.fates
     assert await log.keys(EVALUATION) == [(1, 1), (1, 2)]
 
@@ -165,10 +165,10 @@ async def test_a_loss_is_noticed_by_a_writer_that_has_nothing_to_say(log, queue)
     await publish(log)
     owned = (await claim(queue)).attempt
     record(owned, "running completed")
-    await owned.on_record()
+    await owned.acknowledged()
     log.memory.lose_everything()
     await queue.release_settled()
-    await owned.on_record()
+    await owned.acknowledged()
     assert await log.keys(EVALUATION) == [(1, 1), (1, 2), (1, 3)]
 
 
@@ -180,7 +180,7 @@ async def test_an_attempt_superseded_while_redis_was_away_is_lost(log, queue):
     await publish(log, attempt=2)
     record(owned, "running")
     with pytest.raises(AttemptLost):
-        await owned.on_record()
+        await owned.acknowledged()
     assert await log.keys(EVALUATION) == [(2, 0)]
 
 
@@ -203,7 +203,7 @@ async def test_an_epoch_that_changed_while_it_was_first_asked_for_is_noticed():
         lost.set()
         with pytest.raises(AttemptLost):
             await second
-        await mine.on_record()
+        await mine.acknowledged()
     assert await log.keys(EVALUATION) == [(1, 1)]
 
 
@@ -213,7 +213,7 @@ async def test_an_epoch_that_changed_while_it_was_first_asked_for_is_noticed():
 async def completed(log: FaultyLog, queue: EventQueue, evaluation_id: str = EVALUATION) -> None:
     owned = opened(queue, evaluation_id)
     record(owned, "provisioning running completed")
-    await owned.on_record()
+    await owned.acknowledged()
 
 
 async def test_a_tail_is_released_once_postgres_has_it(log, queue):
@@ -221,10 +221,10 @@ async def test_a_tail_is_released_once_postgres_has_it(log, queue):
     await completed(log, queue)
     await queue.release_settled()
     assert len(list(queue.outbox)) == 1
-    await log.memory.settle([Mark(EVALUATION, 1, 2, ended=False)])
+    await log.memory.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     await queue.release_settled()
     assert len(list(queue.outbox)) == 1
-    await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+    await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     await queue.release_settled()
     assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
 
@@ -232,7 +232,7 @@ async def test_a_tail_is_released_once_postgres_has_it(log, queue):
 async def test_an_expired_stream_releases_its_tail(log, queue):
     """Streams expire only after Postgres has them, so that none means done, as long as the epoch holds."""
     await completed(log, queue)
-    await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+    await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     log.clock_ms += EXPIRY_SECONDS * 1000
     await queue.release_settled()
     assert list(queue.outbox) == []
@@ -244,7 +244,7 @@ async def test_a_lost_stream_releases_nothing(log, queue):
     log.memory.lose_everything()
     await queue.release_settled()
     (draft,) = queue.outbox
-    await queue.until_on_record(draft)
+    await queue.until_acknowledged(draft)
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
@@ -254,13 +254,13 @@ async def test_a_loss_in_the_middle_of_a_look_releases_nothing():
 
     async def lose_and_put_back() -> None:
         log.memory.lose_everything()
-        await opened(queue, "e-2").on_record()
-        await until(lambda: draft.on_record)
+        await opened(queue, "e-2").acknowledged()
+        await until(lambda: draft.acknowledged)
 
     async with started(log) as queue:
         await completed(log, queue)
         (draft,) = queue.outbox
-        await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+        await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
         log.clock_ms += EXPIRY_SECONDS * 1000
         log.after_committed = lose_and_put_back
         await queue.release_settled()
@@ -273,7 +273,7 @@ async def test_a_superseded_attempt_is_released_though_it_was_never_closed(log, 
     await publish(log)
     await claim(queue)
     await publish(log, attempt=2)
-    await log.memory.settle([Mark(EVALUATION, 2, 0, ended=False)])
+    await log.memory.settle([CommitMark(EVALUATION, 2, 0, ended=False)])
     await queue.release_settled()
     assert list(queue.outbox) == []
 
@@ -283,7 +283,7 @@ async def test_the_release_loop_looks_by_itself(log):
     settings = type(QUICK)(linger=0.0, release_interval=0.005)
     async with started(log, settings) as queue:
         await completed(log, queue)
-        await log.memory.settle([Mark(EVALUATION, 1, 3, ended=True)])
+        await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
         await until(lambda: not list(queue.outbox))
 
 
@@ -291,10 +291,10 @@ async def test_a_stream_whose_tail_is_on_its_way_back_is_not_taken_for_expired(l
     """The mark was asked for before the tail arrived: that it was missing then proves nothing."""
     owned = opened(queue)
     record(owned, "provisioning running completed")
-    await owned.on_record()
+    await owned.acknowledged()
     log.memory.lose_everything()
     [draft] = queue.outbox
     queue._learn_epoch(draft, await log.epoch(draft.evaluation_id))
-    log.after_committed = owned.on_record
+    log.after_committed = owned.acknowledged
     await queue.release_settled()
     assert list(queue.outbox) == [draft]

@@ -53,7 +53,7 @@ def staged(*evaluators: EvaluatorSpec, settings: ExecutorSettings = SLOTS) -> tu
 
 def costing(usd: float):
     async def answer(_question: object) -> TargetReply:
-        return TargetReply(p.Answer(output="4", usage=p.Usage(3, 4), cost_usd=usd))
+        return TargetReply(p.Answer(output="4", usage=p.TokenUsage(3, 4), cost_usd=usd))
 
     return answer
 
@@ -137,7 +137,7 @@ async def test_a_judge_is_reserved_for_and_settled() -> None:
 
 def judging(usd: float):
     async def judge(_judged: object) -> p.Score:
-        return p.Score(evaluator="judge", score=1.0, usage=p.Usage(2, 2), cost_usd=usd)
+        return p.Score(evaluator="judge", score=1.0, usage=p.TokenUsage(2, 2), cost_usd=usd)
 
     return judge
 
@@ -266,6 +266,6 @@ async def paid_call(client: BudgetClient, reserved: Reserved) -> None:
 
     async def call() -> Paid:
         await asyncio.sleep(0)
-        return Paid(p.Usage(3, 4), 0.01)
+        return Paid(p.TokenUsage(3, 4), 0.01)
 
     await spending.paying(lambda: PaidCall("target:0", is_free=True), call, lambda paid: paid)

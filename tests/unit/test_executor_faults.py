@@ -151,9 +151,11 @@ def test_a_backoff_stays_within_its_bounds(attempt, luck):
 
 def test_messages_say_what_happened_and_to_whom():
     """A fault by its own words, anything else by its type as well."""
-    assert closing(Permanent("refused", "no"), retries=0).error == p.Fault(kind="refused", message="no")
+    assert closing(Permanent("refused", "no"), retries=0).error == p.ErrorDetail(
+        kind="refused", message="no"
+    )
     odd = closing(EvaluatorFault("judge", KeyError("x")), retries=0).error
-    assert odd == p.Fault(kind="evaluator", message="evaluator judge: KeyError: 'x'")
+    assert odd == p.ErrorDetail(kind="evaluator", message="evaluator judge: KeyError: 'x'")
 
 
 @given(st.text(), st.text())

@@ -26,7 +26,7 @@ from tests.unit.executor_stage import (
 from tests.waiting import until
 
 PAID_SCORE = p.Score(
-    evaluator="judge", score=0.5, passed=True, usage=p.Usage(input_tokens=2), cost_usd=0.25
+    evaluator="judge", score=0.5, passed=True, usage=p.TokenUsage(input_tokens=2), cost_usd=0.25
 )
 A_DAY = 86_400
 
@@ -63,7 +63,7 @@ async def test_a_task_becomes_a_completed_evaluation():
     assert await stage.story("e-1") == "queued provisioning running responded scored completed"
     result = await stage.last("e-1")
     assert (result.verdict, result.score, result.cost_usd) == ("passed", 0.75, 0.75)
-    assert result.usage == p.Usage(input_tokens=9, output_tokens=1)
+    assert result.usage == p.TokenUsage(input_tokens=9, output_tokens=1)
     assert [score.evaluator for score in result.scores] == ["a", "b"]
     assert stage.target.asked[0].prompt == "2 + 2 = ?"
     assert stage.evaluators["a"].judged[0].fields["output"] == "4"
@@ -201,9 +201,9 @@ async def test_whatever_a_target_raises_closes_only_its_own_attempt():
         await done(stage)
     ends = {name: await stage.last(name) for name in faults}
     assert ends["limited"].error.kind == "rate_limited"
-    assert ends["shaky"].error == p.Fault(kind="network")
-    assert ends["hopeless"].error == p.Fault(kind="refused", message="no such model")
-    assert ends["odd"].error == p.Fault(kind="error", message="ZeroDivisionError: by zero")
+    assert ends["shaky"].error == p.ErrorDetail(kind="network")
+    assert ends["hopeless"].error == p.ErrorDetail(kind="refused", message="no such model")
+    assert ends["odd"].error == p.ErrorDetail(kind="error", message="ZeroDivisionError: by zero")
     assert ends["leaving"].error.message == "SystemExit: 3"
     assert isinstance(ends["cancels itself"], p.Failed)
     assert isinstance(ends["fine"], p.Completed)
@@ -262,7 +262,7 @@ async def test_an_evaluator_that_hangs_is_tried_again():
     await run_one(stage)
     closing = await stage.last("e-1")
     assert isinstance(closing, p.Retrying)
-    assert closing.error == p.Fault(kind="timeout", message="evaluator a: no judgement within 7 s")
+    assert closing.error == p.ErrorDetail(kind="timeout", message="evaluator a: no judgement within 7 s")
 
 
 @virtually

@@ -10,7 +10,7 @@ import pytest
 from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from eventlog.codec import encode
-from eventlog.log import Answer, Append
+from eventlog.log import Append, AppendResult
 from executor.contract import Permanent, RateLimited, TargetReply, Transient
 from executor.hands import Hands
 from executor.lanes.contract import Grant, LanesUnavailable, LaneView, Policy, Why
@@ -374,5 +374,5 @@ def _with(answer: p.Answer) -> Any:
 
 def test_every_answer_that_is_no_record_has_its_label():
     """The labels are the answers of `append.lua`, in small letters."""
-    refused = {answer.lower() for answer in Answer if not answer.on_record}
+    refused = {answer.lower() for answer in AppendResult if not answer.acknowledged}
     assert refused == {"fenced", "closed", "conflict", "epoch"}

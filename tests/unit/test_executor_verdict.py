@@ -5,7 +5,9 @@ import pytest
 from eventlog import payloads as p
 from executor.verdict import completed, responded, was_paid
 
-ANSWER = p.Answer(output="4", usage=p.Usage(input_tokens=3, output_tokens=2), cost_usd=0.1, latency_ms=12.0)
+ANSWER = p.Answer(
+    output="4", usage=p.TokenUsage(input_tokens=3, output_tokens=2), cost_usd=0.1, latency_ms=12.0
+)
 
 
 def score(value: float, *, passed: bool | None = None, cost: float = 0.0) -> p.Score:
@@ -37,9 +39,9 @@ def test_the_score_is_the_mean_and_none_where_nobody_scored():
 
 def test_totals_are_the_answers_and_the_judges():
     """Also of those whose scores were on record."""
-    paid = p.Scored(evaluator="judge", score=1.0, usage=p.Usage(input_tokens=10), cost_usd=0.2)
+    paid = p.Scored(evaluator="judge", score=1.0, usage=p.TokenUsage(input_tokens=10), cost_usd=0.2)
     result = completed(ANSWER, [paid], exit_code=7)
-    assert result.usage == p.Usage(input_tokens=13, output_tokens=2)
+    assert result.usage == p.TokenUsage(input_tokens=13, output_tokens=2)
     assert result.cost_usd == pytest.approx(0.3)
     assert (result.latency_ms, result.exit_code) == (12.0, 7)
     assert type(result.scores[0]) is p.Score
@@ -57,5 +59,5 @@ def test_an_answer_counts_as_spent_once(on_record, cached):
 def test_only_what_cost_something_needs_an_event_of_its_own():
     """The others travel with the verdict."""
     assert was_paid(score(1.0, cost=0.1))
-    assert was_paid(p.Score(evaluator="e", score=1.0, usage=p.Usage(output_tokens=1)))
+    assert was_paid(p.Score(evaluator="e", score=1.0, usage=p.TokenUsage(output_tokens=1)))
     assert not was_paid(score(1.0))

@@ -9,7 +9,7 @@ from executor.failure_streak import HOLD, FailureStreaks
 from tests.unit.executor_stage import SETTINGS, Stage, raising, virtually
 from tests.waiting import until
 
-FAILED = p.Failed(p.Fault("error", "wrong key"))
+FAILED = p.Failed(p.ErrorDetail("error", "wrong key"))
 COMPLETED = p.Completed(verdict="passed")
 SLOTS = 4
 

@@ -85,7 +85,7 @@ async def test_without_an_answer_it_says_whom_it_needed_and_why() -> None:
     books = Books()
     await books.lived(1, "queued provisioning running failed")
     missing = (await books.left(hero=1)).missing
-    assert missing == p.Fault(
+    assert missing == p.ErrorDetail(
         "dependency", "needs the answer to case-1, which is failed: permanent: no such model"
     )
 

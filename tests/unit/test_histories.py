@@ -32,18 +32,20 @@ JUDGED = p.Completed(
             evaluator="llm_judge",
             score=0.5,
             reason="terse",
-            usage=p.Usage(input_tokens=90, output_tokens=12),
+            usage=p.TokenUsage(input_tokens=90, output_tokens=12),
             cost_usd=0.002,
         ),
     ),
-    usage=p.Usage(input_tokens=97, output_tokens=13),
+    usage=p.TokenUsage(input_tokens=97, output_tokens=13),
     cost_usd=0.003,
 )
 ENDINGS = {
     "v1_completed": life.CompletedState(
         1, 3, p.Completed(verdict="passed", exit_code=0, output="forty-two")
     ),
-    "v1_failed": life.FailedState(1, 3, p.Fault(kind="error", message="exit status 137: out of memory")),
+    "v1_failed": life.FailedState(
+        1, 3, p.ErrorDetail(kind="error", message="exit status 137: out of memory")
+    ),
     "v2_completed": life.CompletedState(
         1, 3, p.Completed(verdict="passed", score=1.0, output="42", exit_code=0, latency_ms=812.5)
     ),

@@ -7,7 +7,7 @@ import pytest
 
 from eventlog import lifecycle as life
 from eventlog import payloads as p
-from eventlog.commands import Command, Decision, OpenAttempt, RecordProgress, Standing, decide
+from eventlog.commands import AttemptPosition, Command, Decision, OpenAttempt, RecordProgress, decide
 from eventlog.events import EVENT_CLASSES, Event
 from eventlog.lifecycle import Phase
 from tests.builders import CASE, PAYLOADS, event, history, payload
@@ -54,8 +54,8 @@ def replayed(events: list[Event], state: life.State | None = None) -> life.State
     return state
 
 
-def standing(state: life.State) -> Standing:
-    return Standing(life.phase_of(state), state.attempt, state.sequence)
+def standing(state: life.State) -> AttemptPosition:
+    return AttemptPosition(life.phase_of(state), state.attempt, state.sequence)
 
 
 def record(word: str) -> RecordProgress:
@@ -235,7 +235,7 @@ def test_the_next_event_is_accepted_exactly_where_the_design_says(phase, event_t
         expected = leads_to(phase, event_type)
         assert life.advance(Phase(phase), event_type, sequence=following.sequence) == expected
         assert life.phase_of(life.evolve(state, following)) == expected
-        after = Standing(Phase(expected), *following.key)
+        after = AttemptPosition(Phase(expected), *following.key)
         assert decide(standing(state), record(event_type)) == Decision(after, following.data)
     else:
         with pytest.raises(life.IllegalTransition):
@@ -256,7 +256,7 @@ def test_a_higher_attempt_opens_exactly_where_the_design_says(phase, word):
         expected = leads_to(phase, word)
         assert life.reopen(Phase(phase), opening) == expected
         assert life.phase_of(life.evolve(state, opening)) == expected
-        after = Standing(Phase(expected), *opening.key)
+        after = AttemptPosition(Phase(expected), *opening.key)
         assert decide(standing(state), open_by(word)) == Decision(after, opening.data)
     else:
         with pytest.raises(life.IllegalTransition):

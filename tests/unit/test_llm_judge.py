@@ -69,7 +69,7 @@ async def test_a_verdict_is_a_score_with_its_reason_and_what_it_cost(model):
     """Each API's form of a verdict comes to the same score, and a paid judge says what it took."""
     got = await score(judge(model, said(model, {"reason": "It is.", "score": 0.9})))
     assert (got.evaluator, got.score, got.passed, got.reason) == ("polite", 0.9, True, "It is.")
-    assert got.usage == p.Usage(1_000, 100)
+    assert got.usage == p.TokenUsage(1_000, 100)
     assert got.cost_usd > 0
 
 

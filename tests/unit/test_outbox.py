@@ -4,32 +4,32 @@ from collections.abc import Sequence
 
 import pytest
 
-from eventlog.log import Answer, Mode, Record, Reply
-from eventlog.outbox import RECORD_OVERHEAD, Draft, Outbox
+from eventlog.log import AppendResponse, AppendResult, EncodedEvent, Mode
+from eventlog.outbox import RECORD_OVERHEAD, AttemptBuffer, Outbox
 from tests.builders import BATCH, EVALUATION, history, records
 
 LINGER = 5.0
 CLAIM, RUNNING, RESPONDED, COMPLETED = records(history("provisioning running responded completed", first=1))
 
 
-def an_outbox(*, max_bytes: int = 10**6) -> tuple[Outbox, Draft]:
+def an_outbox(*, max_bytes: int = 10**6) -> tuple[Outbox, AttemptBuffer]:
     """Return an outbox that keeps one claimed attempt."""
     outbox = Outbox(max_bytes=max_bytes)
-    return outbox, outbox.keep(Draft(EVALUATION, BATCH, 1), CLAIM)
+    return outbox, outbox.keep(AttemptBuffer(EVALUATION, BATCH, 1), CLAIM)
 
 
-def reply(*answers: Answer) -> Reply:
-    return Reply(answers, "epoch")
+def reply(*answers: AppendResult) -> AppendResponse:
+    return AppendResponse(answers, "epoch")
 
 
-def sent_and_acknowledged(outbox: Outbox, draft: Draft, *added: Record) -> None:
+def sent_and_acknowledged(outbox: Outbox, draft: AttemptBuffer, *added: EncodedEvent) -> None:
     for record in added:
         outbox.add(draft, record, 0.0)
     call = outbox.send(draft, "epoch")
-    outbox.answered(draft, reply(*[Answer.OK] * len(call.records)))
+    outbox.answered(draft, reply(*[AppendResult.OK] * len(call.records)))
 
 
-def sequences(taken: Sequence[Record]) -> list[int]:
+def sequences(taken: Sequence[EncodedEvent]) -> list[int]:
     return [record.event.sequence for record in taken]
 
 
@@ -58,7 +58,7 @@ def test_nothing_is_due_where_nothing_waits():
     outbox, draft = an_outbox()
     assert outbox.next_due(LINGER) is None
     sent_and_acknowledged(outbox, draft, RUNNING)
-    assert (outbox.next_due(LINGER), outbox.depth, draft.on_record) == (None, 0, True)
+    assert (outbox.next_due(LINGER), outbox.depth, draft.acknowledged) == (None, 0, True)
 
 
 def test_a_draft_in_flight_waits_for_its_answer():
@@ -69,15 +69,15 @@ def test_a_draft_in_flight_waits_for_its_answer():
     outbox.add(draft, COMPLETED, 0.0)
     assert outbox.due(100.0, LINGER, 10) == []
     assert outbox.next_due(LINGER) is None
-    assert (draft.depth, draft.on_record) == (2, False)
-    outbox.answered(draft, reply(Answer.OK))
+    assert (draft.depth, draft.acknowledged) == (2, False)
+    outbox.answered(draft, reply(AppendResult.OK))
     assert sequences(outbox.send(draft, "epoch").records) == [4]
 
 
 def test_a_round_trip_is_limited():
     """What does not fit goes with the next one, in the order of recording."""
     outbox = Outbox(max_bytes=10**6)
-    drafts = [outbox.keep(Draft(f"e-{number}", BATCH, 1)) for number in range(5)]
+    drafts = [outbox.keep(AttemptBuffer(f"e-{number}", BATCH, 1)) for number in range(5)]
     for draft in drafts:
         outbox.add(draft, RUNNING, 0.0)
     assert outbox.due(LINGER, LINGER, 3) == drafts[:3]
@@ -100,19 +100,19 @@ def test_a_duplicate_is_as_good_as_ok():
     outbox, draft = an_outbox()
     outbox.add(draft, RUNNING, 0.0)
     outbox.send(draft, "epoch")
-    outbox.answered(draft, reply(Answer.DUPLICATE))
-    assert draft.on_record
-    assert sequences(draft.acknowledged) == [1, 2]
+    outbox.answered(draft, reply(AppendResult.DUPLICATE))
+    assert draft.acknowledged
+    assert sequences(draft.tail) == [1, 2]
 
 
-@pytest.mark.parametrize("refusal", [Answer.FENCED, Answer.CLOSED, Answer.CONFLICT])
+@pytest.mark.parametrize("refusal", [AppendResult.FENCED, AppendResult.CLOSED, AppendResult.CONFLICT])
 def test_a_refusal_loses_the_draft(refusal):
     """Somebody else ended the attempt: nothing more is sent, and its memory is given back."""
     outbox, draft = an_outbox()
     outbox.add(draft, RUNNING, 0.0)
     outbox.add(draft, COMPLETED, 0.0)
     outbox.send(draft, "epoch")
-    outbox.answered(draft, reply(Answer.OK, refusal))
+    outbox.answered(draft, reply(AppendResult.OK, refusal))
     assert draft.lost is refusal
     assert (list(outbox), outbox.bytes, outbox.next_due(LINGER)) == ([], 0, None)
 
@@ -124,12 +124,12 @@ def test_what_was_paid_for_outlives_the_attempt_that_was_fenced_off():
     outbox.add(draft, RESPONDED, 0.0)
     outbox.send(draft, "epoch")
     outbox.add(draft, COMPLETED, 0.0)
-    outbox.answered(draft, reply(Answer.FENCED))
-    assert draft.lost is Answer.FENCED
+    outbox.answered(draft, reply(AppendResult.FENCED))
+    assert draft.lost is AppendResult.FENCED
     [late] = outbox.due(0.0, LINGER, 10)
     call = outbox.send(late, "epoch")
     assert (call.mode, call.epoch, sequences(call.records)) == (Mode.LATE, "", [3])
-    outbox.answered(late, reply(Answer.FENCED))
+    outbox.answered(late, reply(AppendResult.FENCED))
     assert (list(outbox), outbox.bytes, outbox.next_due(LINGER)) == ([], 0, None)
 
 
@@ -140,9 +140,9 @@ def test_an_answer_that_is_on_record_already_is_not_sent_again_as_late():
     outbox.add(draft, RESPONDED, 0.0)
     outbox.send(draft, "epoch")
     outbox.add(draft, COMPLETED, 0.0)
-    outbox.answered(draft, reply(Answer.OK, Answer.OK))
+    outbox.answered(draft, reply(AppendResult.OK, AppendResult.OK))
     outbox.send(draft, "epoch")
-    outbox.answered(draft, reply(Answer.FENCED))
+    outbox.answered(draft, reply(AppendResult.FENCED))
     assert list(outbox) == []
 
 
@@ -153,11 +153,11 @@ def test_after_epoch_the_whole_draft_goes_again_as_one_tail():
     outbox.add(draft, RESPONDED, 0.0)
     outbox.send(draft, "epoch")
     outbox.add(draft, COMPLETED, 0.0)
-    outbox.answered(draft, reply(Answer.EPOCH))
+    outbox.answered(draft, reply(AppendResult.EPOCH))
     call = outbox.send(draft, "epoch 2")
     assert (sequences(call.records), call.mode, call.epoch) == ([1, 2, 3, 4], Mode.TAIL, "epoch 2")
-    outbox.answered(draft, reply(*[Answer.OK] * 4))
-    assert draft.on_record
+    outbox.answered(draft, reply(*[AppendResult.OK] * 4))
+    assert draft.acknowledged
 
 
 def test_a_tail_that_was_not_answered_goes_again_as_a_tail():
@@ -166,11 +166,11 @@ def test_a_tail_that_was_not_answered_goes_again_as_a_tail():
     outbox.forgotten(draft)
     assert outbox.send(draft, "epoch 2").mode is Mode.TAIL
     outbox.failed(draft)
-    assert not draft.on_record
+    assert not draft.acknowledged
     assert outbox.due(0.0, LINGER, 10) == [draft]
     again = outbox.send(draft, "epoch 2")
     assert (sequences(again.records), again.mode) == ([1], Mode.TAIL)
-    outbox.answered(draft, reply(Answer.DUPLICATE))
+    outbox.answered(draft, reply(AppendResult.DUPLICATE))
     outbox.add(draft, RUNNING, 0.0)
     assert outbox.send(draft, "epoch 2").mode is Mode.NORMAL
 
@@ -181,8 +181,8 @@ def test_a_draft_forgotten_in_flight_goes_again_whatever_the_answer():
     outbox.add(draft, RUNNING, 0.0)
     outbox.send(draft, "epoch")
     outbox.forgotten(draft)
-    outbox.answered(draft, reply(Answer.OK))
-    assert not draft.on_record
+    outbox.answered(draft, reply(AppendResult.OK))
+    assert not draft.acknowledged
     call = outbox.send(draft, "epoch 2")
     assert (sequences(call.records), call.mode) == ([1, 2], Mode.TAIL)
 
@@ -190,7 +190,7 @@ def test_a_draft_forgotten_in_flight_goes_again_whatever_the_answer():
 def test_a_lower_attempt_is_put_back_before_a_higher_one_is_sent():
     """Whichever was forgotten first: a higher attempt in the log would turn the lower one away."""
     outbox, first = an_outbox()
-    second = outbox.keep(Draft(EVALUATION, BATCH, 2))
+    second = outbox.keep(AttemptBuffer(EVALUATION, BATCH, 2))
     sent_and_acknowledged(outbox, second, *records(history("queued", attempt=2)))
     outbox.forgotten(second)
     outbox.forgotten(first)
@@ -200,7 +200,7 @@ def test_a_lower_attempt_is_put_back_before_a_higher_one_is_sent():
     outbox.failed(first)
     assert outbox.due(0.0, LINGER, 10) == [first]  # not in one round trip either, which may fail by halves
     outbox.send(first, "epoch")
-    outbox.answered(first, reply(Answer.OK))
+    outbox.answered(first, reply(AppendResult.OK))
     assert outbox.due(0.0, LINGER, 10) == [second]
 
 
@@ -210,8 +210,8 @@ def test_a_finished_attempt_is_kept_though_a_higher_one_turns_its_tail_away():
     sent_and_acknowledged(outbox, draft, RUNNING, RESPONDED, COMPLETED)
     outbox.forgotten(draft)
     outbox.send(draft, "epoch")
-    outbox.answered(draft, reply(*[Answer.FENCED] * 4))
-    assert (draft.lost, draft.on_record, list(outbox)) == (None, True, [draft])
+    outbox.answered(draft, reply(*[AppendResult.FENCED] * 4))
+    assert (draft.lost, draft.acknowledged, list(outbox)) == (None, True, [draft])
     outbox.forgotten(draft)
     assert sequences(outbox.send(draft, "epoch").records) == [1, 2, 3, 4]
 
@@ -223,16 +223,16 @@ def test_an_unfinished_attempt_is_lost_when_its_tail_is_turned_away():
     outbox.add(draft, COMPLETED, 0.0)
     outbox.forgotten(draft)
     outbox.send(draft, "epoch")
-    outbox.answered(draft, reply(*[Answer.FENCED] * 3))
-    assert (draft.lost, list(outbox)) == (Answer.FENCED, [])
+    outbox.answered(draft, reply(*[AppendResult.FENCED] * 3))
+    assert (draft.lost, list(outbox)) == (AppendResult.FENCED, [])
 
 
 def test_a_draft_that_has_said_nothing_has_nothing_to_put_back():
     """An attempt owned but not opened is not made up."""
     outbox = Outbox(max_bytes=10)
-    draft = outbox.keep(Draft(EVALUATION, BATCH, 1))
+    draft = outbox.keep(AttemptBuffer(EVALUATION, BATCH, 1))
     outbox.forgotten(draft)
-    assert draft.on_record
+    assert draft.acknowledged
     assert outbox.next_due(LINGER) is None
 
 
@@ -280,7 +280,7 @@ def test_an_open_draft_is_settled_only_when_the_attempt_is_over(mark, settled):
 
 def test_a_draft_without_events_is_not_settled():
     """Its stream is not there because nothing was said yet."""
-    assert not Draft("evaluation-1", "batch-1", 1).is_settled_by(None)
+    assert not AttemptBuffer("evaluation-1", "batch-1", 1).is_settled_by(None)
 
 
 def test_a_draft_that_is_not_on_record_is_never_settled():
@@ -290,6 +290,6 @@ def test_a_draft_that_is_not_on_record_is_never_settled():
     assert not draft.is_settled_by((1, 4))
     outbox.send(draft, "epoch")
     assert not draft.is_settled_by((1, 4))
-    outbox.answered(draft, reply(Answer.OK))
+    outbox.answered(draft, reply(AppendResult.OK))
     outbox.forgotten(draft)
     assert not draft.is_settled_by(None)

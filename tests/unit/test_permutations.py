@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from eventlog.codec import RawEntry
 from eventlog.events import Event, EventKey
-from eventlog.log import LogReader, Mark
+from eventlog.log import CommitMark, LogReader
 from projections.change import Change, Row, Stored
 from projections.memory import MemoryTables
 from projections.tables import Committed
@@ -106,7 +106,7 @@ class SteppedLog:
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
         return await self.log.closing(evaluation_ids)
 
-    async def settle(self, marks: Sequence[Mark]) -> None:
+    async def settle(self, marks: Sequence[CommitMark]) -> None:
         await self.log.settle(marks)
 
     async def now_ms(self) -> int:

@@ -10,7 +10,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Cursor, unfold
+from eventlog.timeline import Cursor, replay
 from projections.progress import Progress
 from projections.scorecard import scorecard
 from tests.builders import arrive, event, history
@@ -18,8 +18,8 @@ from tests.builders import arrive, event, history
 AT_ONCE = 2**62
 
 
-def tokens(count: int) -> p.Usage:
-    return p.Usage(input_tokens=count - 1, output_tokens=1)
+def tokens(count: int) -> p.TokenUsage:
+    return p.TokenUsage(input_tokens=count - 1, output_tokens=1)
 
 
 ANSWER = p.Responded(output="4", usage=tokens(10), cost_usd=0.1)
@@ -33,7 +33,7 @@ STRAIGHT = "queued provisioning running responded scored completed"
 def spent(*events: Event, cursor: Cursor | None = None, bridge: bool = False) -> tuple[int, str]:
     """Walk, and count the spending of every step."""
     start = cursor or Cursor()
-    walked = unfold(start, arrive(events), bridge_until_ms=AT_ONCE if bridge else None)
+    walked = replay(start, arrive(events), bridge_until_ms=AT_ONCE if bridge else None)
     progress, phase = Progress(), start.phase
     for step in walked.steps:
         progress.add_spending(step, before=phase if step.moved else step.phase)
@@ -101,7 +101,7 @@ def test_bites_count_what_one_look_counts():
     """However a history is cut, it costs the same."""
     events = history(STRAIGHT, **PAID)
     for cut in range(len(events) + 1):
-        first = unfold(Cursor(), arrive(events[:cut])).cursor
+        first = replay(Cursor(), arrive(events[:cut])).cursor
         parts = [spent(*events[:cut]), spent(*events[cut:], cursor=first)]
         assert sum(count for count, _ in parts) == 15, f"cut at {cut}"
 
@@ -121,7 +121,7 @@ def ending(data: p.AnyPayload) -> Progress:
         (p.Completed(verdict="passed", score=0.5), {"completed": 1, "passed": 1, "scored": 1}),
         (p.Completed(verdict="failed", score=0.5), {"completed": 1, "passed": 0, "scored": 1}),
         (p.Completed(verdict="passed"), {"completed": 1, "passed": 1, "scored": 0}),
-        (p.Failed(error=p.Fault(kind="k")), {"failed": 1, "completed": 0}),
+        (p.Failed(error=p.ErrorDetail(kind="k")), {"failed": 1, "completed": 0}),
         (p.TimedOut(limit="task", seconds=1), {"timed_out": 1, "completed": 0}),
         (p.Cancelled(by="me"), {"cancelled": 1, "completed": 0}),
     ],
@@ -133,7 +133,9 @@ def test_each_ending_has_its_counter(data, expected):
     assert counted.score_sum == (Decimal("0.5") if counted.scored else 0)
 
 
-@pytest.mark.parametrize("data", [p.Failed(error=p.Fault(kind="k")), p.TimedOut(limit="task", seconds=1)])
+@pytest.mark.parametrize(
+    "data", [p.Failed(error=p.ErrorDetail(kind="k")), p.TimedOut(limit="task", seconds=1)]
+)
 def test_taking_back_a_settled_end_undoes_its_counting(data):
     """Ended and reopened comes to nothing."""
     counted = ending(data)

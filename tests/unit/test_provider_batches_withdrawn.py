@@ -16,7 +16,7 @@ from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN
 from eventlog import payloads as p
 from eventlog.codec import encode, make_event
 from eventlog.lifecycle import Phase
-from eventlog.log import EXPIRY_SECONDS, Answer, Append, Mode, Record
+from eventlog.log import EXPIRY_SECONDS, Append, AppendResult, EncodedEvent, Mode
 from eventlog.timeline import Cursor
 from projections.change import Row
 from projections.ledger import Standing
@@ -55,7 +55,7 @@ async def take(stage: Stage) -> Task:
     return delivery.task
 
 
-async def claim(stage: Stage, task: Task, *facts: p.AnyPayload) -> Answer:
+async def claim(stage: Stage, task: Task, *facts: p.AnyPayload) -> AppendResult:
     """Be an executor that claims an attempt, and perhaps goes on with it."""
     events = [
         make_event(
@@ -70,10 +70,10 @@ async def claim(stage: Stage, task: Task, *facts: p.AnyPayload) -> Answer:
         for sequence, payload in enumerate((p.Provisioning("executor", "a nonce"), *facts), start=1)
     ]
     epoch = await stage.log.epoch(task.evaluation_id)
-    records = [Record(event, encode(event)) for event in events]
+    records = [EncodedEvent(event, encode(event)) for event in events]
     calls = [Append(task.evaluation_id, records[:1], epoch, Mode.CLAIM)]
     calls += [Append(task.evaluation_id, records[1:], epoch)] if facts else []
-    return (await stage.log.append(calls))[0].answers[0]
+    return (await stage.log.append(calls))[0].results[0]
 
 
 async def move(stage: Stage, fallback: BatchFallback | None = BatchFallback.RESUBMIT) -> int:
@@ -93,7 +93,7 @@ async def test_what_nobody_has_begun_is_answered_by_provider_batches() -> None:
     """And what an executor has in hand ends there; no retry is used up."""
     stage = await told()
     begun = await take(stage)
-    assert await claim(stage, begun) is Answer.OK
+    assert await claim(stage, begun) is AppendResult.OK
     moved = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
     assert (moved.withdrawn, moved.to_providers, moved.to_executors) == (MANY - 1, MANY - 1, True)
     await stage.attendance.beat(Presence("executor", "executor"))
@@ -115,7 +115,7 @@ async def test_what_an_executor_has_claimed_is_not_ended_by_a_task_that_came_twi
     """A task that is still in the queue says nothing: the log does."""
     stage = await told(1)
     task = Task(evaluation_id(B, 1), 1)
-    assert await claim(stage, task) is Answer.OK
+    assert await claim(stage, task) is AppendResult.OK
     assert await move(stage) == 0
     assert await stage.log.closing([task.evaluation_id]) == [False]
     assert await stage.tasks() == []
@@ -169,8 +169,8 @@ async def _claimable(stage: Stage) -> list[int]:
     taken = await stage.queue.take_over("executor", [line], idle=LEFT_ALONE, limit=100)
     taken += await stage.queue.consume("executor", {line: 100}, block=NO_TIME)
     await stage.queue.ack("executor", taken)
-    done = p.Failed(p.Fault(kind="permanent"))
-    claimed = [each.task for each in taken if await claim(stage, each.task, done) is Answer.OK]
+    done = p.Failed(p.ErrorDetail(kind="permanent"))
+    claimed = [each.task for each in taken if await claim(stage, each.task, done) is AppendResult.OK]
     return [int(task.evaluation_id.rpartition(".")[2]) for task in claimed]
 
 
@@ -260,7 +260,7 @@ async def test_a_request_that_fails_in_its_batch_is_charged_as_ever() -> None:
 def test_only_what_was_withdrawn_is_opened_for_a_provider(kind: str, spec: BatchSpec, asks: bool) -> None:
     """Whatever else is tried again is tried by executors, also in a batch that asks a provider."""
     key = evaluation_id(B, 1)
-    fault = p.Retrying(error=p.Fault(kind=kind), retry_at=START)
+    fault = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
     events = history("queued provisioning retrying", evaluation_id=key, retrying=fault)
     decide = decisions.try_again(
         lambda _: Opener("coordinator", START, "epoch"),

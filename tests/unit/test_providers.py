@@ -7,7 +7,7 @@ import re
 import pytest
 from pydantic import JsonValue
 
-from eventlog.payloads import Usage
+from eventlog.payloads import TokenUsage
 from executor.contract import ExecutionEnvironment, Metered
 from executor.registry import parse_target, target_type
 from executor.targets.http import HTTP
@@ -236,7 +236,7 @@ def test_an_http_target_has_the_lane_of_its_host():
 
 def test_tokens_cost_what_the_price_says_and_half_of_it_in_a_batch():
     """A million tokens of each at 3 and 15 dollars are 18 dollars, or 9."""
-    usage = Usage(1_000_000, 1_000_000)
+    usage = TokenUsage(1_000_000, 1_000_000)
     assert cost_of(usage, Price(3, 15)) == 18
     assert cost_of(usage, Price(3, 15), batch=True) == 9
     assert cost_of(usage, None) == 0

@@ -137,7 +137,7 @@ async def test_a_model_answers_with_what_it_said_and_what_it_cost(name):
     """Text, tokens, dollars and the time it took are on record."""
     asked = target(name, saying(200, REPLY[name]), prices={"input": 10, "output": 100})
     answer = (await asked.call(question())).answer
-    assert (answer.output, answer.usage) == ("Paris", p.Usage(1_000, 100))
+    assert (answer.output, answer.usage) == ("Paris", p.TokenUsage(1_000, 100))
     assert answer.cost_usd == pytest.approx(0.02)
     assert answer.latency_ms > 0
     await asked.aclose()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from eventlog.payloads import MAX_TEXT, Usage
+from eventlog.payloads import MAX_TEXT, TokenUsage
 from providers.access import access_to
 from providers.dialects import ANTHROPIC, GROQ, OPENAI, SILENT, duration, limits_of, retry_after, wait_for
 from providers.failures import Class, failure_of, refusal_of
@@ -90,12 +90,12 @@ def test_an_answer_that_may_take_minutes_is_streamed(limit, streamed):
 
 def test_a_message_is_its_texts_its_tokens_and_why_it_ended():
     """Thoughts are no answer; tokens read from the cache are input, too."""
-    assert answer_of(MESSAGE) == ("Paris", Usage(15, 2), "end_turn")
+    assert answer_of(MESSAGE) == ("Paris", TokenUsage(15, 2), "end_turn")
 
 
 def test_a_completion_is_read_alike():
     """The same answer in the other dialect."""
-    assert answer_of(COMPLETION) == ("Paris", Usage(10, 2), "stop")
+    assert answer_of(COMPLETION) == ("Paris", TokenUsage(10, 2), "stop")
 
 
 def test_a_model_may_say_nothing_and_may_refuse():

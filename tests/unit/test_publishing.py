@@ -7,7 +7,7 @@ from coordinator.publishing import CHUNK, Publisher
 from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog.codec import encode
 from eventlog.events import Event
-from eventlog.log import Append, Record
+from eventlog.log import Append, EncodedEvent
 from eventlog.memory import MemoryEventLog
 from taskqueue.lines import Lines
 from taskqueue.memory import MemoryTaskQueue
@@ -105,12 +105,14 @@ async def test_an_ending_fences_its_owner_off() -> None:
     """Whatever the owner says then is refused."""
     stage = Stage()
     await stage.publish(history("queued"))
-    claim, running = (Record(event, encode(event)) for event in history("provisioning running", first=1))
+    claim, running = (
+        EncodedEvent(event, encode(event)) for event in history("provisioning running", first=1)
+    )
     epoch = await stage.log.epoch(EVALUATION)
     await stage.log.append([Append(EVALUATION, [claim], epoch)])
     await stage.publish(history("cancelled", attempt=2), epoch="")
     [reply] = await stage.log.append([Append(EVALUATION, [running], epoch)])
-    assert not reply.answers[0].on_record
+    assert not reply.results[0].acknowledged
 
 
 async def test_many_are_told_in_several_round_trips() -> None:

@@ -48,7 +48,7 @@ async def test_two_evaluations_that_went_the_same_way_differ_in_nothing():
 
 async def test_what_an_event_carries_is_compared_field_by_field():
     """The fields that differ are named, in the place where they do."""
-    answer = p.Responded(output="5", usage=p.Usage(input_tokens=7, output_tokens=2), cost_usd=0.001)
+    answer = p.Responded(output="5", usage=p.TokenUsage(input_tokens=7, output_tokens=2), cost_usd=0.001)
     left = await told("queued", "provisioning", "running", "responded")
     right = await told("queued", "provisioning", "running", answer, evaluation_id="two")
     comparison = compare(*sides((left, None), (right, None)))

@@ -178,7 +178,7 @@ async def test_foreign_text_is_neither_markup_nor_a_command_to_the_terminal():
         event("provisioning", sequence=1),
         event("running", sequence=2),
         event(p.Responded(output=EVIL), sequence=3),
-        event(p.Failed(error=p.Fault(kind="odd", message=EVIL)), sequence=4),
+        event(p.Failed(error=p.ErrorDetail(kind="odd", message=EVIL)), sequence=4),
     )
     scene.arrive_garbage(b"event", EVIL.encode())
     await scene.store()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from eventlog.events import Event
-from eventlog.timeline import Cursor, Verdict
+from eventlog.timeline import Cursor, Disposition
 from projections.change import EventRow, Row
 from projections.memory import MemoryTables
 from projections.progress import Progress
@@ -72,7 +72,7 @@ def test_any_log_gives_the_tables_it_was_written_with():
         bridges += len(tables.bridges)
 
     check_one()
-    assert verdicts == set(Verdict), "a verdict that never came up was not checked"
+    assert verdicts == set(Disposition), "a verdict that never came up was not checked"
     assert bridges > 0
 
 

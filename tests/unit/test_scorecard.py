@@ -25,7 +25,7 @@ def test_a_completed_event_becomes_its_scorecard():
         verdict="passed",
         score=0.75,
         scores=SCORES,
-        usage=p.Usage(input_tokens=7, output_tokens=5),
+        usage=p.TokenUsage(input_tokens=7, output_tokens=5),
         cost_usd=0.1,
         latency_ms=12.5,
         exit_code=-9,
@@ -41,8 +41,8 @@ def test_a_completed_event_becomes_its_scorecard():
 
 def test_a_failed_event_keeps_the_scores_there_are():
     """An evaluator is missing, so there is no verdict; what the others found, and what it cost, stays."""
-    usage = p.Usage(input_tokens=7, output_tokens=5)
-    fault = p.Fault(kind="evaluator", message="evaluator tone: no judgement within 5 s")
+    usage = p.TokenUsage(input_tokens=7, output_tokens=5)
+    fault = p.ErrorDetail(kind="evaluator", message="evaluator tone: no judgement within 5 s")
     failed = p.Failed(fault, scores=SCORES, usage=usage, cost_usd=0.1, latency_ms=12.5)
     card = scorecard(event(failed, sequence=5), bridged=False)
     assert (card.status, card.verdict, card.score) == ("failed", None, None)
@@ -67,8 +67,11 @@ def test_other_endings_have_a_status_and_no_verdict(word):
 @pytest.mark.parametrize(
     ("payload", "error"),
     [
-        (p.Failed(error=p.Fault(kind="permanent", message="no")), {"kind": "permanent", "message": "no"}),
-        (p.TimedOut(limit="task", seconds=1, error=p.Fault(kind="k")), {"kind": "k", "message": ""}),
+        (
+            p.Failed(error=p.ErrorDetail(kind="permanent", message="no")),
+            {"kind": "permanent", "message": "no"},
+        ),
+        (p.TimedOut(limit="task", seconds=1, error=p.ErrorDetail(kind="k")), {"kind": "k", "message": ""}),
         (p.TimedOut(limit="task", seconds=1), None),
         (p.Cancelled(by="me"), None),
     ],

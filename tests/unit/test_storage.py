@@ -168,7 +168,7 @@ async def test_an_old_gap_is_warned_of_once(world, caplog):
 async def append(world: World, *events) -> None:
     epoch = await world.log.epoch(EVALUATION)
     (reply,) = await world.log.append([Append(EVALUATION, records(events), epoch)])
-    assert all(answer.on_record for answer in reply.answers)
+    assert all(answer.acknowledged for answer in reply.results)
 
 
 async def test_writers_are_told_how_far_it_is_committed(world):

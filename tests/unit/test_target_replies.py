@@ -42,7 +42,7 @@ def test_an_answer_that_is_too_long_is_refused_and_never_cut():
 )
 def test_tokens_are_counted_by_any_of_their_names(usage, counted):
     """What is no count counts nothing: an answer is not lost over it."""
-    assert usage_of(usage) == p.Usage(*counted)
+    assert usage_of(usage) == p.TokenUsage(*counted)
 
 
 def test_a_cost_that_is_none_is_a_fault_of_the_target():

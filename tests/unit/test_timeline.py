@@ -5,25 +5,30 @@ import pytest
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Cursor, Unfolding, Verdict, holes, unfold
+from eventlog.timeline import Cursor, Disposition, ReplayResult, missing_ranges, replay
 from tests.builders import FIRST_ARRIVAL_MS, arrive, event, history
 from tests.unit.timeline_model import UNREAD
 
-APPLIED, STALE, LATE, REJECTED = Verdict.APPLIED, Verdict.STALE, Verdict.LATE, Verdict.REJECTED
+APPLIED, STALE, LATE, REJECTED = (
+    Disposition.APPLIED,
+    Disposition.STALE,
+    Disposition.LATE,
+    Disposition.REJECTED,
+)
 STRAIGHT = "queued provisioning running responded scored completed"
 FOREVER = 2**62
 
 
-def verdicts(walked: Unfolding) -> dict[tuple[int, int], Verdict]:
-    return {step.entry.key: step.verdict for step in walked.steps}
+def verdicts(walked: ReplayResult) -> dict[tuple[int, int], Disposition]:
+    return {step.entry.key: step.disposition for step in walked.steps}
 
 
-def walk(*events: Event, cursor: Cursor = UNREAD, bridge_until_ms: int | None = None) -> Unfolding:
-    return unfold(cursor, arrive(events), bridge_until_ms=bridge_until_ms)
+def walk(*events: Event, cursor: Cursor = UNREAD, bridge_until_ms: int | None = None) -> ReplayResult:
+    return replay(cursor, arrive(events), bridge_until_ms=bridge_until_ms)
 
 
-def applied_keys(walked: Unfolding) -> list[tuple[int, int]]:
-    return [step.entry.key for step in walked.steps if step.verdict is APPLIED]
+def applied_keys(walked: ReplayResult) -> list[tuple[int, int]]:
+    return [step.entry.key for step in walked.steps if step.disposition is APPLIED]
 
 
 def test_a_history_in_order_is_applied_in_order():
@@ -47,7 +52,7 @@ def test_a_reversed_history_is_applied_in_order():
 def test_reading_nothing_changes_nothing():
     """An idle look leaves the cursor where it was."""
     cursor = Cursor(3, 2, Phase.RUNNING)
-    assert unfold(cursor, []) == Unfolding(cursor)
+    assert replay(cursor, []) == ReplayResult(cursor)
 
 
 def test_a_duplicate_is_counted_and_applied_once():
@@ -62,7 +67,7 @@ def test_a_duplicate_in_other_words_is_still_a_duplicate():
     """Spaces in the JSON do not make another event of it."""
     first, again = arrive(history("queued") * 2)
     spaced = again._replace(body=again.body.replace(b":", b": "))
-    walked = unfold(UNREAD, [first, spaced])
+    walked = replay(UNREAD, [first, spaced])
     assert (walked.duplicates, walked.conflicts) == (1, [])
 
 
@@ -140,7 +145,7 @@ def test_an_attempt_opens_by_sequence_0_on_the_short_way_too(twice):
 def test_an_illegal_event_is_passed_over():
     """`provisioning → completed` is rejected, and what follows it is not lost."""
     walked = walk(*history("queued provisioning completed running completed"))
-    assert [step.verdict for step in walked.steps] == [APPLIED, APPLIED, REJECTED, APPLIED, APPLIED]
+    assert [step.disposition for step in walked.steps] == [APPLIED, APPLIED, REJECTED, APPLIED, APPLIED]
     assert "provisioning does not accept completed" in walked.steps[2].detail
     assert walked.cursor == Cursor(1, 4, Phase.COMPLETED)
 
@@ -216,6 +221,6 @@ def test_two_attempts_with_holes_are_bridged_one_after_the_other():
 
 def test_holes_are_named_as_stretches():
     """Before, between, never after."""
-    assert holes(0, [0, 1, 2]) == ()
-    assert holes(1, [3, 4, 7]) == (range(1, 3), range(5, 7))
-    assert holes(5, []) == ()
+    assert missing_ranges(0, [0, 1, 2]) == ()
+    assert missing_ranges(1, [3, 4, 7]) == (range(1, 3), range(5, 7))
+    assert missing_ranges(5, []) == ()

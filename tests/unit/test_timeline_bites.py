@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from eventlog.codec import Entry
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Unfolding, Verdict, unfold
+from eventlog.timeline import Disposition, ReplayResult, replay
 from tests.builders import arrive, event, history
 from tests.unit.timeline_model import UNREAD, BitingReader, NaiveReader
 
 FOREVER = 2**62
 
 
-def verdicts(walked: Unfolding) -> dict[EventKey, Verdict]:
-    return {step.entry.key: step.verdict for step in walked.steps}
+def verdicts(walked: ReplayResult) -> dict[EventKey, Disposition]:
+    return {step.entry.key: step.disposition for step in walked.steps}
 
 
 @given(st.data())
@@ -24,11 +24,11 @@ def test_any_shuffle_with_duplicates_folds_to_the_same_story(data):
     scores = " scored" * data.draw(st.integers(0, 3))
     events = history(f"queued provisioning running responded{scores} completed")
     repeated = events + data.draw(st.lists(st.sampled_from(events), max_size=5))
-    walked = unfold(UNREAD, arrive(data.draw(st.permutations(repeated))))
-    straight = unfold(UNREAD, arrive(events))
+    walked = replay(UNREAD, arrive(data.draw(st.permutations(repeated))))
+    straight = replay(UNREAD, arrive(events))
     assert walked.cursor == straight.cursor
-    assert [(step.entry.event, step.verdict, step.phase) for step in walked.steps] == [
-        (step.entry.event, step.verdict, step.phase) for step in straight.steps
+    assert [(step.entry.event, step.disposition, step.phase) for step in walked.steps] == [
+        (step.entry.event, step.disposition, step.phase) for step in straight.steps
     ]
     assert (walked.duplicates, walked.gap) == (len(repeated) - len(events), None)
 
@@ -66,9 +66,9 @@ def _with_openings_in_turn(events: list[Event]) -> list[Event]:
 @given(streams())
 @settings(deadline=None)
 def test_a_walk_agrees_with_the_naive_reader(stream):
-    """`unfold` gives every event of any stream the verdict that one-at-a-time reading gives it."""
+    """`replay` gives every event of any stream the verdict that one-at-a-time reading gives it."""
     naive = NaiveReader().read(stream)
-    walked = unfold(UNREAD, stream)
+    walked = replay(UNREAD, stream)
     assert verdicts(walked) == naive.verdicts
     assert walked.cursor == (naive.attempt, naive.sequence, naive.phase)
     assert len(walked.steps) == len(naive.verdicts)
@@ -94,7 +94,7 @@ def test_any_bites_come_to_the_same_result(stream, data):
 @settings(deadline=None)
 def test_nothing_is_dropped(stream):
     """Every key of a stream has a verdict, or waits where a later event may still free it."""
-    walked = unfold(UNREAD, stream)
+    walked = replay(UNREAD, stream)
     unjudged = {entry.key for entry in stream} - set(verdicts(walked))
     attempt, sequence, phase = walked.cursor
     assert all(key > (attempt, sequence) for key in unjudged)

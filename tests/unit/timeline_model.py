@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from eventlog import lifecycle as life
 from eventlog.codec import Entry
 from eventlog.events import EventKey
-from eventlog.timeline import PAID_TYPES, Cursor, Unfolding, Verdict, unfold
+from eventlog.timeline import PAID_TYPES, Cursor, Disposition, ReplayResult, replay
 
 CLOSED = {"completed", "retrying", "failed", "timed_out", "cancelled"}
 FINAL = {"completed", "cancelled"}
@@ -23,7 +23,7 @@ class NaiveReader:
     attempt: int = 0
     sequence: int = -1
     phase: str = "unopened"
-    verdicts: dict[EventKey, Verdict] = field(default_factory=dict)
+    verdicts: dict[EventKey, Disposition] = field(default_factory=dict)
     waiting: dict[EventKey, Entry] = field(default_factory=dict)
     refused: set[int] = field(default_factory=set)
 
@@ -43,55 +43,55 @@ class NaiveReader:
                 return True
         return False
 
-    def _verdict(self, entry: Entry) -> Verdict | None:
+    def _verdict(self, entry: Entry) -> Disposition | None:
         attempt, sequence = entry.key
         if attempt < self.attempt:
             ended = self.sequence == 0 and self.phase in life.ENDED
-            return Verdict.LATE if ended and entry.event.type in PAID_TYPES else Verdict.STALE
+            return Disposition.LATE if ended and entry.event.type in PAID_TYPES else Disposition.STALE
         if attempt > self.attempt:
             if sequence == 0:
                 return self._open(entry)
-            return Verdict.REJECTED if self.phase in FINAL or attempt in self.refused else None
+            return Disposition.REJECTED if self.phase in FINAL or attempt in self.refused else None
         if self.phase in CLOSED:
-            return Verdict.REJECTED
+            return Disposition.REJECTED
         return self._continue(entry) if sequence == self.sequence + 1 else None
 
-    def _open(self, entry: Entry) -> Verdict:
+    def _open(self, entry: Entry) -> Disposition:
         try:
             self.phase = life.reopen(life.Phase(self.phase), entry.event)
         except life.IllegalTransition:
             self.refused.add(entry.event.attempt)
-            return Verdict.REJECTED
+            return Disposition.REJECTED
         self.attempt, self.sequence = entry.key
-        return Verdict.APPLIED
+        return Disposition.APPLIED
 
-    def _continue(self, entry: Entry) -> Verdict:
+    def _continue(self, entry: Entry) -> Disposition:
         self.sequence = entry.event.sequence
         try:
             self.phase = life.advance(
                 life.Phase(self.phase), entry.event.type, sequence=entry.event.sequence
             )
         except life.IllegalTransition:
-            return Verdict.REJECTED
-        return Verdict.APPLIED
+            return Disposition.REJECTED
+        return Disposition.APPLIED
 
 
 @dataclass
 class BitingReader:
-    """Reads with `unfold` as the storage worker does: the stream so far, less what it already has.
+    """Reads with `replay` as the storage worker does: the stream so far, less what it already has.
 
     A refused opening is not left out: it says that what follows it has no attempt to belong to.
     """
 
     cursor: Cursor = UNREAD
-    verdicts: dict[EventKey, Verdict] = field(default_factory=dict)
+    verdicts: dict[EventKey, Disposition] = field(default_factory=dict)
     applied: list[EventKey] = field(default_factory=list)
 
-    def read(self, so_far: Sequence[Entry], *, bridge_until_ms: int | None = None) -> Unfolding:
+    def read(self, so_far: Sequence[Entry], *, bridge_until_ms: int | None = None) -> ReplayResult:
         fresh = [entry for entry in so_far if not self._is_covered(entry.key)]
-        walked = unfold(self.cursor, fresh, bridge_until_ms=bridge_until_ms)
+        walked = replay(self.cursor, fresh, bridge_until_ms=bridge_until_ms)
         for step in walked.steps:
-            if self.verdicts.setdefault(step.entry.key, step.verdict) is Verdict.APPLIED:
+            if self.verdicts.setdefault(step.entry.key, step.disposition) is Disposition.APPLIED:
                 self.applied.append(step.entry.key)
         self.cursor = walked.cursor
         return walked
