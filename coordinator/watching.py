@@ -105,10 +105,8 @@ class Watch:
             self._made_up_for[batch.batch_id] = epochs
 
     def _allowed(self, batch: Batch) -> timedelta:
-        """Say how long an attempt may take: the target's time-out, each evaluator's, and some grace."""
-        spec = spec_of(batch)
-        seconds = spec.timeout + sum(evaluator.timeout for evaluator in spec.evaluators)
-        return timedelta(seconds=seconds) + self._settings.hung_grace
+        """Return how long an attempt may take before its executor counts as hung."""
+        return spec_of(batch).attempt_deadline + self._settings.hung_grace
 
     async def look_after(
         self, batch: Batch, standings: Sequence[Standing], *, is_drained: bool = False

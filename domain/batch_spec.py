@@ -4,6 +4,7 @@ It holds no data and no secret: cases travel in the log, keys stay in the enviro
 """
 
 from collections.abc import Iterator
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
@@ -103,6 +104,21 @@ class BatchSpec:
             for target in self.targets:
                 yield Variant(number, prompt, target)
                 number += 1
+
+    @property
+    def scores_sequentially(self) -> bool:
+        """Whether an attempt calls its evaluators one after the other: its calls in flight are limited."""
+        return self.max_concurrency is not None
+
+    @property
+    def attempt_deadline(self) -> timedelta:
+        """The longest that a claimed attempt may run: one call of its target, then its evaluators.
+
+        Evaluators run concurrently, so the slowest decides; where they run one after the other, their sum.
+        """
+        timeouts = [each.timeout for each in self.evaluators]
+        scoring = sum(timeouts) if self.scores_sequentially else max(timeouts, default=0.0)
+        return timedelta(seconds=self.timeout + scoring)
 
 
 class Variant(NamedTuple):

@@ -132,7 +132,7 @@ class Claiming:
 
     async def _evaluate(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> None:
         if isinstance(kit, Kit):
-            hand.limit = kit.longest
+            hand.limit = kit.spec.attempt_deadline.total_seconds()
         try:
             closing = await self._evaluating.carry_out(hand, claimed, kit)
         except Exception:

@@ -67,11 +67,6 @@ class Kit:
     overall: LaneUse | None = None
     """The lane that counts all calls of the batch, where those are limited."""
 
-    @property
-    def longest(self) -> float:
-        """Seconds that an evaluation may take: one call of its target, and its slowest evaluator."""
-        return self.spec.timeout + max((each.timeout for each in self.spec.evaluators), default=0.0)
-
     def variant(self, number: int) -> Variant:
         """Find a variant; raises `Permanent` where there is none of that number."""
         if number >= len(self.variants):

@@ -80,7 +80,7 @@ async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard)
     context = await _context(delivery, board) if opening.in_group else NOTHING_LEFT
     target = None if known.answer else kit.target(variant.number)
     request = _question(delivery, opening, kit, variant, context, prompted=target is not None)
-    lane, is_sequential = kit.lane(variant.number), kit.overall is not None
+    lane, is_sequential = kit.lane(variant.number), kit.spec.scores_sequentially
     return Prepared(known, variant, target, kit.all_judges(), request, lane, kit, is_sequential)
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from psycopg_pool import AsyncConnectionPool
 
+from domain.batch_spec import unpack
 from domain.ids import FLEET
 from projections.postgres import transaction
 from projections.sql import query
@@ -60,8 +61,11 @@ class ActiveBooks:
         return [FinishedBatch(*row) for row in await self._rows("recently_finished_batches", wanted)]
 
     async def stuck(self, *, beyond: timedelta, limit: int) -> int:
-        """Count evaluations that have not moved for so long beyond their time-out, up to a limit."""
-        [(count,)] = await self._rows("stuck_evaluations", {"beyond": beyond, "limit": limit})
+        """Count evaluations unchanged for `beyond` past the deadline of an attempt, up to a limit."""
+        specs = await self._rows("running_batch_specs", {})
+        deadlines = {batch_id: unpack(spec).attempt_deadline for batch_id, spec in specs}
+        batches = {"batch_ids": list(deadlines), "deadlines": list(deadlines.values())}
+        [(count,)] = await self._rows("stuck_evaluations", {**batches, "beyond": beyond, "limit": limit})
         return int(count)
 
     async def provider_batches(self) -> int:

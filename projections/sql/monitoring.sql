@@ -44,8 +44,15 @@ GROUP BY b.batch_id
 ORDER BY b.finished_at DESC, b.batch_id
 LIMIT %(limit)s;
 
+-- name: running_batch_specs
+-- Returns the specs of the batches whose evaluations executors may be working on.
+SELECT b.batch_id, b.spec::text
+FROM batches b
+WHERE b.kind = 'submitted' AND b.total IS NOT NULL AND b.finished_at IS NULL AND b.run_id = %(run_id)s
+  AND b.state NOT IN ('paused', 'cancelled', 'expired');
+
 -- name: stuck_evaluations
--- Counts published evaluations of running batches, unchanged for long beyond their time-out, up to a limit.
+-- Counts published evaluations of some batches, unchanged for long beyond the attempt deadline, up to a limit.
 -- Queued ones count only where nothing of their batch has ended for as long: no executor serves it then.
 WITH running AS MATERIALIZED (
     SELECT b.batch_id, b.published_to, t.since,
@@ -53,14 +60,10 @@ WITH running AS MATERIALIZED (
                     (SELECT max(p.last_ended_at) FROM batch_progress p WHERE p.batch_id = b.batch_id),
                     (SELECT max(e.at) FROM batch_events e WHERE e.batch_id = b.batch_id AND e.type = 'running')
            ) < t.since AS is_idle
-    FROM batches b
-    CROSS JOIN LATERAL (
-        SELECT now() - %(beyond)s::interval - make_interval(secs => (b.spec ->> 'timeout')::float8 + coalesce((
-            SELECT sum((e ->> 'timeout')::float8) FROM json_array_elements(b.spec -> 'evaluators') e
-        ), 0)) AS since
-    ) t
-    WHERE b.kind = 'submitted' AND b.total IS NOT NULL AND b.finished_at IS NULL AND b.run_id = %(run_id)s
-      AND b.state NOT IN ('paused', 'cancelled', 'expired') AND b.accepted_at < t.since
+    FROM unnest(%(batch_ids)s::text[], %(deadlines)s::interval[]) AS d (batch_id, deadline)
+    JOIN batches b ON b.batch_id = d.batch_id
+    CROSS JOIN LATERAL (SELECT now() - %(beyond)s::interval - d.deadline AS since) t
+    WHERE b.accepted_at < t.since
 )
 SELECT least(%(limit)s, coalesce(sum(stuck.many), 0))
 FROM running r

@@ -188,11 +188,8 @@ def _id(look: Look) -> str:
 
 
 def _timeout(snapshot: Snapshot) -> timedelta:
-    """Say how long one evaluation may take: the call of its target, and each of its judges."""
-    if not snapshot.spec:
-        return timedelta()
-    spec = unpack(snapshot.spec)
-    return timedelta(seconds=spec.timeout + sum(each.timeout for each in spec.evaluators))
+    """Return the deadline of one attempt."""
+    return unpack(snapshot.spec).attempt_deadline if snapshot.spec else timedelta()
 
 
 def _whole(time: timedelta) -> str:

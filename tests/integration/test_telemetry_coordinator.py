@@ -17,7 +17,8 @@ SPEC = BatchSpec(
     "a batch",
     (TargetSpec("simulated", "simulated"),),
     timeout=60,
-    evaluators=(EvaluatorSpec("exact", "exact", timeout=30),),
+    # They are called at the same time, so an attempt may take 90 s.
+    evaluators=(EvaluatorSpec("exact", "exact", timeout=30), EvaluatorSpec("exact", "again", timeout=30)),
 )
 ALLOWED = timedelta(seconds=90) + BEYOND
 
@@ -180,6 +181,8 @@ async def test_an_evaluation_in_somebodys_hands_is_stuck_after_its_time(redis_ur
         for number in (1, 2):
             await here.alter(aged, ALLOWED + timedelta(minutes=1), f"nightly.0000000{number}")
         await here.alter("UPDATE batches SET accepted_at = now() - interval '1 day'")
+        assert await stuck(here) == 1
+        await here.alter(aged, ALLOWED + timedelta(seconds=10), "nightly.00000001")
         assert await stuck(here) == 1
         await here.conn.execute(b"UPDATE batch_progress SET last_ended_at = now() - interval '1 day'")
         assert await stuck(here) == 2
