@@ -156,8 +156,8 @@ async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[Stage]:
 async def all_present(servers: Servers, executors: int) -> None:
     """Wait until all executors of a fleet have reported."""
     redis = connect(servers.redis_url)
-    attendance = open_queues(Backend.REDIS, redis).attendance
-    while len(await attendance.present()) < executors:  # noqa: ASYNC110 - other processes
+    executor_registry = open_queues(Backend.REDIS, redis).executor_registry
+    while len(await executor_registry.live()) < executors:  # noqa: ASYNC110 - other processes
         await asyncio.sleep(0.05)
     await asyncio.sleep(1.0)  # the coordinator and the storage worker have started before them
     await redis.aclose()

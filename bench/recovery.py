@@ -34,8 +34,8 @@ from eventlog.clock import utc_now
 from eventlog.event_queue import Claimed, ClaimRequest, EventQueue
 from eventlog.redis_streams import RedisEventLog
 from scoreline.embedded import Servers, embedded_servers
-from taskqueue.presence import BEAT, Presence
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.executor_registry import HEARTBEAT_INTERVAL, ExecutorInstance
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 
 EVALUATIONS = 50
 LONGER = 1_500
@@ -157,7 +157,7 @@ async def killed() -> dict[str, Any]:
         await made.submit(EVALUATIONS, "--target", "python:sleeper:sleeps", "--timeout", "600")
         await _until(lambda: len(made.claimed(1)) == EVALUATIONS)
         await made.start("worker", "start", "--concurrency", str(EVALUATIONS))
-        await asyncio.sleep(2 * BEAT.total_seconds())
+        await asyncio.sleep(2 * HEARTBEAT_INTERVAL.total_seconds())
         at = utc_now()
         first.kill()
         await _until(lambda: len(made.claimed(2)) == EVALUATIONS)
@@ -171,7 +171,7 @@ async def hung() -> dict[str, Any]:
         made.stack.push_async_callback(redis.aclose)
         log = RedisEventLog(redis)
         queue = await made.stack.enter_async_context(EventQueue(log, source="hung"))
-        beating = asyncio.create_task(_beat(RedisAttendance(redis)))
+        beating = asyncio.create_task(_beat(RedisExecutorRegistry(redis)))
         made.stack.callback(beating.cancel)
         await made.submit(EVALUATIONS, "--timeout", str(TIMEOUT))
         rows = made.rows("SELECT evaluation_id, batch_id FROM evaluations")
@@ -189,10 +189,12 @@ async def hung() -> dict[str, Any]:
         return {**_spread("hung", found), "attempt_deadline_s": TIMEOUT}
 
 
-async def _beat(attendance: RedisAttendance) -> None:
+async def _beat(executor_registry: RedisExecutorRegistry) -> None:
     while True:
-        await attendance.beat(Presence("hung-1", "hung", slots=EVALUATIONS, busy=EVALUATIONS))
-        await asyncio.sleep(BEAT.total_seconds())
+        await executor_registry.heartbeat(
+            ExecutorInstance("hung-1", "hung", slots=EVALUATIONS, busy=EVALUATIONS)
+        )
+        await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
 
 
 async def restarted() -> dict[str, Any]:

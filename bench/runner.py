@@ -44,10 +44,10 @@ async def running(servers: Servers, fleet: Fleet, settings: Settings | None = No
     """Run a fleet; the block begins when all of its executors have reported."""
     environ = worker_environ(settings or Settings(), servers)
     redis = connect(servers.redis_url)
-    attendance = open_queues(Backend.REDIS, redis).attendance
+    executor_registry = open_queues(Backend.REDIS, redis).executor_registry
     async with process_manager(environ, log_to=sys.stderr.fileno()) as manager:
         start(fleet, manager)
-        while len(await attendance.present()) < fleet.executors:  # noqa: ASYNC110 - other processes
+        while len(await executor_registry.live()) < fleet.executors:  # noqa: ASYNC110 - other processes
             await asyncio.sleep(0.05)
         await asyncio.sleep(1.0)  # the coordinator and the storage worker have started before them
         yield

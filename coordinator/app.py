@@ -84,7 +84,7 @@ def build(
     ledger = PostgresLedger(pool, shards=site.shards)
     provider = ProviderPorts(PostgresProviderBooks(pool), AnthropicAccounts(os.environ), os.environ)
     return Coordinator(
-        *(log, ledger, queues.tasks, queues.board, queues.attendance),
+        *(log, ledger, queues.tasks, queues.batch_registry, queues.executor_registry),
         settings=settings,
         provider=provider,
         budgets=RedisBudgets(log.redis),

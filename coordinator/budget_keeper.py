@@ -25,7 +25,7 @@ from taskqueue.budget.contract import (
     larger,
     nanodollars,
 )
-from taskqueue.presence import Attendance
+from taskqueue.executor_registry import ExecutorRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -53,14 +53,14 @@ class BudgetKeeper:
         self,
         ledger: Ledger,
         accounts: BudgetAccounts,
-        attendance: Attendance,
+        executor_registry: ExecutorRegistry,
         *,
         is_settled: Callable[[], bool],
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._ledger = ledger
         self._accounts = accounts
-        self._attendance = attendance
+        self._executor_registry = executor_registry
         self._is_settled = is_settled
         """Whether heartbeats can be trusted: not right after a loss of Redis."""
         self._clock = clock
@@ -124,7 +124,7 @@ class BudgetKeeper:
 
     async def _created(self, batch: Batch) -> BudgetView | None:
         recovery, settled = 0.0, dict[str, Amount]()
-        if batch.published and await self._attendance.present():
+        if batch.published and await self._executor_registry.live():
             recovery = RECOVERY
             settled = _amounts(await self._ledger.spent_by_source(batch.batch_id))
             logger.info("budget account created again", extra={"batch_id": batch.batch_id})
@@ -138,7 +138,7 @@ class BudgetKeeper:
         executors = [name for name in view.holders if not name.startswith(PROVIDER_BATCH)]
         if not executors or not self._is_settled():
             return []
-        live = await self._attendance.live(executors)
+        live = await self._executor_registry.filter_live(executors)
         return sorted(set(executors) - live)
 
     async def _is_stored(self, batch: Batch, view: BudgetView) -> bool:

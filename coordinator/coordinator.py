@@ -34,10 +34,10 @@ from eventlog.keys import shard_of
 from eventlog.log import EventLog, LogUnavailable
 from projections.ledger import Batch, Ledger, Unpublished
 from projections.tables import TablesUnavailable
-from taskqueue.board import BatchBoard, BatchState, Listing
+from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
+from taskqueue.executor_registry import ExecutorRegistry
 from taskqueue.lines import OWN
-from taskqueue.presence import Attendance
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
 logger = logging.getLogger(__name__)
@@ -55,8 +55,8 @@ class Coordinator:
         log: EventLog,
         ledger: Ledger,
         queue: TaskQueue,
-        board: BatchBoard,
-        attendance: Attendance,
+        batch_registry: BatchRegistry,
+        executor_registry: ExecutorRegistry,
         *,
         settings: CoordinatorSettings | None = None,
         now: Callable[[], datetime] | None = None,
@@ -67,7 +67,7 @@ class Coordinator:
         self.settings = settings = settings or CoordinatorSettings()
         self._ledger = ledger
         self._queue = queue
-        self._board = board
+        self._batch_registry = batch_registry
         self._server_clock = ServerClock(clock)
         self._now = now = now or self._server_clock.now
         self._clock = clock
@@ -76,17 +76,19 @@ class Coordinator:
         self._shards = log.shards
         self._tended: set[str] = set()
         """Batches of the last round: some of what was done there may have come after their end."""
-        self._epochs = epochs = Epochs(log, attendance, grace=settings.grace, clock=clock)
+        self._epochs = epochs = Epochs(log, executor_registry, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
         self._keeper = (
-            BudgetKeeper(ledger, budgets, attendance, is_settled=lambda: epochs.all_settled, clock=clock)
+            BudgetKeeper(
+                ledger, budgets, executor_registry, is_settled=lambda: epochs.all_settled, clock=clock
+            )
             if budgets
             else None
         )
         self._brakes = Brakes(ledger, self._keeper, clock=clock)
-        self._openings = Openings(ledger, board, publisher, epochs, settings=settings, now=now)
+        self._openings = Openings(ledger, batch_registry, publisher, epochs, settings=settings, now=now)
         self._watch = Watch(
-            *(log, ledger, queue, attendance),
+            *(log, ledger, queue, executor_registry),
             publisher=publisher,
             openings=self._openings,
             epochs=epochs,
@@ -125,7 +127,7 @@ class Coordinator:
         batches = await self._ledger.unfinished(self.settings.run_id)
         open_ids = {batch.batch_id for batch in batches}
         await self._clear_up(
-            await self._not_led_elsewhere((await self.put_up(batches) | self._tended) - open_ids)
+            await self._not_led_elsewhere((await self.register(batches) | self._tended) - open_ids)
         )
         self._tended = open_ids
         for batch in batches:
@@ -179,7 +181,7 @@ class Coordinator:
         """Start nothing new until somebody has seen to it."""
         if await self._ledger.ask(batch.batch_id, "paused", by="coordinator", reason=reason):
             logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "reason": reason})
-            await self.put_up([replace(batch, state="paused")])
+            await self.register([replace(batch, state="paused")])
         self._brakes.release(batch.batch_id)
 
     async def _expire(self, batch: Batch) -> None:
@@ -190,25 +192,25 @@ class Coordinator:
         if await self._ledger.finish(batch.batch_id):
             await self._queue.forget(batch.batch_id, channels_of(batch))
             if not is_stopped(batch):  # executors have yet to see that one
-                await self._take_down(batch)
+                await self._unregister(batch)
             logger.info("a batch is over", extra={"batch_id": batch.batch_id, "total": batch.total})
 
     # -- what executors may see
 
-    async def put_up(self, batches: Sequence[Batch]) -> set[str]:
-        """Keep the board as the ledger has it: Redis may have lost it, or never have been told.
+    async def register(self, batches: Sequence[Batch]) -> set[str]:
+        """Keep the batch registry as the ledger has it: Redis may have lost it, or never have been told.
 
         Returns all that was up before.
         """
-        up = {listing.batch_id: listing for listing in await self._board.listings()}
+        up = {entry.batch_id: entry for entry in await self._batch_registry.list()}
         for batch in batches:
-            listing = listing_of(batch)
+            entry = entry_of(batch)
             if batch.batch_id not in up and not batch.published_to:
                 telemetry.count_started(batch)
-            if up.get(batch.batch_id) != listing:
+            if up.get(batch.batch_id) != entry:
                 if self._keeper and batch.state == "running":  # before executors see that it goes on
                     await self._keeper.publish(batch)
-                await self._board.announce(listing, batch.spec)
+                await self._batch_registry.upsert(entry, batch.spec)
         return set(up)
 
     async def _not_led_elsewhere(self, batch_ids: set[str]) -> set[str]:
@@ -223,7 +225,7 @@ class Coordinator:
             batch = await self._ledger.batch(batch_id)
             if batch and batch.finished:
                 if self._was_seen(batch):
-                    await self._take_down(batch)
+                    await self._unregister(batch)
                 if batch_id in self._tended:
                     self._tended.discard(batch_id)  # should the next one fail, this one is done
                     telemetry.count_over(batch, self._now())
@@ -233,12 +235,12 @@ class Coordinator:
         since = self._stopped.setdefault(batch.batch_id, self._clock())
         return not is_stopped(batch) or self._clock() - since >= self.settings.farewell.total_seconds()
 
-    async def _take_down(self, batch: Batch) -> None:
+    async def _unregister(self, batch: Batch) -> None:
         # The listing goes last: while it is up, whoever comes next knows that there is something to do.
         await self._queue.forget(batch.batch_id, channels_of(batch))
         if self._keeper:
             await self._keeper.close(batch.batch_id)
-        await self._board.take_down(batch.batch_id)
+        await self._batch_registry.unregister(batch.batch_id)
         self._stopped.pop(batch.batch_id, None)
 
     async def _publish_windows(self, batch: Batch) -> None:
@@ -279,7 +281,7 @@ class Coordinator:
         left = await contexts(self._ledger, spec_of(batch), links)
         ready = {key: context.packed() for key, context in left.items() if context.missing is None}
         hopeless = {key: context.missing for key, context in left.items() if context.missing}
-        await self._board.put_contexts(batch.batch_id, ready)
+        await self._batch_registry.put_contexts(batch.batch_id, ready)
         epochs = await self._epochs.look()
         await self._publish(batch, await self._ledger.release(list(ready), epochs), epochs)
         give_up = decisions.give_up(self._openings.opener, hopeless)
@@ -291,7 +293,7 @@ class Coordinator:
         """Try settled evaluations again, because an operator asks; returns how many."""
         await self.synchronize()
         await self._epochs.look()
-        await self.put_up([batch])
+        await self.register([batch])
         waiting = await self._ledger.links(evaluation_ids)
         spec = spec_of(batch)
         decide = decisions.reopen(
@@ -305,10 +307,10 @@ def is_stopped(batch: Batch) -> bool:
     return batch.state in {"cancelled", "expired"}
 
 
-def listing_of(batch: Batch) -> Listing:
-    """Write a batch out for the board."""
+def entry_of(batch: Batch) -> BatchEntry:
+    """Write a batch out for the batch registry."""
     state = STATES.get(batch.state, BatchState.STOPPED)
-    return Listing(
+    return BatchEntry(
         batch.batch_id,
         state,
         batch.priority,

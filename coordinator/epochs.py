@@ -7,7 +7,7 @@ from datetime import timedelta
 from coordinator.grace import Grace
 from eventlog.keys import shard_of
 from eventlog.log import LogWriter
-from taskqueue.presence import Attendance
+from taskqueue.executor_registry import ExecutorRegistry
 
 
 class Epochs:
@@ -16,13 +16,13 @@ class Epochs:
     def __init__(
         self,
         log: LogWriter,
-        attendance: Attendance,
+        executor_registry: ExecutorRegistry,
         *,
         grace: timedelta,
         clock: Callable[[], float],
     ) -> None:
         self._log = log
-        self._attendance = attendance
+        self._executor_registry = executor_registry
         self._clock = clock
         self._grace = Grace(grace.total_seconds())
         self._lock = asyncio.Lock()
@@ -34,8 +34,8 @@ class Epochs:
             self._grace.begin(self._clock())
             self._grace.observe_epochs(await self._log.epochs(), self._clock())
             if self._grace.needs_roster(self._clock()):
-                present = await self._attendance.present()
-                self._grace.observe_roster({one.incarnation: one.epochs for one in present}, self._clock())
+                present = await self._executor_registry.live()
+                self._grace.observe_roster({one.instance_id: one.epochs for one in present}, self._clock())
             return self._grace.epochs
 
     def of(self, evaluation_id: str) -> str:

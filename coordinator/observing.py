@@ -57,7 +57,7 @@ class Observer:
             finished = await self._books.finished(within=FINISHED_WITHIN, limit=NAMED)
             self.view.reached(POSTGRES)
             queued = await self._queued(batches)
-            workers = len(await self._queues.attendance.present())
+            workers = len(await self._queues.executor_registry.live())
             self.view.reached(REDIS)
             self.view.show(Overview(tuple(batches), queued, workers, stuck, asked, tuple(finished)))
         except TablesUnavailable:
@@ -76,9 +76,9 @@ class Observer:
     async def _queued(self, batches: Sequence[ActiveBatch]) -> dict[str, Counts]:
         named = {batch.batch_id for batch in batches if batch.batch_id}
         lines = [
-            (listing.batch_id if listing.batch_id in named else OTHER, line_of(listing.batch_id, channel))
-            for listing in await self._queues.board.listings()
-            for channel in listing.channels
+            (entry.batch_id if entry.batch_id in named else OTHER, line_of(entry.batch_id, channel))
+            for entry in await self._queues.batch_registry.list()
+            for channel in entry.channels
         ]
         counted = await self._queues.tasks.counts([line for _, line in lines]) if lines else []
         found: defaultdict[str, Counts] = defaultdict(Counts)

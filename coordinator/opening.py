@@ -13,7 +13,7 @@ from coordinator.settings import CoordinatorSettings
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
 from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
-from taskqueue.board import BatchBoard
+from taskqueue.batch_registry import BatchRegistry
 from taskqueue.lines import Lines
 
 
@@ -23,7 +23,7 @@ class Openings:
     def __init__(  # noqa: PLR0913 - two ports, and those who know
         self,
         ledger: Ledger,
-        board: BatchBoard,
+        batch_registry: BatchRegistry,
         publisher: Publisher,
         epochs: Epochs,
         *,
@@ -31,7 +31,7 @@ class Openings:
         now: Callable[[], datetime],
     ) -> None:
         self._ledger = ledger
-        self._board = board
+        self._batch_registry = batch_registry
         self._publisher = publisher
         self._epochs = epochs
         self._settings = settings
@@ -84,7 +84,7 @@ class Openings:
         if in_group:
             left = await contexts(self._ledger, spec_of(batch), await self._ledger.links(in_group))
             packed = {key: context.packed() for key, context in left.items()}
-            await self._board.put_contexts(batch.batch_id, packed)
+            await self._batch_registry.put_contexts(batch.batch_id, packed)
 
 
 def spec_of(batch: Batch) -> BatchSpec:

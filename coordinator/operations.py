@@ -82,7 +82,7 @@ class Operator:
         """Pause a batch for the run that serves it; False if it is not running, or served by another."""
         paused = await self.ledger.ask(batch_id, "paused", by=self.name, reason=reason, run_id=run_id)
         if paused:
-            with suppress(QueueUnavailable):  # it is on record; coordinators write the board again
+            with suppress(QueueUnavailable):  # it is on record; coordinators write the batch registry again
                 await self._put_up(batch_id)
         return paused
 
@@ -214,5 +214,5 @@ class Operator:
     async def _put_up(self, batch_id: str) -> Batch:
         """Let executors see at once what was asked."""
         batch = await self.batch(batch_id)
-        await self.coordinator.put_up([batch])
+        await self.coordinator.register([batch])
         return batch

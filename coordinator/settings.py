@@ -25,7 +25,7 @@ class CoordinatorSettings:
     grace: timedelta = timedelta(seconds=10)
     """How long owners have to put their attempts back after Redis was lost."""
     farewell: timedelta = timedelta(seconds=5)
-    """How long a batch that was stopped stays on the board: executors look every second, and abort it."""
+    """How long a stopped batch stays in the batch registry: executors poll it every second, and abort."""
     provider: ProviderBatchSettings = field(default_factory=ProviderBatchSettings)
     hung_grace: timedelta = timedelta(seconds=30)
     """How much longer than its time-outs an attempt may take before its owner counts as hung."""

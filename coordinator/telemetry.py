@@ -23,7 +23,7 @@ REASONS = tuple(p.OpeningReason)
 _meter = metrics.get_meter("scoreline.coordinator")
 _counter = _meter.create_counter
 
-STARTED = _counter("eval_distributed_batch_started_total", description="Batches put on the board")
+STARTED = _counter("eval_distributed_batch_started_total", description="Batches registered")
 COMPLETED = _counter("eval_distributed_batch_completed_total", description="Batches that are over")
 BATCH_TIME = _meter.create_histogram(
     "eval_batch_duration_seconds",

@@ -16,7 +16,7 @@ from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.log import EventLog
 from projections.ledger import Batch, Ledger, Standing
-from taskqueue.presence import Attendance
+from taskqueue.executor_registry import ExecutorRegistry
 from taskqueue.tasks import Task, TaskQueue
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Watch:
         log: EventLog,
         ledger: Ledger,
         queue: TaskQueue,
-        attendance: Attendance,
+        executor_registry: ExecutorRegistry,
         *,
         publisher: Publisher,
         openings: Openings,
@@ -48,7 +48,7 @@ class Watch:
         self._log = log
         self._ledger = ledger
         self._queue = queue
-        self._attendance = attendance
+        self._executor_registry = executor_registry
         self._publisher = publisher
         self._openings = openings
         self._epochs = epochs
@@ -84,7 +84,7 @@ class Watch:
         is_drained = all(counts.is_drained for counts in lines)
         epochs, settled = await self._epochs.look(), self._epochs.all_settled
         made_up_for = self._made_up_for.get(batch.batch_id) == epochs
-        live = [one.incarnation for one in await self._attendance.present()]
+        live = [one.instance_id for one in await self._executor_registry.live()]
         after, chunk = "", self._settings.chunk
         limit = chunk if made_up_for else min(FIRST_PAGE, chunk)
         while page := await self._ledger.unmoved(
@@ -125,7 +125,9 @@ class Watch:
             look(standing, stream, epoch=self._epochs.of(standing.row.evaluation_id))
             for standing, stream in zip(standings, streams, strict=True)
         ]
-        live = await self._attendance.live({one.claimed_by for one in looks if one.claimed_by})
+        live = await self._executor_registry.filter_live(
+            {one.claimed_by for one in looks if one.claimed_by}
+        )
         now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
         decided: dict[Next, list[Standing]] = {}
         for one in looks:

@@ -123,7 +123,7 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Provisioning:
-    """Sequence 1, the claim: this incarnation owns the attempt from here on."""
+    """Sequence 1, the claim: this instance owns the attempt from here on."""
 
     executor: Name
     nonce: Name

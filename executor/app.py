@@ -17,7 +17,7 @@ from executor.lanes.memory import MemoryLanes
 from executor.lanes.naming import lane_use
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import make_evaluator, make_target
-from executor.runner import Executor, Ports, new_incarnation
+from executor.runner import Executor, Ports, new_instance_id
 from executor.sandbox.memory_cgroup import delegated_cgroup
 from executor.sandbox.probe import probe
 from executor.sandbox.run_directories import remove_abandoned
@@ -44,16 +44,16 @@ async def run_executor(
     self_test = asyncio.create_task(_log_self_test(environment))
     redis = connect(connection.redis_url, max_connections=MAX_CONNECTIONS)
     queues, random = open_queues(Backend.REDIS, redis), SystemRandom()
-    incarnation = new_incarnation(settings.name, random)
+    instance_id = new_instance_id(settings.name, random)
     log = RedisEventLog(redis, shards=connection.shards)
     buffer = QueueSettings(max_bytes=connection.max_buffer)
     try:
-        async with EventQueue(log, source=incarnation, settings=buffer) as events:
+        async with EventQueue(log, source=instance_id, settings=buffer) as events:
             executor = Executor(
-                Ports(events, queues.tasks, queues.board, queues.attendance),
+                Ports(events, queues.tasks, queues.batch_registry, queues.executor_registry),
                 settings,
                 makers,
-                incarnation=incarnation,
+                instance_id=instance_id,
                 environment=environment,
                 lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
                 budgets=RedisBudgets(redis),

@@ -39,7 +39,7 @@ class Claiming:
         self,
         events: EventQueue,
         *,
-        incarnation: str,
+        instance_id: str,
         hands: Hands,
         kits: Kits,
         evaluating: Evaluating,
@@ -49,7 +49,7 @@ class Claiming:
         streaks: FailureStreaks,
     ) -> None:
         self._events = events
-        self._incarnation = incarnation
+        self._instance_id = instance_id
         self._hands = hands
         self._kits = kits
         self._evaluating = evaluating
@@ -127,7 +127,7 @@ class Claiming:
 
     def _wish(self, delivery: Delivery) -> ClaimRequest:
         """Name this very delivery in the claim: only a repetition of the same one may count as ours."""
-        claim = p.Provisioning(executor=self._incarnation, nonce=str(next(self._nonces)))
+        claim = p.Provisioning(executor=self._instance_id, nonce=str(next(self._nonces)))
         return ClaimRequest(delivery.task.evaluation_id, delivery.batch_id, delivery.task.attempt, claim)
 
     async def _evaluate(self, hand: InHand, claimed: Claimed, kit: Kit | Permanent) -> None:

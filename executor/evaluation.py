@@ -23,7 +23,7 @@ from executor.steps import judge, obtain, prepare, put_on_record
 from executor.telemetry import status_of
 from executor.tracing import process_task
 from executor.verdict import completed, shortened
-from taskqueue.board import BatchBoard
+from taskqueue.batch_registry import BatchRegistry
 
 logger = logging.getLogger(__name__)
 
@@ -33,14 +33,14 @@ class Evaluating:
 
     def __init__(
         self,
-        board: BatchBoard,
+        batch_registry: BatchRegistry,
         *,
         process: str,
         worker: str,
         now: Callable[[], datetime],
         luck: Callable[[], float],
     ) -> None:
-        self._board = board
+        self._batch_registry = batch_registry
         self._process = process
         self._worker = worker
         self._now = now
@@ -109,7 +109,7 @@ class Evaluating:
             raise known
         if isinstance(kit, Permanent):
             raise Permanent(kit.kind, kit.message)
-        prepared = await prepare(hand.delivery, known, kit, self._board)
+        prepared = await prepare(hand.delivery, known, kit, self._batch_registry)
         hand.mode = prepared.variant.target.type
         owned.record(p.Running(target=prepared.variant.target.label, process=self._process))
         reply = await hand.at_work(obtain, prepared, hand.permits)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from executor.hands import Hands
 from executor.outage import Outage, Patience
 from executor.telemetry import Tally
-from taskqueue.presence import Attendance, Presence
+from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
 
@@ -17,19 +17,19 @@ class Heartbeat:
 
     def __init__(  # noqa: PLR0913 - it beats for all of them
         self,
-        attendance: Attendance,
+        executor_registry: ExecutorRegistry,
         tasks: TaskQueue,
         hands: Hands,
         *,
-        presence: Callable[[], Presence],
+        instance: Callable[[], ExecutorInstance],
         outage: Outage,
         tally: Tally,
         confirmation: asyncio.Event,
     ) -> None:
-        self._attendance = attendance
+        self._executor_registry = executor_registry
         self._tasks = tasks
         self._hands = hands
-        self._presence = presence
+        self._instance = instance
         self._patience = Patience(outage, longest=1.0)
         self._tally = tally
         self._confirmation = confirmation
@@ -59,7 +59,7 @@ class Heartbeat:
             try:
                 await self._beat_once()
                 if in_hand := [hand.delivery for hand in self._hands]:
-                    await self._tasks.extend(self._presence().incarnation, in_hand)
+                    await self._tasks.extend(self._instance().instance_id, in_hand)
             except QueueUnavailable as error:
                 await self._patience.wait(error)
             else:
@@ -67,9 +67,9 @@ class Heartbeat:
                 return
 
     async def _beat_once(self) -> None:
-        await self._attendance.beat(self._presence())
+        await self._executor_registry.heartbeat(self._instance())
         self._tally.beat()
 
     async def leave(self) -> None:
         """Say goodbye; whoever does not hear it finds out when the beats stop."""
-        await self._attendance.leave(self._presence().incarnation)
+        await self._executor_registry.deregister(self._instance().instance_id)

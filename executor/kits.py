@@ -17,7 +17,7 @@ from executor.contract import Evaluator, ExecutionEnvironment, Permanent, Suppor
 from executor.lanes.contract import LaneLimit
 from executor.lanes.naming import Place, overall_use
 from executor.lanes.permits import LaneUse
-from taskqueue.board import BatchBoard
+from taskqueue.batch_registry import BatchRegistry
 from taskqueue.lines import SCORING, Lines, split, target_of
 
 logger = logging.getLogger(__name__)
@@ -126,8 +126,10 @@ class Kit:
 class Kits:
     """The kits of this process, one a batch."""
 
-    def __init__(self, board: BatchBoard, makers: Makers, environment: ExecutionEnvironment) -> None:
-        self._board = board
+    def __init__(
+        self, batch_registry: BatchRegistry, makers: Makers, environment: ExecutionEnvironment
+    ) -> None:
+        self._batch_registry = batch_registry
         self._makers = makers
         self._surroundings = environment
         self._kits: dict[str, Kit | Permanent] = {}
@@ -140,9 +142,9 @@ class Kits:
         async with self._making:
             if batch_id in self._kits:
                 return self._kits[batch_id]
-            body = await self._board.spec(batch_id)
+            body = await self._batch_registry.spec(batch_id)
             if body is None:
-                return invalid("the batch's spec is not on the board")
+                return invalid("the batch's spec is not in the batch registry")
             self._kits[batch_id] = kit = self._make(batch_id, body)
             if isinstance(kit, Kit):
                 await kit.warm_up()
@@ -168,7 +170,7 @@ class Kits:
         """Let people see what the lines of a batch wait for."""
         uses = {channel: kit.uses(channel) for channel in Lines(batch_id, kit.spec).channels}
         lanes = {channel: [use.lane for use in each] for channel, each in uses.items() if each}
-        await self._board.note_lanes(batch_id, lanes)
+        await self._batch_registry.set_lanes(batch_id, lanes)
 
     async def keep_only(self, batch_ids: Collection[str]) -> None:
         """Close the kits of batches that are gone."""

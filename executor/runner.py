@@ -37,9 +37,9 @@ from executor.scheduler import Scheduler
 from executor.settings import ExecutorSettings
 from executor.telemetry import Tally, at_work
 from executor.watch import Watch
-from taskqueue.board import BatchBoard
+from taskqueue.batch_registry import BatchRegistry
 from taskqueue.budget.contract import BudgetAccounts
-from taskqueue.presence import Attendance, Presence
+from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
 logger = logging.getLogger(__name__)
@@ -51,11 +51,11 @@ class Ports:
 
     events: EventQueue
     tasks: TaskQueue
-    board: BatchBoard
-    attendance: Attendance
+    batch_registry: BatchRegistry
+    executor_registry: ExecutorRegistry
 
 
-def new_incarnation(name: str, random: Random) -> str:
+def new_instance_id(name: str, random: Random) -> str:
     """Name one life of an executor: never used again."""
     return f"{name}-{random.getrandbits(32):08x}"
 
@@ -69,7 +69,7 @@ class Executor:
         settings: ExecutorSettings,
         makers: Makers,
         *,
-        incarnation: str,
+        instance_id: str,
         environment: ExecutionEnvironment | None = None,
         admission: Admission | None = None,
         lanes: Lanes | None = None,
@@ -78,38 +78,44 @@ class Executor:
         luck: Callable[[], float],
     ) -> None:
         rhythm, outage, streaks = settings.rhythm, Outage(), FailureStreaks()
-        self.incarnation = incarnation
+        self.instance_id = instance_id
         self.hands = Hands(settings.slots)
         self._settings = settings
         self._tally = Tally(settings.name)
         self._is_cut_off = lambda: outage.is_under_way or ports.events.is_cut_off
-        self._attendance = ports.attendance
+        self._executor_registry = ports.executor_registry
         self._events = ports.events
-        self._kits = Kits(ports.board, makers, environment or ExecutionEnvironment(slots=settings.slots))
+        self._kits = Kits(
+            ports.batch_registry, makers, environment or ExecutionEnvironment(slots=settings.slots)
+        )
         self._watch = Watch(
-            ports.board, ports.tasks, hands=self.hands, kits=self._kits, eligibility=settings.eligibility
+            ports.batch_registry,
+            ports.tasks,
+            hands=self.hands,
+            kits=self._kits,
+            eligibility=settings.eligibility,
         )
         self._departures = Departures(
-            ports.tasks, incarnation, linger=rhythm.ack_linger.total_seconds(), outage=outage, now=now
+            ports.tasks, instance_id, linger=rhythm.ack_linger.total_seconds(), outage=outage, now=now
         )
         self._company = 1
         if lanes and settings.keeps_lanes_alone:
             lanes = PerWorkerLanes(lanes, lambda: self._company)
         self._lane_book = (
-            LaneBook(lanes, self._kits.uses, executor=incarnation, limits=self._limits) if lanes else None
+            LaneBook(lanes, self._kits.uses, executor=instance_id, limits=self._limits) if lanes else None
         )
         self._lane_watch = LaneWatch(lanes, self._used_lanes) if lanes else None
         admission = admission or self._lane_book or Unlimited()
-        self._budget = BudgetClient(budgets, holder=incarnation) if budgets else None
+        self._budget = BudgetClient(budgets, holder=instance_id) if budgets else None
         if self._budget:
             admission = BudgetAdmission(admission, self._budget, self._kits, self._watch.has_budget)
         self._claiming = Claiming(
             ports.events,
-            incarnation=incarnation,
+            instance_id=instance_id,
             hands=self.hands,
             kits=self._kits,
             evaluating=Evaluating(
-                ports.board, process=str(os.getpid()), worker=incarnation, now=now, luck=luck
+                ports.batch_registry, process=str(os.getpid()), worker=instance_id, now=now, luck=luck
             ),
             tally=self._tally,
             departures=self._departures,
@@ -119,7 +125,7 @@ class Executor:
         self._scheduler = Scheduler(
             ports.tasks,
             self._claiming,
-            incarnation=incarnation,
+            instance_id=instance_id,
             hands=self.hands,
             watch=self._watch,
             departures=self._departures,
@@ -129,10 +135,10 @@ class Executor:
             streaks=streaks,
         )
         self._heartbeat = Heartbeat(
-            ports.attendance,
+            ports.executor_registry,
             ports.tasks,
             self.hands,
-            presence=self._presence,
+            instance=self._instance,
             outage=outage,
             tally=self._tally,
             confirmation=ports.events.confirmation,
@@ -158,7 +164,7 @@ class Executor:
                 taking,
                 asyncio.create_task(self._heartbeat.run(self._settings.rhythm.beat)),
                 asyncio.create_task(self._departures.run()),
-                asyncio.create_task(self._watch_board()),
+                asyncio.create_task(self._watch_batch_registry()),
             ]
             if self._lane_book and self._lane_watch:
                 loops.append(asyncio.create_task(self._lane_book.run()))
@@ -185,10 +191,10 @@ class Executor:
 
     async def _take_tasks(self) -> None:
         await self._heartbeat.arrive(unless=self._told_to_stop.is_set)
-        logger.info("ready", extra={"executor": self.incarnation, "slots": self._settings.slots})
+        logger.info("ready", extra={"executor": self.instance_id, "slots": self._settings.slots})
         await self._scheduler.run()
 
-    async def _watch_board(self) -> None:
+    async def _watch_batch_registry(self) -> None:
         while True:
             try:
                 await self._watch.look()
@@ -197,7 +203,7 @@ class Executor:
                 if self._lane_book:
                     self._lane_book.declare_limits()
                 if self._settings.keeps_lanes_alone:
-                    self._company = len(await self._attendance.present())
+                    self._company = len(await self._executor_registry.live())
                 if self._settings.once and await self._watch.nothing_left():
                     self.stop()
             except QueueUnavailable as error:
@@ -223,7 +229,7 @@ class Executor:
                 await self._declare_budgets()
                 await self._departures.empty()
                 await self._heartbeat.leave()
-        logger.info("stopped", extra={"executor": self.incarnation, "left": len(self.hands)})
+        logger.info("stopped", extra={"executor": self.instance_id, "left": len(self.hands)})
 
     async def _declare_budgets(self) -> None:
         """Declare what was spent before this instance is gone; its reservations end with its calls."""
@@ -237,9 +243,9 @@ class Executor:
     def _used_lanes(self) -> list[str]:
         return self._lane_book.used if self._lane_book else []
 
-    def _presence(self) -> Presence:
-        return Presence(
-            incarnation=self.incarnation,
+    def _instance(self) -> ExecutorInstance:
+        return ExecutorInstance(
+            instance_id=self.instance_id,
             name=self._settings.name,
             host=socket.gethostname(),
             pid=os.getpid(),

@@ -38,7 +38,7 @@ class Scheduler:
         tasks: TaskQueue,
         claiming: Claiming,
         *,
-        incarnation: str,
+        instance_id: str,
         hands: Hands,
         watch: Watch,
         departures: Departures,
@@ -50,7 +50,7 @@ class Scheduler:
         self._streaks = streaks
         self._tasks = tasks
         self._claiming = claiming
-        self._incarnation = incarnation
+        self._instance_id = instance_id
         self._hands = hands
         self._watch = watch
         self._departures = departures
@@ -144,7 +144,7 @@ class Scheduler:
             return []
         block = self._pause_at_most(now) if may_wait and not admitted.metered else 0.0
         return await self._tasks.consume(
-            self._incarnation, admitted.granted, block=timedelta(seconds=block)
+            self._instance_id, admitted.granted, block=timedelta(seconds=block)
         )
 
     def _pause_at_most(self, now: float) -> float:
@@ -173,7 +173,7 @@ class Scheduler:
 
     async def _take_over(self, line: str, limit: int) -> list[Delivery]:
         idle = self._rhythm.take_over_idle
-        return await self._tasks.take_over(self._incarnation, [line], idle=idle, limit=limit)
+        return await self._tasks.take_over(self._instance_id, [line], idle=idle, limit=limit)
 
     def _begin(self, deliveries: Sequence[Delivery]) -> list[str]:
         """Start on what was taken, and name its lines; what comes while stopping goes back."""

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from domain.eligibility import Eligibility
 from eventlog.keys import DEFAULT_SHARDS
-from taskqueue.presence import BEAT
+from taskqueue.executor_registry import HEARTBEAT_INTERVAL
 
 MAX_NAME = 150
 EVERY_BATCH_OF_THE_FLEET = Eligibility()
@@ -16,7 +16,7 @@ class Rhythm:
     """How often an executor looks, and how long it waits; the defaults suit production."""
 
     poll: timedelta = timedelta(seconds=1)
-    """Between two looks at the board."""
+    """Between two looks at the batch registry."""
     idle_poll: timedelta = timedelta(milliseconds=100)
     """The same while there is no batch: all executors should begin on the next one together."""
     block: timedelta = timedelta(seconds=1)
@@ -25,7 +25,7 @@ class Rhythm:
     """The same where not all batches can be asked at once, and the pause where no work may be taken."""
     ack_linger: timedelta = timedelta(milliseconds=5)
     """How long a finished task waits for company before the queue is told."""
-    beat: timedelta = BEAT
+    beat: timedelta = HEARTBEAT_INTERVAL
     take_over_every: timedelta = timedelta(seconds=10)
     take_over_idle: timedelta = timedelta(seconds=30)
     """How long a task must have been left alone before it is taken from its consumer."""
@@ -64,7 +64,7 @@ class ExecutorSettings:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where the log, the tasks and the board are."""
+    """Where the log, the tasks and the batch registry are."""
 
     redis_url: str
     shards: int = DEFAULT_SHARDS

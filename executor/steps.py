@@ -35,7 +35,7 @@ from executor.lanes.permits import LaneUse, Permits, Used
 from executor.overdue import Overdue, at_most
 from executor.verdict import brief, responded, scored, was_paid
 from providers.limits import RateLimits
-from taskqueue.board import BatchBoard
+from taskqueue.batch_registry import BatchRegistry
 from taskqueue.tasks import Delivery, QueueUnavailable
 
 
@@ -73,11 +73,11 @@ class Prepared:
         return target_call(self.kit, self.variant.number, self.request)
 
 
-async def prepare(delivery: Delivery, known: Known, kit: Kit, board: BatchBoard) -> Prepared:
+async def prepare(delivery: Delivery, known: Known, kit: Kit, batch_registry: BatchRegistry) -> Prepared:
     """See that an evaluation can be worked on at all, before anything is paid for."""
     opening = known.opening
     variant = kit.variant(opening.variant)
-    context = await _context(delivery, board) if opening.in_group else NOTHING_LEFT
+    context = await _context(delivery, batch_registry) if opening.in_group else NOTHING_LEFT
     target = None if known.answer else kit.target(variant.number)
     request = _question(delivery, opening, kit, variant, context, prompted=target is not None)
     lane, is_sequential = kit.lane(variant.number), kit.spec.scores_sequentially
@@ -104,9 +104,9 @@ def _question(  # noqa: PLR0913 - it draws on all of them
     )
 
 
-async def _context(delivery: Delivery, board: BatchBoard) -> Context:
+async def _context(delivery: Delivery, batch_registry: BatchRegistry) -> Context:
     try:
-        [body] = await board.contexts(delivery.batch_id, [delivery.task.evaluation_id])
+        [body] = await batch_registry.contexts(delivery.batch_id, [delivery.task.evaluation_id])
     except QueueUnavailable as error:
         raise Transient("context", str(error)) from error
     if body is None:

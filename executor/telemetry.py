@@ -24,7 +24,7 @@ SLOW_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000,
 _meter = get_meter("executor")
 _started = _meter.create_counter("eval_worker_started_total", description="Starts")
 _stopped = _meter.create_counter("eval_worker_stopped_total", description="Ends")
-_beats = _meter.create_counter("eval_worker_heartbeat_total", description="Heartbeats that Redis took")
+_heartbeats = _meter.create_counter("eval_worker_heartbeat_total", description="Heartbeats that Redis took")
 _duration = _meter.create_histogram(
     "eval_worker_task_duration_ms",
     description="From taking a task to its closing event",
@@ -81,12 +81,12 @@ class Tally:
 
     def beat(self) -> None:
         """Count a heartbeat."""
-        _beats.add(1, self._worker)
+        _heartbeats.add(1, self._worker)
 
     def begin(self) -> None:
         """Count a start; what has not happened yet begins at nothing, so that its first time is seen."""
         _started.add(1, self._worker)
-        _beats.add(0, self._worker)
+        _heartbeats.add(0, self._worker)
         for reason in ("told", "broken"):
             _stopped.add(0, {**self._worker, "reason": reason})
         for key in self._statuses.values():

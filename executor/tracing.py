@@ -7,7 +7,7 @@ from opentelemetry.trace import Span
 
 from eventlog import tracing
 from executor.fold import Known
-from taskqueue.presence import name_of
+from taskqueue.executor_registry import executor_name
 from taskqueue.tasks import Delivery
 
 
@@ -23,7 +23,7 @@ def process_task(
             start=now,
             end=now,
             task_id=task.name,
-            from_worker=name_of(delivery.claimed_from),
+            from_worker=executor_name(delivery.claimed_from),
             to_worker=worker,
         )
     tracing.finished(

@@ -1,22 +1,28 @@
-"""What the board says: which batches to take from, and which to stop at once."""
+"""What the batch registry says: which batches to take from, and which to stop at once."""
 
 from collections.abc import Mapping, Sequence
 
 from domain.eligibility import Eligibility
 from executor.hands import Ending, Hands
 from executor.kits import Kits
-from taskqueue.board import BatchBoard, BatchState, Listing
+from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.lines import line_of
 from taskqueue.tasks import TaskQueue
 
 
 class Watch:
-    """The board as it was at the last look."""
+    """The batch registry as it was at the last look."""
 
     def __init__(
-        self, board: BatchBoard, tasks: TaskQueue, *, hands: Hands, kits: Kits, eligibility: Eligibility
+        self,
+        batch_registry: BatchRegistry,
+        tasks: TaskQueue,
+        *,
+        hands: Hands,
+        kits: Kits,
+        eligibility: Eligibility,
     ) -> None:
-        self._board = board
+        self._batch_registry = batch_registry
         self._tasks = tasks
         self._hands = hands
         self._kits = kits
@@ -33,27 +39,27 @@ class Watch:
         return batch_id in self._with_budget
 
     async def look(self) -> None:
-        """Look at the board, stop what is to be stopped, and close what nobody needs any more.
+        """Look at the batch registry, stop what is to be stopped, and close what nobody needs any more.
 
-        A batch that is gone is not stopped: the board may have been lost, and the work on it still counts.
+        A batch that is gone is not stopped: the registry may have been lost, and its work still counts.
         """
-        listings = await self._board.listings()
-        ours = [each for each in listings if self._is_for_us(each)]
+        entries = await self._batch_registry.list()
+        ours = [each for each in entries if self._is_for_us(each)]
         self.priorities = {each.batch_id: each.priority for each in ours}
         self.lines = {
             each.batch_id: [line_of(each.batch_id, channel) for channel in each.channels] for each in ours
         }
-        self.listed = frozenset(each.batch_id for each in listings)
-        self._with_budget = frozenset(each.batch_id for each in listings if each.has_budget)
-        stopped = {each.batch_id for each in listings if each.state is BatchState.STOPPED}
+        self.listed = frozenset(each.batch_id for each in entries)
+        self._with_budget = frozenset(each.batch_id for each in entries if each.has_budget)
+        stopped = {each.batch_id for each in entries if each.state is BatchState.STOPPED}
         for hand in self._hands:
             if hand.delivery.batch_id in stopped:
                 hand.interrupt(Ending.STOPPED)
-        await self._kits.keep_only({each.batch_id for each in listings} | self._hands.batches)
+        await self._kits.keep_only({each.batch_id for each in entries} | self._hands.batches)
 
-    def _is_for_us(self, listing: Listing) -> bool:
-        return listing.state is BatchState.RUNNING and self._eligibility.covers(
-            run_id=listing.run_id, project=listing.project, requires=listing.requires
+    def _is_for_us(self, entry: BatchEntry) -> bool:
+        return entry.state is BatchState.RUNNING and self._eligibility.covers(
+            run_id=entry.run_id, project=entry.project, requires=entry.requires
         )
 
     async def nothing_left(self) -> bool:

@@ -28,7 +28,7 @@ def check_sandbox() -> str:
 async def check_worker(redis_url: str, name: str) -> str:
     """Say how busy a worker is; raises `Problem` where none of this name is alive."""
     async with aclosing(connect(redis_url, max_connections=1)) as redis:
-        present = await open_queues(Backend.REDIS, redis).attendance.present()
+        present = await open_queues(Backend.REDIS, redis).executor_registry.live()
     found = next((each for each in present if each.name == name), None)
     if found is None:
         raise Problem(f"No worker named {name} is alive. See its log, or start it: scoreline worker start")

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any, Self
 
-from taskqueue.presence import LIFETIME
+from taskqueue.executor_registry import INSTANCE_TTL
 
 SHORTEST_WINDOW = timedelta(seconds=5)
 """A rate needs some samples, however much of a hurry there is."""
@@ -16,9 +16,9 @@ class Thresholds:
 
     # Executors
     min_workers: int = 1
-    worker_silence: timedelta = LIFETIME
+    worker_silence: timedelta = INSTANCE_TTL
     """After so long without a heartbeat an executor is given up, and its work given to others."""
-    missed_beats: timedelta = LIFETIME / 2
+    missed_beats: timedelta = INSTANCE_TTL / 2
     """An executor that leaves without having been silent for so long has said goodbye."""
     task_overdue: timedelta = timedelta(minutes=1)
     """How far past its own time-out a task may be before whoever holds it is taken to hang."""

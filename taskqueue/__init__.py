@@ -1,1 +1,1 @@
-"""Tasks on their way to executors: the queue, the board of batches, and who is there to work."""
+"""Tasks on their way to executors: the queue, the batch registry, and who is there to work."""

@@ -7,11 +7,11 @@ from enum import StrEnum
 
 from redis.asyncio import Redis
 
-from taskqueue.board import BatchBoard
-from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.presence import Attendance
-from taskqueue.redis_board import RedisBoard
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.batch_registry import BatchRegistry
+from taskqueue.executor_registry import ExecutorRegistry
+from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
+from taskqueue.redis_batch_registry import RedisBatchRegistry
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 from taskqueue.tasks import TaskQueue
 
@@ -68,8 +68,8 @@ class Queues:
     """What executors and the coordinator meet at."""
 
     tasks: TaskQueue
-    board: BatchBoard
-    attendance: Attendance
+    batch_registry: BatchRegistry
+    executor_registry: ExecutorRegistry
 
 
 def choose(name: str, *, fleet: bool) -> Backend:
@@ -87,9 +87,11 @@ def open_queues(backend: Backend, redis: Redis) -> Queues:
     """Open the three on a Redis, or new ones in this process."""
     match backend:
         case Backend.REDIS:
-            return Queues(RedisTaskQueue(redis), RedisBoard(redis), RedisAttendance(redis))
+            return Queues(RedisTaskQueue(redis), RedisBatchRegistry(redis), RedisExecutorRegistry(redis))
         case Backend.MEMORY:
-            return Queues(MemoryTaskQueue(time.time), MemoryBoard(), MemoryAttendance(time.time))
+            return Queues(
+                MemoryTaskQueue(time.time), MemoryBatchRegistry(), MemoryExecutorRegistry(time.time)
+            )
 
 
 def _known() -> str:

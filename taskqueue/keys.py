@@ -3,7 +3,7 @@
 from taskqueue.lines import split
 
 GROUP = "eval-workers"
-BOARD = "eval:batches"
+BATCHES = "eval:batches"
 EXECUTORS = "eval:executors"
 
 
@@ -42,6 +42,6 @@ def lanes_key(batch_id: str) -> str:
     return f"eval:lanes:{{{batch_id}}}"
 
 
-def executor_key(incarnation: str) -> str:
+def executor_key(instance_id: str) -> str:
     """Name the string that lives while an executor does."""
-    return f"eval:executor:{incarnation}"
+    return f"eval:executor:{instance_id}"

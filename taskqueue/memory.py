@@ -1,4 +1,4 @@
-"""The task queue, the board and the attendance in one process: for tests, the simulator, a batch run alone.
+"""The task queue, the batch registry and the executor registry in one process, for tests and the simulator.
 
 They hold to the same contracts as the forms on Redis. The clock is passed in and measures delays, idle
 time and lifetimes; how long `consume` blocks is up to the event loop, so both may be virtual.
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count, islice
 
-from taskqueue.board import Listing
+from taskqueue.batch_registry import BatchEntry
+from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance
 from taskqueue.lines import OWN, line_of
-from taskqueue.presence import LIFETIME, Presence
 from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
 
 Clock = Callable[[], float]
@@ -196,7 +196,7 @@ class MemoryTaskQueue:
             self._dead[batch_id].until = self._clock() + DEAD_LETTERS_STAY.total_seconds()
 
 
-class MemoryBoard:
+class MemoryBatchRegistry:
     """`BatchBoard` in this process."""
 
     def __init__(self) -> None:
@@ -204,25 +204,25 @@ class MemoryBoard:
 
     def lose_everything(self) -> None:
         """Forget, as a Redis does that was flushed."""
-        self._up: dict[str, tuple[Listing, bytes]] = {}
+        self._entries: dict[str, tuple[BatchEntry, bytes]] = {}
         self._contexts: dict[str, dict[str, bytes]] = {}
         self._lanes: dict[str, dict[str, tuple[str, ...]]] = {}
 
-    async def announce(self, listing: Listing, spec: bytes) -> None:
+    async def upsert(self, entry: BatchEntry, spec: bytes) -> None:
         """Put a batch up, or change its listing."""
-        self._up[listing.batch_id] = listing, spec
+        self._entries[entry.batch_id] = entry, spec
 
-    async def listings(self) -> list[Listing]:
+    async def list(self) -> Sequence[BatchEntry]:
         """List all batches that are up."""
-        return [listing for listing, _ in self._up.values()]
+        return [entry for entry, _ in self._entries.values()]
 
     async def spec(self, batch_id: str) -> bytes | None:
         """Return a batch's spec; None if it is not up."""
-        return self._up[batch_id][1] if batch_id in self._up else None
+        return self._entries[batch_id][1] if batch_id in self._entries else None
 
-    async def take_down(self, batch_id: str) -> None:
+    async def unregister(self, batch_id: str) -> None:
         """Remove a batch and all that was put up for it."""
-        self._up.pop(batch_id, None)
+        self._entries.pop(batch_id, None)
         self._contexts.pop(batch_id, None)
         self._lanes.pop(batch_id, None)
 
@@ -230,12 +230,12 @@ class MemoryBoard:
         """Leave for some evaluations what earlier ones of their group have come to."""
         self._contexts.setdefault(batch_id, {}).update(contexts)
 
-    async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> list[bytes | None]:
+    async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> Sequence[bytes | None]:
         """Return what was left for some evaluations."""
         left = self._contexts.get(batch_id, {})
         return [left.get(evaluation_id) for evaluation_id in evaluation_ids]
 
-    async def note_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
+    async def set_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
         """Say which lanes each line of a batch has to ask."""
         if lanes:
             said = {channel: tuple(names) for channel, names in lanes.items()}
@@ -246,35 +246,35 @@ class MemoryBoard:
         return self._lanes.get(batch_id, {})
 
 
-class MemoryAttendance:
-    """`Attendance` in this process."""
+class MemoryExecutorRegistry:
+    """`ExecutorRegistry` in this process."""
 
-    def __init__(self, clock: Clock, *, lifetime: timedelta = LIFETIME) -> None:
+    def __init__(self, clock: Clock, *, lifetime: timedelta = INSTANCE_TTL) -> None:
         self._clock = clock
         self._lifetime = lifetime.total_seconds()
         self.lose_everything()
 
     def lose_everything(self) -> None:
         """Forget, as a Redis does that was flushed."""
-        self._beats: dict[str, tuple[float, Presence]] = {}
+        self._heartbeats: dict[str, tuple[float, ExecutorInstance]] = {}
 
-    async def beat(self, presence: Presence) -> None:
+    async def heartbeat(self, instance: ExecutorInstance) -> None:
         """Say that an executor is alive."""
-        self._beats[presence.incarnation] = self._clock() + self._lifetime, presence
+        self._heartbeats[instance.instance_id] = self._clock() + self._lifetime, instance
 
-    async def leave(self, incarnation: str) -> None:
+    async def deregister(self, instance_id: str) -> None:
         """Say that an executor has ended in good order."""
-        self._beats.pop(incarnation, None)
+        self._heartbeats.pop(instance_id, None)
 
-    async def live(self, incarnations: Iterable[str]) -> set[str]:
+    async def filter_live(self, instance_ids: Iterable[str]) -> set[str]:
         """Return those of these executors that are alive."""
-        return {presence.incarnation for presence in self._alive()} & set(incarnations)
+        return {instance.instance_id for instance in self._alive()} & set(instance_ids)
 
-    async def present(self) -> list[Presence]:
+    async def live(self) -> list[ExecutorInstance]:
         """List all executors that are alive."""
         return self._alive()
 
-    def _alive(self) -> list[Presence]:
+    def _alive(self) -> list[ExecutorInstance]:
         now = self._clock()
-        self._beats = {name: beat for name, beat in self._beats.items() if now < beat[0]}
-        return [presence for _, presence in self._beats.values()]
+        self._heartbeats = {name: beat for name, beat in self._heartbeats.items() if now < beat[0]}
+        return [instance for _, instance in self._heartbeats.values()]

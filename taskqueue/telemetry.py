@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from opentelemetry.metrics import get_meter
 
-from taskqueue.presence import name_of
+from taskqueue.executor_registry import executor_name
 
 _meter = get_meter("taskqueue")
 
@@ -30,5 +30,5 @@ def begin() -> None:
 
 def count_claims(consumers: Iterable[str]) -> None:
     """Count stalled tasks by the executor that held them: by its name, of which there are few."""
-    for worker, count in Counter(map(name_of, consumers)).items():
+    for worker, count in Counter(map(executor_name, consumers)).items():
         claimed.add(count, {"from_worker": worker})

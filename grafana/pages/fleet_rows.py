@@ -175,7 +175,7 @@ BATCHES = Row(
             "Batches begun and over",
             Prom("sum by (eval_mode) (eval_distributed_batch_started_total)", "begun, {{eval_mode}}"),
             Prom("sum by (status) (eval_distributed_batch_completed_total)", "over, {{status}}"),
-            shows="Batches that were put on the board and those that are over, since the coordinator "
+            shows="Batches that were registered and those that are over, since the coordinator "
             "started, by what became of them.",
             when_red="`failed` is a batch with nothing but dead letters: `scoreline batch dlq ID`.",
             unit="short",

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from projections.batches import Snapshot
 from scoreline.batches.look import Look
 from scoreline.thresholds import Thresholds
-from taskqueue.presence import Presence
+from taskqueue.executor_registry import ExecutorInstance
 
 
 class Mark(NamedTuple):
@@ -71,8 +71,8 @@ def _mark(snapshot: Snapshot) -> Mark:
     return Mark(snapshot.now, snapshot.done, ended, snapshot.dead_letters)
 
 
-def _heard(look: Look, one: Presence, before: Heard | None) -> Heard:
-    beat = look.crew.beats.get(one.incarnation, 0.0)
+def _heard(look: Look, one: ExecutorInstance, before: Heard | None) -> Heard:
+    beat = look.crew.beats.get(one.instance_id, 0.0)
     return before if before and before.beat == beat else Heard(beat, look.snapshot.now)
 
 

@@ -12,9 +12,9 @@ from eventlog.redis_streams import connect
 from projections.batches import Snapshot
 from scoreline.batches.lanes import LaneWait, read_lanes
 from scoreline.preflight import Unavailable, check_redis
+from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.keys import EXECUTORS
-from taskqueue.presence import Attendance, Presence
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.tasks import QueueUnavailable
 
 
@@ -22,12 +22,12 @@ from taskqueue.tasks import QueueUnavailable
 class Crew:
     """The executors that are alive; `away` says in words why that is not known."""
 
-    present: tuple[Presence, ...] = ()
+    present: tuple[ExecutorInstance, ...] = ()
     away: str = ""
     beats: Mapping[str, float] = field(default_factory=dict)
-    """When each incarnation was last heard of, on Redis' clock."""
+    """When each instance was last heard of, on Redis' clock."""
 
-    def serving(self, batch: Snapshot) -> tuple[Presence, ...]:
+    def serving(self, batch: Snapshot) -> tuple[ExecutorInstance, ...]:
         """Return those that take tasks of a batch."""
         return tuple(
             each
@@ -44,13 +44,13 @@ class CrewReader:
     """Asks again and again; a server that is away may be back the next time."""
 
     redis_url: str
-    attendance: Attendance
+    executor_registry: ExecutorRegistry
     redis: Redis
 
     async def read(self) -> Crew:
         """Say who is there."""
         try:
-            present = tuple(await self.attendance.present())
+            present = tuple(await self.executor_registry.live())
             beats: list[Any] = await self.redis.zrange(EXECUTORS, 0, -1, withscores=True)
             return Crew(present, beats={name.decode(): at for name, at in beats})
         except (QueueUnavailable, RedisError):
@@ -78,4 +78,4 @@ async def crew_reader(redis_url: str) -> AsyncIterator[CrewReader]:
         await check_redis(redis_url)  # says how a URL is written
         raise
     async with redis:
-        yield CrewReader(redis_url, RedisAttendance(redis), redis)
+        yield CrewReader(redis_url, RedisExecutorRegistry(redis), redis)

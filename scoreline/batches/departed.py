@@ -8,7 +8,7 @@ from collections.abc import Callable
 from redis.exceptions import RedisError
 
 from scoreline.batches.crew import crew_reader
-from taskqueue.presence import Attendance, Presence
+from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ async def report_dead(redis_url: str, *, fleet: str, is_dead: Callable[[int], bo
     try:
         async with crew_reader(redis_url) as crew:
             host = socket.gethostname()
-            dead = await strike_off(crew.attendance, fleet=fleet, host=host, is_dead=is_dead)
+            dead = await strike_off(crew.executor_registry, fleet=fleet, host=host, is_dead=is_dead)
     except (QueueUnavailable, RedisError) as error:
         told = {"fleet": fleet, "error": type(error).__name__}
         logger.info("the dead are not struck off: Redis does not answer", extra=told)
@@ -39,17 +39,17 @@ def is_gone(pid: int) -> bool:
 
 
 async def strike_off(
-    attendance: Attendance, *, fleet: str, host: str, is_dead: Callable[[int], bool]
+    executor_registry: ExecutorRegistry, *, fleet: str, host: str, is_dead: Callable[[int], bool]
 ) -> list[str]:
-    """Take what lived in dead processes off the attendance; returns the incarnations.
+    """Take what lived in dead processes off the executor registry; returns the instance.
 
     A pid alone may be somebody else's, where hosts share a name: the fleet's name is in the executor's.
     """
 
-    def is_ours(one: Presence) -> bool:
+    def is_ours(one: ExecutorInstance) -> bool:
         return one.host == host and one.name.startswith(f"{fleet}-")
 
-    dead = [one.incarnation for one in await attendance.present() if is_ours(one) and is_dead(one.pid)]
-    for incarnation in dead:
-        await attendance.leave(incarnation)
+    dead = [one.instance_id for one in await executor_registry.live() if is_ours(one) and is_dead(one.pid)]
+    for instance_id in dead:
+        await executor_registry.deregister(instance_id)
     return dead

@@ -12,7 +12,7 @@ from executor.lanes.redis_lanes import RedisLanes
 from scoreline.printable import printable
 from scoreline.replay.wording import clock, counted, span
 from taskqueue.lines import line_of
-from taskqueue.redis_board import RedisBoard
+from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 from taskqueue.tasks import QueueUnavailable
 
@@ -29,7 +29,7 @@ class LaneWait:
 async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
     """Look at the lanes that a batch has to ask; none where Redis does not say."""
     try:
-        channels = await RedisBoard(redis).lanes(batch_id)
+        channels = await RedisBatchRegistry(redis).lanes(batch_id)
         lines = [line_of(batch_id, channel) for channel in channels]
         counts = await RedisTaskQueue(redis).counts(lines)
         behind: dict[str, int] = {}

@@ -98,7 +98,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
         ],
         "killed": struck
         and {
-            "executor": struck.incarnation,
+            "executor": struck.instance_id,
             "pid": struck.pid,
             "done": struck.done,
             "in_hand": list(struck.in_hand),

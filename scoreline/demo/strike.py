@@ -23,8 +23,8 @@ from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.redis_streams import RedisEventLog
 from scoreline.processes import ProcessManager
 from taskqueue import keys
-from taskqueue.presence import Presence
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 from taskqueue.tasks import Task
 
@@ -49,7 +49,7 @@ class Struck:
 
     executor: str
     """What its process is called here."""
-    incarnation: str
+    instance_id: str
     pid: int
     done: int
     """How much of the batch was done."""
@@ -97,7 +97,7 @@ class Striker:
     async def _freeze_and_kill(self, log: RedisEventLog, manager: ProcessManager) -> bool:
         """Freeze our executors; kill one that has something in hand, and let the others go on."""
         names = {child.process.pid: child.name for child in manager.children if child.process}
-        present = await RedisAttendance(log.redis).present()
+        present = await RedisExecutorRegistry(log.redis).live()
         frozen = {each.pid: each for each in present if each.pid in names}
         try:
             _send(signal.SIGSTOP, frozen)
@@ -112,13 +112,13 @@ class Striker:
         return True
 
     async def _found(
-        self, log: RedisEventLog, frozen: Iterable[Presence], names: Mapping[int, str]
+        self, log: RedisEventLog, frozen: Iterable[ExecutorInstance], names: Mapping[int, str]
     ) -> Struck | None:
         """Find an executor with something in hand among those that can't move."""
         done = await self._done(log.redis)
         for executor in frozen:
-            if in_hand := await self._in_hand(log, executor.incarnation):
-                return Struck(names[executor.pid], executor.incarnation, executor.pid, done, in_hand)
+            if in_hand := await self._in_hand(log, executor.instance_id):
+                return Struck(names[executor.pid], executor.instance_id, executor.pid, done, in_hand)
         return None
 
     async def _kill(self, struck: Struck) -> None:
@@ -139,14 +139,14 @@ class Striker:
             f"and {len(struck.in_hand)} in hand: {', '.join(struck.in_hand)}"
         )
 
-    async def _in_hand(self, log: RedisEventLog, incarnation: str) -> tuple[str, ...]:
+    async def _in_hand(self, log: RedisEventLog, instance_id: str) -> tuple[str, ...]:
         """Name what an executor has claimed and not finished; nothing if it holds a task without a claim.
 
         Such a task would keep everybody waiting until it was idle for long, and there is nothing to see.
         """
-        tasks = await _held(log.redis, self.batch_id, incarnation)
+        tasks = await _held(log.redis, self.batch_id, instance_id)
         streams = await log.read([task.evaluation_id for task in tasks], limit=100) if tasks else []
-        found = [held(task, stream, incarnation) for task, stream in zip(tasks, streams, strict=True)]
+        found = [held(task, stream, instance_id) for task, stream in zip(tasks, streams, strict=True)]
         if Held.UNCLAIMED in found:
             return ()
         pairs = zip(tasks, found, strict=True)
@@ -170,7 +170,7 @@ async def _held(redis: Redis, batch_id: str, consumer: str) -> list[Task]:
     return tasks
 
 
-def held(task: Task, stream: Sequence[RawEntry], incarnation: str) -> Held:
+def held(task: Task, stream: Sequence[RawEntry], instance_id: str) -> Held:
     """Say how far an executor has come with a task, from the evaluation's stream."""
     read = [read_entry(task.evaluation_id, raw) for raw in stream]
     events = [one.event for one in read if not isinstance(one, RejectedEntry)]
@@ -178,4 +178,4 @@ def held(task: Task, stream: Sequence[RawEntry], incarnation: str) -> Held:
     if any(event.type in CLOSING_TYPES for event in events):
         return Held.FINISHED
     claims = [event.data for event in events if isinstance(event.data, p.Provisioning)]
-    return Held.IN_HAND if any(claim.executor == incarnation for claim in claims) else Held.UNCLAIMED
+    return Held.IN_HAND if any(claim.executor == instance_id for claim in claims) else Held.UNCLAIMED

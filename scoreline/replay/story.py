@@ -53,7 +53,7 @@ class Attempt:
 
     @property
     def owner(self) -> str | None:
-        """The incarnation whose claim was accepted."""
+        """The instance whose claim was accepted."""
         for line in self.lines:
             data = line.event.data
             if isinstance(data, p.Provisioning) and line.fate is Fate.APPLIED:

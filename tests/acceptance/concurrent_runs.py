@@ -21,7 +21,7 @@ from random import Random
 from redis import Redis
 
 from scoreline.embedded import Servers, embedded_servers
-from taskqueue.keys import BOARD, EXECUTORS
+from taskqueue.keys import BATCHES, EXECUTORS
 from tests.acceptance.batch_commands import PATIENCE, Folder, Ran, gone
 from tests.waiting import until
 
@@ -129,9 +129,9 @@ def _check(plan: Plan, ran: Ran) -> None:
 
 
 def _check_nothing_left(servers: Servers, runs: Sequence[Plan]) -> None:
-    """Check that neither board nor attendance names a run that is over."""
+    """Check that neither batch registry nor executor registry names a run that is over."""
     with Redis.from_url(servers.redis_url) as redis:
-        up = [*redis.hkeys(BOARD), *redis.zrange(EXECUTORS, 0, -1)]
+        up = [*redis.hkeys(BATCHES), *redis.zrange(EXECUTORS, 0, -1)]
     left = [name for name in map(bytes.decode, up) if any(name.startswith(plan.who) for plan in runs)]
     if left:
         raise MixedUp(f"left behind: {left}")

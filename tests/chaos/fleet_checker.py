@@ -3,7 +3,7 @@
     over         the batch is finished, and of its evaluations none failed but those that took three
                  executors with them, or needed the answer of one that did
     paid once    whoever claims an attempt with an answer, or a paid score, on record does not buy it again
-    cleared up   nothing of it is on the board or in the queue, and what is left of it in Redis expires
+    cleared up   nothing of it is in the registry or in the queue, and what is left of it in Redis expires
 
 All of it is read from the log for good and from Redis; only what was paid at most is in the target's books.
 """
@@ -129,5 +129,9 @@ async def _leftovers(run: Run) -> list[str]:
     async with Redis.from_url(run.world.servers.redis_url) as redis:
         found = [key async for key in redis.scan_iter(match=f"*{run.batch_id}*", count=1_000)]
         left = [key.decode() for key in found if await redis.ttl(key) == -1]
-        up = [f"on the board: {run.batch_id}"] if await redis.hexists(keys.BOARD, run.batch_id) else []
+        up = (
+            [f"in the batch registry: {run.batch_id}"]
+            if await redis.hexists(keys.BATCHES, run.batch_id)
+            else []
+        )
     return up + [f"left in Redis: {key}" for key in sorted(left)]

@@ -22,8 +22,8 @@ from executor.contract import ExecutionEnvironment
 from executor.settings import Connection, ExecutorSettings, Rhythm
 from projections.ledger_postgres import PostgresLedger
 from taskqueue.backends import Backend, Queues, open_queues
-from taskqueue.redis_board import RedisBoard
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.redis_batch_registry import RedisBatchRegistry
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 from tests.chaos.answering import makers
 from tests.chaos.failpoints import after, before, fuse
@@ -55,12 +55,12 @@ STANDBY = 0.1
 
 Point = tuple[object, str]
 POINTS: dict[str, Point] = {
-    "a batch is announced": (RedisBoard, "announce"),
+    "a batch is announced": (RedisBatchRegistry, "upsert"),
     "a window is written down": (PostgresLedger, "open_window"),
     "openings are appended": (RedisEventLog, "append"),
     "tasks are enqueued": (RedisTaskQueue, "enqueue_batch"),
     "attempts are opened": (PostgresLedger, "open_attempts"),
-    "contexts are left": (RedisBoard, "put_contexts"),
+    "contexts are left": (RedisBatchRegistry, "put_contexts"),
     "a group goes on": (PostgresLedger, "release"),
 }
 """After each of these a coordinator may die; a batch comes by all of them, by most often."""
@@ -125,7 +125,9 @@ def be_executor(orders: ExecutorOrders) -> None:
 
 
 def _short_lived(backend: Backend, redis: Redis) -> Queues:
-    return replace(open_queues(backend, redis), attendance=RedisAttendance(redis, lifetime=LIFETIME))
+    return replace(
+        open_queues(backend, redis), executor_registry=RedisExecutorRegistry(redis, lifetime=LIFETIME)
+    )
 
 
 def be_coordinator(orders: CoordinatorOrders) -> None:

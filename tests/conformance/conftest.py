@@ -33,7 +33,7 @@ async def redis_form(redis_url: str) -> AsyncIterator[RedisForm]:
 
 @pytest.fixture(params=["memory", "redis"])
 async def queues(request: pytest.FixtureRequest) -> AsyncIterator[QueueForm]:
-    """A task queue, a board and an attendance of each form in turn, all empty."""
+    """A task queue, a batch registry and an executor registry of each form in turn, all empty."""
     chosen: QueueForm = (
         MemoryQueueForm()
         if request.param == "memory"

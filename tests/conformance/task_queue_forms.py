@@ -9,11 +9,11 @@ from redis.exceptions import ResponseError
 
 from eventlog.redis_streams import connect
 from taskqueue import keys
-from taskqueue.board import BatchBoard
-from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.presence import Attendance
-from taskqueue.redis_board import RedisBoard
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.batch_registry import BatchRegistry
+from taskqueue.executor_registry import ExecutorRegistry
+from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
+from taskqueue.redis_batch_registry import RedisBatchRegistry
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 from taskqueue.tasks import Delivery, Task, TaskQueue
 
@@ -32,12 +32,12 @@ class QueueForm(Protocol):
         ...
 
     @property
-    def board(self) -> BatchBoard:
-        """The board beside it."""
+    def batch_registry(self) -> BatchRegistry:
+        """The batch registry beside it."""
         ...
 
     @property
-    def attendance(self) -> Attendance:
+    def executor_registry(self) -> ExecutorRegistry:
         """Who is there."""
         ...
 
@@ -78,8 +78,8 @@ class MemoryQueueForm:
 
     def __post_init__(self) -> None:
         self.tasks = MemoryTaskQueue(self.clock)
-        self.board = MemoryBoard()
-        self.attendance = MemoryAttendance(self.clock)
+        self.batch_registry = MemoryBatchRegistry()
+        self.executor_registry = MemoryExecutorRegistry(self.clock)
 
     async def pass_time(self, span: timedelta) -> None:
         self.clock.seconds += span.total_seconds()
@@ -88,16 +88,16 @@ class MemoryQueueForm:
         return bool(self.tasks._changed._waiters)
 
     async def lose_everything(self) -> None:
-        for each in (self.tasks, self.board, self.attendance):
+        for each in (self.tasks, self.batch_registry, self.executor_registry):
             each.lose_everything()
 
     async def left_behind(self) -> set[str]:
         return {
             *self.tasks._lines,
             *self.tasks._dead,
-            *self.board._up,
-            *self.board._contexts,
-            *self.board._lanes,
+            *self.batch_registry._entries,
+            *self.batch_registry._contexts,
+            *self.batch_registry._lanes,
         }
 
     async def aclose(self) -> None: ...
@@ -107,8 +107,8 @@ class RedisQueueForm:
     def __init__(self, url: str) -> None:
         self.redis = connect(url)
         self.tasks = RedisTaskQueue(self.redis)
-        self.board = RedisBoard(self.redis)
-        self.attendance = RedisAttendance(self.redis)
+        self.batch_registry = RedisBatchRegistry(self.redis)
+        self.executor_registry = RedisExecutorRegistry(self.redis)
 
     async def pass_time(self, span: timedelta) -> None:
         """Move what the server has noted: its clock can't be moved."""

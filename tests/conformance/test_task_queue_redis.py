@@ -10,10 +10,10 @@ from redis.exceptions import ResponseError
 import taskqueue
 from eventlog.redis_streams import connect
 from taskqueue import keys
-from taskqueue.board import Listing
-from taskqueue.presence import Presence
-from taskqueue.redis_board import RedisBoard
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.batch_registry import BatchEntry
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.redis_batch_registry import RedisBatchRegistry
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import EMPTY_STAYS, RedisTaskQueue
 from taskqueue.tasks import Counts, QueueUnavailable
 from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
@@ -35,15 +35,15 @@ async def test_who_waits_gets_a_delayed_task_when_it_is_due(redis_queues):
 
 async def test_a_lifetime_passes_by_itself(redis_queues):
     """Redis lets the dead go, and the next beat of anybody clears the index."""
-    attendance = RedisAttendance(redis_queues.redis, lifetime=MOMENT)
-    await attendance.beat(Presence("alice-1", "alice"))
+    executor_registry = RedisExecutorRegistry(redis_queues.redis, lifetime=MOMENT)
+    await executor_registry.heartbeat(ExecutorInstance("alice-1", "alice"))
 
     async def is_dead():
-        return not await attendance.live(["alice-1"])
+        return not await executor_registry.filter_live(["alice-1"])
 
     await until(is_dead)
-    assert await attendance.present() == []
-    await attendance.beat(Presence("bob-1", "bob"))
+    assert await executor_registry.live() == []
+    await executor_registry.heartbeat(ExecutorInstance("bob-1", "bob"))
     assert await redis_queues.redis.zrange(keys.EXECUTORS, 0, -1) == [b"bob-1"]
 
 
@@ -55,9 +55,9 @@ async def test_keys_are_as_they_are_documented(redis_queues):
     await put(redis_queues, 1, 2)
     await redis_queues.tasks.enqueue(BATCH, task(3), delay=LATER)
     await redis_queues.tasks.dead_letter("a", (await take(redis_queues, "a", 1))[0], reason="poison")
-    await redis_queues.board.announce(Listing(BATCH), b"{}")
-    await redis_queues.board.put_contexts(BATCH, {"e": b"x"})
-    await redis_queues.attendance.beat(Presence("alice-1", "alice"))
+    await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
+    await redis_queues.batch_registry.put_contexts(BATCH, {"e": b"x"})
+    await redis_queues.executor_registry.heartbeat(ExecutorInstance("alice-1", "alice"))
     of_the_batch = {f"eval:{kind}:{{batch-1}}" for kind in ("tasks", "delayed", "dlq", "batch", "context")}
     shared = {"eval:batches", "eval:executors", "eval:executor:alice-1"}
     assert await redis_queues.left_behind() == of_the_batch | shared
@@ -103,14 +103,14 @@ async def test_a_delayed_task_keeps_its_stream(redis_queues):
 
 async def test_one_bad_listing_hides_no_other(redis_queues, caplog):
     """The same for heartbeats: what can't be read is logged, and the rest is listed."""
-    alice = Presence("alice-1", "alice")
-    await redis_queues.board.announce(Listing(BATCH), b"{}")
-    await redis_queues.redis.hset(keys.BOARD, OTHER, b"garbage")
-    await redis_queues.attendance.beat(alice)
-    await redis_queues.attendance.beat(Presence("bob-1", "bob"))
+    alice = ExecutorInstance("alice-1", "alice")
+    await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
+    await redis_queues.redis.hset(keys.BATCHES, OTHER, b"garbage")
+    await redis_queues.executor_registry.heartbeat(alice)
+    await redis_queues.executor_registry.heartbeat(ExecutorInstance("bob-1", "bob"))
     await redis_queues.redis.set(keys.executor_key("bob-1"), b"garbage")
-    assert await redis_queues.board.listings() == [Listing(BATCH)]
-    assert await redis_queues.attendance.present() == [alice]
+    assert await redis_queues.batch_registry.list() == [BatchEntry(BATCH)]
+    assert await redis_queues.executor_registry.live() == [alice]
     assert len(caplog.records) == 2
 
 
@@ -171,7 +171,7 @@ async def test_a_full_redis_is_unavailable_and_loses_nothing(redis_queues):
         with pytest.raises(QueueUnavailable):
             await redis_queues.tasks.dead_letter("a", third, reason="poison")
         with pytest.raises(QueueUnavailable):
-            await redis_queues.board.announce(Listing(BATCH), b"{}")
+            await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
         assert await redis_queues.tasks.ack("a", [first]) == 1
     finally:
         await redis_queues.redis.config_set("maxmemory", "0")
@@ -186,7 +186,7 @@ async def test_a_server_that_can_not_write_for_now_is_unavailable(redis_queues):
         with pytest.raises(QueueUnavailable, match=r"^NOREPLICAS"):
             await put(redis_queues, 1)
         with pytest.raises(QueueUnavailable, match=r"^NOREPLICAS"):
-            await redis_queues.board.announce(Listing(BATCH), b"{}")
+            await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
     finally:
         await redis_queues.redis.config_set("min-replicas-to-write", "0")
 
@@ -194,16 +194,20 @@ async def test_a_server_that_can_not_write_for_now_is_unavailable(redis_queues):
 async def test_a_server_that_is_not_there_is_unavailable():
     """Every call says so in the queue's own words."""
     redis = connect("redis://127.0.0.1:1/0")
-    tasks, board, attendance = RedisTaskQueue(redis), RedisBoard(redis), RedisAttendance(redis)
+    tasks, batch_registry, executor_registry = (
+        RedisTaskQueue(redis),
+        RedisBatchRegistry(redis),
+        RedisExecutorRegistry(redis),
+    )
     for asked in (
         tasks.enqueue(BATCH, task(1)),
         tasks.consume("a", {BATCH: 1}, block=NOW),
         tasks.dead_letters(BATCH, limit=1),
         tasks.forget(BATCH),
-        board.announce(Listing(BATCH), b""),
-        board.listings(),
-        attendance.beat(Presence("a", "a")),
-        attendance.live(["a"]),
+        batch_registry.upsert(BatchEntry(BATCH), b""),
+        batch_registry.list(),
+        executor_registry.heartbeat(ExecutorInstance("a", "a")),
+        executor_registry.filter_live(["a"]),
     ):
         with pytest.raises(QueueUnavailable):
             await asked
@@ -212,8 +216,12 @@ async def test_a_server_that_is_not_there_is_unavailable():
 
 async def test_a_key_of_the_wrong_type_is_quarantined(redis_queues):
     """Whichever command meets it: the key is renamed, and the command does its work."""
-    redis, board, attendance = redis_queues.redis, redis_queues.board, redis_queues.attendance
-    presence = Presence("a", "a")
+    redis, batch_registry, executor_registry = (
+        redis_queues.redis,
+        redis_queues.batch_registry,
+        redis_queues.executor_registry,
+    )
+    instance = ExecutorInstance("a", "a")
     commands = {
         TASKS: (
             lambda: put(redis_queues, 1),
@@ -222,14 +230,17 @@ async def test_a_key_of_the_wrong_type_is_quarantined(redis_queues):
             lambda: redis_queues.tasks.take_over("a", [BATCH], idle=NOW, limit=1),
         ),
         keys.delayed_key(BATCH): (lambda: take(redis_queues),),
-        keys.BOARD: (lambda: board.announce(Listing(BATCH), b""), board.listings),
-        keys.spec_key(BATCH): (lambda: board.spec(BATCH),),
-        keys.lanes_key(BATCH): (lambda: board.lanes(BATCH), lambda: board.note_lanes(BATCH, {"": ["l"]})),
-        keys.contexts_key(BATCH): (lambda: board.contexts(BATCH, ["e"]),),
-        keys.executor_key("a"): (attendance.present, lambda: attendance.live(["a"])),
-        keys.EXECUTORS: (lambda: attendance.beat(presence), attendance.present),
+        keys.BATCHES: (lambda: batch_registry.upsert(BatchEntry(BATCH), b""), batch_registry.list),
+        keys.spec_key(BATCH): (lambda: batch_registry.spec(BATCH),),
+        keys.lanes_key(BATCH): (
+            lambda: batch_registry.lanes(BATCH),
+            lambda: batch_registry.set_lanes(BATCH, {"": ["l"]}),
+        ),
+        keys.contexts_key(BATCH): (lambda: batch_registry.contexts(BATCH, ["e"]),),
+        keys.executor_key("a"): (executor_registry.live, lambda: executor_registry.filter_live(["a"])),
+        keys.EXECUTORS: (lambda: executor_registry.heartbeat(instance), executor_registry.live),
     }
-    await attendance.beat(presence)
+    await executor_registry.heartbeat(instance)
     for name, asked in commands.items():
         for command in asked:
             await redis.delete(name)

@@ -39,7 +39,7 @@ from projections.postgres import PostgresTables, make_pool
 from projections.verify import verify
 from storage_worker.storage import Storage
 from taskqueue.backends import Backend, Queues, open_queues
-from taskqueue.presence import Presence
+from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Delivery
 from tests.storing import PATIENCE
 
@@ -125,11 +125,11 @@ class House:
 
     async def beat(self, key: str) -> None:
         """Let an evaluation's executor say that it is alive."""
-        await self.queues.attendance.beat(Presence(self.owners[key], self.owners[key]))
+        await self.queues.executor_registry.heartbeat(ExecutorInstance(self.owners[key], self.owners[key]))
 
     async def die(self, key: str) -> None:
         """Be the end of an evaluation's executor."""
-        await self.queues.attendance.leave(self.owners[key])
+        await self.queues.executor_registry.deregister(self.owners[key])
 
     async def work(self, batch_id: str, outcomes: Outcomes | None = None) -> list[int]:
         """Work off all tasks there are; returns whose they were."""

@@ -24,8 +24,8 @@ from executor.lanes.redis_lanes import RedisLanes, lane_key
 from scoreline.redis_scripts import executor_scripts
 from taskqueue import keys
 from taskqueue.backends import Backend, Queues, open_queues
-from taskqueue.board import BatchState, Listing
-from taskqueue.presence import Presence
+from taskqueue.batch_registry import BatchEntry, BatchState
+from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Counts, Task
 from tests.builders import BATCH, EVALUATION, history, records
 from tests.integration.deployed import Deployment, deployment
@@ -104,17 +104,17 @@ async def work_through(here: Deployment) -> None:
     opening, *rest = history("queued provisioning running completed")
     async with connected(here, "coordinator") as (log, queues):
         await load_missing(log.redis, executor_scripts())
-        await queues.board.announce(Listing(BATCH, BatchState.RUNNING), b"spec")
-        await queues.board.put_contexts(BATCH, {EVALUATION: b"context"})
+        await queues.batch_registry.upsert(BatchEntry(BATCH, BatchState.RUNNING), b"spec")
+        await queues.batch_registry.put_contexts(BATCH, {EVALUATION: b"context"})
         await log.append([Append(EVALUATION, records([opening]), epoch="")])
         await queues.tasks.enqueue_batch(BATCH, [Task(EVALUATION, 1), Task("second", 1), Task("third", 1)])
     async with connected(here, "executor") as (log, queues):
         tasks, me = queues.tasks, "executor-1"
-        await queues.attendance.beat(Presence(me, "executor"))
-        assert [each.batch_id for each in await queues.board.listings()] == [BATCH]
-        assert await queues.board.spec(BATCH) == b"spec"
-        assert await queues.board.contexts(BATCH, [EVALUATION]) == [b"context"]
-        await queues.board.note_lanes(BATCH, {"": ["a lane"]})
+        await queues.executor_registry.heartbeat(ExecutorInstance(me, "executor"))
+        assert [each.batch_id for each in await queues.batch_registry.list()] == [BATCH]
+        assert await queues.batch_registry.spec(BATCH) == b"spec"
+        assert await queues.batch_registry.contexts(BATCH, [EVALUATION]) == [b"context"]
+        await queues.batch_registry.set_lanes(BATCH, {"": ["a lane"]})
         first, second, third = await tasks.consume(me, {BATCH: 3}, block=AT_ONCE)
         epoch = await log.epoch(EVALUATION)
         claim, *others = records(rest)
@@ -132,8 +132,8 @@ async def work_through(here: Deployment) -> None:
         [granted] = await RedisLanes(log.redis).ask([Ask("a lane", me, 0, 1, 1.0, Policy())])
         assert granted.granted == 1
         assert await log.committed([EVALUATION]) == [(0, -1)]
-        assert await queues.attendance.live([me]) == {me}
-        await queues.attendance.leave(me)
+        assert await queues.executor_registry.filter_live([me]) == {me}
+        await queues.executor_registry.deregister(me)
     assert here.denied() == []
 
 
@@ -142,10 +142,10 @@ REFUSED = {
         ("GET", "other:secret"),
         ("GET", "evaluation"),
         ("SET", keys.spec_key(BATCH), "mine"),
-        ("HSET", keys.BOARD, BATCH, "mine"),
-        ("DEL", keys.BOARD),
+        ("HSET", keys.BATCHES, BATCH, "mine"),
+        ("DEL", keys.BATCHES),
         ("HSET", keys.contexts_key(BATCH), EVALUATION, "mine"),
-        ("EVALSHA", "0" * 40, "1", keys.BOARD),
+        ("EVALSHA", "0" * 40, "1", keys.BATCHES),
         ("KEYS", "*"),
         ("SCAN", "0"),
         ("FLUSHALL",),
@@ -194,7 +194,7 @@ REFUSED = {
         ("KEYS", "*"),
         ("FLUSHALL",),
     ],
-    "health": [("GET", keys.BOARD), ("INFO",), ("KEYS", "*")],
+    "health": [("GET", keys.BATCHES), ("INFO",), ("KEYS", "*")],
 }
 
 

@@ -13,8 +13,8 @@ import pytest
 from redis.asyncio import Redis
 
 from scoreline.problem import Problem
-from taskqueue.presence import Presence
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from tests.builders import history
 from tests.integration.batch_stage import WILD, Stage, spec, stage
 from tests.integration.place import life
@@ -127,11 +127,13 @@ async def test_executors_are_shown_busy_or_not(here: Stage, redis_url: str) -> N
     """Those of other projects do not count; a Redis that is away is said to be."""
     await here.submit("nightly", ["queued"])
     async with Redis.from_url(redis_url) as redis:
-        attendance = RedisAttendance(redis)
-        await attendance.beat(Presence("i-1", "elsewhere", slots=4, busy=1, project="other"))
+        executor_registry = RedisExecutorRegistry(redis)
+        await executor_registry.heartbeat(
+            ExecutorInstance("i-1", "elsewhere", slots=4, busy=1, project="other")
+        )
         said = (await here.run("status", "nightly")).stdout
         assert "No executor takes tasks of project default; 1 work for others." in said
-        await attendance.beat(Presence("i-2", "here", slots=4, busy=3))
+        await executor_registry.heartbeat(ExecutorInstance("i-2", "here", slots=4, busy=3))
     assert "1 executor (here), 3/4 slots busy" in (await here.run("status", "nightly")).stdout
     ran = await here.run("status", "nightly", EVAL_REDIS_URL="redis://127.0.0.1:1")
     assert ran.exit_code == 0

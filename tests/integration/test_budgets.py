@@ -11,7 +11,7 @@ from coordinator.submission import NewEvaluation, Recall, SerialPlace
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
-from taskqueue.board import BatchState
+from taskqueue.batch_registry import BatchState
 from tests.integration.batch_stage import Stage, stage
 from tests.integration.coordinating import ANSWER, SPEC, House, house
 from tests.waiting import until
@@ -58,8 +58,8 @@ async def test_a_batch_is_paused_once_its_budget_is_spent(here: House) -> None:
     assert await why(here) == "budget $1.00: $1.00 spent"
     assert await here.standing("nightly") == ["1 completed"] * 4 + ["1 queued"] * 8
     assert await here.work("nightly") == []
-    [listing] = await here.queues.board.listings()
-    assert listing.state is BatchState.PAUSED
+    [entry] = await here.queues.batch_registry.list()
+    assert entry.state is BatchState.PAUSED
 
 
 async def test_it_goes_on_with_a_larger_budget_and_not_without(here: House) -> None:

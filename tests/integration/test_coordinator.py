@@ -9,7 +9,7 @@ from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
-from taskqueue.board import BatchState
+from taskqueue.batch_registry import BatchState
 from tests.integration.coordinating import AN_HOUR, NO_TIME, SPEC, House, house
 
 IMPATIENT = BatchSpec(
@@ -184,7 +184,7 @@ async def test_coordinators_that_overlap_do_nothing_twice(here: House) -> None:
     told = await here.ask("SELECT type FROM batch_events WHERE batch_id = 'nightly' ORDER BY number")
     assert told == [("accepted",), ("finished",)]
     await here.go_round()
-    assert await here.queues.board.listings() == []
+    assert await here.queues.batch_registry.list() == []
 
 
 async def test_one_bad_batch_stops_only_itself(here: House) -> None:
@@ -215,15 +215,17 @@ async def test_a_batch_out_of_time_is_ended(here: House) -> None:
 
 
 async def test_executors_see_what_was_asked(here: House) -> None:
-    """The board follows the ledger."""
+    """The batch registry follows the ledger."""
     await here.submit("nightly", 1, priority=7, project="ours")
     await here.go_round()
-    [listing] = await here.queues.board.listings()
-    assert (listing.state, listing.priority, listing.project) == (BatchState.RUNNING, 7, "ours")
+    [entry] = await here.queues.batch_registry.list()
+    assert (entry.state, entry.priority, entry.project) == (BatchState.RUNNING, 7, "ours")
     await here.lose_redis()
     await here.go_round()
-    assert [each.batch_id for each in await here.queues.board.listings()] == ["nightly"]
-    assert TargetSpec("simulated", "simulated").type in str(await here.queues.board.spec("nightly"))
+    assert [each.batch_id for each in await here.queues.batch_registry.list()] == ["nightly"]
+    assert TargetSpec("simulated", "simulated").type in str(
+        await here.queues.batch_registry.spec("nightly")
+    )
 
 
 async def test_a_fault_with_odd_characters_is_tried_again_like_any_other(here: House) -> None:
@@ -248,7 +250,7 @@ async def test_a_coordinator_leads_only_the_batches_of_its_run(redis_url, postgr
         await here.submit("shared", 1)
         await here.ledger.assign_run("local", "run-1", by="ada")
         await here.go_round()
-        assert [one.batch_id for one in await here.queues.board.listings()] == ["shared"]
+        assert [one.batch_id for one in await here.queues.batch_registry.list()] == ["shared"]
         await here.another(run_id="run-1").go_round()
-        up = {one.batch_id: one.run_id for one in await here.queues.board.listings()}
+        up = {one.batch_id: one.run_id for one in await here.queues.batch_registry.list()}
         assert up == {"local": "run-1", "shared": ""}

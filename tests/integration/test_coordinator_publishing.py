@@ -11,7 +11,7 @@ from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS
 from projections.ledger import BatchExists
-from taskqueue.board import Listing
+from taskqueue.batch_registry import BatchEntry
 from taskqueue.tasks import Task
 from tests.integration.coordinating import SPEC, House, house
 
@@ -34,7 +34,7 @@ async def test_a_batch_runs_from_its_acceptance_to_its_end(here: House) -> None:
     await here.go_round()
     assert await here.batch("nightly") == ("completed", True)
     assert await here.keys("eval:*{nightly}*") == []
-    assert await here.queues.board.listings() == []
+    assert await here.queues.batch_registry.list() == []
     assert all([await here.log.redis.ttl(key) > 0 for key in await here.keys("eval:*nightly.*")])
 
 
@@ -173,7 +173,7 @@ async def test_an_attempt_that_was_opened_and_never_published_is_published(here:
     assert await here.standing("nightly") == ["2 completed"]
 
 
-async def test_a_crash_before_the_board_was_cleared_is_healed(here: House) -> None:
+async def test_a_crash_before_the_batch_registry_was_cleared_is_healed(here: House) -> None:
     """The batch is over in Postgres and still up in Redis: the next round takes it down."""
     await here.submit("nightly", 1)
     await here.go_round()
@@ -182,11 +182,11 @@ async def test_a_crash_before_the_board_was_cleared_is_healed(here: House) -> No
     assert await here.keys("eval:batch:{nightly}")
     await here.go_round()
     assert await here.keys("eval:*{nightly}*") == []
-    assert await here.queues.board.listings() == []
+    assert await here.queues.batch_registry.list() == []
 
 
-async def test_the_board_of_others_is_left_alone(here: House) -> None:
+async def test_the_batch_registry_of_others_is_left_alone(here: House) -> None:
     """A listing that this database knows nothing of is not ours to take down."""
-    await here.queues.board.announce(Listing("elsewhere"), b"{}")
+    await here.queues.batch_registry.upsert(BatchEntry("elsewhere"), b"{}")
     await here.go_round()
-    assert [listing.batch_id for listing in await here.queues.board.listings()] == ["elsewhere"]
+    assert [entry.batch_id for entry in await here.queues.batch_registry.list()] == ["elsewhere"]

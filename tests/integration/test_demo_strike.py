@@ -14,8 +14,8 @@ from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog
 from scoreline.demo.strike import Striker
 from scoreline.processes import Child, ProcessManager, process_manager
-from taskqueue.presence import Presence
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 from taskqueue.tasks import Delivery, Task
 from tests.builders import history, records
@@ -82,7 +82,9 @@ async def scene(redis_url: str) -> AsyncIterator[Scene]:
         child = manager.keep("executor 0", SLEEPER)
         await until(lambda: child.process)
         assert child.process
-        await RedisAttendance(log.redis).beat(Presence(ME, "b-0", "here", child.process.pid))
+        await RedisExecutorRegistry(log.redis).heartbeat(
+            ExecutorInstance(ME, "b-0", "here", child.process.pid)
+        )
         await RedisTaskQueue(log.redis).enqueue_batch("b", [Task(f"e-{n}", 1) for n in (1, 2, 3)])
         striker = Striker(redis_url, log.shards, "b", 3, said.append)
         yield Scene(log, child, manager, striker, said)

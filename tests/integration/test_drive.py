@@ -17,8 +17,8 @@ from scoreline.embedded import Servers
 from scoreline.fleet import Fleet
 from scoreline.processes import Child, ProcessManager
 from scoreline.settings import Settings
-from taskqueue.presence import Presence
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from tests.waiting import until
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -38,21 +38,25 @@ async def started(manager: ProcessManager) -> Child:
     return child
 
 
-async def test_a_dead_executor_is_off_the_attendance_at_once(redis_url: str, tmp_path: Path) -> None:
+async def test_a_dead_executor_is_deregistered_at_once(redis_url: str, tmp_path: Path) -> None:
     """Nobody waits until the heartbeat of a killed process runs out; that it was killed is said aloud."""
     driver = driving(redis_url, tmp_path)
     async with AsyncExitStack() as stack:
         redis = await stack.enter_async_context(Redis.from_url(redis_url))
-        attendance = RedisAttendance(redis)
+        executor_registry = RedisExecutorRegistry(redis)
         manager = await stack.enter_async_context(driver.processes(stack))
         child = await started(manager)
         assert child.process
-        await attendance.beat(Presence("b-0-aaaa", "b-0", socket.gethostname(), child.process.pid))
-        await attendance.beat(Presence("b-1-bbbb", "b-1", socket.gethostname(), child.process.pid + 1))
+        await executor_registry.heartbeat(
+            ExecutorInstance("b-0-aaaa", "b-0", socket.gethostname(), child.process.pid)
+        )
+        await executor_registry.heartbeat(
+            ExecutorInstance("b-1-bbbb", "b-1", socket.gethostname(), child.process.pid + 1)
+        )
         child.process.kill()
 
         async def left() -> bool:
-            return [one.incarnation for one in await attendance.present()] == ["b-1-bbbb"]
+            return [one.instance_id for one in await executor_registry.live()] == ["b-1-bbbb"]
 
         await until(left, 5)
     assert isinstance(driver.console.file, StringIO)

@@ -92,7 +92,7 @@ async def test_edge_case_01_graceful_shutdown():
         return TargetReply(SAID)
 
     stage.target.how = ask
-    await stage.announce()
+    await stage.register()
     for name in ("quick", "slow", "unbegun"):
         await stage.queue(name)
     async with stage.executor():
@@ -186,7 +186,7 @@ async def test_edge_case_06_db_write_failure():
                 raise TablesUnavailable(fate)
             return committed
 
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await until(stage.is_drained)
@@ -249,7 +249,7 @@ async def test_edge_case_09_provider_returns_invalid_response(here: House):
 async def test_edge_case_10_cached_result():
     """An answer that is known asks no lane: it is judged at once though the provider is shut for hours."""
     stage, lanes = staged(MODEL, evaluators=judged_by("judge"), model=LaneUse("shut", Policy(rpm=0.01)))
-    await stage.announce()
+    await stage.register()
     for number in range(20):
         await stage.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(SAID, cached=True)))
     async with stage.executor():
@@ -265,7 +265,7 @@ async def test_edge_case_11_invalid_input():
     """What can't be asked fails before anybody is called, and its permit goes back unused."""
     stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
     stage.spec = replace(stage.spec, prompts=("{nowhere}",))
-    await stage.announce()
+    await stage.register()
     for number in range(3):
         await stage.queue(f"e-{number}")
     async with stage.executor():
@@ -291,7 +291,7 @@ async def test_edge_case_13_eval_after_task_failure():
     """Nobody judges what was not answered."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
     stage.target.how = raising(Permanent("refused", "no such model"))
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await until(stage.is_drained)
@@ -349,7 +349,7 @@ async def test_edge_case_16_very_slow_tasks(seconds, end):
         return TargetReply(SAID)
 
     stage.target.how = take_long
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1", opening=p.Queued(case=CASE, retries=0))
     async with stage.executor(), stage.executor():
         await asyncio.sleep(1_200)
@@ -375,7 +375,7 @@ async def test_edge_case_17_lost_callback():
             return await super().ack(*args, **kwargs)
 
     stage.tasks = Broken(stage.clock)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     with pytest.raises(RuntimeError, match="a bug"):
         async with stage.executor() as executor:

@@ -124,8 +124,8 @@ def alive(pid: int) -> bool:
 
 
 def command_lines() -> list[str]:
-    listing = subprocess.run(["ps", "axww", "-o", "command="], capture_output=True, check=True)
-    return listing.stdout.decode(errors="replace").splitlines()
+    entry = subprocess.run(["ps", "axww", "-o", "command="], capture_output=True, check=True)
+    return entry.stdout.decode(errors="replace").splitlines()
 
 
 def ask_valkey(servers: Servers) -> Redis:

@@ -20,7 +20,7 @@ from executor.app import run_executor
 from executor.contract import ExecutionEnvironment
 from executor.settings import Connection, ExecutorSettings
 from taskqueue.backends import Backend, Queues, open_queues
-from taskqueue.board import BatchState, Listing
+from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.tasks import Task
 from tests.builders import BATCH, event, records
 from tests.integration.worker import SCORELINE, environment, scoreline
@@ -42,14 +42,14 @@ class Redis:
 
     async def submit(self, number: int, *targets: TargetSpec) -> list[str]:
         ids = [f"{BATCH}.{each:08}" for each in range(1, number + 1)]
-        await self.announce(BatchState.RUNNING, *targets)
+        await self.register(BatchState.RUNNING, *targets)
         await self.log.append([Append(each, records([_opening(each)]), epoch="") for each in ids])
         await self.queues.tasks.enqueue_batch(BATCH, [Task(each, 1) for each in ids])
         return ids
 
-    async def announce(self, state: BatchState, *targets: TargetSpec) -> None:
+    async def register(self, state: BatchState, *targets: TargetSpec) -> None:
         spec = BatchSpec("batch", targets, evaluators=(EXACT,), timeout=7_200.0)
-        await self.queues.board.announce(Listing(BATCH, state), pack(spec))
+        await self.queues.batch_registry.upsert(BatchEntry(BATCH, state), pack(spec))
 
     async def events(self, *ids: str) -> list[list[Event]]:
         streams = await self.log.read(ids, limit=100)
@@ -84,7 +84,7 @@ async def test_a_batch_is_worked_off(redis):
     ends = [events[-1].data for events in await redis.events(*ids)]
     assert {(end.verdict, end.score, end.cost_usd) for end in ends} == {("passed", 1.0, 0.25)}
     assert await redis.is_drained()
-    assert await redis.queues.attendance.present() == []
+    assert await redis.queues.executor_registry.live() == []
 
 
 async def test_two_executors_share_a_batch_and_nothing_is_done_twice(redis):
@@ -131,12 +131,12 @@ async def test_the_command_works_without_a_database_and_leaves_in_good_order(red
     ids = await redis.submit(20, RIGHT)
     async with command(redis, "--concurrency", "5", "--id", "mine") as worker:
         await until(redis.is_drained, timeout=30)
-        [present] = await redis.queues.attendance.present()
+        [present] = await redis.queues.executor_registry.live()
         assert (present.name, present.slots) == ("mine", 5)
         worker.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(worker.wait(), 20) == 0
     assert await redis.stories(*ids) == {WHOLE_LIFE}
-    assert await redis.queues.attendance.present() == []
+    assert await redis.queues.executor_registry.live() == []
 
 
 async def test_a_stopped_batch_leaves_the_command_free(redis):
@@ -144,7 +144,7 @@ async def test_a_stopped_batch_leaves_the_command_free(redis):
     ids = await redis.submit(2, SLOW)
     async with command(redis):
         await until(lambda: _all_running(redis, ids), timeout=30)
-        await redis.announce(BatchState.STOPPED, SLOW)
+        await redis.register(BatchState.STOPPED, SLOW)
         await until(redis.is_drained, timeout=20)
     assert await redis.stories(*ids) == {"queued provisioning running"}
 

@@ -12,7 +12,7 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
 from eventlog.keys import DEFAULT_SHARDS, wake_key
-from taskqueue.board import BatchState
+from taskqueue.batch_registry import BatchState
 from tests.integration.coordinating import ANSWER, SPEC, House, house
 from tests.waiting import until
 
@@ -48,18 +48,20 @@ async def test_cancelling_ends_everything_at_once(here: House) -> None:
     assert await here.keys("eval:tasks:*") == []
 
 
-async def test_a_cancelled_batch_stays_on_the_board_until_executors_have_seen_it(here: House) -> None:
+async def test_a_cancelled_batch_stays_in_the_registry_until_executors_have_seen_it(
+    here: House,
+) -> None:
     """It is over before they look again: were it taken down at once, what they have in hand would go on."""
     await here.submit("nightly", 3)
     await here.go_round()
     await here.operator.cancel("nightly")
     patient = here.another()
     await patient.go_round()
-    [listing] = await here.queues.board.listings()
-    assert (listing.batch_id, listing.state) == ("nightly", BatchState.STOPPED)
+    [entry] = await here.queues.batch_registry.list()
+    assert (entry.batch_id, entry.state) == ("nightly", BatchState.STOPPED)
     hasty = here.another(farewell=timedelta(0))
     await hasty.go_round()
-    assert await here.queues.board.listings() == []
+    assert await here.queues.batch_registry.list() == []
     assert await here.keys("eval:*{nightly}*") == []
 
 
@@ -146,8 +148,8 @@ async def test_a_cancel_that_broke_off_is_finished_by_whoever_goes_round(here: H
     await here.go_round()
     await here.ledger.ask("nightly", "cancelled", by="ada")
     await here.go_round()
-    [listing] = await here.queues.board.listings()
-    assert listing.state is BatchState.STOPPED
+    [entry] = await here.queues.batch_registry.list()
+    assert entry.state is BatchState.STOPPED
     await here.go_round()
     assert await here.standing("nightly") == ["2 cancelled"] * 5
     assert await here.batch("nightly") == ("cancelled", True)
@@ -170,8 +172,8 @@ async def test_pausing_starts_nothing_new(here: House) -> None:
     await here.submit("nightly", 9)
     await here.go_round()
     await here.operator.pause("nightly", reason="lunch")
-    [listing] = await here.queues.board.listings()
-    assert listing.state is BatchState.PAUSED
+    [entry] = await here.queues.batch_registry.list()
+    assert entry.state is BatchState.PAUSED
     await here.work("nightly", {1: "dies", 2: "retrying", 3: "failed"})
     await here.go_round(3)
     assert await here.standing("nightly") == [
@@ -189,8 +191,8 @@ async def test_resuming_goes_on(here: House) -> None:
     await here.operator.pause("nightly")
     await here.work("nightly", {1: "dies", 2: "retrying"})
     await here.operator.resume("nightly")
-    [listing] = await here.queues.board.listings()
-    assert listing.state is BatchState.RUNNING
+    [entry] = await here.queues.batch_registry.list()
+    assert entry.state is BatchState.RUNNING
     await here.work_until_over("nightly")
     assert await here.standing("nightly") == ["2 completed"] * 2 + ["1 completed"] * 7
     with pytest.raises(Refused, match="nothing to resume"):

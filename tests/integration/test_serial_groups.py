@@ -34,7 +34,7 @@ STORY = chain([Recall(1, "hero")], [Recall(1, "hero"), Recall(2, "deed")])
 
 async def context(here: House, batch_id: str, number: int) -> Any:
     """Return what was left for an evaluation."""
-    [body] = await here.queues.board.contexts(batch_id, [evaluation_id(batch_id, number)])
+    [body] = await here.queues.batch_registry.contexts(batch_id, [evaluation_id(batch_id, number)])
     return json.loads(body) if body else None
 
 

@@ -25,7 +25,7 @@ from eventlog import payloads as p
 from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog, connect
 from taskqueue.backends import Backend, open_queues
-from taskqueue.board import Listing
+from taskqueue.batch_registry import BatchEntry
 from taskqueue.lines import Lines
 from taskqueue.tasks import Task
 from tests.builders import BATCH, event, records
@@ -87,7 +87,7 @@ async def submit(redis_url: str, *targets: TargetSpec, each: int = 1) -> list[st
     lines = Lines(BATCH, spec)
     redis = connect(redis_url)
     log, queues = RedisEventLog(redis), open_queues(Backend.REDIS, redis)
-    await queues.board.announce(Listing(BATCH, channels=lines.channels), pack(spec))
+    await queues.batch_registry.upsert(BatchEntry(BATCH, channels=lines.channels), pack(spec))
     ids = []
     for variant in range(len(targets)):
         for number in range(each):

@@ -15,7 +15,7 @@ from executor.lanes.memory import MemoryLanes
 from executor.lanes.naming import Place, limits_on
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
-from taskqueue.board import BatchState, Listing
+from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.lines import Lines
 from taskqueue.tasks import Task
 from tests.limits.measure import Call, InForce, violations
@@ -77,16 +77,16 @@ class Run:
             "batch", (MODEL,), evaluators=judges, limits=plan.limits, max_concurrency=plan.overall
         )
         lines = Lines(plan.batch_id, spec)
-        listing = Listing(plan.batch_id, project=plan.batch_id, channels=lines.channels)
-        await self.stage.board.announce(listing, pack(spec))
+        entry = BatchEntry(plan.batch_id, project=plan.batch_id, channels=lines.channels)
+        await self.stage.batch_registry.upsert(entry, pack(spec))
         for number in range(plan.tasks):
             await self._enqueue(f"{plan.batch_id}.{number}", lines)
         await asyncio.sleep(plan.over - plan.begins)
         self.over[plan.batch_id] = self.stage.clock()
         if plan.is_paused:
-            await self.stage.board.announce(replace(listing, state=BatchState.PAUSED), pack(spec))
+            await self.stage.batch_registry.upsert(replace(entry, state=BatchState.PAUSED), pack(spec))
         else:
-            await self.stage.board.take_down(plan.batch_id)
+            await self.stage.batch_registry.unregister(plan.batch_id)
 
     async def _enqueue(self, evaluation_id: str, lines: Lines) -> None:
         opening = p.Queued(case=p.Case(id=evaluation_id, input="2+2", expected="4"))

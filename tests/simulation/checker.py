@@ -147,7 +147,7 @@ class _Checker:
                 self.world.violate(Harm.STUCK, f"{key} is {each.row.cursor}")
 
     def check_batches(self) -> None:
-        """A batch whose evaluations have all ended is over, and leaves nothing on board or queue."""
+        """A batch whose evaluations have all ended is finished, and leaves no entry and no task."""
         for batch_id, batch in self.world.ledger.batches.held.items():
             left = self.world.left_behind(batch_id)
             if not batch.finished and batch.state != "paused":

@@ -9,8 +9,8 @@ from eventlog import payloads as p
 from projections.ledger import Accepted, Batch, BatchHead, Decide, Ledger, Opened, Unpublished
 from projections.ledger_memory import MemoryLedger
 from projections.tables import TablesUnavailable
-from taskqueue.board import BatchBoard, BatchState, Listing
-from taskqueue.presence import Attendance
+from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
+from taskqueue.executor_registry import ExecutorRegistry
 from taskqueue.tasks import Delivery, QueueUnavailable, Task, TaskQueue
 from tests.simulation.process import Life
 from tests.simulation.world import Harm, World
@@ -42,14 +42,14 @@ def distant_queue(life: Life) -> TaskQueue:
     return cast("TaskQueue", _DistantQueue(life))
 
 
-def distant_board(life: Life) -> BatchBoard:
-    """Reach the board."""
-    return cast("BatchBoard", _DistantBoard(life))
+def distant_batch_registry(life: Life) -> BatchRegistry:
+    """Reach the batch registry."""
+    return cast("BatchRegistry", _DistantBatchRegistry(life))
 
 
-def distant_attendance(life: Life) -> Attendance:
-    """Reach the attendance."""
-    return cast("Attendance", _Distant(life, life.world.redis.attendance, QueueUnavailable))
+def distant_executor_registry(life: Life) -> ExecutorRegistry:
+    """Reach the executor registry."""
+    return cast("ExecutorRegistry", _Distant(life, life.world.redis.executor_registry, QueueUnavailable))
 
 
 class _DistantLedger(_Distant):
@@ -205,18 +205,18 @@ class _DistantQueue(_Distant):
         return taken
 
 
-class _DistantBoard(_Distant):
-    """The board, and what one life has seen on it."""
+class _DistantBatchRegistry(_Distant):
+    """The batch registry, and what one life has seen on it."""
 
     def __init__(self, life: Life) -> None:
-        super().__init__(life, life.world.redis.board, QueueUnavailable)
+        super().__init__(life, life.world.redis.batch_registry, QueueUnavailable)
 
-    async def listings(self) -> list[Listing]:
+    async def list(self) -> Sequence[BatchEntry]:
         """Look, and remember."""
-        board = self._life.world.redis.board
-        listings = await self._life.call("listings", board.listings, QueueUnavailable)
-        self._life.seen_running = {each.batch_id for each in listings if each.state is BatchState.RUNNING}
-        return listings
+        batch_registry = self._life.world.redis.batch_registry
+        entries = await self._life.call("list", batch_registry.list, QueueUnavailable)
+        self._life.seen_running = {each.batch_id for each in entries if each.state is BatchState.RUNNING}
+        return entries
 
 
 def _reason(opening: object) -> str:
@@ -227,7 +227,7 @@ def _shown(value: object) -> str:
     match value:
         case str() | int():
             return str(value)
-        case Batch(batch_id=batch_id) | Listing(batch_id=batch_id):
+        case Batch(batch_id=batch_id) | BatchEntry(batch_id=batch_id):
             return batch_id
         case Delivery(task=task):
             return f"{task.evaluation_id} {task.attempt}"

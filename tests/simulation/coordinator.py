@@ -11,7 +11,12 @@ from coordinator.operations import Operator, Refused
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewBatch, NewEvaluation
 from projections.ledger import BatchExists
-from tests.simulation.control_ports import distant_attendance, distant_board, distant_ledger, distant_queue
+from tests.simulation.control_ports import (
+    distant_batch_registry,
+    distant_executor_registry,
+    distant_ledger,
+    distant_queue,
+)
 from tests.simulation.ports import DistantLog
 from tests.simulation.process import Life, Process
 from tests.simulation.world import World
@@ -35,8 +40,8 @@ def coordinator_of(life: Life) -> Coordinator:
         DistantLog(life),
         distant_ledger(life),
         distant_queue(life),
-        distant_board(life),
-        distant_attendance(life),
+        distant_batch_registry(life),
+        distant_executor_registry(life),
         settings=replace(SETTINGS, name=life.name),
         clock=life.world.clock,
     )

@@ -11,7 +11,7 @@ from executor.contract import Permanent, RateLimited, ScoringRequest, TargetRepl
 from executor.kits import Makers
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings, Rhythm
-from tests.simulation.control_ports import distant_attendance, distant_board, distant_queue
+from tests.simulation.control_ports import distant_batch_registry, distant_executor_registry, distant_queue
 from tests.simulation.payments import check_judging, check_payment
 from tests.simulation.ports import DistantLog
 from tests.simulation.process import Life, Process
@@ -53,10 +53,12 @@ class Executing(Process):
         for task in queue._tasks:
             life.adopt(task)
         self.executor = executor = Executor(
-            Ports(queue, distant_queue(life), distant_board(life), distant_attendance(life)),
+            Ports(
+                queue, distant_queue(life), distant_batch_registry(life), distant_executor_registry(life)
+            ),
             ExecutorSettings(self.name, slots=2, drain=timedelta(seconds=1), rhythm=RHYTHM),
             Makers(lambda *_: Target(life), lambda spec, _: Evaluator(life, spec)),
-            incarnation=life.name,
+            instance_id=life.name,
             now=self.now,
             luck=self.world.random.random,
         )

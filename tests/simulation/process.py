@@ -18,7 +18,7 @@ class Life:
         self.is_dead = False
         self.frozen_until = 0.0
         self.seen_running: set[str] = set()
-        """The batches that were up and running when it last looked at the board."""
+        """The batches that were up and running when it last looked at the batch registry."""
         self._process = process
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -1,4 +1,4 @@
-"""The simulated Redis: a log in memory, and beside it wake-ups in hand, tasks, board and heartbeats."""
+"""The simulated Redis: a log in memory, pending wake-ups, tasks, batch registry and heartbeats."""
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -8,7 +8,7 @@ from typing import Any
 
 from eventlog.keys import shard_of
 from eventlog.memory import MemoryEventLog, _Stream
-from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 
 LIFETIME = timedelta(seconds=3)
 """How long an executor counts as alive after its last heartbeat."""
@@ -30,7 +30,7 @@ class Memory:
     streams: dict[str, _Stream]
     unread: list[str]
     others: list[dict[str, Any]]
-    """What queue, board and attendance held."""
+    """What queue, batch registry and executor registry held."""
     losses: int
     """The half of its epochs that is lost with the data."""
 
@@ -45,12 +45,12 @@ class SimulatedRedis:
     deliveries: dict[int, Delivery] = field(default_factory=dict)
     _delivered: int = 0
     queue: MemoryTaskQueue = field(init=False)
-    board: MemoryBoard = field(init=False)
-    attendance: MemoryAttendance = field(init=False)
+    batch_registry: MemoryBatchRegistry = field(init=False)
+    executor_registry: MemoryExecutorRegistry = field(init=False)
 
     def __post_init__(self) -> None:
-        self.queue, self.board = MemoryTaskQueue(self.clock), MemoryBoard()
-        self.attendance = MemoryAttendance(self.clock, lifetime=LIFETIME)
+        self.queue, self.batch_registry = MemoryTaskQueue(self.clock), MemoryBatchRegistry()
+        self.executor_registry = MemoryExecutorRegistry(self.clock, lifetime=LIFETIME)
 
     # Wake-ups, as a consumer group hands them out.
 
@@ -116,10 +116,12 @@ class SimulatedRedis:
     # Batches.
 
     def holds(self, batch_id: str) -> str:
-        """Say what is left of a batch on the board or in the queue."""
+        """Say what is left of a batch in the batch registry or in the queue."""
         left = self.queue._promoted(batch_id)
         tasks = [*left.ready, *left.delayed, *left.held.values()]
-        return " and ".join(["a listing"] * (batch_id in self.board._up) + [f"{tasks}"] * bool(tasks))
+        return " and ".join(
+            ["a listing"] * (batch_id in self.batch_registry._entries) + [f"{tasks}"] * bool(tasks)
+        )
 
     # Loss.
 
@@ -141,8 +143,14 @@ class SimulatedRedis:
         return Memory(streams, unread, [deepcopy(held) for held in self._others()], self.log.losses)
 
     def _others(self) -> list[dict[str, Any]]:
-        queue, board = self.queue, self.board
-        return [queue._lines, queue._dead, board._up, board._contexts, self.attendance._beats]
+        queue, batch_registry = self.queue, self.batch_registry
+        return [
+            queue._lines,
+            queue._dead,
+            batch_registry._entries,
+            batch_registry._contexts,
+            self.executor_registry._heartbeats,
+        ]
 
     def lose(self, kept: Memory | None = None) -> None:
         """Forget everything, or all that was heard after something was written down."""

@@ -29,7 +29,7 @@ from projections.ledger_memory import MemoryLedger
 from projections.memory import MemoryTables
 from projections.tables import Committed, TablesUnavailable
 from storage_worker.storage import Storage
-from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, EVALUATION, event, history, records
 from tests.storing import GAP_TIMEOUT, PATIENCE, World
@@ -171,14 +171,14 @@ async def test_a_task_that_came_after_the_end_of_its_batch_is_cleared_away():
     """A coordinator may be slow, and somebody else end the batch before its tasks are in the queue."""
     world = World()
     ledger = MemoryLedger(world.tables, shards=world.log.shards, now=utc_now)
-    queue, board = MemoryTaskQueue(monotonic), MemoryBoard()
-    ports = (world.log, ledger, queue, board, MemoryAttendance(monotonic))
+    queue, batch_registry = MemoryTaskQueue(monotonic), MemoryBatchRegistry()
+    ports = (world.log, ledger, queue, batch_registry, MemoryExecutorRegistry(monotonic))
     at_once = CoordinatorSettings(farewell=timedelta(0))
     slow, other = (Coordinator(*ports, settings=at_once) for _ in range(2))
     await accept(ledger, NewBatch(BATCH, SPEC), one_case(), now=utc_now(), shards=world.log.shards)
     await slow.go_round()
     await Operator(ledger, other).cancel(BATCH)
-    await board.take_down(BATCH)
+    await batch_registry.unregister(BATCH)
     await queue.enqueue_batch(BATCH, [Task(evaluation_id(BATCH, 1), 1)])
     await slow.go_round()
     assert [counts.is_drained for counts in await queue.counts([BATCH])] == [True]

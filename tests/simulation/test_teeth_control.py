@@ -63,7 +63,7 @@ def test_tasks_that_nobody_takes_over(monkeypatch):
 
 def test_a_pause_that_is_not_heeded(monkeypatch):
     """Executors that take whatever is up would start what was to rest."""
-    monkeypatch.setattr(BoardWatch, "_is_for_us", lambda _watch, _listing: True)
+    monkeypatch.setattr(BoardWatch, "_is_for_us", lambda _watch, _entry: True)
     assert harms(Profile.CALM)
 
 
@@ -86,6 +86,6 @@ def test_endings_that_nobody_is_told_of(monkeypatch):
 
 
 def test_batches_that_nobody_clears_up(monkeypatch):
-    """Whoever dies between the end of a batch and its farewell would leave it on the board for ever."""
+    """A crash between the end of a batch and its removal would leave it in the batch registry for ever."""
     monkeypatch.setattr(Coordinator, "_clear_up", nothing)
     assert harms(Profile.EVERYTHING)

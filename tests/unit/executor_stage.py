@@ -1,4 +1,4 @@
-"""A stage for executors: queue, board and log in memory, targets that do as they are told, virtual time."""
+"""A stage for executors: queue, batch registry and log in memory, scripted targets, virtual time."""
 
 import asyncio
 import functools
@@ -30,10 +30,10 @@ from executor.lanes.naming import Place
 from executor.lanes.permits import LaneUse
 from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings
-from taskqueue.board import BatchState, Listing
+from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.lines import Lines
-from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, event, records
 from tests.simulation.virtual_loop import VirtualLoop, run_virtually
@@ -128,8 +128,8 @@ class Stage:
         self.settings = settings
         self.log = MemoryEventLog(lambda: int(self.clock() * 1000))
         self.tasks = MemoryTaskQueue(self.clock)
-        self.board = MemoryBoard()
-        self.attendance = MemoryAttendance(self.clock)
+        self.batch_registry = MemoryBatchRegistry()
+        self.executor_registry = MemoryExecutorRegistry(self.clock)
         self.target = FakeTarget()
         self.evaluators: dict[str, FakeEvaluator] = {}
         self.lives = 0
@@ -159,11 +159,13 @@ class Stage:
     ) -> LaneUse | None:
         return self.uses.get(spec.label if isinstance(spec, TargetSpec) else spec.name)
 
-    async def announce(
-        self, batch_id: str = BATCH, *, state: BatchState = BatchState.RUNNING, **listing: Any
+    async def register(
+        self, batch_id: str = BATCH, *, state: BatchState = BatchState.RUNNING, **entry: Any
     ) -> None:
         channels = Lines(batch_id, self.spec).channels
-        await self.board.announce(Listing(batch_id, state, channels=channels, **listing), pack(self.spec))
+        await self.batch_registry.upsert(
+            BatchEntry(batch_id, state, channels=channels, **entry), pack(self.spec)
+        )
 
     async def write(
         self, payload: p.AnyPayload, evaluation_id: str, *, attempt: int, sequence: int
@@ -209,16 +211,20 @@ class Stage:
     ) -> AsyncIterator[Executor]:
         """Run an executor; leaving asks it to stop and waits until it has."""
         self.lives += 1
-        incarnation = f"{self.settings.name}-{self.lives}"
-        events = EventQueue(log or self.log, source=incarnation, now=self.now, clock=self.loop.time)
-        usual: dict[str, Any] = {"tasks": self.tasks, "board": self.board, "attendance": self.attendance}
+        instance_id = f"{self.settings.name}-{self.lives}"
+        events = EventQueue(log or self.log, source=instance_id, now=self.now, clock=self.loop.time)
+        usual: dict[str, Any] = {
+            "tasks": self.tasks,
+            "batch_registry": self.batch_registry,
+            "executor_registry": self.executor_registry,
+        }
         ports = Ports(events, **(usual | instead))
         async with events:
             executor = Executor(
                 ports,
                 self.settings,
                 Makers(self.make_target, self.make_evaluator, self.lane_use),
-                incarnation=incarnation,
+                instance_id=instance_id,
                 admission=admission,
                 lanes=self.lanes,
                 budgets=self.budgets,

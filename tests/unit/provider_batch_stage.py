@@ -36,7 +36,7 @@ from projections.provider_batches_memory import MemoryProviderBooks
 from storage_worker.storage import Storage
 from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.lines import Lines
-from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
+from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 from taskqueue.tasks import Task
 from tests.builders import START
 from tests.storing import PATIENCE
@@ -117,8 +117,8 @@ class Stage:
         self.books = MemoryProviderBooks(self.ledger)
         self.log = MemoryEventLog(lambda: int(self.clock() * 1000))
         self.queue = MemoryTaskQueue(self.clock)
-        self.board = MemoryBoard()
-        self.attendance = MemoryAttendance(self.clock)
+        self.batch_registry = MemoryBatchRegistry()
+        self.executor_registry = MemoryExecutorRegistry(self.clock)
         self.provider = MemoryProvider(lambda: self.now)
         self.budgets = MemoryBudgets(self.clock)
         self.coordinator = self.another()
@@ -129,8 +129,8 @@ class Stage:
     books: MemoryProviderBooks = field(init=False)
     log: MemoryEventLog = field(init=False)
     queue: MemoryTaskQueue = field(init=False)
-    board: MemoryBoard = field(init=False)
-    attendance: MemoryAttendance = field(init=False)
+    batch_registry: MemoryBatchRegistry = field(init=False)
+    executor_registry: MemoryExecutorRegistry = field(init=False)
     provider: MemoryProvider = field(init=False)
     budgets: MemoryBudgets = field(init=False)
     coordinator: Coordinator = field(init=False)
@@ -147,7 +147,13 @@ class Stage:
 
         provider: Any = mortal(self.provider)
         return Coordinator(
-            *(mortal(self.log), mortal(self.ledger), mortal(self.queue), self.board, self.attendance),
+            *(
+                mortal(self.log),
+                mortal(self.ledger),
+                mortal(self.queue),
+                self.batch_registry,
+                self.executor_registry,
+            ),
             settings=self.settings,
             now=lambda: self.now,
             clock=self.clock,

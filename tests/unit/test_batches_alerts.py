@@ -25,7 +25,7 @@ from scoreline.batches.lanes import LaneWait
 from scoreline.batches.look import Look
 from scoreline.batches.provider_batches import AtProviders
 from scoreline.thresholds import Thresholds
-from taskqueue.presence import Presence
+from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
 
 SPEC = pack(BatchSpec("b", (TargetSpec("simulated", "t"),), timeout=60.0)).decode()
@@ -39,12 +39,12 @@ def at(seconds: float, *, beats: dict[str, float] | None = None, **changes: Any)
     """Look at a batch so long after it began; executors are named by their heartbeats."""
     now = START + timedelta(seconds=seconds)
     known = {"worker-1": seconds} if beats is None else beats
-    crew = Crew(tuple(Presence(f"i-{name}", name) for name in known), "", _by_incarnation(known))
+    crew = Crew(tuple(ExecutorInstance(f"i-{name}", name) for name in known), "", _by_instance_id(known))
     own = {key: changes.pop(key) for key in list(changes) if key in Look.__dataclass_fields__}
     return Look(**{"snapshot": replace(RUNNING, now=now, **changes), "crew": crew, **own})
 
 
-def _by_incarnation(known: dict[str, float]) -> dict[str, float]:
+def _by_instance_id(known: dict[str, float]) -> dict[str, float]:
     return {f"i-{name}": beat for name, beat in known.items()}
 
 
@@ -94,7 +94,7 @@ def test_what_may_be_over_at_once_is_told_only_when_it_lasts():
 
 def test_executors_of_another_project_do_not_count():
     """They take nothing of this batch."""
-    crew = Crew((Presence("i", "other", project="another"),))
+    crew = Crew((ExecutorInstance("i", "other", project="another"),))
     assert wrong(at(0, crew=crew)) == ["AllWorkersDown"]
 
 

@@ -17,7 +17,7 @@ from scoreline.batches.progress_line import ProgressDisplay
 from scoreline.batches.standing import ExitCode, document, exit_code, is_over, status_word
 from scoreline.batches.watch import Watcher
 from scoreline.batches.why import reasons
-from taskqueue.presence import Presence
+from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
 
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -25,7 +25,7 @@ NOW = START + timedelta(minutes=10)
 RUNNING = Snapshot(
     "b", "submitted", "name", "default", "", "running", "", None, START, None, None, NOW, total=100
 )
-CREW = Crew((Presence("i-1", "one", slots=4, busy=2),))
+CREW = Crew((ExecutorInstance("i-1", "one", slots=4, busy=2),))
 
 
 def standing(**changes: Any) -> Snapshot:
@@ -111,7 +111,9 @@ def test_an_abandoned_local_run_has_one_suggestion() -> None:
     [
         Look(standing(run_id="r", now=START + timedelta(seconds=14)), crew=Crew(), leaderless=True),
         Look(standing(run_id="r"), crew=Crew()),
-        Look(standing(run_id="r"), crew=Crew((Presence("i-1", "one", run_id="r"),)), leaderless=True),
+        Look(
+            standing(run_id="r"), crew=Crew((ExecutorInstance("i-1", "one", run_id="r"),)), leaderless=True
+        ),
         Look(standing(run_id="r"), crew=Crew(away="Redis is away."), leaderless=True),
         Look(standing(), crew=Crew(), leaderless=True),
     ],

@@ -19,8 +19,8 @@ from taskqueue.budget.contract import (
     NewAccount,
 )
 from taskqueue.budget.memory import MemoryBudgets
-from taskqueue.memory import MemoryAttendance
-from taskqueue.presence import Presence
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.memory import MemoryExecutorRegistry
 from tests.builders import START
 
 DOLLAR = 10**9
@@ -50,9 +50,9 @@ class World:
         self.tables = MemoryTables(self.clock)
         self.ledger = LedgerBySource(self.tables, shards=1, now=lambda: START)
         self.accounts = MemoryBudgets(self.clock)
-        self.attendance = MemoryAttendance(self.clock)
+        self.executor_registry = MemoryExecutorRegistry(self.clock)
         self.keeper = BudgetKeeper(
-            *(self.ledger, self.accounts, self.attendance),
+            *(self.ledger, self.accounts, self.executor_registry),
             is_settled=lambda: self.is_settled,
             clock=self.clock,
         )
@@ -93,7 +93,7 @@ async def test_an_account_that_was_lost_is_created_again_and_waits_for_declarati
     """What was last seen of executors counts meanwhile; then what is left is granted again."""
     world = World()
     await world.keeper.publish(world.batch())
-    await world.attendance.beat(Presence("a", "a"))
+    await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
     await world.reserve("a", 6)
     await world.keeper.publish(world.batch())
     await world.accounts.close("b")
@@ -109,7 +109,7 @@ async def test_storage_that_is_behind_is_not_taken_for_lost_spend() -> None:
     """An earlier wait that a call has ended, or one in which storage moves on, uses up no time."""
     world = World()
     await world.keeper.publish(world.batch())
-    await world.attendance.beat(Presence("a", "a"))
+    await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
     await world.reserve("a", 0, settled=EACH)
     assert await world.keeper.reason_to_pause(world.batch()) is None
     await world.reserve("a", 0, settled=EACH, held=EACH)
@@ -127,7 +127,7 @@ async def test_a_batch_pauses_when_nothing_is_held_and_all_is_on_record() -> Non
     """Not while a call is under way, nor before the figure is final, unless storage takes too long."""
     world = World()
     await world.keeper.publish(world.batch())
-    await world.attendance.beat(Presence("a", "a"))
+    await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
     held = (await world.reserve("a", 99)).granted
     assert held == 10
     spent = Amount(DOLLAR * 95 // 100)
@@ -149,7 +149,7 @@ async def test_a_call_that_counts_twice_hides_no_event_that_is_not_stored_yet() 
     """A dead executor's call is an estimate and an event: another's unstored event must still arrive."""
     world = World()
     await world.keeper.publish(world.batch())
-    await world.attendance.beat(Presence("a", "a"))
+    await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
     await world.reserve("a", 8)
     await world.reserve("dead", 1)
     settled = Amount(DOLLAR * 92 // 100)
@@ -166,7 +166,7 @@ async def test_no_call_is_granted_between_the_figure_of_a_pause_and_the_pause() 
     """A smaller call than the refused one fits: either it is under way, and no pause, or it is refused."""
     world = World()
     await world.keeper.publish(world.batch())
-    await world.attendance.beat(Presence("a", "a"))
+    await world.executor_registry.heartbeat(ExecutorInstance("a", "a"))
     spent = Amount(DOLLAR * 95 // 100)
     assert (await world.reserve("a", 1, settled=spent)).granted == 0
     small = BudgetRequest("b", "a", settled=spent, wanted=1, unit=Amount(DOLLAR // 100))

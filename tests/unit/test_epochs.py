@@ -5,8 +5,8 @@ from datetime import timedelta
 from coordinator.epochs import Epochs
 from eventlog.keys import shard_of
 from eventlog.memory import MemoryEventLog
-from taskqueue.memory import MemoryAttendance
-from taskqueue.presence import Presence
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.memory import MemoryExecutorRegistry
 
 GRACE = timedelta(seconds=10)
 KEY = "evaluation-1"
@@ -29,8 +29,8 @@ class Watched:
     def __init__(self) -> None:
         self.log = Shards()
         self.time = 0.0
-        self.attendance = MemoryAttendance(lambda: self.time)
-        self.epochs = Epochs(self.log, self.attendance, grace=GRACE, clock=lambda: self.time)
+        self.executor_registry = MemoryExecutorRegistry(lambda: self.time)
+        self.epochs = Epochs(self.log, self.executor_registry, grace=GRACE, clock=lambda: self.time)
 
 
 async def test_a_coordinator_that_has_just_started_waits() -> None:
@@ -85,11 +85,11 @@ async def test_the_grace_ends_when_the_executors_that_were_seen_have_confirmed_t
     watched = Watched()
     watched.log.now = ["a-1"] * 4
     for watched.time in (0.0, 5.0, 10.0):
-        await watched.attendance.beat(Presence("i-1", "one", epochs=("a-1",) * 4))
+        await watched.executor_registry.heartbeat(ExecutorInstance("i-1", "one", epochs=("a-1",) * 4))
         await watched.epochs.look()
     watched.log.now = ["a-2"] * 4
     await watched.epochs.look()
     assert not watched.epochs.all_settled
-    await watched.attendance.beat(Presence("i-1", "one", epochs=("a-2",) * 4))
+    await watched.executor_registry.heartbeat(ExecutorInstance("i-1", "one", epochs=("a-2",) * 4))
     await watched.epochs.look()
     assert watched.epochs.all_settled

@@ -33,7 +33,7 @@ class Budget:
 async def filled(*batches: str) -> Stage:
     stage = Stage()
     for batch in batches:
-        await stage.announce(batch)
+        await stage.register(batch)
         for number in range(10):
             await stage.queue(f"{batch}-{number}", batch_id=batch)
     return stage
@@ -68,7 +68,7 @@ async def test_the_slots_of_a_limited_batch_go_to_others():
 async def test_what_found_no_task_is_given_back():
     """Asking a batch that has nothing to do uses nothing up."""
     stage, budget = await filled("a"), Budget(a=10, empty=10)
-    await stage.announce("empty")
+    await stage.register("empty")
     async with stage.executor(admission=budget):
         await until(lambda: stage.is_drained("a"))
         await asyncio.sleep(10)

@@ -78,7 +78,7 @@ async def ended(stage: Stage, many: int) -> int:
 async def test_a_batch_without_a_budget_makes_no_request() -> None:
     """It pays nothing for budgets that others have."""
     stage, budgets = staged()
-    await stage.announce()
+    await stage.register()
     await stage.queue("e0")
     async with stage.executor():
         await until(stage.is_drained)
@@ -89,7 +89,7 @@ async def test_a_batch_without_a_budget_makes_no_request() -> None:
 async def test_without_an_account_nothing_is_called_and_nothing_is_lost() -> None:
     """A lost account never widens a budget: tasks stay in the queue until it is published again."""
     stage, budgets = staged()
-    await stage.announce(has_budget=True)
+    await stage.register(has_budget=True)
     await stage.queue("e0")
     async with stage.executor():
         await until(lambda: budgets.requests > 20)
@@ -104,7 +104,7 @@ async def test_a_budget_is_used_up_and_not_exceeded_whatever_the_slots() -> None
     """The first call probes the cost; ten cents are ten calls of a cent, and the rest stays queued."""
     stage, budgets = staged()
     await limited(budgets, "0.105")
-    await stage.announce(has_budget=True)
+    await stage.register(has_budget=True)
     for n in range(30):
         await stage.queue(f"e{n}")
     async with stage.executor():
@@ -124,7 +124,7 @@ async def test_a_judge_is_reserved_for_and_settled() -> None:
     stage, budgets = staged(JUDGE)
     stage.make_evaluator(JUDGE, None).how = judging(0.02)  # type: ignore[arg-type, attr-defined]
     await limited(budgets, "0.07")
-    await stage.announce(has_budget=True)
+    await stage.register(has_budget=True)
     for n in range(5):
         await stage.queue(f"e{n}")
     async with stage.executor():
@@ -164,7 +164,7 @@ def test_a_call_of_unknown_cost_counts_at_what_it_likely_cost(behave, counted) -
         known = BudgetRequest(BATCH, "another", maxima={"target:0": CostMaximum(1, 10_000_000, 7)})
         await budgets.request([known])
         stage.target.how = behave
-        await stage.announce(has_budget=True)
+        await stage.register(has_budget=True)
         await stage.queue("e0")
         async with stage.executor():
             await until(stage.is_drained)
@@ -228,11 +228,11 @@ async def test_an_executor_that_ends_in_good_order_leaves_no_reservation() -> No
     """What was reserved for a task that never began is no spend once the executor has deregistered."""
     stage, budgets = staged()
     await limited(budgets, "1")
-    await stage.announce(has_budget=True)
+    await stage.register(has_budget=True)
     async with stage.executor() as executor:
         assert executor._budget
         await executor._budget.reserve({BATCH: RESERVE})
-    seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None, dead=[executor.incarnation]))
+    seen = await budgets.publish(BudgetTerms(BATCH, 10**9, None, dead=[executor.instance_id]))
     assert seen
     assert (seen.held, seen.spent) == (NOTHING, NOTHING)
 

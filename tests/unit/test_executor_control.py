@@ -14,7 +14,7 @@ from eventlog import payloads as p
 from eventlog.log import LogUnavailable
 from executor.contract import TargetReply
 from executor.settings import Rhythm
-from taskqueue.board import BatchState
+from taskqueue.batch_registry import BatchState
 from taskqueue.tasks import Counts, QueueUnavailable
 from tests.builders import BATCH
 from tests.unit.executor_stage import (
@@ -49,7 +49,7 @@ async def asked(stage: Stage, number: int = 1) -> None:
     await until(lambda: len(stage.target.asked) >= number)
 
 
-# The board.
+# The batch registry.
 
 
 @virtually
@@ -60,11 +60,11 @@ async def test_an_executor_without_a_batch_notices_the_next_one_at_once():
     async with stage.executor():
         await asyncio.sleep(10.05)
         await stage.queue("e-1")
-        await stage.announce()
+        await stage.register()
         announced = stage.loop.time()
         await asked(stage)
         assert stage.loop.time() - announced < 0.3
-        await stage.announce(state=BatchState.STOPPED)
+        await stage.register(state=BatchState.STOPPED)
 
 
 @virtually
@@ -72,30 +72,30 @@ async def test_a_paused_batch_is_not_taken_from_but_work_in_hand_goes_on():
     """What was begun is finished; what was not stays in the queue."""
     stage = Stage(LONG, replace(SETTINGS, slots=1))
     stage.target.how = taking(30)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     await stage.queue("e-2")
     async with stage.executor():
         await asked(stage)
-        await stage.announce(state=BatchState.PAUSED)
+        await stage.register(state=BatchState.PAUSED)
         await asyncio.sleep(60)
         assert isinstance(await stage.last("e-1"), p.Completed)
         assert await counts(stage) == Counts(ready=1)
-        await stage.announce()
+        await stage.register()
         await until(stage.is_drained, timeout=100)
     assert isinstance(await stage.last("e-2"), p.Completed)
 
 
 @virtually
 async def test_a_stopped_batch_is_aborted_at_once():
-    """The target is cancelled within a look at the board; the attempt is left to whoever stopped it."""
+    """The target is cancelled at the next poll of the batch registry; the attempt is left open."""
     stage = Stage(LONG)
     stage.target.how = hang
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor() as executor:
         await asked(stage)
-        await stage.announce(state=BatchState.STOPPED)
+        await stage.register(state=BatchState.STOPPED)
         await until(lambda: stage.target.cancelled)
         await until(stage.is_drained)
         assert executor.hands.free == SETTINGS.slots
@@ -107,11 +107,11 @@ async def test_an_answer_of_a_stopped_batch_is_on_record():
     """It had arrived, and was being judged: it was paid for."""
     stage = Stage(replace(LONG, evaluators=judged_by("a", timeout=9_000.0)))
     stage.evaluators["a"] = FakeEvaluator(hang)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await until(lambda: stage.evaluators["a"].judged)
-        await stage.announce(state=BatchState.STOPPED)
+        await stage.register(state=BatchState.STOPPED)
         await until(stage.is_drained)
     assert await stage.story("e-1") == "queued provisioning running responded"
 
@@ -120,8 +120,8 @@ async def test_an_answer_of_a_stopped_batch_is_on_record():
 async def test_a_batch_of_another_project_is_left_alone():
     """Executors may be reserved."""
     stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(project="search")))
-    await stage.announce("theirs", project="ads")
-    await stage.announce("ours", project="search")
+    await stage.register("theirs", project="ads")
+    await stage.register("ours", project="search")
     await stage.queue("e-1", batch_id="theirs")
     await stage.queue("e-2", batch_id="ours")
     async with stage.executor():
@@ -131,15 +131,15 @@ async def test_a_batch_of_another_project_is_left_alone():
 
 
 @virtually
-async def test_a_batch_that_has_left_the_board_leaves_nothing_behind():
+async def test_a_batch_that_has_left_the_batch_registry_leaves_nothing_behind():
     """Its targets and evaluators are closed, but not before the work in hand is done."""
     stage = Stage(replace(LONG, evaluators=judged_by("a")))
     stage.target.how = taking(20)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await asked(stage)
-        await stage.board.take_down(BATCH)
+        await stage.batch_registry.unregister(BATCH)
         await asyncio.sleep(10)
         assert stage.target.closed == 0
         await until(lambda: stage.target.closed, timeout=60)
@@ -152,8 +152,8 @@ async def test_a_large_batch_does_not_keep_a_small_one_waiting():
     """Turns go round, by priority."""
     stage = Stage(LONG, replace(SETTINGS, slots=2))
     stage.target.how = taking(1)
-    await stage.announce("large")
-    await stage.announce("small")
+    await stage.register("large")
+    await stage.register("small")
     for number in range(100):
         await stage.queue(f"l-{number}", batch_id="large")
     for number in range(3):
@@ -162,7 +162,7 @@ async def test_a_large_batch_does_not_keep_a_small_one_waiting():
         await until(lambda: stage.is_drained("small"), timeout=20)
         assert (await counts(stage, "large")).ready > 80
         for batch in ("large", "small"):
-            await stage.announce(batch, state=BatchState.STOPPED)
+            await stage.register(batch, state=BatchState.STOPPED)
 
 
 # Leaving.
@@ -173,14 +173,14 @@ async def test_told_to_stop_it_finishes_what_it_has_in_hand():
     """Within the drain nothing is interrupted, and nothing more is taken."""
     stage = Stage(LONG, replace(SETTINGS, slots=1))
     stage.target.how = taking(15)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     await stage.queue("e-2")
     async with stage.executor():
         await asked(stage)
     assert isinstance(await stage.last("e-1"), p.Completed)
     assert await counts(stage) == Counts(ready=1)
-    assert await stage.attendance.present() == []
+    assert await stage.executor_registry.live() == []
     assert stage.target.closed == 1
 
 
@@ -189,7 +189,7 @@ async def test_what_outlasts_the_drain_is_handed_back_and_costs_nothing():
     """Its target is cancelled, its attempt closed, and another executor may begin at once."""
     stage = Stage(LONG)
     stage.target.how = hang
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await asked(stage)
@@ -212,7 +212,7 @@ async def test_a_target_that_will_not_be_cancelled_does_not_keep_the_executor():
         await asyncio.sleep(3_000)
 
     stage.target.how = insist
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await asked(stage)
@@ -234,7 +234,7 @@ async def test_tasks_that_come_while_it_is_stopping_go_back():
             return taken
 
     stage.tasks = Slow(stage.clock)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await held.wait()
@@ -246,7 +246,7 @@ async def test_tasks_that_come_while_it_is_stopping_go_back():
 async def test_once_it_ends_by_itself_when_nothing_is_left():
     """Also what is delayed, or in the hands of others, is waited for."""
     stage = Stage(settings=replace(SETTINGS, once=True))
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     [other] = await stage.tasks.consume("other", {BATCH: 1}, block=timedelta(0))
     await stage.tasks.requeue("other", other, delay=timedelta(seconds=50))
@@ -261,7 +261,7 @@ async def test_killed_it_says_nothing_more():
     """Whoever cancels an executor outright gets what a crash would leave: nothing is closed or let go."""
     stage = Stage(LONG)
     stage.target.how = hang
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     with pytest.raises(asyncio.CancelledError):
         await _be_killed(stage)
@@ -282,7 +282,7 @@ async def _be_killed(stage: Stage) -> None:
 
 
 class Flaky:
-    """A queue, a board, an attendance or a log that can't be reached for a while."""
+    """A queue, a batch registry, an executor registry or a log that can't be reached for a while."""
 
     def __init__(self, inner: Any, error: type[Exception] = QueueUnavailable) -> None:
         self._inner = inner
@@ -309,10 +309,10 @@ async def test_an_outage_of_the_queue_is_survived(caplog):
     stage.target.how = taking(20)
     ports = {
         "tasks": Flaky(stage.tasks),
-        "board": Flaky(stage.board),
-        "attendance": Flaky(stage.attendance),
+        "batch_registry": Flaky(stage.batch_registry),
+        "executor_registry": Flaky(stage.executor_registry),
     }
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor(**ports):
         await asked(stage)
@@ -342,7 +342,7 @@ async def test_a_task_is_let_go_only_when_its_end_is_on_record():
         return TargetReply(ANSWER)
 
     stage.target.how = lose_the_log
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor(log=log):
         await asked(stage)
@@ -357,7 +357,11 @@ async def test_a_task_is_let_go_only_when_its_end_is_on_record():
 async def test_an_executor_that_has_never_reached_its_queue_can_be_stopped():
     """It had not arrived, so it has nothing to finish."""
     stage = Stage()
-    away = {"tasks": Flaky(stage.tasks), "board": Flaky(stage.board), "attendance": Flaky(stage.attendance)}
+    away = {
+        "tasks": Flaky(stage.tasks),
+        "batch_registry": Flaky(stage.batch_registry),
+        "executor_registry": Flaky(stage.executor_registry),
+    }
     for port in away.values():
         port.away = True
     async with stage.executor(**away):
@@ -366,15 +370,15 @@ async def test_an_executor_that_has_never_reached_its_queue_can_be_stopped():
 
 
 @virtually
-async def test_a_lost_board_does_not_stop_the_work_in_hand():
+async def test_a_lost_batch_registry_does_not_stop_the_work_in_hand():
     """Redis was lost whole: the answer is still worth something, and its events are put back."""
     stage = Stage(LONG)
     stage.target.how = taking(20)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor():
         await asked(stage)
-        for place in (stage.log, stage.board, stage.tasks, stage.attendance):
+        for place in (stage.log, stage.batch_registry, stage.tasks, stage.executor_registry):
             place.lose_everything()
         await until(lambda: stage.events("e-1"), timeout=60)
         await asyncio.sleep(30)
@@ -385,7 +389,7 @@ async def test_a_lost_board_does_not_stop_the_work_in_hand():
 async def test_a_full_event_queue_takes_on_no_more_work():
     """What can't be said must not be begun."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     async with stage.executor() as executor:
         outbox = executor._claiming._events.outbox
         outbox.max_bytes = 0
@@ -398,7 +402,8 @@ async def test_a_full_event_queue_takes_on_no_more_work():
 
 
 @pytest.mark.parametrize(
-    ("port", "method"), [("tasks", "consume"), ("tasks", "extend"), ("tasks", "ack"), ("board", "listings")]
+    ("port", "method"),
+    [("tasks", "consume"), ("tasks", "extend"), ("tasks", "ack"), ("batch_registry", "list")],
 )
 @virtually
 async def test_a_part_that_breaks_ends_the_executor(port, method):
@@ -411,7 +416,7 @@ async def test_a_part_that_breaks_ends_the_executor(port, method):
         raise RuntimeError("a bug")
 
     setattr(broken, method, break_down)
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     with pytest.raises(RuntimeError, match="a bug"):
         async with stage.executor(**{port: broken}) as executor:
@@ -423,7 +428,7 @@ async def test_an_executor_serves_its_own_run_and_nothing_else():
     """Neither another run's batch nor the fleet's: environment, folder and keys are the run's."""
     stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(run_id="run-1")))
     for name, run_id in (("own", "run-1"), ("other", "run-2"), ("shared", "")):
-        await stage.announce(name, run_id=run_id)
+        await stage.register(name, run_id=run_id)
         await stage.queue(f"e-{name}", batch_id=name)
     async with stage.executor():
         await until(lambda: stage.is_drained("own"))
@@ -435,8 +440,8 @@ async def test_an_executor_serves_its_own_run_and_nothing_else():
 async def test_an_executor_of_the_fleet_leaves_local_runs_alone():
     """A local run's batch waits for the executors that were started with it."""
     stage = Stage()
-    await stage.announce("local", run_id="run-1")
-    await stage.announce("shared")
+    await stage.register("local", run_id="run-1")
+    await stage.register("shared")
     await stage.queue("e-1", batch_id="local")
     await stage.queue("e-2", batch_id="shared")
     async with stage.executor():
@@ -449,8 +454,8 @@ async def test_an_executor_of_the_fleet_leaves_local_runs_alone():
 async def test_a_batch_is_served_where_all_its_labels_are_declared():
     """One label of two is not enough, and labels that nothing requires do no harm."""
     stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(labels=frozenset({"gpu", "ssd"}))))
-    await stage.announce("both", requires=("gpu", "region=eu"))
-    await stage.announce("one", requires=("gpu",))
+    await stage.register("both", requires=("gpu", "region=eu"))
+    await stage.register("one", requires=("gpu",))
     await stage.queue("e-1", batch_id="both")
     await stage.queue("e-2", batch_id="one")
     async with stage.executor():

@@ -53,7 +53,7 @@ async def test_what_is_not_at_work_finds_out_when_it_would_begin():
 
 
 async def test_who_cleans_up_after_an_interruption_is_not_interrupted_again():
-    """The board is looked at every second; a target that kills its process needs longer."""
+    """The batch registry is looked at every second; a target that kills its process needs longer."""
     hand, clean = InHand(DELIVERY), asyncio.Event()
 
     async def clean_up() -> None:

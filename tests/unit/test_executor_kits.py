@@ -7,8 +7,8 @@ import pytest
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from executor.contract import ExecutionEnvironment, Permanent
 from executor.kits import Kit, Kits, Makers
-from taskqueue.board import Listing
-from taskqueue.memory import MemoryBoard
+from taskqueue.batch_registry import BatchEntry
+from taskqueue.memory import MemoryBatchRegistry
 from tests.unit.executor_stage import FakeEvaluator, FakeTarget
 
 SPEC = BatchSpec(
@@ -20,7 +20,7 @@ SPEC = BatchSpec(
 )
 
 
-class SlowBoard(MemoryBoard):
+class SlowBatchRegistry(MemoryBatchRegistry):
     async def spec(self, batch_id: str) -> bytes | None:
         await asyncio.sleep(0)
         return await super().spec(batch_id)
@@ -53,9 +53,9 @@ def workshop() -> Workshop:
 
 @pytest.fixture
 async def kits(workshop: Workshop) -> Kits:
-    board = SlowBoard()
-    await board.announce(Listing("b"), pack(SPEC))
-    return Kits(board, Makers(workshop.target, workshop.evaluator), ExecutionEnvironment(slots=7))
+    batch_registry = SlowBatchRegistry()
+    await batch_registry.upsert(BatchEntry("b"), pack(SPEC))
+    return Kits(batch_registry, Makers(workshop.target, workshop.evaluator), ExecutionEnvironment(slots=7))
 
 
 async def test_a_kit_is_made_once_however_many_ask_at_once(kits, workshop):
@@ -81,10 +81,10 @@ async def test_what_can_not_be_made_fails_only_those_who_need_it(kits, workshop)
 
 
 async def test_a_batch_that_is_not_up_has_no_kit_and_is_asked_for_again(kits):
-    """The board may have been lost for a moment."""
+    """The batch registry may have been lost for a moment."""
     missing = await kits.of("later")
     assert isinstance(missing, Permanent)
-    await kits._board.announce(Listing("later"), pack(SPEC))
+    await kits._batch_registry.upsert(BatchEntry("later"), pack(SPEC))
     assert isinstance(await kits.of("later"), Kit)
 
 
@@ -109,5 +109,5 @@ async def test_a_batch_that_ends_while_its_kit_is_made_breaks_nothing(kits, monk
     async def end(_batch_id, _lanes):
         await kits.keep_only(())
 
-    monkeypatch.setattr(kits._board, "note_lanes", end)
+    monkeypatch.setattr(kits._batch_registry, "set_lanes", end)
     assert isinstance(await kits.of("b"), Kit)

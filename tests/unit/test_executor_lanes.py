@@ -34,7 +34,7 @@ from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from providers.limits import Headroom, RateLimits
-from taskqueue.board import BatchState
+from taskqueue.batch_registry import BatchState
 from taskqueue.lines import SCORING, line_of
 from tests.builders import BATCH, CASE
 from tests.unit.executor_stage import (
@@ -87,8 +87,8 @@ def staged(
     return stage, lanes
 
 
-async def filled(stage: Stage, batch: str, number: int, *, variant: int = 0, **listing: Any) -> None:
-    await stage.announce(batch, **listing)
+async def filled(stage: Stage, batch: str, number: int, *, variant: int = 0, **entry: Any) -> None:
+    await stage.register(batch, **entry)
     for each in range(number):
         opening = p.Queued(case=CASE, variant=variant)
         await stage.queue(f"{batch}-{variant}-{each}", batch_id=batch, opening=opening)
@@ -106,7 +106,7 @@ async def test_calls_keep_to_the_rate_and_the_rest_stays_in_the_queue():
         [counts] = await stage.tasks.counts([line_of(BATCH, "target-0")])
         assert counts.ready >= 19
     assert lanes.outcomes()[Outcome.OK] == len(stage.target.asked)
-    assert (await stage.board.lanes(BATCH)) == {"target-0": ("slow",)}
+    assert (await stage.batch_registry.lanes(BATCH)) == {"target-0": ("slow",)}
 
 
 @virtually
@@ -279,7 +279,7 @@ async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
         await asyncio.sleep(200)
         [view] = await lanes.views(["lane"])
         assert view.limits == (limit,)
-        await stage.announce(BATCH, state=BatchState.PAUSED)
+        await stage.register(BATCH, state=BatchState.PAUSED)
         await asyncio.sleep(2)
         [view] = await lanes.views(["lane"])
         assert view.limits == ()

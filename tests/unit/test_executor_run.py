@@ -1,4 +1,4 @@
-"""An executor on a queue, a board and a log in memory: what becomes of a task."""
+"""An executor on a queue, a batch registry and a log in memory: what becomes of a task."""
 
 import asyncio
 from dataclasses import replace
@@ -41,7 +41,7 @@ async def done(stage: Stage, *batches: str) -> None:
 
 
 async def run_one(stage: Stage, opening: p.Queued | None = None) -> None:
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1", opening=opening)
     async with stage.executor():
         await done(stage)
@@ -94,7 +94,7 @@ async def test_a_hundred_tasks_go_through_four_slots():
         return TargetReply(ANSWER)
 
     stage.target.how = count
-    await stage.announce()
+    await stage.register()
     for number in range(100):
         await stage.queue(f"e-{number}")
     async with stage.executor():
@@ -108,7 +108,7 @@ async def test_a_hundred_tasks_go_through_four_slots():
 async def test_an_answer_on_record_is_not_asked_for_again():
     """A former attempt paid for it: it is scored, and not counted as spent a second time."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a")))
-    await stage.announce()
+    await stage.register()
     earlier: list[p.AnyPayload] = [
         p.Queued(case=CASE),
         p.Provisioning(executor="dead", nonce="1"),
@@ -194,7 +194,7 @@ async def test_whatever_a_target_raises_closes_only_its_own_attempt():
         return TargetReply(ANSWER)
 
     stage.target.how = ask
-    await stage.announce()
+    await stage.register()
     for name in faults:
         await stage.queue(name)
     async with stage.executor():
@@ -311,8 +311,11 @@ async def test_what_can_not_be_worked_on_fails_before_anything_is_paid_for():
 async def test_a_spec_that_can_not_be_read_fails_its_evaluations():
     """They say why, instead of waiting for somebody who can read it."""
     stage = Stage()
-    await stage.announce()
-    stage.board._up[BATCH] = (stage.board._up[BATCH][0], b'{"from": "the future"}')
+    await stage.register()
+    stage.batch_registry._entries[BATCH] = (
+        stage.batch_registry._entries[BATCH][0],
+        b'{"from": "the future"}',
+    )
     await stage.queue("e-1")
     async with stage.executor():
         await done(stage)
@@ -340,7 +343,7 @@ async def test_what_earlier_evaluations_left_fills_the_prompt():
     """Stored outputs are fields, earlier turns are history."""
     stage = Stage(BatchSpec("batch", (TARGET,), ("{plan}: {input}",)))
     left = b'{"stored": {"plan": "add"}, "history": [["hello", "hi"]]}'
-    await stage.board.put_contexts(BATCH, {"e-1": left})
+    await stage.batch_registry.put_contexts(BATCH, {"e-1": left})
     await run_one(stage, p.Queued(case=CASE, in_group=True))
     assert stage.target.asked[0].prompt == "add: 2 + 2"
     assert stage.target.asked[0].history == (("hello", "hi"),)
@@ -363,7 +366,7 @@ async def test_a_context_that_is_not_there_is_waited_for():
 async def test_a_claim_that_is_refused_costs_nothing():
     """Somebody else has the attempt: the task is let go, and the target is not asked."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     await stage.write(p.Provisioning(executor="other", nonce="1"), "e-1", attempt=1, sequence=1)
     async with stage.executor():
@@ -393,7 +396,7 @@ async def test_an_answer_that_comes_too_late_is_kept(seconds):
 async def test_a_task_that_comes_twice_is_worked_on_once():
     """Also by the same executor in the same moment: each delivery claims in its own name."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     await stage.tasks.enqueue(BATCH, Task("e-1", 1))
     async with stage.executor():
@@ -406,7 +409,7 @@ async def test_a_task_that_comes_twice_is_worked_on_once():
 async def test_a_task_that_names_no_evaluation_does_not_keep_its_neighbours_from_being_claimed():
     """One bad task stops only itself."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     await stage.tasks.enqueue(BATCH, Task("bad\x00name", 1))
     await stage.queue("e-1")
     await stage.queue("e-2")
@@ -422,7 +425,7 @@ async def test_a_task_that_names_no_evaluation_does_not_keep_its_neighbours_from
 async def test_a_task_left_idle_by_another_is_taken_over():
     """Whoever took it died before the claim."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     await stage.tasks.consume("dead", {BATCH: 1}, block=timedelta(0))
     async with stage.executor():
@@ -441,14 +444,14 @@ async def test_a_task_at_work_for_long_is_not_taken_from_its_executor():
         return TargetReply(ANSWER)
 
     stage.target.how = take_long
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor() as executor:
         await asyncio.sleep(300)
         idle = await stage.tasks.take_over("other", [BATCH], idle=timedelta(seconds=30), limit=9)
         assert idle == []
-        assert await stage.attendance.live([executor.incarnation])
-        [present] = await stage.attendance.present()
+        assert await stage.executor_registry.filter_live([executor.instance_id])
+        [present] = await stage.executor_registry.live()
         assert (present.busy, present.slots) == (1, SETTINGS.slots)
         await done(stage)
     assert len(stage.target.asked) == 1
@@ -458,10 +461,10 @@ async def test_a_task_at_work_for_long_is_not_taken_from_its_executor():
 async def test_an_idle_executor_confirms_a_new_epoch_within_a_second_or_two():
     """Its heartbeat carries the confirmation at once, not with the next interval."""
     stage = Stage(BatchSpec("batch", (TARGET,)))
-    await stage.announce()
+    await stage.register()
     async with stage.executor():
         await asyncio.sleep(6.5)
         stage.log.restart()
         await asyncio.sleep(1.5)
-        [present] = await stage.attendance.present()
+        [present] = await stage.executor_registry.live()
         assert list(present.epochs) == await stage.log.epochs()

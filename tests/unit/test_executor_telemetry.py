@@ -43,7 +43,7 @@ METERED = TargetSpec("fake", "model", is_metered=True)
 
 
 async def work_off(stage: Stage, *evaluation_ids: str, **opening: Any) -> None:
-    await stage.announce()
+    await stage.register()
     for each in evaluation_ids:
         await stage.queue(each, opening=p.Queued(case=CASE, **opening))
     async with stage.executor():
@@ -92,7 +92,7 @@ async def test_a_time_out_and_a_lost_attempt_have_theirs():
     stage = Stage(BatchSpec("batch", (TARGET,), timeout=5.0))
     stage.target.how = hang
     with measuring() as measured:
-        await stage.announce()
+        await stage.register()
         await stage.queue("slow", opening=p.Queued(case=CASE, retries=0))
         await stage.queue("fenced", opening=p.Queued(case=CASE))
         await stage.fence("fenced")
@@ -135,7 +135,7 @@ async def test_a_task_knows_its_limit():
     spec = BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "b", timeout=7.0), timeout=50.0)
     stage = Stage(spec)
     stage.target.how = hang
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     async with stage.executor() as executor:
         await until(lambda: stage.target.asked, timeout=86_400)
@@ -147,7 +147,7 @@ async def test_a_task_knows_its_limit():
 async def test_the_depth_of_the_event_queue_is_seen():
     """Events that the log has not acknowledged, and the bytes they hold."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     await stage.queue("e-1")
     stage.target.how = hang
     async with stage.executor():
@@ -158,7 +158,7 @@ async def test_the_depth_of_the_event_queue_is_seen():
         assert measured.gauge("eval_event_queue_depth") in (0, 1)
         await stage.fence("e-1")
         stage.target.how = raising(Permanent("over", ""))
-        await stage.board.take_down(BATCH)
+        await stage.batch_registry.unregister(BATCH)
 
 
 def test_programs_and_kills_are_counted():
@@ -193,7 +193,7 @@ async def test_an_executor_tells_of_the_lanes_it_uses():
     stage.lanes = MemoryLanes(stage.clock)
     stage.uses = {"model": LaneUse("told", Policy(rpm=6_000))}
     stage.target.how = raising(RateLimited("slower"))
-    await stage.announce()
+    await stage.register()
     with measuring() as measured:
         await stage.queue("e-1")
         async with stage.executor():
@@ -262,7 +262,7 @@ async def traced(stage: Stage, evaluation_id: str, *, traceparent: str | None = 
 async def test_a_traced_evaluation_leaves_its_spans():
     """From the opening to the word to the queue, all in the trace that its opening names."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
-    await stage.announce()
+    await stage.register()
     with tracing_spans() as spans:
         await traced(stage, "e-1")
         async with stage.executor():
@@ -302,7 +302,7 @@ async def test_a_traced_evaluation_leaves_its_spans():
 async def test_events_of_a_traced_evaluation_carry_its_traceparent_on():
     """All but the claim, which is made before the opening was read; others carry nothing."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     await traced(stage, "traced")
     await traced(stage, "not", traceparent=None)
     async with stage.executor():
@@ -317,7 +317,7 @@ async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
     """Given up for good; and claimed as stalled: from which executor, by which."""
     stage = Stage(settings=replace(SETTINGS, slots=1))
     stage.target.how = raising(Permanent("no", "sk-secret"))
-    await stage.announce()
+    await stage.register()
     with tracing_spans() as spans:
         await traced(stage, "e-1")
         await stage.tasks.consume("worker-0-0badcafe", {BATCH: 1}, block=SETTINGS.rhythm.block)
@@ -337,7 +337,7 @@ async def test_a_permit_has_its_span():
     stage = Stage(BatchSpec("batch", (METERED,)))
     stage.lanes = MemoryLanes(stage.clock)
     stage.uses = {"model": LaneUse("lane", Policy(rpm=6_000, tpm=60_000), estimate=12.0)}
-    await stage.announce()
+    await stage.register()
     with tracing_spans() as spans:
         opening = replace(event(p.Queued(case=CASE), evaluation_id="e-1"), traceparent=TRACEPARENT)
         await stage.log.append([Append("e-1", records([opening]), epoch="")])
@@ -356,7 +356,7 @@ async def test_a_judge_that_fails_ends_its_span_with_a_type():
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
     stage.evaluators["judge"] = FakeEvaluator(raising(Transient("blip", "sk-secret")))
     stage.target.how = _with(ANSWER)
-    await stage.announce()
+    await stage.register()
     with tracing_spans() as spans:
         await traced(stage, "e-1")
         async with stage.executor():

@@ -44,7 +44,7 @@ async def test_an_executor_alone_starts_few_more_than_fail_fast_allows() -> None
     spec = BatchSpec("batch", (TargetSpec("fake", "model"),), fail_fast_after=10)
     stage = Stage(spec, replace(SETTINGS, slots=SLOTS))
     stage.target.how = raising(Permanent("error", "wrong key"))
-    await stage.announce()
+    await stage.register()
     for n in range(100):
         await stage.queue(f"e{n}")
     begun = stage.loop.time()

@@ -20,7 +20,7 @@ from eventlog.log import EXPIRY_SECONDS, Append, AppendResult, EncodedEvent, Mod
 from eventlog.timeline import Cursor
 from projections.change import Row
 from projections.ledger import Standing
-from taskqueue.presence import Presence
+from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Task
 from tests.builders import START, history
 from tests.unit.provider_batch_stage import (
@@ -96,7 +96,7 @@ async def test_what_nobody_has_begun_is_answered_by_provider_batches() -> None:
     assert await claim(stage, begun) is AppendResult.OK
     moved = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
     assert (moved.withdrawn, moved.to_providers, moved.to_executors) == (MANY - 1, MANY - 1, True)
-    await stage.attendance.beat(Presence("executor", "executor"))
+    await stage.executor_registry.heartbeat(ExecutorInstance("executor", "executor"))
     await stage.store()
     await stage.go_round()
     assert await stage.tasks() == []
@@ -165,7 +165,7 @@ async def _claimable(stage: Stage) -> list[int]:
     """Take all there is, as executors do, from the dead as well; returns what could be claimed."""
     stage.now += LEFT_ALONE
     [line] = lines_to_ask(B, ONE_BY_ONE)
-    await stage.attendance.beat(Presence("executor", "executor"))
+    await stage.executor_registry.heartbeat(ExecutorInstance("executor", "executor"))
     taken = await stage.queue.take_over("executor", [line], idle=LEFT_ALONE, limit=100)
     taken += await stage.queue.consume("executor", {line: 100}, block=NO_TIME)
     await stage.queue.ack("executor", taken)

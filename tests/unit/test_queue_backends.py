@@ -11,23 +11,23 @@ from taskqueue.backends import (
     choose,
     open_queues,
 )
-from taskqueue.memory import MemoryAttendance, MemoryBoard, MemoryTaskQueue
-from taskqueue.redis_board import RedisBoard
-from taskqueue.redis_presence import RedisAttendance
+from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
+from taskqueue.redis_batch_registry import RedisBatchRegistry
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
-        ("redis", (RedisTaskQueue, RedisBoard, RedisAttendance)),
-        ("memory", (MemoryTaskQueue, MemoryBoard, MemoryAttendance)),
+        ("redis", (RedisTaskQueue, RedisBatchRegistry, RedisExecutorRegistry)),
+        ("memory", (MemoryTaskQueue, MemoryBatchRegistry, MemoryExecutorRegistry)),
     ],
 )
 def test_a_name_opens_the_three_of_its_kind(name, kinds):
-    """Queue, board and attendance always go together."""
+    """Queue, board and executor registry always go together."""
     queues = open_queues(choose(name, fleet=False), connect("redis://127.0.0.1:1/0"))
-    assert tuple(map(type, (queues.tasks, queues.board, queues.attendance))) == kinds
+    assert tuple(map(type, (queues.tasks, queues.batch_registry, queues.executor_registry))) == kinds
 
 
 def test_a_fleet_can_not_share_memory():

@@ -26,7 +26,7 @@ from executor.lanes.permits import LaneUse
 from projections.change import Row
 from projections.ledger import Standing
 from storage_worker.woken import Woken
-from taskqueue.board import BatchState
+from taskqueue.batch_registry import BatchState
 from taskqueue.lines import line_of
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, START, history
@@ -127,13 +127,13 @@ def test_adaptive_concurrency_decreases_on_429_and_increases_on_success():
 
 @virtually
 async def test_an_abort_stops_new_starts_and_cancels_in_flight_tasks():
-    """A stopped batch: calls are cancelled within a look at the board, and none begins."""
+    """A stopped batch: calls are cancelled within a look at the batch registry, and none begins."""
     stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
     stage.target.how = hang
     await filled(stage, BATCH, 20)
     async with stage.executor() as executor:
         await until(lambda: len(stage.target.asked) == SETTINGS.slots)
-        await stage.announce(state=BatchState.STOPPED)
+        await stage.register(state=BatchState.STOPPED)
         await until(lambda: stage.target.cancelled == SETTINGS.slots)
         await asyncio.sleep(30)
         assert executor.hands.free == SETTINGS.slots
@@ -178,7 +178,7 @@ async def places(folder: Path, rows: Sequence[Mapping[str, object]]) -> list[Ser
 async def test_a_resumed_batch_skips_what_has_completed():
     """Should the task of a completed evaluation come back, nobody is asked; the others are."""
     stage = Stage()
-    await stage.announce()
+    await stage.register()
     await stage.queue("done")
     async with stage.executor():
         await until(stage.is_drained)

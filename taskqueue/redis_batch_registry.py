@@ -1,0 +1,110 @@
+"""The batch registry on Redis: one hash of entries; a spec and a hash of contexts for each batch."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json, to_json
+from redis.asyncio import Redis
+
+from eventlog.key_quarantine import with_quarantine
+from taskqueue import keys
+from taskqueue.batch_registry import BatchEntry
+from taskqueue.refusals import answers, translated
+
+logger = logging.getLogger(__name__)
+
+_KEYS = (keys.spec_key, keys.contexts_key, keys.lanes_key)
+_ENTRY: TypeAdapter[BatchEntry] = TypeAdapter(BatchEntry)
+
+
+class RedisBatchRegistry:
+    """`BatchRegistry` on a Redis or Valkey server."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    async def upsert(self, entry: BatchEntry, spec: bytes) -> None:
+        """Register a batch, or replace its entry."""
+        with translated():
+            await self._on(keys.BATCHES, partial(self._upsert, entry, spec))
+
+    async def _upsert(self, entry: BatchEntry, spec: bytes) -> None:
+        async with self._redis.pipeline(transaction=False) as pipe:
+            # The spec first: an executor that reads an entry must find its spec.
+            pipe.set(keys.spec_key(entry.batch_id), spec)
+            pipe.hset(keys.BATCHES, entry.batch_id, _ENTRY.dump_json(entry))
+            await answers(pipe)
+
+    async def _on(self, name: str, command: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - a reply
+        return await with_quarantine(self._redis, [name], command)
+
+    async def list(self) -> Sequence[BatchEntry]:
+        """List all registered batches."""
+        with translated():
+            bodies: Any = await self._on(keys.BATCHES, partial(self._redis.hvals, keys.BATCHES))
+        return [entry for body in bodies if (entry := _entry(body))]
+
+    async def spec(self, batch_id: str) -> bytes | None:
+        """Return a batch's spec; None if it is not registered."""
+        name = keys.spec_key(batch_id)
+        with translated():
+            body: Any = await self._on(name, partial(self._redis.get, name))
+        return body  # type: ignore[no-any-return]  # bytes: replies are not decoded
+
+    async def unregister(self, batch_id: str) -> None:
+        """Remove a batch with its spec, contexts and lanes."""
+        with translated():
+            async with self._redis.pipeline(transaction=False) as pipe:
+                pipe.hdel(keys.BATCHES, batch_id)
+                pipe.unlink(*(key(batch_id) for key in _KEYS))
+                await answers(pipe)
+
+    async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
+        """Store the outputs that evaluations of a serial group need from earlier ones of the group."""
+        if contexts:
+            name = keys.contexts_key(batch_id)
+            with translated():
+                await self._on(name, partial(self._redis.hset, name, items=_flat(contexts)))
+
+    async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> Sequence[bytes | None]:
+        """Return the stored contexts of some evaluations."""
+        if not evaluation_ids:
+            return []
+        name = keys.contexts_key(batch_id)
+        with translated():
+            values: Any = await self._on(name, partial(self._redis.hmget, name, list(evaluation_ids)))
+        return values  # type: ignore[no-any-return]  # bytes: replies are not decoded
+
+    async def set_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
+        """Record which lanes each partition of a batch needs permits of."""
+        if lanes:
+            encoded = {channel: to_json(list(names)) for channel, names in lanes.items()}
+            name = keys.lanes_key(batch_id)
+            with translated():
+                await self._on(name, partial(self._redis.hset, name, items=_flat(encoded)))
+
+    async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
+        """Return the lanes of each partition of a batch, as far as an executor has recorded them."""
+        name = keys.lanes_key(batch_id)
+        with translated():
+            encoded: Any = await self._on(name, partial(self._redis.hgetall, name))
+        return {channel.decode(): tuple(from_json(names)) for channel, names in encoded.items()}
+
+
+def _flat(fields: Mapping[str, bytes]) -> list[Any]:
+    return [part for pair in fields.items() for part in pair]
+
+
+def _entry(body: bytes) -> BatchEntry | None:
+    """Decode an entry; one that is invalid must not hide the others."""
+    try:
+        return _ENTRY.validate_json(body)
+    except ValidationError as error:
+        logger.warning(
+            "skipping an invalid entry of the batch registry",
+            extra={"entry": body[:200], "error": str(error)},
+        )
+        return None
