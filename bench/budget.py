@@ -23,11 +23,11 @@ from typing import Any
 from bench.budget_trials import FLEET, Fleet, Outcome, draw, run
 from bench.lanes_stage import KEY, all_present, provider, say
 from projections.database import prepare
-from scoreline import fleet as fleets
-from scoreline.embedded import embedded_servers
-from scoreline.processes import process_manager
+from scoreline.local import fleet as fleets
+from scoreline.local.embedded import embedded_servers
+from scoreline.local.processes import process_manager
+from scoreline.local.workers import worker_environ
 from scoreline.settings import Settings
-from scoreline.workers import worker_environ
 
 MOST = 0.05
 EXECUTORS, SLOTS = 4, 16

@@ -17,12 +17,12 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from bench.lanes_stage import KEY, MODEL, Provider
-from scoreline.batches.departed import report_dead
-from scoreline.batches.submit import submit
-from scoreline.embedded import Servers
-from scoreline.processes import ProcessManager
+from scoreline.local.departed import report_dead
+from scoreline.local.embedded import Servers
+from scoreline.local.processes import ProcessManager
 from scoreline.settings import Settings
-from scoreline.spec.making import make_plan
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.submit import submit
 from taskqueue.budget.redis_budgets import budget_key
 
 INPUT, OUTPUT = 1.0, 5.0

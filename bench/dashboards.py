@@ -25,7 +25,7 @@ from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window, expand
 from grafana.model import Sql
 from projections.database import prepare
-from scoreline.embedded import embedded_servers
+from scoreline.local.embedded import embedded_servers
 
 FILL = Path(__file__).with_name("dashboards_fill.sql")
 ROUNDS = 5

@@ -76,7 +76,7 @@ async def _one_after_the_other(client: AsyncAnthropic, numbers: "count[int]") ->
 
 
 if __name__ == "__main__":
-    from scoreline.processes import end_with_parent
+    from scoreline.local.processes import end_with_parent
 
     end_with_parent()
     asyncio.run(call_for_ever(sys.argv[1], retries=int(sys.argv[2]), at_once=int(sys.argv[3])))

@@ -22,14 +22,14 @@ from bench.cpu import family, room_of, server_pids
 from bench.lanes_figures import Seen, read_stats
 from eventlog.redis_streams import connect
 from projections.database import prepare
-from scoreline.batches.submit import submit
-from scoreline.datasets.sources import SyntheticSource
-from scoreline.embedded import Servers, embedded_servers
-from scoreline.fleet import Fleet, start
-from scoreline.processes import process_manager
+from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.fleet import Fleet, start
+from scoreline.local.processes import process_manager
+from scoreline.local.workers import worker_environ
 from scoreline.settings import Settings
-from scoreline.spec.making import make_plan
-from scoreline.workers import worker_environ
+from scoreline.submit.datasets.sources import SyntheticSource
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.submit import submit
 from taskqueue.backends import Backend, open_queues
 
 Cpu = defaultdict[str, float]

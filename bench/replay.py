@@ -34,7 +34,7 @@ from projections.parallel import processes_for
 from projections.postgres import PostgresTables, make_pool
 from projections.rebuild import rebuild
 from projections.verify import verify
-from scoreline.embedded import embedded_servers
+from scoreline.local.embedded import embedded_servers
 
 SHARDS = 4
 

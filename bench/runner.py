@@ -27,13 +27,13 @@ from rich.console import Console
 from bench.cpu import family, room_of, server_pids
 from eventlog.redis_streams import connect
 from projections.database import prepare
-from scoreline.batches.submit import submit
-from scoreline.embedded import Servers, embedded_servers
-from scoreline.fleet import Fleet, start
-from scoreline.processes import process_manager
+from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.fleet import Fleet, start
+from scoreline.local.processes import process_manager
+from scoreline.local.workers import worker_environ
 from scoreline.settings import Settings
-from scoreline.spec.making import make_plan
-from scoreline.workers import worker_environ
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.submit import submit
 from taskqueue.backends import Backend, open_queues
 
 SLOT_SECONDS = 1.0

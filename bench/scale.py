@@ -27,11 +27,11 @@ from rich.console import Console
 from bench.cpu import family, room_of, server_pids
 from bench.runner import running
 from projections.database import prepare
-from scoreline.batches.submit import submit
-from scoreline.embedded import Servers, embedded_servers
-from scoreline.fleet import Fleet
+from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.fleet import Fleet
 from scoreline.settings import Settings
-from scoreline.spec.making import make_plan
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.submit import submit
 
 MB = 1024 * 1024
 

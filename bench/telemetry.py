@@ -25,9 +25,9 @@ from typing import Any
 from bench.runner import throughput
 from eventlog.tasks import end
 from projections.database import prepare
-from scoreline.embedded import embedded_servers
+from scoreline.local.embedded import embedded_servers
+from scoreline.observability.wiring import Job, telling
 from scoreline.settings import Settings
-from scoreline.telemetry.wiring import Job, telling
 from taskqueue import telemetry
 
 FETCH_EVERY = 5.0

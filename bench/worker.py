@@ -7,9 +7,9 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from scoreline.embedded import Servers
+from scoreline.local.embedded import Servers
+from scoreline.local.workers import WorkerPlan, worker_argv, worker_environ
 from scoreline.settings import Settings
-from scoreline.workers import WorkerPlan, worker_argv, worker_environ
 
 Connection = AsyncConnection[Any]
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 from enum import StrEnum
 from textwrap import dedent
 
-from scoreline.runbook import RUNBOOK, runbook_link
-from scoreline.thresholds import Thresholds
+from scoreline.observability.runbook import RUNBOOK, runbook_link
+from scoreline.observability.thresholds import Thresholds
 
 
 class Severity(StrEnum):

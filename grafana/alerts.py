@@ -11,9 +11,9 @@ from grafana.alerts_fleet import fleet
 from grafana.alerts_providers import providers
 from grafana.alerts_storage import storage
 from grafana.alerts_work import work
-from scoreline.runbook import RUNBOOK
+from scoreline.observability.runbook import RUNBOOK
+from scoreline.observability.thresholds import Thresholds
 from scoreline.settings import load_settings
-from scoreline.thresholds import Thresholds
 
 VALUE = "eval_alert_value"
 """What an alert's expression comes to while it is true, by `alertname`."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from grafana.alert import Alert, Severity, is_beating, is_working, lines, seconds, time
-from scoreline.thresholds import Thresholds
+from scoreline.observability.thresholds import Thresholds
 
 MINUTE = timedelta(minutes=1)
 FROZEN = 0.8

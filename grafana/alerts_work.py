@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from grafana.alert import Alert, Severity, grown, lines, seconds, time
-from scoreline.thresholds import Thresholds
+from scoreline.observability.thresholds import Thresholds
 
 MINUTE = timedelta(minutes=1)
 

@@ -14,7 +14,7 @@ from domain.eligibility import LABEL_PATTERN
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
-from scoreline.alert_settings import AlertSettings
+from scoreline.observability.alert_settings import AlertSettings
 from storage_worker.settings import Ordering
 
 PREFIX = "EVAL_"

@@ -16,7 +16,7 @@ import pytest
 from docker.errors import DockerException  # type: ignore[import-untyped]  # as above
 from redis import Redis
 
-from scoreline.embedded import Servers, embedded_servers
+from scoreline.local.embedded import Servers, embedded_servers
 from tests.databases import fresh_database
 
 

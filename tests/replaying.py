@@ -16,10 +16,10 @@ from eventlog.timeline import Cursor, Disposition
 from projections.change import Change, Row
 from projections.recorded import History, RecordedBridge, RecordedEvent, RecordedRefusal, Standing
 from projections.tables import Committed
-from scoreline.replay.lines import REPEATS
-from scoreline.replay.origin import Origin
-from scoreline.replay.story import NOT_ASKED, Glance, Story
-from scoreline.replay.telling import NOTHING, Evidence, tell
+from scoreline.reports.replay.lines import REPEATS
+from scoreline.reports.replay.origin import Origin
+from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
+from scoreline.reports.replay.telling import NOTHING, Evidence, tell
 from storage_worker.sighting import sight
 from tests.builders import EVALUATION
 from tests.storing import GAP_TIMEOUT, World

@@ -20,7 +20,7 @@ from random import Random
 
 from redis import Redis
 
-from scoreline.embedded import Servers, embedded_servers
+from scoreline.local.embedded import Servers, embedded_servers
 from taskqueue.keys import BATCHES, EXECUTORS
 from tests.acceptance.batch_commands import PATIENCE, Folder, Ran, gone
 from tests.waiting import until

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from scoreline.embedded import embedded_servers
+from scoreline.local.embedded import embedded_servers
 from tests.integration.worker import SCORELINE, Site, environment, site, worker
 from tests.replay_stage import ALPHA, SHORT, attempt, stage, whole
 

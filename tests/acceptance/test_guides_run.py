@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scoreline.embedded import embedded_servers
+from scoreline.local.embedded import embedded_servers
 from tests.acceptance.guide_blocks import Block, blocks, pages, steps, typed
 from tests.acceptance.guide_scenes import BEFORE, FILES, NOT_RUN, SAVED
 from tests.acceptance.guide_session import Differs, Session

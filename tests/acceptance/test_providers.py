@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.redis_streams import connect
-from scoreline.batches.lanes import read_lanes
 from scoreline.provider_sim.simulator import Simulator
+from scoreline.reports.lanes import read_lanes
 from tests.acceptance.batch_commands import PATIENCE, Folder
 from tests.provider import provider
 from tests.waiting import until

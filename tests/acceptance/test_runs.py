@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scoreline.embedded import Servers
+from scoreline.local.embedded import Servers
 from tests.acceptance.batch_commands import PATIENCE, Folder, Started, gone
 from tests.acceptance.concurrent_runs import play_rounds
 from tests.integration.worker import SCORELINE, environment
@@ -146,7 +146,7 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
 async def test_an_interrupt_before_anything_is_accepted_prints_one_line(folder: Folder) -> None:
     """While modules are imported, and while the command prepares: one line, 130, and no traceback."""
     asked = (*RUN, "--target", "python:app:who", "--evaluator", "exact")
-    for library in ("typer", "rich", "psycopg", "scoreline.batches.run", "scoreline.submission.preflight"):
+    for library in ("typer", "rich", "psycopg", "scoreline.local.run", "scoreline.submit.preflight"):
         folder.write(
             "sitecustomize.py",
             "import os, signal, sys\n\nclass Interrupting:\n"

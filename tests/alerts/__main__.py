@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from scoreline.embedded import embedded_servers
+from scoreline.local.embedded import embedded_servers
 from tests.alerts.provoking import Measured, course, provoke_all
 from tests.alerts.watchers import missing
 from tests.databases import fresh_database

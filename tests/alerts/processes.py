@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scoreline.embedded.wheels import binary
+from scoreline.local.embedded.wheels import binary
 
 EXECUTORS = 3
 SCORELINE = [sys.executable, "-m", "scoreline"]

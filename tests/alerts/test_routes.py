@@ -11,7 +11,7 @@ import yaml
 
 from grafana.alert import Severity
 from grafana.alerts import RULES, alerts
-from scoreline.thresholds import Thresholds
+from scoreline.observability.thresholds import Thresholds
 
 CONFIG = RULES.with_name("alertmanager.yml")
 PLAN: dict[str, Any] = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))

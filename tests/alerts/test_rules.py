@@ -12,7 +12,7 @@ import yaml
 from grafana.alert import Alert
 from grafana.alerts import RULES, alerts, rules
 from grafana.pages.alert_row import ROW
-from scoreline.thresholds import Thresholds
+from scoreline.observability.thresholds import Thresholds
 from tests.alerts.cases import BESIDES, CASES, Series
 
 ALERTS: dict[str, Alert] = {alert.name: alert for alert in alerts(Thresholds())}

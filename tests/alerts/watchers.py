@@ -21,7 +21,7 @@ import httpx2
 import yaml
 
 from grafana.alerts import RULES, rules
-from scoreline.thresholds import Thresholds
+from scoreline.observability.thresholds import Thresholds
 from tests.alerts.processes import Process
 from tests.waiting import until
 

@@ -16,8 +16,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from executor.settings import Rhythm
-from scoreline.cli import app
-from scoreline.secret_files import SUFFIX, names_secret_file
+from scoreline.cli.main import app
+from scoreline.cli.secret_files import SUFFIX, names_secret_file
 from scoreline.settings import PREFIX, Settings, load_settings
 
 ROOT = Path(__file__).parents[2]

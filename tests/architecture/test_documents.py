@@ -11,7 +11,7 @@ from eventlog.diagram import redraw
 from eventlog.events import EVENT_CLASSES
 from eventlog.log import AppendResult
 from eventlog.timeline import Disposition
-from scoreline.alert_settings import AlertSettings
+from scoreline.observability.alert_settings import AlertSettings
 from scoreline.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parents[2]

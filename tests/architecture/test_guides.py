@@ -24,16 +24,16 @@ from executor.registry import EVALUATORS, TARGETS, Kind
 from executor.sandbox.job import Limits
 from projections.batches import Snapshot
 from providers.table import PROVIDERS
-from scoreline.batches.drive import BELOW_THE_GATE
-from scoreline.batches.export_writers import COLUMNS
-from scoreline.batches.look import Look
-from scoreline.batches.standing import STATUSES, ExitCode
-from scoreline.batches.status import look_document
-from scoreline.cli import app
-from scoreline.spec.keys import DATASET_KEYS, KEYS, SINGULAR
-from scoreline.spec.making import make_plan
+from scoreline.cli.main import app
+from scoreline.local.drive import BELOW_THE_GATE
+from scoreline.reports.export_writers import COLUMNS
+from scoreline.reports.look import Look
+from scoreline.reports.standing import STATUSES, ExitCode
+from scoreline.reports.status import look_document
 from scoreline.startup_interrupt import INTERRUPTED
-from scoreline.submission.marks import MARKS
+from scoreline.submit.marks import MARKS
+from scoreline.submit.spec.keys import DATASET_KEYS, KEYS, SINGULAR
+from scoreline.submit.spec.making import make_plan
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = tuple(

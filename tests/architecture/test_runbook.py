@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from grafana.alerts import alerts
-from scoreline.runbook import RUNBOOK
-from scoreline.thresholds import Thresholds
+from scoreline.observability.runbook import RUNBOOK
+from scoreline.observability.thresholds import Thresholds
 from tests.architecture.test_deployment import ROOT, SERVICES
 from tests.architecture.test_guides import SHOWN, commands, guide
 

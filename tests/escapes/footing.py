@@ -22,7 +22,7 @@ from executor.sandbox.job import Outcome
 from executor.sandbox.probe import probe
 from executor.sandbox.reports import Reports, listening
 from executor.sandbox.sandbox import Sandbox
-from scoreline.printable import printable
+from scoreline.formatting import printable
 from tests.escapes.corpus import CORPUS
 from tests.escapes.host import AttackedHost, attacked_host, controlling_terminal
 from tests.escapes.program import TIME, EscapeProgram, ExecutorRights

@@ -11,11 +11,11 @@ from domain.batch_spec import BatchSpec, TargetSpec, pack, unpack
 from eventlog.codec import Entry, OversizeEvent, decode, decode_body, encode, fields_of, read_entry
 from eventlog.payloads import Queued
 from providers.prices import read_prices
-from scoreline.datasets.columns import Columns
-from scoreline.datasets.errors import BadRow, DatasetError
-from scoreline.datasets.rows import file_rows
-from scoreline.spec.errors import SpecError
-from scoreline.spec.making import make_plan
+from scoreline.submit.datasets.columns import Columns
+from scoreline.submit.datasets.errors import BadRow, DatasetError
+from scoreline.submit.datasets.rows import file_rows
+from scoreline.submit.spec.errors import SpecError
+from scoreline.submit.spec.making import make_plan
 from storage_worker.stream_scan import sort_keys
 from tests.builders import EVALUATION, PAYLOADS, event
 from tests.fuzz import inputs

@@ -18,7 +18,7 @@ from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
-from scoreline.commands.batch import app
+from scoreline.cli.batch import app
 from tests.builders import history
 from tests.integration.place import Place, place
 

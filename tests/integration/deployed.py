@@ -17,8 +17,8 @@ import psycopg
 from redis import Redis
 from redis.exceptions import RedisError
 
-from scoreline.embedded import embedded_servers
-from scoreline.embedded.wheels import binary
+from scoreline.local.embedded import embedded_servers
+from scoreline.local.embedded.wheels import binary
 from tests.integration.worker import free_port
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -21,7 +21,7 @@ from eventlog.redis_streams import RedisEventLog, connect
 from eventlog.scripts import ScriptsMissing, load_missing
 from executor.lanes.contract import Ask, Policy
 from executor.lanes.redis_lanes import RedisLanes, lane_key
-from scoreline.redis_scripts import executor_scripts
+from scoreline.local.redis_scripts import executor_scripts
 from taskqueue import keys
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.batch_registry import BatchEntry, BatchState

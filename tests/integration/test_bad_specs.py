@@ -13,12 +13,12 @@ from typer.testing import CliRunner, Result
 from projections.database import prepare
 from projections.ledger_postgres import PostgresLedger
 from projections.tables import TablesUnavailable
-from scoreline.batches import submit as submitting
-from scoreline.commands.batch import app
-from scoreline.embedded import Servers
+from scoreline.cli.batch import app
+from scoreline.local.embedded import Servers
 from scoreline.problem import Problem
 from scoreline.settings import Settings, SettingsError
-from scoreline.spec.making import make_plan
+from scoreline.submit import submit as submitting
+from scoreline.submit.spec.making import make_plan
 
 GOOD = '{"input": "a", "expected": "a"}\n'
 FILES = {

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # pyarrow ships no
 import pytest
 
 from eventlog import payloads as p
-from scoreline.batches import export as exporting
 from scoreline.problem import Problem
+from scoreline.reports import export as exporting
 from tests.integration.batch_stage import WILD, Stage, spec, stage
 from tests.integration.place import life
 from tests.integration.worker import SCORELINE, environment
@@ -120,7 +120,7 @@ async def test_junit_is_well_formed_whatever_the_output(here: Stage, tmp_path: P
 
 async def test_parquet_has_types(here: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers are numbers, times are times, judgements are a list of records; in more than one group."""
-    monkeypatch.setattr("scoreline.batches.export_parquet.GROUP_ROWS", 3)
+    monkeypatch.setattr("scoreline.reports.export_parquet.GROUP_ROWS", 3)
     await exported(here, tmp_path / "out.parquet")
     file = pq.ParquetFile(tmp_path / "out.parquet")
     assert (file.num_row_groups, file.metadata.num_rows) == (3, 8)

@@ -79,7 +79,7 @@ def test_help_lists_every_command() -> None:
 def test_help_imports_no_heavy_library() -> None:
     """Help is there at once: neither the broker nor the database driver is loaded for it."""
     program = (
-        "import sys\nfrom scoreline.cli import app\n"
+        "import sys\nfrom scoreline.cli.main import app\n"
         "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
         "heavy = {'faststream', 'psycopg', 'redis', 'pydantic'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from scoreline.embedded.continuity import EpochContinuity
-from scoreline.embedded.damage import damage_in, take_notices
-from scoreline.embedded.errors import EmbeddedServerError
-from scoreline.embedded.server import Server
-from scoreline.embedded.valkey import valkey, valkey_url
+from scoreline.local.embedded.continuity import EpochContinuity
+from scoreline.local.embedded.damage import damage_in, take_notices
+from scoreline.local.embedded.errors import EmbeddedServerError
+from scoreline.local.embedded.server import Server
+from scoreline.local.embedded.valkey import valkey, valkey_url
 
 Damage = Callable[[Path], None]
 

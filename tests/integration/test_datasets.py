@@ -12,14 +12,14 @@ from typer.testing import CliRunner, Result
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database import prepare
 from projections.datasets import NewDataset, UnknownDataset, list_datasets, stored_cases
-from scoreline.commands.dataset import app
-from scoreline.datasets.errors import BadRow
-from scoreline.datasets.importing import import_file
-from scoreline.datasets.rows import file_rows
-from scoreline.datasets.sources import FileSource, ImportedSource, source_rows
+from scoreline.cli.dataset import app
 from scoreline.problem import Problem
-from scoreline.spec.making import make_plan
-from scoreline.submission.evaluations import evaluations
+from scoreline.submit.datasets.errors import BadRow
+from scoreline.submit.datasets.importing import import_file
+from scoreline.submit.datasets.rows import file_rows
+from scoreline.submit.datasets.sources import FileSource, ImportedSource, source_rows
+from scoreline.submit.evaluations import evaluations
+from scoreline.submit.spec.making import make_plan
 from tests.unit.submitting import wrote
 
 ROWS: list[dict[str, Any]] = [

@@ -11,11 +11,11 @@ import pytest
 from redis.asyncio import Redis
 from rich.console import Console
 
-from scoreline.batches.drive import Drive, Driving
-from scoreline.batches.interruption import Interruption
-from scoreline.embedded import Servers
-from scoreline.fleet import Fleet
-from scoreline.processes import Child, ProcessManager
+from scoreline.local.drive import Drive, Driving
+from scoreline.local.embedded import Servers
+from scoreline.local.fleet import Fleet
+from scoreline.local.interruption import Interruption
+from scoreline.local.processes import Child, ProcessManager
 from scoreline.settings import Settings
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
@@ -89,7 +89,7 @@ async def test_what_happens_beside_is_ended_with_the_fleet(redis_url: str, tmp_p
     driver = driving(redis_url, tmp_path)
     driver.wanted = Drive("b", Fleet("b", 0, storage_workers=0), beside=beside)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("scoreline.fleet.start", lambda _fleet, _manager: None)
+        patched.setattr("scoreline.local.fleet.start", lambda _fleet, _manager: None)
         async with AsyncExitStack() as stack:
             await driver.start(driver.wanted.fleet or Fleet("b"), stack)
             await until(begun.is_set)

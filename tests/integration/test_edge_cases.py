@@ -27,7 +27,7 @@ from executor.settings import Connection, ExecutorSettings
 from projections.change import Change
 from projections.memory import MemoryTables
 from projections.tables import Committed, TablesUnavailable
-from scoreline.spec.metering import metered
+from scoreline.submit.spec.metering import metered
 from storage_worker.storage import Storage
 from storage_worker.woken import Woken
 from taskqueue.lines import SCORING, line_of

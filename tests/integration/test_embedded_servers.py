@@ -16,15 +16,15 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from scoreline.embedded import EmbeddedServerError, Servers, default_root, embedded_servers
-from scoreline.embedded.errors import file_error
-from scoreline.embedded.locks import try_lock
+from scoreline.local.embedded import EmbeddedServerError, Servers, default_root, embedded_servers
+from scoreline.local.embedded.errors import file_error
+from scoreline.local.embedded.locks import try_lock
 from tests.waiting import until
 
 _USER = """
 import sys
 from pathlib import Path
-from scoreline.embedded import embedded_servers
+from scoreline.local.embedded import embedded_servers
 with embedded_servers(Path(sys.argv[1])) as servers:
     print(servers.redis_url, servers.postgres_url, flush=True)
     sys.stdin.read()
@@ -213,7 +213,7 @@ async def test_four_users_at_once_get_one_pair(root: Path) -> None:
         users = [stack.enter_context(user(root)) for _ in range(4)]
         assert len({each.servers() for each in users}) == 1
         mentioning = [line for line in command_lines() if str(home(root)) in line]
-        programs = ("scoreline.embedded.guardian", "valkey-server", "bin/postgres")
+        programs = ("scoreline.local.embedded.guardian", "valkey-server", "bin/postgres")
         assert [sum(name in line for line in mentioning) for name in programs] == [1, 1, 1]
 
 

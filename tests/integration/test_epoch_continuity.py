@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.redis_streams import RedisEventLog
-from scoreline.embedded import embedded_servers
-from scoreline.embedded.continuity import EpochContinuity, bound
+from scoreline.local.embedded import embedded_servers
+from scoreline.local.embedded.continuity import EpochContinuity, bound
 from tests.waiting import until
 
 

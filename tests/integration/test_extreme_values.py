@@ -20,8 +20,8 @@ from eventlog.moments import EARLIEST, LATEST, clamped, is_in_range
 from projections.history import read_history
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
-from scoreline.replay.document import document
-from scoreline.replay.telling import Evidence, tell
+from scoreline.reports.replay.document import document
+from scoreline.reports.replay.telling import Evidence, tell
 from tests.builders import BATCH, PAYLOADS, START, event, history
 from tests.integration.batch_stage import Stage, stage
 

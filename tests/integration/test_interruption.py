@@ -15,12 +15,12 @@ from psycopg import AsyncConnection
 from psycopg.errors import QueryCanceled
 from rich.console import Console
 
-from scoreline.batches.crew import crew_reader
-from scoreline.batches.drive import Drive, Driving
-from scoreline.batches.interruption import SIGNALS, InterruptedRun, Interruption
-from scoreline.batches.watch import Watcher
-from scoreline.embedded import Servers
-from scoreline.fleet import Fleet
+from scoreline.local.drive import Drive, Driving
+from scoreline.local.embedded import Servers
+from scoreline.local.fleet import Fleet
+from scoreline.local.interruption import SIGNALS, InterruptedRun, Interruption
+from scoreline.reports.crew import crew_reader
+from scoreline.reports.watch import Watcher
 from scoreline.settings import Settings
 from scoreline.startup_interrupt import INTERRUPTED
 from tests.integration.batch_stage import stage
@@ -51,8 +51,8 @@ def collected() -> Iterator[None]:
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that starts no process, and queries without a pause: there is always a query to interrupt."""
-    monkeypatch.setattr("scoreline.fleet.start", lambda _fleet, _manager: None)
-    monkeypatch.setattr("scoreline.batches.drive.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("scoreline.local.fleet.start", lambda _fleet, _manager: None)
+    monkeypatch.setattr("scoreline.local.drive.LOOK_EVERY", 0.0)
 
 
 def driving(servers: Servers, root: Path, interruption: Interruption) -> Driving:
@@ -121,8 +121,8 @@ async def test_an_interrupt_ends_a_run_while_postgres_hangs(
     redis_url: str, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A query that never returns delays neither message nor end; the output says what is not known."""
-    monkeypatch.setattr("scoreline.batches.run_pause.PATIENCE", 0.5)
-    monkeypatch.setattr("scoreline.batches.drive.ABANDONED", 0.2)
+    monkeypatch.setattr("scoreline.local.run_pause.PATIENCE", 0.5)
+    monkeypatch.setattr("scoreline.local.drive.ABANDONED", 0.2)
 
     async def waiting() -> bool:
         with psycopg.connect(postgres_url) as conn:
@@ -155,7 +155,7 @@ async def test_a_cancelled_watch_ends_though_its_query_fails(
         finally:
             raise QueryCanceled(f"canceling statement due to user request, {closely=}")
 
-    monkeypatch.setattr("scoreline.batches.watch.take_look", cancelled_query)
+    monkeypatch.setattr("scoreline.reports.watch.take_look", cancelled_query)
     async with crew_reader(redis_url) as crew:
         watcher = Watcher(postgres_url, "nightly", crew, lambda _: None)
         watching = asyncio.create_task(watcher.until_over(lambda _: None))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from grafana.catalogue import DASHBOARDS
-from scoreline.observe.run import run_observe
+from scoreline.local.observe.run import run_observe
 from scoreline.problem import Problem
 from tests.acceptance.batch_commands import gone
 from tests.integration.worker import SCORELINE, environment, scoreline
@@ -65,7 +65,8 @@ def test_without_prometheus_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 async def test_a_guarded_program_ends_with_its_manager():
     """However that went: its end of the pipe is closed."""
     guard = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "scoreline.observe.guarded", "sleep", "600"), stdin=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "scoreline.local.observe.guarded", "sleep", "600"),
+        stdin=asyncio.subprocess.PIPE,
     )
     children = Path(f"/proc/{guard.pid}/task/{guard.pid}/children")
     [pid] = await until(lambda: children.read_text().split())

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from redis.asyncio import Redis
 
-from scoreline import preflight
-from scoreline.preflight import Unavailable, check_postgres, check_redis, redact
+from scoreline.servers import availability as preflight
+from scoreline.servers.availability import Unavailable, check_postgres, check_redis, redact
 
 Check = Callable[[str], Awaitable[None]]
 

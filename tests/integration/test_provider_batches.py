@@ -17,8 +17,8 @@ from eventlog.clock import utc_now
 from eventlog.keys import epoch_key, events_key, shard_of
 from eventlog.log import EXPIRY_SECONDS
 from projections.provider_batches_shown import shown_chunks, unanswered
-from scoreline.batches.provider_batches import AtProviders, provider_document, provider_lines
 from scoreline.provider_sim.simulator import Simulator
+from scoreline.reports.provider_batches import AtProviders, provider_document, provider_lines
 from taskqueue.lines import line_of
 from tests.integration.coordinating import CONSUMER, House, house
 from tests.provider import provider

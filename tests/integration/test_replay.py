@@ -12,10 +12,10 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner
 
-from scoreline.cli import app
-from scoreline.embedded import Servers
-from scoreline.replay.origin import Origin
-from scoreline.replay.run import Wanted, run_replay
+from scoreline.cli.main import app
+from scoreline.local.embedded import Servers
+from scoreline.reports.replay.origin import Origin
+from scoreline.reports.replay.run import Wanted, run_replay
 from tests.databases import fresh_database
 from tests.integration.worker import SCORELINE, Site, environment, scoreline, site, worker
 from tests.replay_stage import ALPHA, BATCH, BETA, GAP_TIMEOUT, SHORT, attempt, stage, whole

@@ -215,7 +215,7 @@ def test_a_collector_that_is_gone_costs_a_moment_at_the_end():
         "from eventlog import tracing\n"
         "from taskqueue import telemetry\n"
         "from scoreline.settings import Settings\n"
-        "from scoreline.telemetry.wiring import Job, telling\n"
+        "from scoreline.observability.wiring import Job, telling\n"
         "with telling(Job.EXECUTOR, Settings(trace_ratio=1)):\n"
         "    telemetry.begin()\n"
         "    assert tracing.begin('eval.coordinator.accept', evaluation_id='e')\n"
@@ -238,20 +238,20 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 sys.argv = ["scoreline", "worker", "start", "--once"]
-from scoreline.cli import main
+from scoreline.cli.main import main
 try:
     main()
 except SystemExit as end:
     assert not end.code, end.code
 assert "executor.telemetry" in sys.modules
-print([name for name in sys.modules if name.startswith("scoreline.telemetry.")])
+print([name for name in sys.modules if name.startswith("scoreline.observability.")])
 """
 
 
 def test_nothing_of_the_sdk_is_needed_where_nothing_is_asked_for(redis_url):
     """A worker that was not asked for telemetry works without its packages, and loads nothing for it."""
     loaded = _python(WITHOUT_THE_EXTRA, EVAL_REDIS_URL=redis_url)
-    assert loaded.strip() == "['scoreline.telemetry.wiring']"
+    assert loaded.strip() == "['scoreline.observability.wiring']"
 
 
 @pytest.mark.parametrize("variable", ["EVAL_METRICS_PORT", "EVAL_TRACE_DIR"])

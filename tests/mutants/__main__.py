@@ -68,7 +68,7 @@ def interpreter(folder: Path, copy: Path) -> Path:
     own = next((folder / "lib").glob("python3.*")) / "site-packages"
     (own / "copy.pth").write_text(f"{copy}\n{packages}\n", encoding="utf-8")
     python, command = folder / "bin" / "python", folder / "bin" / "scoreline"
-    command.write_text(f"#!{python}\nfrom scoreline.cli import main\nmain()\n", encoding="utf-8")
+    command.write_text(f"#!{python}\nfrom scoreline.cli.main import main\nmain()\n", encoding="utf-8")
     command.chmod(0o755)
     return python
 

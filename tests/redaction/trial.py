@@ -23,7 +23,7 @@ from eventlog.redaction import KNOWN, SHORTEST_ENCODED, Redactor, fragment_of, r
 from eventlog.tracing import _present
 from executor.faults import close_after
 from executor.targets.http_replies import fault_of
-from scoreline.logs import JsonFormatter, TextFormatter
+from scoreline.observability.logs import JsonFormatter, TextFormatter
 from tests.redaction.encodings import ENCODINGS
 
 ALPHABETS = {

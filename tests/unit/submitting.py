@@ -8,9 +8,9 @@ import pytest
 
 from coordinator.submission import NewEvaluation
 from scoreline.problem import Problem
-from scoreline.spec.making import make_plan
-from scoreline.spec.plan import Plan
-from scoreline.submission.evaluations import evaluations
+from scoreline.submit.evaluations import evaluations
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.plan import Plan
 
 
 def wrote(folder: Path, name: str, rows: Sequence[Mapping[str, object]]) -> Path:

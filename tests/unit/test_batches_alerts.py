@@ -16,15 +16,15 @@ from executor.lanes.contract import LaneView, Why
 from grafana.alerts import alerts
 from projections.batches import Snapshot, Waiting
 from projections.provider_batches_shown import Unanswered
-from scoreline.batches import alerts as decided
-from scoreline.batches.alert_measure import Measure, Unit, severity_of
-from scoreline.batches.alerts_past import Past
-from scoreline.batches.alerts_told import POSTGRES, Watchman, age_of, alert_json, alert_line, seen_once
-from scoreline.batches.crew import Crew
-from scoreline.batches.lanes import LaneWait
-from scoreline.batches.look import Look
-from scoreline.batches.provider_batches import AtProviders
-from scoreline.thresholds import Thresholds
+from scoreline.observability.thresholds import Thresholds
+from scoreline.reports import alerts as decided
+from scoreline.reports.alert_measure import Measure, Unit, severity_of
+from scoreline.reports.alerts_past import Past
+from scoreline.reports.alerts_told import POSTGRES, Watchman, age_of, alert_json, alert_line, seen_once
+from scoreline.reports.crew import Crew
+from scoreline.reports.lanes import LaneWait
+from scoreline.reports.look import Look
+from scoreline.reports.provider_batches import AtProviders
 from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
 

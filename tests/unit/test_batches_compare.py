@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.streams import Pair
-from scoreline.batches.compare_fold import Comparison
-from scoreline.batches.compare_statistics import Z95, RunningMean, mcnemar, rate_difference, wilson
-from scoreline.batches.compare_variants import pair_variants
-from scoreline.batches.labels import VariantLabel
 from scoreline.problem import Problem
+from scoreline.reports.compare_fold import Comparison
+from scoreline.reports.compare_statistics import Z95, RunningMean, mcnemar, rate_difference, wilson
+from scoreline.reports.compare_variants import pair_variants
+from scoreline.reports.labels import VariantLabel
 
 small = st.integers(0, 120)
 scores = st.floats(-1e6, 1e6)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from projections.streams import ExportRow
-from scoreline.batches.export_junit import junit
-from scoreline.batches.export_record import Record, make_record
-from scoreline.batches.export_writers import csv_table, json_lines, safe_cell
-from scoreline.batches.labels import VariantLabel
+from scoreline.reports.export_junit import junit
+from scoreline.reports.export_record import Record, make_record
+from scoreline.reports.export_writers import csv_table, json_lines, safe_cell
+from scoreline.reports.labels import VariantLabel
 from tests.builders import START
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from executor.lanes.contract import LaneLimit, LaneView, Why
-from scoreline.batches.lanes import LaneWait, lane_lines, lanes_document, limit_lines
+from scoreline.reports.lanes import LaneWait, lane_lines, lanes_document, limit_lines
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 AT = NOW.timestamp()

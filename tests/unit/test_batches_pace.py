@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoreline.batches.pace import Pace, average, remaining
+from scoreline.reports.pace import Pace, average, remaining
 from tests.builders import START
 
 

@@ -3,7 +3,7 @@
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from projections.batches import VariantResult
 from projections.results import EvaluatorResult
-from scoreline.batches.report import ReportRow, report_rows
+from scoreline.reports.report import ReportRow, report_rows
 
 DEAD = VariantResult(0, total=3, done=3, completed=0, passed=0, dead_letters=3, score=None)
 EXACT = EvaluatorResult(0, "exact", scored=3, passed=2, decided=3, score=2 / 3)

@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from projections.batches import Snapshot, Waiting
-from scoreline.batches.crew import Crew
-from scoreline.batches.faults import why_ended
-from scoreline.batches.look import Look
-from scoreline.batches.progress_line import ProgressDisplay
-from scoreline.batches.standing import ExitCode, document, exit_code, is_over, status_word
-from scoreline.batches.watch import Watcher
-from scoreline.batches.why import reasons
+from scoreline.reports.crew import Crew
+from scoreline.reports.faults import why_ended
+from scoreline.reports.look import Look
+from scoreline.reports.progress_line import ProgressDisplay
+from scoreline.reports.standing import ExitCode, document, exit_code, is_over, status_word
+from scoreline.reports.watch import Watcher
+from scoreline.reports.why import reasons
 from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
 

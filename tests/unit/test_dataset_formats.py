@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scoreline.datasets.columns import Columns
-from scoreline.datasets.errors import BadRow, DatasetError
-from scoreline.datasets.rows import file_rows
+from scoreline.submit.datasets.columns import Columns
+from scoreline.submit.datasets.errors import BadRow, DatasetError
+from scoreline.submit.datasets.rows import file_rows
 
 ROWS = [
     {"id": "a", "input": "1 + 1", "expected": "2", "level": "easy"},

@@ -8,9 +8,8 @@ import pytest
 from eventlog import payloads as p
 from projections.batches import Snapshot
 from projections.verify import Difference, Verified
-from scoreline.batches.export_record import Record
-from scoreline.demo import gsm8k
-from scoreline.demo.outcome import (
+from scoreline.local.demo import gsm8k
+from scoreline.local.demo.outcome import (
     Outcome,
     TargetResult,
     complaints,
@@ -18,9 +17,10 @@ from scoreline.demo.outcome import (
     some_failed,
     target_results,
 )
-from scoreline.demo.report import next_steps
-from scoreline.demo.strike import Held, Struck, held
-from scoreline.spec.making import make_plan
+from scoreline.local.demo.report import next_steps
+from scoreline.local.demo.strike import Held, Struck, held
+from scoreline.reports.export_record import Record
+from scoreline.submit.spec.making import make_plan
 from taskqueue.tasks import Task
 from tests.builders import EVALUATION, START, history, wire
 from tests.unit.submitting import submitted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scoreline.batches.run import local_executors
+from scoreline.local.run import local_executors
 
 
 @pytest.mark.parametrize(

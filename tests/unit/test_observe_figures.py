@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from grafana.model import Panel, Prom
-from scoreline.observe.answers import Shown, Told
-from scoreline.observe.figures import figure
-from scoreline.observe.view import document, problems
+from scoreline.local.observe.answers import Shown, Told
+from scoreline.local.observe.figures import figure
+from scoreline.local.observe.view import document, problems
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from coordinator.provider_batches.provider import NoReply
 from eventlog import payloads as p
 from eventlog.redaction import KNOWN, MARK, Redactor, redact, redact_head, redact_tail
 from eventlog.secret_sources import secrets_in, secrets_in_url, unredacted_variables
-from scoreline.logs import (
+from scoreline.observability.logs import (
     JsonFormatter,
     TextFormatter,
     holds_no_headers,

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from scoreline.replay.asof import cut
-from scoreline.replay.lines import Fate
-from scoreline.replay.moment import NoSuchMoment, parse_moment
+from scoreline.reports.replay.asof import cut
+from scoreline.reports.replay.lines import Fate
+from scoreline.reports.replay.moment import NoSuchMoment, parse_moment
 from tests.builders import event, history
 from tests.replaying import Scene, TimedWorld, fates
 from tests.storing import store_badly

@@ -4,9 +4,9 @@ import pytest
 
 from eventlog import payloads as p
 from scoreline.problem import Problem
-from scoreline.replay.diff import Comparison, compare, sides
-from scoreline.replay.result import result
-from scoreline.replay.story import Story
+from scoreline.reports.replay.diff import Comparison, compare, sides
+from scoreline.reports.replay.result import result
+from scoreline.reports.replay.story import Story
 from tests.builders import event, history
 from tests.replaying import Scene
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from eventlog.events import Event
 from eventlog.log import LogUnavailable
 from scoreline.problem import Problem
-from scoreline.replay.follow import follow
-from scoreline.replay.lookup import find, nearest, probes
-from scoreline.replay.sources import Sources
-from scoreline.replay.story import Glance, Story
+from scoreline.reports.replay.follow import follow
+from scoreline.reports.replay.lookup import find, nearest, probes
+from scoreline.reports.replay.sources import Sources
+from scoreline.reports.replay.story import Glance, Story
 from tests.builders import history
 from tests.replaying import Scene
 
@@ -134,6 +134,6 @@ async def test_following_goes_on_through_outages(capsys: pytest.CaptureFixture[s
 
 async def test_following_what_nobody_knows_ends_after_a_moment(monkeypatch: pytest.MonkeyPatch):
     """An unknown id is an error, once its first event has had a moment to appear."""
-    monkeypatch.setattr("scoreline.replay.follow.FIRST_MOMENT", 0.0)
+    monkeypatch.setattr("scoreline.reports.replay.follow.FIRST_MOMENT", 0.0)
     with pytest.raises(Problem, match="No evaluation e-9"):
         await followed(Staged(scene("e-1")), "e-9")

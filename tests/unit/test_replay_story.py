@@ -7,9 +7,9 @@ import pytest
 from eventlog import payloads as p
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from scoreline.replay.lines import Fate
-from scoreline.replay.origin import Origin
-from scoreline.replay.story import Story
+from scoreline.reports.replay.lines import Fate
+from scoreline.reports.replay.origin import Origin
+from scoreline.reports.replay.story import Story
 from tests.builders import event, history
 from tests.replaying import Scene, fates
 

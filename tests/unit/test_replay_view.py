@@ -7,17 +7,17 @@ import pytest
 from rich.console import Console
 
 from eventlog import payloads as p
-from scoreline.audit.batches import progress_bar
-from scoreline.printable import excerpt, printable
-from scoreline.replay.asof import cut
-from scoreline.replay.diff import compare, sides
-from scoreline.replay.document import document
-from scoreline.replay.news import Told
-from scoreline.replay.origin import Origin
-from scoreline.replay.story import Story
-from scoreline.replay.view import show
-from scoreline.replay.view_diff import show_comparison
-from scoreline.replay.wording import money, span
+from scoreline.formatting import excerpt, printable
+from scoreline.reports.audit.batches import progress_bar
+from scoreline.reports.replay.asof import cut
+from scoreline.reports.replay.diff import compare, sides
+from scoreline.reports.replay.document import document
+from scoreline.reports.replay.news import Told
+from scoreline.reports.replay.origin import Origin
+from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.view import show
+from scoreline.reports.replay.view_diff import show_comparison
+from scoreline.reports.replay.wording import money, span
 from tests.builders import event, history
 from tests.replaying import Scene
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scoreline.secret_files import SecretFileError, names_secret_file, open_secret_files
+from scoreline.cli.secret_files import SecretFileError, names_secret_file, open_secret_files
 from tests.integration.worker import scoreline
 
 SECRET = "redis://executor:hunter2@redis:6379/0"

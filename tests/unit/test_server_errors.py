@@ -7,7 +7,7 @@ from redis import exceptions as redis_errors
 
 from eventlog.log import LogUnavailable
 from projections.tables import TablesUnavailable
-from scoreline.server_errors import explain
+from scoreline.servers.errors import explain
 
 
 @pytest.mark.parametrize(

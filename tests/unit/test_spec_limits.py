@@ -11,10 +11,10 @@ from executor.contract import ExecutionEnvironment, Metered
 from executor.lanes.contract import LaneLimit
 from executor.lanes.naming import Place, limits_on
 from scoreline.settings import RateLimitMode, SettingsError, load_settings
-from scoreline.spec.errors import SpecError
-from scoreline.spec.limit_flags import split_limit_flags
-from scoreline.spec.making import make_plan
-from scoreline.spec.plan import Plan
+from scoreline.submit.spec.errors import SpecError
+from scoreline.submit.spec.limit_flags import split_limit_flags
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.plan import Plan
 
 SPEC = "dataset: a.jsonl\ntargets: [simulated, {type: recorded, path: b.jsonl}]\nevaluators: [exact]\n"
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from scoreline.datasets.columns import Columns
-from scoreline.datasets.sources import FileSource, ImportedSource, SyntheticSource
-from scoreline.spec.errors import SpecError
-from scoreline.spec.making import make_plan
-from scoreline.spec.plan import Plan
+from scoreline.submit.datasets.columns import Columns
+from scoreline.submit.datasets.sources import FileSource, ImportedSource, SyntheticSource
+from scoreline.submit.spec.errors import SpecError
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.plan import Plan
 
 WHOLE = """\
 name: nightly

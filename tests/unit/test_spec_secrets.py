@@ -4,7 +4,7 @@ import pytest
 from pydantic import JsonValue
 
 from executor.registry import target_type
-from scoreline.spec.secrets import find_secret
+from scoreline.submit.spec.secrets import find_secret
 
 KEY_HEADERS = (
     *("Authorization", "Proxy-Authorization", "X-Api-Key", "api-key", "X-Goog-Api-Key", "Cookie"),

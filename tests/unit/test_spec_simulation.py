@@ -6,10 +6,10 @@ import pytest
 
 from domain.batch_spec import EvaluatorSpec, TargetSpec
 from executor.registry import EVALUATORS, TARGETS, evaluator_type
-from scoreline.spec.described import Targets
-from scoreline.spec.errors import SpecError
-from scoreline.spec.making import make_plan
-from scoreline.spec.simulation import (
+from scoreline.submit.spec.described import Targets
+from scoreline.submit.spec.errors import SpecError
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.simulation import (
     IN_PROCESS_EVALUATORS,
     IN_PROCESS_TARGETS,
     simulate_evaluators,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from scoreline.spec.making import make_plan
-from scoreline.spec.plan import Plan
-from scoreline.submission.evaluations import prepared
+from scoreline.submit.evaluations import prepared
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.plan import Plan
 from tests.unit.submitting import plan_of, refused, submitted, wrote
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -15,16 +15,16 @@ from rich.console import Console
 
 from eventlog import tracing
 from providers.extras import install_command
-from scoreline.logs import JsonFormatter
+from scoreline.local.servers import Servers
+from scoreline.local.workers import worker_environ
+from scoreline.observability.addresses import left_for_prometheus
+from scoreline.observability.farewell import within
+from scoreline.observability.logs import JsonFormatter
+from scoreline.observability.reading import Span, spans_of
+from scoreline.observability.tree import branches, document, draw
+from scoreline.observability.wiring import ENDPOINT, Asked, Job, asked_for, check_installed
 from scoreline.problem import Problem
-from scoreline.servers import Servers
 from scoreline.settings import Settings, SettingsError, load_settings
-from scoreline.telemetry.addresses import left_for_prometheus
-from scoreline.telemetry.farewell import within
-from scoreline.telemetry.reading import Span, spans_of
-from scoreline.telemetry.tree import branches, document, draw
-from scoreline.telemetry.wiring import ENDPOINT, Asked, Job, asked_for, check_installed
-from scoreline.workers import worker_environ
 from tests import telemetry
 from tests.telemetry_document import metrics, spans
 

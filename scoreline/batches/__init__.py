@@ -1,1 +1,0 @@
-"""Batches as people see them: run, watched, listed, exported, compared."""

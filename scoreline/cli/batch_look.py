@@ -1,0 +1,145 @@
+"""`scoreline batch list|status|dlq|export|compare`: looking at batches."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+BATCH = typer.Argument(metavar="BATCH", help="Batch id.", show_default=False)
+LIST_EPILOG = "Example: scoreline batch list --status running --json"
+STATUS_EPILOG = (
+    "Ends with 0 if it is running or finished, 3 if finished with dead letters, "
+    "4 if paused, cancelled or out of time.\n\n"
+    "Examples: scoreline batch status nightly   ·   scoreline batch status nightly --watch --alert"
+)
+DLQ_EPILOG = "Example: scoreline batch dlq nightly --limit 200 --json"
+EXPORT_EPILOG = (
+    "Examples: scoreline batch export nightly -o results.jsonl   ·   "
+    "scoreline batch export nightly -o report.xml   ·   scoreline batch export nightly -o - | head"
+)
+COMPARE_EPILOG = (
+    "Ends with 0, or with 101 for a regression under --fail-on-regression.\n\n"
+    "Examples: scoreline batch compare nightly-1 nightly-2 --all   ·   "
+    "scoreline batch compare nightly-1 nightly-2 --fail-on-regression --significant"
+)
+EVERYTHING = 1_000_000
+
+
+def list_(
+    *,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            help="Only with this status: running, paused, completed, cancelled, expired or external."
+        ),
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="Only batches of this project.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of rows, newest first.")
+    ] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List batches, newest first."""
+    from scoreline.reports.listing import run_list
+    from scoreline.reports.standing import STATUSES
+
+    if status is not None and status not in STATUSES:
+        raise typer.BadParameter(f"{status!r} is none of {', '.join(STATUSES)}", param_hint="--status")
+    raise typer.Exit(run_list(status=status, project=project, limit=limit, as_json=as_json))
+
+
+def status(
+    batch: Annotated[str, BATCH],
+    *,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until the batch is over.")] = False,
+    alert: Annotated[
+        bool,
+        typer.Option("--alert", help="Show alerts: value, threshold, age, what to type [EVAL_ALERT_…]."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object; with --watch one a line.")
+    ] = False,
+) -> None:
+    """Show how a batch stands, what it waits for, and how it goes on."""
+    from scoreline.reports.status import Wanted, run_status
+
+    raise typer.Exit(run_status(Wanted(batch, watching=watch, alerting=alert, as_json=as_json)))
+
+
+def dlq(
+    batch: Annotated[str, BATCH],
+    *,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Maximum number of rows, newest first.")
+    ] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List evaluations that were given up, why, and how to try them again."""
+    from scoreline.reports.dlq import run_dlq
+
+    raise typer.Exit(run_dlq(batch, limit=limit, as_json=as_json))
+
+
+def export(  # noqa: PLR0913 - a command has its flags
+    batch: Annotated[str, BATCH],
+    *,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Output file; - is standard output.")
+    ],
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="jsonl, json, csv, junit or parquet; by default from FILE's name."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Only evaluations that did not pass.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object about the export.")] = False,
+) -> None:
+    """Write all results of a batch to a file, in the order of its dataset."""
+    from scoreline.reports.export import Wanted, run_export
+
+    if as_json and str(output) == "-":
+        raise typer.BadParameter("--json and -o - do not go together: both want standard output")
+    raise typer.Exit(run_export(Wanted(batch, output, _format(output, form), force, as_json, failed)))
+
+
+def compare(  # noqa: PLR0913 - a command has its flags
+    first: Annotated[str, typer.Argument(metavar="A", help="The batch before.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="B", help="The batch after.", show_default=False)],
+    *,
+    limit: Annotated[
+        int, typer.Option(min=0, max=1_000_000, help="Maximum number of changed cases shown of each kind.")
+    ] = 10,
+    everything: Annotated[bool, typer.Option("--all", help="Show every changed case.")] = False,
+    fail_on_regression: Annotated[
+        bool,
+        typer.Option("--fail-on-regression", help="Exit with 101 if a case that passed does not pass now."),
+    ] = False,
+    significant: Annotated[
+        bool,
+        typer.Option("--significant", help="With it: only if chance is unlikely (McNemar, p < 0.05)."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Compare two batches case by case: what fails now, what passes now, and whether it may be chance."""
+    from scoreline.reports.compare import Gate, run_compare
+
+    if significant and not fail_on_regression:
+        raise typer.BadParameter("--significant goes with --fail-on-regression")
+    asked = Gate.SIGNIFICANT if significant else Gate.ANY
+    gate = asked if fail_on_regression else Gate.NONE
+    limit = EVERYTHING if everything else limit
+    raise typer.Exit(run_compare(first, second, limit=limit, as_json=as_json, gate=gate))
+
+
+def _format(output: Path, form: str | None) -> Any:  # noqa: ANN401 - its type is imported only where it is needed
+    from scoreline.reports.export import Format, format_of
+
+    known = ", ".join(Format)
+    if form is not None and form not in set(Format):
+        raise typer.BadParameter(f"{form!r} is none of {known}", param_hint="--format")
+    found = Format(form) if form else format_of(output)
+    if found is None:
+        raise typer.BadParameter(
+            f"the name {output.name!r} does not tell the format; give one of {known}", param_hint="--format"
+        )
+    return found

@@ -1,0 +1,52 @@
+"""`scoreline db`: the tables."""
+
+import typer
+
+app = typer.Typer(help="Look after the database.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Look after the database."""
+
+
+@app.command(
+    epilog="Example: EVAL_POSTGRES_URL=postgresql://me@db/scoreline scoreline db migrate",
+)
+def migrate() -> None:
+    """Bring the database up to date. Safe to repeat, and when two run at once."""
+    import asyncio
+
+    from psycopg.errors import InsufficientPrivilege
+
+    from projections.database import prepare
+    from scoreline.local.servers import reachable_servers
+    from scoreline.problem import Problem
+    from scoreline.servers.availability import check_postgres
+    from scoreline.settings import load_settings
+
+    settings = load_settings()
+
+    async def given(url: str) -> None:
+        await check_postgres(url)
+        try:
+            applied = await prepare(url, shards=settings.shards)
+        except InsufficientPrivilege as denied:
+            said = (denied.diag.message_primary or "permission denied").rstrip(".")
+            raise Problem(
+                f"PostgreSQL denies this role to change the tables ({said}). Migrate as the owner of the"
+                " database, such as the migrator that deploy/postgres/init.sql makes."
+            ) from denied
+        _report([m.name for m in applied])
+
+    if settings.postgres_url:
+        asyncio.run(given(settings.postgres_url))
+        return
+    with reachable_servers(settings):
+        _report([])
+
+
+def _report(applied: list[str]) -> None:
+    for name in applied:
+        typer.echo(f"applied {name}", err=True)
+    typer.echo("The database is up to date.", err=True)

@@ -1,0 +1,110 @@
+"""`scoreline dataset`: files of cases, brought into the database under a name."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Import datasets, and see which there are.", no_args_is_help=True)
+
+Project = Annotated[str, typer.Option(help="Project of the dataset.")]
+
+
+@app.callback()
+def group() -> None:
+    """Import datasets, and see which there are."""
+
+
+@app.command(
+    "import",
+    epilog="Examples:\n\nscoreline dataset import cases.jsonl\n\n"
+    "scoreline dataset import tasks.json.gz --records outputs --id task_id --expected target --replace",
+)
+def import_(  # noqa: PLR0913 - a command has its flags
+    file: Annotated[
+        Path, typer.Argument(help="JSONL, JSON, CSV or YAML, also with .gz.", show_default=False)
+    ],
+    *,
+    name: Annotated[str | None, typer.Option(help="Its name; the file's, unless given.")] = None,
+    project: Project = "default",
+    tag: Annotated[list[str] | None, typer.Option(help="A label of the dataset; may be repeated.")] = None,
+    records: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Where the list of rows is in a document: data.rows.")
+    ] = None,
+    id_: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Which column names the case.")
+    ] = None,
+    input_: Annotated[
+        str | None, typer.Option("--input", metavar="COLUMN", help="Which column is the input.")
+    ] = None,
+    expected: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Which column is the expected value.")
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put it in the place of one of the same name.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object about the import.")
+    ] = False,
+) -> None:
+    """Import a file of cases: all of its rows, or none if one of them is wrong."""
+    from projections.datasets import NewDataset
+    from scoreline.local.servers import ready_postgres
+    from scoreline.settings import load_settings
+    from scoreline.submit.datasets.columns import Columns
+    from scoreline.submit.datasets.importing import import_shown
+    from scoreline.submit.datasets.opening import format_of, stem_of
+    from scoreline.submit.datasets.sources import FileSource
+    from scoreline.submit.spec.values import dataset_name
+    from scoreline.submit.spec.values import name as name_of_project
+
+    format_of(file)
+    named = _checked(dataset_name, name or stem_of(file), "--name")
+    whose = _checked(name_of_project, project, "--project")
+    dataset = NewDataset(named, whose, file.name, tuple(tag or ()))
+    source = FileSource(file, Columns(records, id_, input_, expected))
+    with ready_postgres(load_settings()) as servers:
+        asyncio.run(import_shown(servers.postgres_url, source, dataset, replace=replace, as_json=as_json))
+
+
+def _checked(check: Callable[[str], str], text: str, flag: str) -> str:
+    try:
+        return check(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=flag) from None
+
+
+@app.command("list", epilog="Example: scoreline dataset list --project nightly --json")
+def list_(
+    *,
+    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List imported datasets by name."""
+    from scoreline.local.servers import ready_postgres
+    from scoreline.settings import load_settings
+    from scoreline.submit.datasets.showing import show_list
+
+    with ready_postgres(load_settings()) as servers:
+        asyncio.run(show_list(servers.postgres_url, project=project, as_json=as_json))
+
+
+@app.command(epilog="Example: scoreline dataset show gsm8k --limit 3")
+def show(
+    name: Annotated[str, typer.Argument(help="Its name.", show_default=False)],
+    *,
+    project: Project = "default",
+    limit: Annotated[int, typer.Option(min=0, max=10_000, help="Maximum number of cases shown.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Show a dataset and its first cases."""
+    from scoreline.local.servers import ready_postgres
+    from scoreline.settings import load_settings
+    from scoreline.submit.datasets.showing import show_one
+
+    with ready_postgres(load_settings()) as servers:
+        asyncio.run(
+            show_one(servers.postgres_url, project=project, name=name, limit=limit, as_json=as_json)
+        )

@@ -1,0 +1,168 @@
+"""The command line. Commands import what they need when they run, so that help is there at once."""
+
+import errno
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from scoreline.cli import (
+    batch,
+    coordinator,
+    database,
+    dataset,
+    demo,
+    observe,
+    provider_sim,
+    quarantine,
+    replay,
+    sandbox,
+    storage_worker,
+    trace,
+    worker,
+)
+from scoreline.cli.secret_files import open_secret_files
+from scoreline.cli.switches import show_as_switches
+from scoreline.invocation import as_started
+from scoreline.local.managed import READY_FD, UNAVAILABLE
+from scoreline.startup_interrupt import STARTUP_INTERRUPT
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+app = typer.Typer(
+    name="scoreline",
+    help="Runs evaluations, and keeps the life of each as an ordered log of events.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog="With no EVAL_REDIS_URL and EVAL_POSTGRES_URL, embedded servers start and stop by themselves.",
+)
+app.command("demo", help=demo.HELP, epilog=demo.EPILOG)(demo.run)
+app.command("observe", help=observe.HELP, epilog=observe.EPILOG)(observe.run)
+app.command("replay", epilog=replay.EPILOG)(replay.run)
+app.command("trace", epilog=trace.EPILOG)(trace.run)
+app.add_typer(batch.app, name="batch")
+app.add_typer(dataset.app, name="dataset")
+app.add_typer(worker.app, name="worker")
+app.add_typer(coordinator.app, name="coordinator")
+app.add_typer(storage_worker.app, name="storage-worker")
+app.command("provider-sim", help=provider_sim.HELP, epilog=provider_sim.EPILOG)(provider_sim.run)
+app.add_typer(sandbox.app, name="sandbox")
+app.add_typer(quarantine.app, name="quarantine")
+app.add_typer(database.app, name="db")
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("scoreline"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Take what comes before the command."""
+
+
+def main() -> None:
+    """Run a command; what can be explained is explained in one line."""
+    _ready_streams()
+    STARTUP_INTERRUPT.imported()
+    is_managed = READY_FD in os.environ
+    try:
+        open_secret_files(os.environ)
+        _redact_secrets()
+        try:
+            _command()()
+        finally:
+            sys.stdout.flush()  # while it can still be said that it went wrong
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        if error.errno not in (*NO_ROOM, errno.EPIPE):
+            raise
+        _end_unheard(error)
+    except Exception as error:
+        if STARTUP_INTERRUPT.received:  # a library has made another error of it
+            sys.exit(130)
+        said = str(error) if isinstance(error, _explained()) else _server_problem(error)
+        if said is None:
+            raise
+        typer.echo(_redacted(as_started(f"error: {said}")), err=True)
+        sys.exit(UNAVAILABLE if is_managed and isinstance(error, _server_away()) else 1)
+
+
+def _redact_secrets() -> None:
+    """Have the secrets of the environment redacted wherever this process writes."""
+    from eventlog.redaction import KNOWN
+    from eventlog.secret_sources import secrets_in
+    from scoreline.observability.logs import redact_uncaught
+
+    KNOWN.add(secrets_in(os.environ))
+    redact_uncaught()
+
+
+def _redacted(text: str) -> str:
+    from eventlog.redaction import redact
+
+    return redact(text)
+
+
+def _command() -> Any:  # noqa: ANN401 - a command of typer's own click, which has no public type
+    command = typer.main.get_command(app)
+    show_as_switches(command)
+    return command
+
+
+def _ready_streams() -> None:
+    # A stream that was closed is None to Python, and its number would go to the next file opened.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open as long as we are
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - as above
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal without the sign gets another, not a traceback
+
+
+def _end_unheard(error: OSError) -> NoReturn:
+    if error.errno in NO_ROOM:
+        where = error.filename or "the output"
+        typer.echo(f"error: No space is left for {where}; what was written of it is not whole.", err=True)
+    # What is left in the buffer would be tried again, and end in a traceback.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(1)
+
+
+def _server_away() -> type[Exception]:
+    from scoreline.servers.availability import Unavailable
+
+    return Unavailable
+
+
+def _server_problem(error: Exception) -> str | None:
+    """Say in one line what an error of PostgreSQL or Redis means; None for any other."""
+    from scoreline.servers.errors import explain
+
+    return explain(error)
+
+
+def _explained() -> tuple[type[Exception], ...]:
+    """List the errors whose text is written for the user."""
+    from projections.database import DatabaseNotReady
+    from projections.migrate import MigrationError
+    from scoreline.local.embedded import EmbeddedServerError
+    from scoreline.problem import Problem
+    from scoreline.servers.availability import Unavailable
+    from scoreline.settings import SettingsError
+
+    return DatabaseNotReady, MigrationError, EmbeddedServerError, Unavailable, SettingsError, Problem

@@ -1,0 +1,40 @@
+"""`scoreline quarantine`: what could not be taken as an event, and why."""
+
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Inspect entries that are not valid events, and the reasons.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """See what could not be taken as an event, and why."""
+
+
+@app.command("list", epilog="Example: scoreline quarantine list --reason conflict --json")
+def list_(
+    *,
+    evaluation: Annotated[str | None, typer.Option(help="Only of this evaluation.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Only with this reason.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Maximum number of entries, newest first.")
+    ] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """List what is in quarantine, newest first."""
+    from scoreline.reports.quarantined import show_list
+
+    show_list(evaluation, reason, limit, as_json=as_json)
+
+
+@app.command(epilog="Example: scoreline quarantine show 3fa9")
+def show(
+    identifier: Annotated[str, typer.Argument(help="The id, or the beginning of it.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Show one entry of the quarantine with its bytes."""
+    from scoreline.reports.quarantined import show_one
+
+    show_one(identifier, as_json=as_json)

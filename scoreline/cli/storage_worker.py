@@ -1,0 +1,84 @@
+"""`scoreline storage-worker`: the service that brings the log into the tables."""
+
+import socket
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Run the service that brings the log into the tables.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """Run the service that brings the log into the tables."""
+
+
+@app.command(
+    epilog="Examples: scoreline storage-worker start   ·   "
+    "scoreline storage-worker start --workers 2 --health-port 8081",
+)
+def start(  # noqa: PLR0913 - a command has its flags
+    *,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to run.")] = 1,
+    name: Annotated[
+        str | None, typer.Option(help="Stable name of this worker; by default the host's.")
+    ] = None,
+    ordering: Annotated[
+        str | None, typer.Option(help="strict, or degraded: bridge gaps at once [EVAL_ORDERING].")
+    ] = None,
+    gap_timeout: Annotated[
+        float | None, typer.Option(help="Seconds to wait for a missing event [EVAL_GAP_TIMEOUT].")
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, max=50_000, help="Wake-ups read at a time.")] = 2_000,
+    health_port: Annotated[
+        int | None,
+        typer.Option(
+            help="Serve /health and /asyncapi.json on loopback; further workers take the next ports."
+        ),
+    ] = None,
+    restart: Annotated[
+        bool, typer.Option(help="Start a worker that ends again. Switch off where something else does.")
+    ] = True,
+    follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
+) -> None:
+    """Start storage workers and keep them running."""
+    from scoreline.local.managed import ready_report
+    from scoreline.local.processes import end_with_parent
+    from scoreline.local.servers import ready_servers
+    from scoreline.local.workers import WorkerPlan, run_here, run_managed
+    from scoreline.observability.logs import configure
+    from scoreline.settings import load_settings
+
+    if follow_stdin:
+        end_with_parent()
+    report_ready = ready_report()
+    settings = load_settings(ordering=ordering, gap_timeout=gap_timeout)
+    configure(settings.log_level)
+    plan = WorkerPlan(name or socket.gethostname(), workers, batch_size, health_port)
+    with ready_servers(settings, service="storage") as servers:
+        if settings.redis_url is None or settings.postgres_url is None:
+            _say_where(servers.redis_url, servers.postgres_url)
+        if restart or workers > 1:
+            run_managed(plan, settings, servers)
+        else:
+            run_here(plan, settings, servers, report_ready=report_ready)
+
+
+def _say_where(redis_url: str, postgres_url: str) -> None:
+    """Say how to look into the embedded servers from another terminal."""
+    from scoreline.servers.availability import redact
+
+    typer.echo(f'REDIS_CLI="redis-cli -s {redis_url.removeprefix("unix://")}"', err=True)
+    typer.echo(f'EVAL_POSTGRES_URL="{redact(postgres_url)}"', err=True)
+
+
+@app.command()
+def asyncapi() -> None:
+    """Print the AsyncAPI document of the service."""
+    from storage_worker.app import build_app
+    from storage_worker.settings import StorageSettings
+
+    settings = StorageSettings(
+        "redis://localhost:6379", "postgresql://localhost/scoreline", "storage-worker"
+    )
+    typer.echo(build_app(settings).schema.to_specification().to_json())

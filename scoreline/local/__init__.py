@@ -1,0 +1,1 @@
+"""Everything that runs on this machine: embedded servers, the process manager, local runs and the demo."""

@@ -1,0 +1,111 @@
+"""What a demo came to, and whether that is what must come out. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from projections.batches import Snapshot
+from projections.verify import Verified
+from scoreline.local.demo.strike import Struck
+from scoreline.reports.export_record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class TargetResult:
+    """How one target did, beside what its authors have published."""
+
+    target: str
+    total: int
+    passed: int
+    published: int
+    """How many of the same answers the authors found right."""
+    differing: int = 0
+    """How many verdicts are not the authors'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All that a report needs."""
+
+    snapshot: Snapshot
+    targets: Sequence[TargetResult]
+    failed: Sequence[Record]
+    """A few of those that failed, with their reasons."""
+    verified: Verified
+    verified_in: float
+    struck: Struck | None
+    again: int
+    """How many evaluations took more than one attempt."""
+    seconds: float
+
+
+def target_results(
+    records: Sequence[Record], published: Mapping[str, Mapping[str, bool]]
+) -> list[TargetResult]:
+    """Hold each target's results against what was published."""
+    return [_result(target, records, verdicts) for target, verdicts in published.items()]
+
+
+def _result(target: str, records: Sequence[Record], verdicts: Mapping[str, bool]) -> TargetResult:
+    own = [record for record in records if record.target == target]
+    return TargetResult(
+        target,
+        total=len(own),
+        passed=sum(record.passed is True for record in own),
+        published=sum(verdicts.values()),
+        differing=sum(record.passed is not verdicts.get(record.case_id) for record in own),
+    )
+
+
+def some_failed(records: Sequence[Record], *, of_each: int = 2) -> list[Record]:
+    """Choose a few that failed: wrong numbers, and answers in which there is no number to compare."""
+    failed = [record for record in records if record.passed is False]
+    wrong = [record for record in failed if "does not match" not in record.reason]
+    without = [record for record in failed if "does not match" in record.reason]
+    return wrong[:of_each] + without[:of_each]
+
+
+def complaints(outcome: Outcome) -> Iterator[str]:
+    """Say all that is not as it must be; nothing where all is well."""
+    if outcome.snapshot.completed != outcome.snapshot.total:
+        yield f"{outcome.snapshot.completed} of {outcome.snapshot.total} evaluations completed"
+    for each in outcome.targets:
+        if each.passed != each.published or each.differing:
+            yield (
+                f"{each.target}: {each.passed} of {each.total} passed, {each.published} must pass; "
+                f"{each.differing} verdicts are not the authors'"
+            )
+    if outcome.verified.differing:
+        yield f"the tables differ from the log: {outcome.verified.differences[0]}"
+    if outcome.verified.open:
+        yield f"{outcome.verified.open} evaluations have not ended"
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """Write it for machines."""
+    struck = outcome.struck
+    return {
+        "batch_id": outcome.snapshot.batch_id,
+        "targets": [
+            {
+                "target": each.target,
+                "passed": each.passed,
+                "total": each.total,
+                "published": each.published,
+                "differing": each.differing,
+            }
+            for each in outcome.targets
+        ],
+        "killed": struck
+        and {
+            "executor": struck.instance_id,
+            "pid": struck.pid,
+            "done": struck.done,
+            "in_hand": list(struck.in_hand),
+        },
+        "retried": outcome.again,
+        "verified": not outcome.verified.differing,
+        "events": outcome.verified.events,
+        "seconds": round(outcome.seconds, 1),
+        "problems": list(complaints(outcome)),
+    }

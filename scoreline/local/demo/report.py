@@ -1,0 +1,116 @@
+"""What the demo shows at its end: scorecards, failures, a life with a death in it, and the proof."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from scoreline.formatting import excerpt
+from scoreline.invocation import typed
+from scoreline.local.demo.outcome import Outcome, TargetResult, complaints
+from scoreline.reports.audit.verified import Finding
+from scoreline.reports.audit.verified import show as show_verified
+from scoreline.reports.export_record import Record
+from scoreline.reports.pass_rate import PassRate
+from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.view import show as show_story
+from scoreline.reports.replay.wording import counted
+from scoreline.reports.standing import command
+
+REASON_SHOWN = 90
+
+
+def show(console: Console, outcome: Outcome, story: Story | None) -> None:
+    """Print all of it; `story` is the life of one that was in the killed executor's hands."""
+    _head(console, "Scorecards")
+    console.print(_scorecards(outcome.targets))
+    _head(console, "Some that failed")
+    console.print(_failures(outcome.failed))
+    _show_death(console, outcome, story)
+    batch_id = outcome.snapshot.batch_id
+    _head(console, f"$ {typed('replay', '--batch', batch_id, '--verify')}")
+    show_verified(console, Finding(outcome.verified, outcome.verified_in, []))
+    _head(console, "Go on")
+    for words in next_steps(outcome):
+        _say(console, words)
+    _show_end(console, outcome)
+
+
+def _head(console: Console, words: str) -> None:
+    console.print()
+    console.print(Text(words, style="bold"), soft_wrap=True)
+
+
+def _say(console: Console, words: str, style: str = "") -> None:
+    console.print(Text(words, style=style), soft_wrap=True)
+
+
+def _table(*columns: str, right: Sequence[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+def _scorecards(targets: Sequence[TargetResult]) -> Table:
+    table = _table(
+        "target", "passed", "pass rate", "published", "same verdict",
+        right=("passed", "pass rate", "published", "same verdict"),
+    )  # fmt: skip
+    for each in targets:
+        rate = str(PassRate(each.passed, each.total, each.total))
+        same = f"{each.total - each.differing} of {each.total}"
+        published = f"{each.published} of {each.total}"
+        table.add_row(each.target, f"{each.passed} of {each.total}", rate, published, same)
+    return table
+
+
+def _failures(failed: Sequence[Record]) -> Table:
+    table = _table("question", "target", "why", right=("question",))
+    for record in failed:
+        table.add_row(record.case_id, record.target or "", Text(excerpt(record.reason, REASON_SHOWN)))
+    return table
+
+
+def _show_death(console: Console, outcome: Outcome, story: Story | None) -> None:
+    struck = outcome.struck
+    if struck is None:
+        _head(console, "Nobody was killed")
+        _say(console, "All was done before an executor was found with something in hand.")
+        return
+    _head(console, f"What became of what {struck.executor} had in hand")
+    _say(
+        console,
+        f"It died with {counted(len(struck.in_hand), 'evaluation')} in hand. "
+        f"{counted(outcome.again, 'evaluation')} began again, as attempt 2.",
+    )
+    if story:
+        _head(console, f"$ {typed('replay', story.evaluation_id, '--from', 'postgres')}")
+        show_story(console, story)
+
+
+def next_steps(outcome: Outcome) -> list[str]:
+    """List the commands that a person may type next."""
+    batch_id = outcome.snapshot.batch_id
+    one = outcome.struck.in_hand[0] if outcome.struck else outcome.failed[0].evaluation_id
+    return [
+        command("status", batch_id),
+        command("dlq", batch_id),
+        command("export", batch_id, "-o", "results.csv"),
+        typed("replay", one),
+        typed("replay", "--batch", batch_id),
+        f"{typed('demo')}, then: {command('compare', batch_id)} ITS_ID",
+    ]
+
+
+def _show_end(console: Console, outcome: Outcome) -> None:
+    console.print()
+    problems = list(complaints(outcome))
+    for problem in problems:
+        _say(console, f"✗ {problem}", "bold red")
+    if not problems:
+        snapshot, published = outcome.snapshot, "as many as the authors found right"
+        took = f"{outcome.seconds:.0f} s"
+        words = f"✓ {snapshot.passed} of {snapshot.total} passed, {published}; nothing lost, in {took}"
+        _say(console, words, "bold green")

@@ -1,0 +1,107 @@
+"""The demo from end to end: a batch like any other, but that one of its executors is killed."""
+
+import asyncio
+import json
+import time
+from secrets import token_hex
+
+from rich.console import Console
+from rich.text import Text
+
+from projections.batches import read_snapshot
+from projections.pages import Connection
+from projections.streams import export_rows
+from projections.verify import verify
+from scoreline.local.demo import gsm8k
+from scoreline.local.demo.outcome import Outcome, complaints, document, some_failed, target_results
+from scoreline.local.demo.report import show
+from scoreline.local.demo.strike import Striker
+from scoreline.local.drive import Drive, Driving
+from scoreline.local.embedded import Servers
+from scoreline.local.fleet import Fleet
+from scoreline.local.interruption import Interruption
+from scoreline.local.servers import ready_servers
+from scoreline.observability.wiring import Job, telling
+from scoreline.reports.audit.batches import connected
+from scoreline.reports.export_record import Record, make_record
+from scoreline.reports.labels import variant_labels
+from scoreline.reports.replay.lookup import find
+from scoreline.reports.replay.origin import Origin
+from scoreline.reports.replay.sources import open_sources
+from scoreline.reports.replay.story import Story
+from scoreline.reports.screen import screen
+from scoreline.settings import Settings, load_settings
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.submit import submit
+
+SLOTS = 4
+"""Evaluations that an executor has in hand at a time: few, so that all executors get some."""
+GAPS = {"gap_timeout": 4.0, "gap_warning": 2.0}
+"""So short that storage workers look every two seconds for what has not moved."""
+
+
+def run_demo(*, executors: int, as_json: bool) -> int:
+    """Run the demo and return its exit code."""
+    began = time.monotonic()
+    console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
+    settings = load_settings().model_copy(update=GAPS)
+    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+        return asyncio.run(_Demo(servers, settings, console, began).run(executors, as_json=as_json))
+
+
+class _Demo:
+    def __init__(self, servers: Servers, settings: Settings, console: Console, began: float) -> None:
+        self.servers, self.settings, self.console, self.began = servers, settings, console, began
+
+    async def run(self, executors: int, *, as_json: bool) -> int:
+        plan = make_plan(gsm8k.SPEC, {}, folder=gsm8k.FOLDER)
+        run_id = token_hex(8)
+        targets = [target.label for target in plan.batch.targets]
+        batch_id, total = await submit(plan, self.servers, self.settings, self.console, run_id=run_id)
+        self._say(f"{batch_id}: {total} evaluations accepted, {total // len(targets)} questions of GSM8K")
+        self._say(f"answered by {' and '.join(targets)}; {executors} executors will score them")
+        striker = Striker(self.servers.redis_url, self.settings.shards, batch_id, total, self._say)
+        wanted = Drive(batch_id, Fleet(batch_id, executors, SLOTS, run_id=run_id), beside=striker.strike)
+        with Interruption() as interruption:
+            driving = Driving(wanted, self.servers, self.settings, self.console, interruption)
+            stopped = await driving.until_over()
+        if stopped is not None:
+            return stopped
+        outcome = await self._outcome(batch_id, targets, striker)
+        show(self.console, outcome, await self._story(outcome))
+        if as_json:
+            print(json.dumps(document(outcome)), flush=True)  # noqa: T201 - machines read stdout
+        return int(any(complaints(outcome)))
+
+    def _say(self, words: str) -> None:
+        self.console.print(Text(words), soft_wrap=True)
+
+    async def _outcome(self, batch_id: str, targets: list[str], striker: Striker) -> Outcome:
+        async with connected(self.servers.postgres_url) as conn:
+            async with conn.transaction():
+                snapshot = await read_snapshot(conn, batch_id)
+                records = await _records(conn, batch_id, snapshot.spec)
+            started = time.monotonic()
+            verified = await verify(conn, batch_id, shards=self.settings.shards)
+        return Outcome(
+            snapshot,
+            target_results(records, gsm8k.published(targets)),
+            some_failed(records),
+            verified,
+            verified_in=time.monotonic() - started,
+            struck=striker.struck,
+            again=sum(record.attempts > 1 for record in records),
+            seconds=time.monotonic() - self.began,
+        )
+
+    async def _story(self, outcome: Outcome) -> Story | None:
+        """Tell the life of one that the killed executor had in hand."""
+        if outcome.struck is None:
+            return None
+        async with open_sources(self.settings, self.servers, Origin.POSTGRES) as sources:
+            return (await find(sources, outcome.struck.in_hand[0])).story
+
+
+async def _records(conn: Connection, batch_id: str, spec: str | None) -> list[Record]:
+    labels = variant_labels(spec)
+    return [make_record(row, labels) async for row in export_rows(conn, batch_id)]

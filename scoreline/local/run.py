@@ -1,0 +1,304 @@
+"""`scoreline batch run`, `resume` and `retry`: what is submitted, where it runs, and who drives it."""
+
+import asyncio
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from rich.console import Console
+
+from coordinator.coordinator import requires_of
+from coordinator.operations import Budget, Moved
+from domain.ids import FLEET
+from projections.batches import read_snapshot
+from projections.ledger import Batch
+from scoreline.local.drive import Drive, drive
+from scoreline.local.embedded import Servers, default_root
+from scoreline.local.fleet import Fleet
+from scoreline.local.interruption import InterruptedRun, Interruption
+from scoreline.local.process_log import log_of
+from scoreline.local.processes import service_argv
+from scoreline.local.servers import ready_servers
+from scoreline.observability.wiring import Job, telling
+from scoreline.private_files import open_private
+from scoreline.problem import Problem
+from scoreline.reports.audit.batches import connected
+from scoreline.reports.export import read_outputs
+from scoreline.reports.pass_rate import is_scored
+from scoreline.reports.replay.wording import counted
+from scoreline.reports.standing import command
+from scoreline.settings import Settings, load_settings
+from scoreline.startup_interrupt import INTERRUPTED, NOTHING_ACCEPTED, STARTUP_INTERRUPT
+from scoreline.submit.control import operator
+from scoreline.submit.preflight import Preflight, preflight
+from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.values import batch_api as read_batch_api
+from scoreline.submit.submit import submit
+from taskqueue.backends import BadBackend, choose
+
+LOCAL_EXECUTORS = 4
+"""Executors of a local run at most: as many as its evaluations can fill."""
+NO_SPEC = (
+    "There is no scoreline.yaml in {folder}. Name a spec: scoreline batch run -c FILE. Or say what to run: "
+    "scoreline batch run --dataset FILE --target TARGET --evaluator EVALUATOR. "
+    "To try it without either: scoreline batch run --mode simulated"
+)
+NOT_JUDGED = "Not scored: there is no evaluator, answers are recorded only. To score: --evaluator exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a batch runs."""
+
+    distributed: bool = False
+    workers: int | None = None
+    concurrency: int | None = None
+    queue: str | None = None
+    detach: bool = False
+    verbose: bool = False
+    checks: bool = True
+    """Whether a batch is checked before anything starts."""
+    outputs: tuple[Path, ...] = ()
+    """Exports to write at the end."""
+
+    def settings(self) -> Settings:
+        """Read the settings, and check that they fit."""
+        settings = load_settings(
+            redis_url=self.queue,
+            worker_concurrency=self.concurrency,
+            log_level="DEBUG" if self.verbose else None,
+        )
+        if self.distributed and not (settings.redis_url and settings.postgres_url):
+            raise Problem("--distributed needs EVAL_REDIS_URL (or --queue) and EVAL_POSTGRES_URL.")
+        try:
+            choose(settings.queue_backend, fleet=True)
+        except BadBackend as error:
+            raise Problem(str(error)) from error
+        return settings
+
+    def preflight(self, settings: Settings) -> Preflight:
+        """Say what is checked before anything starts."""
+        allowed = settings.worker_allow_unsandboxed
+        return Preflight(self.distributed, is_wanted=self.checks, allow_unsandboxed=allowed)
+
+    def new_run(self) -> str:
+        """Make the id of a local run, whose processes serve only its batch, or name the fleet."""
+        return FLEET if self.distributed else token_hex(8)
+
+    def fleet(
+        self, batch_id: str, settings: Settings, run_id: str, requires: Sequence[str], *, pending: int
+    ) -> Fleet | None:
+        """Return what to start here for so many evaluations; None where others do the work."""
+        executors = self.workers
+        if executors is None:
+            executors = 0 if self.distributed else local_executors(pending, settings.worker_concurrency)
+        if self.distributed and not executors:
+            return None
+        labels = tuple(requires) if run_id else ()  # what is run here may run here
+        return Fleet(batch_id, executors, settings.worker_concurrency, run_id=run_id, labels=labels)
+
+
+def local_executors(pending: int, concurrency: int) -> int:
+    """Return how many executors so many evaluations can fill, up to the most that a local run starts."""
+    return max(1, min(LOCAL_EXECUTORS, -(-pending // concurrency)))
+
+
+def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *, as_json: bool) -> int:
+    """Submit a batch and drive it to its end; returns the exit code."""
+    settings = where.settings()
+    outputs = read_outputs(where.outputs)
+    spec_file = spec_file or _spec_here(flags)
+    flags = _with_settings(flags, settings)
+    plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
+    console = Console(stderr=True, highlight=False)
+    plan = preflight(plan, console, where.preflight(settings))
+    with _ready(settings) as (servers, interruption):
+        run_id = where.new_run()
+        try:
+            batch_id, total = asyncio.run(
+                submit(plan, servers, settings, console, run_id=run_id, check=interruption.check)
+            )
+        except InterruptedRun:
+            console.print(NOTHING_ACCEPTED)
+            return INTERRUPTED
+        STARTUP_INTERRUPT.accepted()
+        console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
+        if not plan.batch.evaluators:
+            console.print(NOT_JUDGED, markup=False, soft_wrap=True)
+        fleet = where.fleet(batch_id, settings, run_id, plan.batch.requires, pending=total)
+        wanted = Drive(batch_id, fleet, as_json, plan.min_pass_rate, outputs)
+        return _go_on(wanted, where, servers, settings, console, interruption)
+
+
+@contextmanager
+def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
+    """Lend servers, and receive signals from here on: what is accepted is paused if one comes."""
+    with ExitStack() as last, ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+        # Until the end: a signal that comes while servers are released changes no exit code.
+        interruption = last.enter_context(Interruption())
+        if STARTUP_INTERRUPT.received:  # a library has caught what the handler raised
+            raise KeyboardInterrupt
+        yield servers, interruption
+
+
+def resume_batch(  # noqa: PLR0913 - what a resume may change
+    batch_id: str,
+    where: Where,
+    *,
+    as_json: bool,
+    min_pass_rate: float | None = None,
+    budget: Budget | None = None,
+    batch_api: bool | str | None = None,
+) -> int:
+    """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
+    settings = where.settings()
+    console = Console(stderr=True, highlight=False)
+    with _ready(settings) as (servers, interruption):
+        asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
+        if batch_api is not None:
+            moved = asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
+            if batch_api:
+                console.print(_who_asks(moved), markup=False)
+        run_id = where.new_run()
+        batch = asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings, run_id))
+        pending = batch.total - batch.ended
+        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
+        wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
+        return _go_on(wanted, where, servers, settings, console, interruption)
+
+
+def retry_batch(
+    batch_id: str,
+    only: Sequence[str],
+    where: Where,
+    *,
+    as_json: bool,
+    min_pass_rate: float | None = None,
+) -> int:
+    """Try dead letters again, and drive the batch to its end; returns the exit code."""
+    settings = where.settings()
+    console = Console(stderr=True, highlight=False)
+    with _ready(settings) as (servers, interruption):
+        asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
+        run_id = where.new_run()
+        batch, reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings, run_id))
+        if not reopened:
+            return _nothing_to_retry(batch_id, only, console, as_json=as_json)
+        many = counted(reopened, "evaluation is", "evaluations are")
+        console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
+        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=reopened)
+        wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
+        return _go_on(wanted, where, servers, settings, console, interruption)
+
+
+async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | None) -> None:
+    """Refuse a gate for a batch without an evaluator."""
+    if min_pass_rate is None:
+        return
+    async with connected(servers.postgres_url) as conn:
+        snapshot = await read_snapshot(conn, batch_id)
+    if not is_scored(snapshot.spec):
+        raise Problem(
+            f"--min-pass-rate: {batch_id} has no evaluator, so nothing of it is scored. "
+            "Run it again with one: --evaluator exact"
+        )
+
+
+def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, as_json: bool) -> int:
+    dead = command("dlq", batch_id)
+    if only:
+        raise Problem(f"{', '.join(only)}: not among what was given up of {batch_id}. See: {dead}")
+    if as_json:
+        print(json.dumps({"batch_id": batch_id, "reopened": 0}), flush=True)  # noqa: T201 - for machines
+    console.print(f"{batch_id}: nothing was given up, so nothing is tried again", markup=False)
+    return 0
+
+
+def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
+    wanted: Drive,
+    where: Where,
+    servers: Servers,
+    settings: Settings,
+    console: Console,
+    interruption: Interruption,
+) -> int:
+    if not where.detach or interruption.received:
+        return drive(wanted, servers, settings, console, interruption)
+    if wanted.fleet:
+        _drive_in_background(wanted, where, settings)
+    if wanted.as_json:
+        print(json.dumps({"batch_id": wanted.batch_id, "status": "running"}), flush=True)  # noqa: T201 - for machines
+    console.print(f"To see it go on: {command('status', wanted.batch_id, '--watch')}", highlight=False)
+    return 0
+
+
+def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> None:
+    """Leave a process behind that drives the batch, and ends with it."""
+    argv = service_argv("batch", "resume", wanted.batch_id)
+    argv += ["--distributed"] if where.distributed else []
+    argv += ["--workers", str(wanted.fleet.executors if wanted.fleet else 0)]
+    argv += ["--concurrency", str(settings.worker_concurrency)]
+    argv += ["--verbose"] if where.verbose else []
+    argv += ["--min-pass-rate", str(wanted.min_pass_rate)] if wanted.min_pass_rate is not None else []
+    argv += [word for path in where.outputs for word in ("--output", str(path.absolute()))]
+    # Not as an argument: a URL may hold a password, and a process list shows those.
+    environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}
+    log_path = log_of(settings.data_dir or default_root(), wanted.batch_id)
+    with open_private(log_path) as log:
+        subprocess.Popen(  # noqa: S603 - this very program
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ, start_new_session=True
+        )
+
+
+def _with_settings(flags: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Let a setting that somebody made stand where no flag was given."""
+    made = settings.model_fields_set
+    given = {
+        "retries": settings.worker_max_retries if "worker_max_retries" in made else None,
+        "timeout": settings.worker_task_timeout if "worker_task_timeout" in made else None,
+    }
+    return {**flags, **{key: value for key, value in given.items() if flags.get(key) is None}}
+
+
+def _spec_here(flags: Mapping[str, Any]) -> Path | None:
+    """Use the spec of this folder where nothing on the command line says what to run."""
+    here = Path("scoreline.yaml")
+    says_what = any(flags.get(key) for key in ("dataset", "targets", "mode"))
+    if not says_what and not here.exists():
+        raise Problem(NO_SPEC.format(folder=Path.cwd()))
+    return None if says_what else here
+
+
+async def _ask_to_resume(
+    batch_id: str, budget: Budget, servers: Servers, settings: Settings, run_id: str
+) -> Batch:
+    async with operator(servers, settings) as asking:
+        return await asking.resume(batch_id, budget=budget, run_id=run_id)
+
+
+async def _ask_in_batches(
+    batch_id: str, servers: Servers, settings: Settings, *, wanted: bool | str
+) -> Moved:
+    async with operator(servers, settings) as asking:
+        return await asking.ask_in_batches(batch_id, read_batch_api(wanted))
+
+
+def _who_asks(moved: Moved) -> str:
+    many = counted(moved.to_providers, "evaluation goes", "evaluations go")
+    taken = f" ({moved.withdrawn:,} taken back from executors)" if moved.withdrawn else ""
+    rest = "; what executors have begun ends there" if moved.to_executors else ""
+    return f"{many} to provider batches{taken}{rest}."
+
+
+async def _ask_to_retry(
+    batch_id: str, only: Sequence[str], servers: Servers, settings: Settings, run_id: str
+) -> tuple[Batch, int]:
+    async with operator(servers, settings) as asking:
+        reopened = await asking.retry(batch_id, only=only, run_id=run_id)
+        return await asking.batch(batch_id), reopened

@@ -1,0 +1,1 @@
+"""Reports about batches and evaluations: status, list, export, compare, replay and audit."""

@@ -1,0 +1,68 @@
+"""`scoreline replay --rebuild`: put a batch's tables right from its log, while everything goes on."""
+
+import asyncio
+import json
+import time
+from dataclasses import asdict
+
+from psycopg.errors import InsufficientPrivilege
+from rich.console import Console
+
+from projections.pages import Connection, read_batch
+from projections.parallel import processes_for
+from projections.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
+from scoreline.formatting import printable
+from scoreline.local.servers import ready_postgres
+from scoreline.problem import Problem
+from scoreline.reports.audit.batches import connected, progress_bar, wanted_batches
+from scoreline.settings import load_settings
+
+
+def run_rebuild(batch_id: str | None, *, as_json: bool) -> int:
+    """Rebuild one batch or all."""
+    settings = load_settings()
+    with ready_postgres(settings) as servers:
+        try:
+            asyncio.run(_rebuild(servers.postgres_url, settings.shards, batch_id, as_json=as_json))
+        except (BrokenLog, RebuildUnderWay) as refused:
+            raise Problem(printable(str(refused))) from None
+        except InsufficientPrivilege as denied:
+            why = str(denied).strip()
+            raise Problem(f"This user may not rebuild: {why}. Try the role scoreline_migrator.") from None
+    return 0
+
+
+async def _rebuild(postgres_url: str, shards: int, batch_id: str | None, *, as_json: bool) -> None:
+    async with connected(postgres_url) as conn:
+        for each in await wanted_batches(conn, batch_id):
+            started = time.perf_counter()
+            rebuilt = await _rebuild_one(conn, shards, each)
+            show(rebuilt, time.perf_counter() - started, as_json=as_json)
+
+
+async def _rebuild_one(conn: Connection, shards: int, batch_id: str) -> Rebuilt:
+    async with conn.transaction():
+        total = (await read_batch(conn, batch_id)).evaluations
+    with progress_bar(f"rebuilding {printable(batch_id)}", total) as advance:
+        return await rebuild(conn, batch_id, shards=shards, processes=processes_for(total), on_page=advance)
+
+
+def show(rebuilt: Rebuilt, seconds: float, *, as_json: bool) -> None:
+    """Say what was put right."""
+    if as_json:
+        print(json.dumps({**asdict(rebuilt), "seconds": round(seconds, 3)}))  # noqa: T201 - machines read stdout
+        return
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    rate = rebuilt.events / seconds if seconds else 0
+    console.print(
+        f"{printable(rebuilt.batch_id)}: {rebuilt.events:,} events of {rebuilt.evaluations:,} evaluations"
+        f" folded anew in {seconds:.1f} s ({rate:,.0f} events/s)"
+    )
+    mended = {
+        "evaluations": rebuilt.evaluation_rows,
+        "scorecards": rebuilt.scorecard_rows,
+        "batch_progress": rebuilt.counter_rows,
+        "quarantine": rebuilt.quarantine_rows,
+    }
+    wrong = [f"{rows:,} in {table}" for table, rows in mended.items() if rows]
+    console.print(f"✓ rows put right: {', '.join(wrong)}" if wrong else "✓ every row was right already")

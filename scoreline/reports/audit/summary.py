@@ -1,0 +1,145 @@
+"""`scoreline replay --summary`: a batch's life in one screen."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from projections.pages import one_state
+from projections.summary import Summary, batch_summary
+from scoreline.formatting import printable
+from scoreline.local.servers import ready_postgres
+from scoreline.reports.audit.batches import connected
+from scoreline.reports.pass_rate import PassRate
+from scoreline.reports.replay.wording import money, span, stamp
+from scoreline.settings import load_settings
+
+
+def run_summary(batch_id: str, *, as_json: bool) -> int:
+    """Show a batch's life."""
+
+    async def ask(url: str) -> Summary:
+        async with connected(url) as conn, one_state(conn):
+            return await batch_summary(conn, batch_id)
+
+    with ready_postgres(load_settings()) as servers:
+        summary = asyncio.run(ask(servers.postgres_url))
+    if as_json:
+        print(json.dumps(_document(summary), default=_plain))  # noqa: T201 - machines read stdout
+    else:
+        show(Console(highlight=False), summary)
+    return 0
+
+
+def show(console: Console, summary: Summary) -> None:
+    """Print the screen."""
+    for line in (*_headline(summary), *_disorder(summary)):
+        console.print(Text(line), soft_wrap=True)
+    for table in (_waits(summary), _executors(summary), _slowest(summary)):
+        if table.row_count:
+            console.print()
+            console.print(table)
+
+
+def _headline(summary: Summary) -> list[str]:
+    began, ended, length = summary.span.began_at, summary.span.ended_at, summary.span.length
+    lines = [
+        f"{printable(summary.batch_id)} ({summary.span.kind}), accepted {stamp(summary.span.accepted_at)}"
+    ]
+    if began and ended:
+        lines.append(f"from {stamp(began)} to {stamp(ended)}: {span(length)}")
+    seconds = length.total_seconds()
+    status = summary.status
+    if status:
+        ended_count = status.total - status.pending
+        rates = f", {ended_count / seconds:,.1f} a second" if seconds else ""
+        lines.append(
+            f"{ended_count:,} of {status.total:,} evaluations ended{rates}: {_counts(summary.states)}"
+        )
+        score = "" if status.score is None else f", mean score {status.score:.3f}"
+        rate = PassRate(status.passed, ended_count, status.total, summary.span.is_scored)
+        spent = f"{status.tokens:,} tokens, {money(float(status.cost_usd))}"
+        lines.append(f"{rate.words() or 'none ended'}{score}, {spent}")
+    return lines
+
+
+def _disorder(summary: Summary) -> list[str]:
+    events, evaluations = summary.reordered
+    seconds = summary.span.length.total_seconds()
+    rate = f" ({summary.span.events / seconds:,.0f} a second)" if seconds else ""
+    bridged = summary.status.bridged if summary.status else 0
+    return [
+        f"{summary.span.events:,} events{rate}: {_counts(summary.verdicts)}",
+        f"reordered: {events:,} events of {evaluations:,} evaluations · bridged gaps: {bridged:,}",
+        f"in quarantine: {_counts(summary.quarantined)}",
+        f"attempts: {summary.span.attempts:,}, of which opened again: {_counts(summary.retries)}",
+    ]
+
+
+def _counts(counted: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {printable(what)}" for what, number in counted.items()) or "none"
+
+
+def _waits(summary: Summary) -> Table:
+    table = _table("step", "times", "median", "p95", "longest")
+    for wait in summary.waits:
+        table.add_row(wait.step, f"{wait.times:,}", *map(_seconds, (wait.median, wait.p95, wait.longest)))
+    return table
+
+
+def _executors(summary: Summary) -> Table:
+    table = _table(
+        "executor", "attempts", "completed", "retried", "failed", "unclosed", "median", "longest"
+    )
+    for share in summary.executors:
+        closed = (share.attempts, share.completed, share.retried, share.failed, share.unclosed)
+        times = (_seconds(share.median), _seconds(share.longest))
+        table.add_row(Text(printable(share.executor)), *(f"{number:,}" for number in closed), *times)
+    return table
+
+
+def _slowest(summary: Summary) -> Table:
+    table = _table("slowest", "took", "attempt", "state", "owner")
+    for slow in summary.slowest:
+        whose = Text(printable(slow.owner or "-"))
+        name = Text(printable(slow.evaluation_id))
+        table.add_row(name, _seconds(slow.seconds), str(slow.attempt), slow.state, whose)
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="left" if name in {"state", "owner"} else "right")
+    return table
+
+
+def _seconds(seconds: float) -> str:
+    return span(timedelta(seconds=seconds))
+
+
+def _document(summary: Summary) -> dict[str, object]:
+    return asdict(summary) | {
+        "span": summary.span._asdict(),
+        "waits": [wait._asdict() for wait in summary.waits],
+        "slowest": [slow._asdict() for slow in summary.slowest],
+        "executors": [share._asdict() for share in summary.executors],
+        "reordered": dict(zip(("events", "evaluations"), summary.reordered, strict=True)),
+    }
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case Decimal():
+            return float(value)
+        case _:
+            raise TypeError(f"{type(value).__name__} has no JSON form")

@@ -1,0 +1,117 @@
+"""`scoreline replay --verify`: do the tables equal the log, and if not, where?"""
+
+import asyncio
+import json
+import shlex
+import time
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+
+from projections.pages import Connection, read_batch
+from projections.parallel import processes_for
+from projections.verify import Verified, verify
+from scoreline.formatting import printable
+from scoreline.invocation import as_started
+from scoreline.local.servers import Servers, ready_postgres
+from scoreline.reports.audit.batches import connected, progress_bar, wanted_batches
+from scoreline.reports.audit.unfinished import Pending, why_unfinished
+from scoreline.settings import Settings, load_settings
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One batch's verification, how long it took, and what has not ended."""
+
+    verified: Verified
+    seconds: float
+    pending: list[Pending]
+
+
+def run_verify(batch_id: str | None, *, as_json: bool) -> int:
+    """Verify one batch or all; returns 1 where anything differs."""
+    settings = load_settings()
+    with ready_postgres(settings) as servers:
+        return int(asyncio.run(_verify(settings, servers, batch_id, as_json=as_json)) > 0)
+
+
+async def _verify(settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool) -> int:
+    """Verify batch by batch, showing each as soon as it is known; returns how many differ."""
+    differing = 0
+    async with connected(servers.postgres_url) as conn:
+        for each in await wanted_batches(conn, batch_id):
+            finding = await _verify_one(conn, settings, servers, each)
+            differing += finding.verified.differing > 0
+            if as_json:
+                print(json.dumps(_document(finding)), flush=True)  # noqa: T201 - machines read stdout
+            else:
+                show(Console(highlight=False, markup=False, soft_wrap=True), finding)
+    return differing
+
+
+async def _verify_one(conn: Connection, settings: Settings, servers: Servers, batch_id: str) -> Finding:
+    async with conn.transaction():
+        total = (await read_batch(conn, batch_id)).evaluations
+    started = time.perf_counter()
+    with progress_bar(f"verifying {printable(batch_id)}", total) as advance:
+        verified = await verify(
+            conn, batch_id, shards=settings.shards, processes=processes_for(total), on_page=advance
+        )
+    took = time.perf_counter() - started
+    pending = await why_unfinished(settings, servers, batch_id) if verified.open else []
+    return Finding(verified, took, pending)
+
+
+def show(console: Console, finding: Finding) -> None:
+    """Print the result for people: the differences first to last, then what has not ended."""
+    verified = finding.verified
+    rate = verified.events / finding.seconds if finding.seconds else 0
+    console.print(
+        f"{printable(verified.batch_id)}: {verified.evaluations:,} evaluations, {verified.events:,} events,"
+        f" checked in {finding.seconds:.1f} s ({rate:,.0f} events/s)"
+    )
+    if verified.differing:
+        console.print(f"✗ {verified.differing:,} difference(s) between the tables and the log:")
+        for difference in verified.differences[:SHOWN]:
+            console.print(f"  {printable(str(difference))}")
+        if verified.differing > SHOWN:
+            console.print(f"  … and {verified.differing - SHOWN:,} more")
+        console.print(_advice(verified))
+    else:
+        console.print("✓ every row of every table is what the log says")
+    _show_pending(console, verified.open, finding.pending)
+
+
+def _advice(verified: Verified) -> str:
+    if not all(difference.is_mendable for difference in verified.differences):
+        return "Facts were altered, and no rebuild mends these: restore them from a backup."
+    batch = shlex.quote(printable(verified.batch_id))
+    return as_started(f"To put the tables right: scoreline replay --batch {batch} --rebuild")
+
+
+def _show_pending(console: Console, count: int, pending: list[Pending]) -> None:
+    if not count:
+        console.print("✓ every evaluation has ended")
+        return
+    console.print(f"· {count:,} evaluation(s) have not ended:")
+    for each in pending:
+        console.print(f"  {printable(each.evaluation_id)}  {each.state}: {each.why}")
+    if count > len(pending):
+        console.print(f"  … and {count - len(pending):,} more")
+
+
+def _document(finding: Finding) -> dict[str, object]:
+    verified = finding.verified
+    return {
+        "batch_id": verified.batch_id,
+        "ok": not verified.differing,
+        "evaluations": verified.evaluations,
+        "events": verified.events,
+        "seconds": round(finding.seconds, 3),
+        "differing": verified.differing,
+        "differences": [difference._asdict() for difference in verified.differences],
+        "open": verified.open,
+        "pending": [asdict(each) for each in finding.pending],
+    }

@@ -1,0 +1,87 @@
+"""`scoreline batch compare`: what has become better, what worse, and whether that may be chance."""
+
+import asyncio
+import json
+from enum import StrEnum
+
+from projections.batches import Snapshot, read_snapshot
+from projections.pages import Connection, one_state
+from projections.streams import export_rows, pairs
+from scoreline.local.servers import ready_postgres
+from scoreline.reports.audit.batches import connected, progress_bar
+from scoreline.reports.compare_fold import Comparison, Side
+from scoreline.reports.compare_variants import Pairing, pair_variants
+from scoreline.reports.compare_view import CHANCE, Compared, compared_document, show
+from scoreline.reports.export_record import Record, make_record
+from scoreline.reports.labels import variant_labels
+from scoreline.reports.pass_rate import is_scored
+from scoreline.reports.screen import screen
+from scoreline.settings import load_settings
+
+ADVANCE_EVERY = 5_000
+
+
+REGRESSION = 101
+"""The exit code of a comparison that found a regression, where that was asked for."""
+
+
+class Gate(StrEnum):
+    """What counts as a regression."""
+
+    NONE = "none"
+    ANY = "any"
+    """A case that passed before does not pass now."""
+    SIGNIFICANT = "significant"
+    """More cases stopped passing than began to, and chance is unlikely (exact McNemar test, p < 0.05)."""
+
+
+def is_regression(found: Compared, gate: Gate) -> bool:
+    """Whether the second batch is worse than the first, by this measure."""
+    worse, better = found.comparison.newly_failing, found.comparison.newly_passing
+    match gate:
+        case Gate.NONE:
+            return False
+        case Gate.ANY:
+            return worse > 0
+        case Gate.SIGNIFICANT:
+            return worse > better and found.p_value < CHANCE
+
+
+def run_compare(left: str, right: str, *, limit: int, as_json: bool, gate: Gate = Gate.NONE) -> int:
+    """Compare two batches and print what was found; returns the exit code."""
+    with ready_postgres(load_settings()) as servers:
+        found = asyncio.run(_compare(servers.postgres_url, left, right, limit=limit))
+    if as_json:
+        print(json.dumps(compared_document(found)))  # noqa: T201 - machines read stdout
+    else:
+        show(screen(), found)
+    return REGRESSION if is_regression(found, gate) else 0
+
+
+async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> Compared:
+    async with connected(postgres_url) as conn, one_state(conn):
+        before, after = await read_snapshot(conn, left), await read_snapshot(conn, right)
+        pairing = _pairing(before, after)
+        comparison = Comparison(
+            limit, Side(is_scored=is_scored(before.spec)), Side(is_scored=is_scored(after.spec))
+        )
+        with progress_bar("comparing", max(before.total, after.total)) as advance:
+            async for pair in pairs(conn, left, right, variants=pairing.numbers):
+                comparison.add(pair)
+                if comparison.seen % ADVANCE_EVERY == 0:
+                    advance(ADVANCE_EVERY)
+        flips = [*comparison.failing, *comparison.passing]
+        texts = await _texts(conn, before, [flip.left_id for flip in flips])
+        texts |= await _texts(conn, after, [flip.right_id for flip in flips])
+    return Compared(before, after, pairing, comparison, texts)
+
+
+async def _texts(conn: Connection, snapshot: Snapshot, ids: list[str]) -> dict[str, Record]:
+    """Read what was asked and answered of the evaluations whose outcome has changed."""
+    labels = variant_labels(snapshot.spec)
+    rows = export_rows(conn, snapshot.batch_id, only=ids)
+    return {row.evaluation_id: make_record(row, labels) async for row in rows} if ids else {}
+
+
+def _pairing(before: Snapshot, after: Snapshot) -> Pairing:
+    return pair_variants(variant_labels(before.spec), variant_labels(after.spec))

@@ -1,0 +1,253 @@
+"""A comparison of two batches, for people and for machines."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from projections.batches import Snapshot
+from scoreline.formatting import excerpt, printable
+from scoreline.invocation import typed
+from scoreline.reports.compare_fold import Comparison, Flip, Side
+from scoreline.reports.compare_statistics import Interval, mcnemar, rate_difference
+from scoreline.reports.compare_variants import Pairing
+from scoreline.reports.export_record import Record, as_text
+from scoreline.reports.replay.wording import counted
+from scoreline.reports.standing import command
+from scoreline.reports.table import Column, fitted
+
+LABEL_SHOWN = 60
+VALUE_SHOWN = 300
+CHANCE = 0.05
+"""Below this, chance is an unlikely reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two batches, which of their variants belong together, and what came of it."""
+
+    left: Snapshot
+    right: Snapshot
+    pairing: Pairing
+    comparison: Comparison
+    texts: Mapping[str, Record] = field(default_factory=dict)
+    """What was asked and answered of the changed cases that are listed, by evaluation id."""
+
+    @property
+    def p_value(self) -> float:
+        """How likely so lopsided flips are if nothing has changed."""
+        return mcnemar(self.comparison.newly_failing, self.comparison.newly_passing)
+
+
+def show(console: Console, found: Compared) -> None:
+    """Print the screen."""
+    for line in _screen(found, console.width):
+        # Sentences wrap at words; ids and commands to type stay whole.
+        console.print(
+            line, soft_wrap=isinstance(line, Text) and ("→" in line.plain or "--all" in line.plain)
+        )
+
+
+def _screen(found: Compared, width: int) -> Iterator[RenderableType]:
+    yield Text(f"{_title(found.left)} → {_title(found.right)}")
+    yield from map(Text, _scope(found))
+    yield _sides(found, width)
+    yield from map(Text, _changes(found))
+    yield from _flips("newly failing", found, found.comparison.failing, found.comparison.newly_failing)
+    yield from _flips("newly passing", found, found.comparison.passing, found.comparison.newly_passing)
+
+
+def _title(snapshot: Snapshot) -> str:
+    name = f" “{printable(snapshot.name)}”" if snapshot.name else ""
+    return f"{printable(snapshot.batch_id)}{name}"
+
+
+def _scope(found: Compared) -> Iterator[str]:
+    """Say what was held against what."""
+    pairing, comparison = found.pairing, found.comparison
+    if len(pairing.pairs) > 1 or pairing.by != "target and prompt":
+        named = "; ".join(
+            f"{excerpt(str(ours), LABEL_SHOWN)} with {excerpt(str(theirs), LABEL_SHOWN)}"
+            for ours, theirs in pairing.pairs
+        )
+        yield f"variants paired by {pairing.by}: {named}"
+    for whose, over in (("first", pairing.left_over), ("second", pairing.right_over)):
+        if over:
+            left_out = "; ".join(excerpt(str(label), LABEL_SHOWN) for label in over)
+            yield f"only in the {whose}, not compared: {left_out}"
+    judged = f"{counted(comparison.judged, 'pair')} compared"
+    others = {
+        "pairs not scored": comparison.unjudged,
+        "evaluations only in the first": comparison.left.only_here,
+        "only in the second": comparison.right.only_here,
+    }
+    yield ", ".join([judged, *(f"{count:,} {what}" for what, count in others.items() if count)])
+    if comparison.lost:
+        see = command("dlq", printable(found.right.batch_id))
+        yield f"{comparison.lost:,} had passed and have no verdict now: {see}"
+
+
+def _sides(found: Compared, width: int) -> RenderableType:
+    sides = ((found.left, found.comparison.left), (found.right, found.comparison.right))
+    rows: list[list[Text | str]] = [
+        [
+            Text(printable(snapshot.batch_id)),
+            f"{side.ended:,}",
+            f"{side.passed:,}",
+            str(side.pass_rate),
+            _range(side.pass_rate.interval, ".1%"),
+            f"{side.scores.mean:.3f}" if side.scores.count else "-",
+            f"{side.dead_letters:,}",
+        ]
+        for snapshot, side in sides
+    ]
+    figures = ("ended", "passed", "rate", "95 % interval", "mean score", "dead letters")
+    return fitted([Column("batch"), *(Column(name, is_figure=True) for name in figures)], rows, width)
+
+
+def _changes(found: Compared) -> Iterator[str]:
+    comparison = found.comparison
+    difference = rate_difference(comparison.newly_passing, comparison.newly_failing, comparison.judged)
+    if difference:
+        by, interval = difference
+        within = f"{interval.low * 100:+.1f} … {interval.high * 100:+.1f}"
+        yield f"pass rate of the pairs: {by * 100:+.1f} points (95 % interval {within})"
+        yield (
+            f"{comparison.newly_failing:,} newly failing, {comparison.newly_passing:,} newly passing: "
+            f"{_worth(found)}"
+        )
+    scores = comparison.score_differences
+    if scores.count:
+        within = f" (95 % interval {_range(scores.interval, '+.4f')})" if scores.interval else ""
+        yield f"mean score of {counted(scores.count, 'pair')}: {scores.mean:+.4f}{within}"
+
+
+def _worth(found: Compared) -> str:
+    flips = found.comparison.newly_failing + found.comparison.newly_passing
+    if not flips:
+        return "no verdict has changed"
+    meaning = "more than chance" if found.p_value < CHANCE else "may well be chance"
+    p = "p < 0.0001" if found.p_value < 0.0001 else f"p = {found.p_value:.4f}"
+    return f"{meaning} ({p}, exact McNemar test)"
+
+
+def _flips(title: str, found: Compared, flips: list[Flip], count: int) -> Iterator[RenderableType]:
+    if not count:
+        return
+    shown = f", the first {len(flips):,}" if len(flips) < count else ""
+    yield Text(f"\n{title}: {count:,}{shown}", style="bold")
+    for flip in flips:
+        yield Text(f"  {_case(found, flip)}  {printable(flip.left_id)} → {printable(flip.right_id)}")
+        yield from _change(found, flip)
+    if len(flips) < count:
+        both = printable(found.left.batch_id), printable(found.right.batch_id)
+        yield Text(f"  All of them: {typed('batch', 'compare', *both, '--all')}")
+
+
+def _change(found: Compared, flip: Flip) -> Iterator[RenderableType]:
+    """Show the input, both answers, and the reasons of the one that did not pass."""
+    before, after = found.texts.get(flip.left_id), found.texts.get(flip.right_id)
+    if before is None or after is None:
+        return
+    values = {
+        "input": as_text(before.input),
+        "expected": as_text(before.expected),
+        "before": _answer(before),
+        "after": _answer(after),
+    }
+    for name, value in values.items():
+        if value is not None:
+            yield Padding(Text(f"{name:9}{excerpt(value, VALUE_SHOWN)}"), (0, 0, 0, 4), expand=False)
+
+
+def _answer(record: Record) -> str:
+    """Write an answer with the reason it did not pass, or the error where there is none."""
+    if record.error:
+        return str(record.error)
+    reason = f"  ({record.reason})" if record.reason and not record.passed else ""
+    return f"{record.output or ''}{reason}"
+
+
+def _case(found: Compared, flip: Flip) -> str:
+    variant = ""
+    if len(found.pairing.pairs) > 1:
+        variant = f" [{excerpt(str(found.pairing.pairs[flip.place - 1][1]), LABEL_SHOWN)}]"
+    again = f" #{flip.repetition}" if flip.repetition > 1 else ""
+    return f"{excerpt(flip.case_id, LABEL_SHOWN)}{variant}{again}"
+
+
+def _range(interval: Interval | None, form: str) -> str:
+    return "-" if interval is None else f"{interval.low:{form}} … {interval.high:{form}}"
+
+
+def compared_document(found: Compared) -> dict[str, Any]:
+    """Write a comparison for machines."""
+    comparison = found.comparison
+    difference = rate_difference(comparison.newly_passing, comparison.newly_failing, comparison.judged)
+    scores = comparison.score_differences
+    return {
+        "left": _side_document(found.left, comparison.left),
+        "right": _side_document(found.right, comparison.right),
+        "paired_by": found.pairing.by,
+        "variants": [
+            {"left": ours._asdict(), "right": theirs._asdict()} for ours, theirs in found.pairing.pairs
+        ],
+        "not_compared": {
+            "left": [label._asdict() for label in found.pairing.left_over],
+            "right": [label._asdict() for label in found.pairing.right_over],
+        },
+        "pairs": comparison.judged,
+        "unjudged": comparison.unjudged,
+        "lost": comparison.lost,
+        "both_passed": comparison.both_passed,
+        "both_failed": comparison.both_failed,
+        "newly_failing": comparison.newly_failing,
+        "newly_passing": comparison.newly_passing,
+        "pass_rate_difference": difference[0] if difference else None,
+        "pass_rate_difference_interval": difference[1] if difference else None,
+        "p_value": found.p_value if comparison.judged else None,
+        "score_pairs": scores.count,
+        "score_difference": scores.mean if scores.count else None,
+        "score_difference_interval": scores.interval,
+        "flips": [
+            *(_flip_document(found, flip, "newly_failing") for flip in comparison.failing),
+            *(_flip_document(found, flip, "newly_passing") for flip in comparison.passing),
+        ],
+    }
+
+
+def _flip_document(found: Compared, flip: Flip, change: str) -> dict[str, Any]:
+    ours, theirs = found.pairing.pairs[flip.place - 1]
+    said = {name: value for name, value in flip._asdict().items() if name != "place"}
+    before, after = found.texts.get(flip.left_id), found.texts.get(flip.right_id)
+    shown = {
+        "input": before.input if before else None,
+        "expected": before.expected if before else None,
+        "left_output": before.output if before else None,
+        "right_output": after.output if after else None,
+        "left_reason": _why(before),
+        "right_reason": _why(after),
+    }
+    return {"change": change, **said, **shown, "left_variant": ours.number, "right_variant": theirs.number}
+
+
+def _why(record: Record | None) -> str | None:
+    return None if record is None else str(record.error) if record.error else record.reason
+
+
+def _side_document(snapshot: Snapshot, side: Side) -> dict[str, Any]:
+    return {
+        "batch_id": snapshot.batch_id,
+        "name": snapshot.name,
+        "evaluations": side.total,
+        "only_here": side.only_here,
+        "ended": side.ended,
+        "passed": side.passed,
+        "dead_letters": side.dead_letters,
+        "pass_rate": side.pass_rate.value,
+        "pass_rate_interval": side.pass_rate.interval,
+        "score": side.scores.mean if side.scores.count else None,
+    }

@@ -1,0 +1,190 @@
+"""`scoreline batch export`: all results of a batch, in the order of its dataset, however many."""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from rich.console import Console
+
+from projections.batches import Snapshot, read_snapshot
+from projections.pages import Connection, one_state
+from projections.streams import endings, export_rows
+from providers.extras import install_command
+from scoreline.formatting import printable
+from scoreline.local.servers import ready_postgres
+from scoreline.problem import Problem
+from scoreline.reports.audit.batches import connected, progress_bar
+from scoreline.reports.export_file import STDOUT, whole_file
+from scoreline.reports.export_junit import junit
+from scoreline.reports.export_record import make_record
+from scoreline.reports.export_writers import Write, csv_table, json_array, json_lines
+from scoreline.reports.labels import variant_labels
+from scoreline.reports.pass_rate import is_scored
+from scoreline.reports.replay.wording import counted
+from scoreline.settings import load_settings
+
+ADVANCE_EVERY = 500
+PASSED = ("completed", "passed")
+"""What has passed, by its status and verdict."""
+
+
+class Format(StrEnum):
+    """How an export is written."""
+
+    JSONL = "jsonl"
+    JSON = "json"
+    CSV = "csv"
+    JUNIT = "junit"
+    PARQUET = "parquet"
+
+
+BY_SUFFIX = {
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSON,
+    ".csv": Format.CSV,
+    ".xml": Format.JUNIT,
+    ".parquet": Format.PARQUET,
+}
+
+
+class Output(NamedTuple):
+    """A file that a run writes at its end."""
+
+    path: Path
+    format: Format
+
+
+def read_outputs(paths: Sequence[Path]) -> tuple[Output, ...]:
+    """Check the files that a run is to write, before it starts; raises `Problem`."""
+    return tuple(_output(path) for path in paths)
+
+
+def _output(path: Path) -> Output:
+    found = format_of(path)
+    if found is None or path == STDOUT:
+        known = ", ".join(sorted(BY_SUFFIX))
+        raise Problem(f"-o {path}: the name of the file must end with one of {known}")
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        raise Problem(f"-o {path}: give the name of a file in a directory that exists")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise Problem(f"-o {path}: the directory {path.absolute().parent} is not writable")
+    _check_parquet(Wanted("", path, found))
+    return Output(path.absolute(), found)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked for."""
+
+    batch_id: str
+    path: Path
+    format: Format
+    force: bool = False
+    as_json: bool = False
+    failed: bool = False
+    """Only what did not pass."""
+
+
+def format_of(path: Path) -> Format | None:
+    """Tell the format from a file's name; standard output takes JSON lines."""
+    return Format.JSONL if path == STDOUT else BY_SUFFIX.get(path.suffix.lower())
+
+
+def run_export(wanted: Wanted) -> int:
+    """Write the file; returns the exit code."""
+    _check_parquet(wanted)
+    started = time.perf_counter()
+    with ready_postgres(load_settings()) as servers:
+        try:
+            rows = asyncio.run(export_to(servers.postgres_url, wanted))
+        except BrokenPipeError:
+            # Whoever read has read enough; Python must not find that out again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+    _report(wanted, rows, time.perf_counter() - started)
+    return 0
+
+
+async def export_to(postgres_url: str, wanted: Wanted) -> int:
+    """Write an export; returns how many evaluations it has."""
+    async with connected(postgres_url) as conn, one_state(conn):
+        snapshot = await read_snapshot(conn, wanted.batch_id)
+        counts = await endings(conn, wanted.batch_id)
+        if wanted.failed:
+            counts = {ending: count for ending, count in counts.items() if ending != PASSED}
+        with (
+            whole_file(wanted.path, force=wanted.force) as file,
+            writer(wanted.format, file, snapshot, counts) as write,
+        ):
+            return await _write(conn, snapshot, write, total=sum(counts.values()), failed=wanted.failed)
+
+
+def writer(
+    wanted: Format, file: IO[bytes], snapshot: Snapshot, counts: dict[tuple[str, str], int]
+) -> AbstractContextManager[Write]:
+    """Begin an export in a format."""
+    match wanted:
+        case Format.JSONL:
+            return json_lines(file)
+        case Format.JSON:
+            return json_array(file)
+        case Format.CSV:
+            return csv_table(file)
+        case Format.JUNIT:
+            name = snapshot.name or snapshot.batch_id
+            return junit(file, name=name, endings=counts, is_scored=is_scored(snapshot.spec))
+        case Format.PARQUET:
+            from scoreline.reports.export_parquet import parquet  # noqa: PLC0415 - an extra
+
+            return parquet(file)
+
+
+async def _write(conn: Connection, snapshot: Snapshot, write: Write, *, total: int, failed: bool) -> int:
+    labels, written = variant_labels(snapshot.spec), 0
+    scored = is_scored(snapshot.spec)
+    with progress_bar(f"exporting {printable(snapshot.batch_id)}", total) as advance:
+        async for row in export_rows(conn, snapshot.batch_id):
+            if failed and (row.status, row.verdict) == PASSED:
+                continue
+            write(make_record(row, labels, is_scored=scored))
+            written += 1
+            if written % ADVANCE_EVERY == 0:
+                advance(ADVANCE_EVERY)
+    return written
+
+
+def _check_parquet(wanted: Wanted) -> None:
+    if wanted.format is not Format.PARQUET:
+        return
+    if wanted.path == STDOUT:
+        raise Problem("Parquet needs a file. Give its name: -o results.parquet")
+    if find_spec("pyarrow") is None:
+        raise Problem(f"Parquet needs pyarrow. To install it: {install_command('parquet')}")
+
+
+def _report(wanted: Wanted, rows: int, seconds: float) -> None:
+    if wanted.as_json:
+        size = wanted.path.stat().st_size if wanted.path.is_file() else None
+        found = {
+            "batch_id": wanted.batch_id,
+            "file": str(wanted.path),
+            "format": wanted.format.value,
+            "rows": rows,
+            "bytes": size,
+            "seconds": round(seconds, 3),
+        }
+        print(json.dumps(found))  # noqa: T201 - machines read stdout
+        return
+    where = "standard output" if wanted.path == STDOUT else printable(str(wanted.path))
+    words = f"{counted(rows, 'evaluation')} written to {where} in {seconds:.1f} s"
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(words)

@@ -1,0 +1,181 @@
+"""What the lanes of a batch wait for, since when, until when, and how many tasks stand behind each."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from redis.asyncio import Redis
+
+from executor.lanes.contract import LaneLimit, LanesUnavailable, LaneView, Why
+from executor.lanes.redis_lanes import RedisLanes
+from scoreline.formatting import printable
+from scoreline.reports.replay.wording import clock, counted, span
+from taskqueue.lines import line_of
+from taskqueue.redis_batch_registry import RedisBatchRegistry
+from taskqueue.redis_streams import RedisTaskQueue
+from taskqueue.tasks import QueueUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class LaneWait:
+    """A lane, and what stands behind it."""
+
+    view: LaneView
+    behind: int
+    """Tasks of this batch that need it and are in nobody's hands."""
+
+
+async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
+    """Look at the lanes that a batch has to ask; none where Redis does not say."""
+    try:
+        channels = await RedisBatchRegistry(redis).lanes(batch_id)
+        lines = [line_of(batch_id, channel) for channel in channels]
+        counts = await RedisTaskQueue(redis).counts(lines)
+        behind: dict[str, int] = {}
+        for lanes, count in zip(channels.values(), counts, strict=True):
+            for lane in lanes:
+                behind[lane] = behind.get(lane, 0) + count.ready + count.delayed
+        views = await RedisLanes(redis).views(list(behind))
+    except (QueueUnavailable, LanesUnavailable):
+        return ()
+    return tuple(LaneWait(view, behind[view.lane]) for view in views)
+
+
+def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
+    """Say what holds tasks back, lane by lane."""
+    for wait in waits:
+        if wait.view.why and (wait.behind or _is_shut(wait.view)):
+            yield f"{_reason(wait.view, wait.view.why, now)}{_since(wait.view, now)}; {_behind(wait)}."
+
+
+def limit_lines(waits: Sequence[LaneWait]) -> Iterator[str]:
+    """List the limits in force on each lane of a batch, and which batch has declared them."""
+    for wait in waits:
+        if wait.view.limits:
+            limits = "; ".join(map(_limit, wait.view.limits))
+            yield f"Limits in force on {printable(wait.view.lane)}: {limits}."
+
+
+def _limit(limit: LaneLimit) -> str:
+    found = {
+        "requests a minute": limit.rpm,
+        "tokens a minute": limit.tpm,
+        "calls in flight": limit.max_concurrency,
+        "s between two calls": limit.gap or None,
+    }
+    said = ", ".join(f"{_number(value)} {unit}" for unit, value in found.items() if value is not None)
+    batch_id, key = _origin(limit)
+    return f"{said} (batch {printable(batch_id)}, {printable(key)})"
+
+
+def _origin(limit: LaneLimit) -> tuple[str, str]:
+    batch_id, _, key = limit.origin.partition(" ")
+    return batch_id, key
+
+
+def _whose(view: LaneView, why: Why) -> str:
+    """Name the batch whose limit holds calls back; nothing where it is the provider's, or was learnt."""
+    for limit in view.limits:
+        holding = {
+            Why.RATE: limit.rpm is not None and limit.rpm == view.rpm,
+            Why.TOKENS: limit.tpm is not None and limit.tpm == view.tpm,
+            Why.CONCURRENCY: limit.max_concurrency is not None and limit.max_concurrency <= view.in_flight,
+            Why.GAP: limit.gap > 0 and limit.gap == max(each.gap for each in view.limits),
+        }
+        if holding.get(why):
+            batch_id, key = _origin(limit)
+            return f" (batch {printable(batch_id)}, {printable(key)})"
+    return ""
+
+
+def _is_shut(view: LaneView) -> bool:
+    """Whether what is in hand may wait for it, though nothing stands behind it."""
+    return view.why in {Why.BREAKER, Why.RETRY_AFTER} and view.until is not None
+
+
+def _reason(view: LaneView, why: Why, now: datetime) -> str:
+    lane = printable(view.lane)
+    match why:
+        case Why.RATE:
+            return f"{lane} is at its limit of {_number(view.rpm)} requests a minute{_whose(view, why)}"
+        case Why.TOKENS:
+            used = f"{lane} has used up its {_number(view.tpm)} tokens a minute{_whose(view, why)}"
+            return f"{used}{_next(view, now)}"
+        case Why.CONCURRENCY:
+            calls = counted(view.in_flight, "call")
+            return f"{lane} has {calls} in flight, as many as it takes{_whose(view, why)}"
+        case Why.GAP:
+            return f"{lane} leaves a gap between two calls{_whose(view, why)}{_next(view, now)}"
+        case Why.RETRY_AFTER:
+            return f"{lane} asked for patience (Retry-After){_next(view, now)}"
+        case Why.BREAKER:
+            failed = counted(view.failures, "call")
+            return f"{lane} does not answer: {failed} in a row failed{_probe(view, now)}"
+        case _:
+            raise ValueError(f"no reason: {why!r}")
+
+
+def _number(limit: float | None) -> str:
+    return "some" if limit is None else f"{limit:,.0f}" if limit >= 10 else f"{limit:g}"
+
+
+def _next(view: LaneView, now: datetime) -> str:
+    return f", the next call may start {_when(view.until, now)}" if view.until else ""
+
+
+def _probe(view: LaneView, now: datetime) -> str:
+    if view.until is not None:
+        return f", one call will try again {_when(view.until, now)}"
+    return ", one call is trying again" if view.in_flight else ", the next call will try again"
+
+
+def _when(moment: float, now: datetime) -> str:
+    at = datetime.fromtimestamp(moment, UTC)
+    return f"in {span(at - now)}, at {clock(at)} UTC" if at > now else "now"
+
+
+def _since(view: LaneView, now: datetime) -> str:
+    return f" (for {span(now - datetime.fromtimestamp(view.since, UTC))})" if view.since else ""
+
+
+def _behind(wait: LaneWait) -> str:
+    return f"{counted(wait.behind, 'task')} behind it" if wait.behind else "no task stands behind it now"
+
+
+def lanes_document(waits: Sequence[LaneWait]) -> list[dict[str, Any]]:
+    """Write the lanes for machines."""
+    return [
+        {
+            "lane": wait.view.lane,
+            "waits_for": wait.view.why,
+            "since": _iso(wait.view.since),
+            "until": _iso(wait.view.until),
+            "behind": wait.behind,
+            "rpm": wait.view.rpm,
+            "tpm": wait.view.tpm,
+            "in_flight": wait.view.in_flight,
+            "concurrency": wait.view.concurrency,
+            "breaker": wait.view.breaker,
+            "calls": wait.view.granted,
+            "rate_limited": wait.view.rate_limited,
+            "limits": [_limit_document(each) for each in wait.view.limits],
+        }
+        for wait in waits
+    ]
+
+
+def _limit_document(limit: LaneLimit) -> dict[str, Any]:
+    batch_id, key = _origin(limit)
+    return {
+        "batch_id": batch_id,
+        "key": key,
+        "rpm": limit.rpm,
+        "tpm": limit.tpm,
+        "max_concurrency": limit.max_concurrency,
+        "delay": limit.gap or None,
+    }
+
+
+def _iso(moment: float | None) -> str | None:
+    return datetime.fromtimestamp(moment, UTC).isoformat() if moment else None

@@ -1,0 +1,113 @@
+"""`scoreline batch list`: the batches there are, newest first."""
+
+import asyncio
+import json
+from collections.abc import Collection
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from projections.batches import ListedBatch, list_batches
+from projections.leadership import led_runs
+from scoreline.formatting import excerpt, printable
+from scoreline.invocation import typed
+from scoreline.local.servers import ready_postgres
+from scoreline.reports.audit.batches import connected
+from scoreline.reports.look import STARTING
+from scoreline.reports.pass_rate import listed_pass_rate
+from scoreline.reports.replay.wording import money, span
+from scoreline.reports.screen import screen
+from scoreline.reports.standing import command
+from scoreline.reports.table import Column, fitted
+from scoreline.settings import load_settings
+
+NAME_SHOWN = 40
+
+
+def run_list(*, status: str | None, project: str | None, limit: int, as_json: bool) -> int:
+    """Print the newest batches."""
+
+    async def ask(url: str) -> tuple[list[ListedBatch], set[str]]:
+        async with connected(url) as conn:
+            batches = await list_batches(conn, status=status, project=project, limit=limit)
+            return batches, await led_runs(conn, {batch.run_id for batch in batches})
+
+    with ready_postgres(load_settings()) as servers:
+        found, led = asyncio.run(ask(servers.postgres_url))
+    if as_json:
+        for batch in found:
+            print(json.dumps(_document(batch)))  # noqa: T201 - machines read stdout
+    elif found:
+        console = screen()
+        console.print(table_of(found, console.width))
+        for batch_id in abandoned(found, led):
+            _note(f"{batch_id}: nothing works on it. To go on: {command('resume', batch_id)}")
+    else:
+        wanted = " of this kind" if status or project else " yet"
+        hint = f"There is no batch{wanted}. To run one: {typed('batch', 'run', '--help')}"
+        Console(stderr=True).print(hint, markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def abandoned(batches: list[ListedBatch], led: Collection[str]) -> list[str]:
+    """Return the batches whose local run has ended before they were over, and was not paused."""
+    return [
+        printable(batch.batch_id)
+        for batch in batches
+        if batch.status == "running"
+        and batch.run_id
+        and batch.run_id not in led
+        and batch.now - batch.accepted_at > STARTING
+    ]
+
+
+def _note(text: str) -> None:
+    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+COLUMNS = (
+    *(Column(name) for name in ("batch", "name", "project", "status")),
+    *(Column(name, is_figure=True) for name in ("done", "passed", "dead letters", "cost", "age")),
+)
+
+
+def table_of(batches: list[ListedBatch], width: int) -> RenderableType:
+    """Draw batches, one a line where there is room for all columns, else one a paragraph."""
+    return fitted(COLUMNS, [_cells(batch) for batch in batches], width)
+
+
+def _cells(batch: ListedBatch) -> list[Text | str]:
+    return [
+        Text(printable(batch.batch_id)),
+        Text(excerpt(batch.name, NAME_SHOWN)),
+        Text(excerpt(batch.project, NAME_SHOWN)),
+        batch.status,
+        f"{batch.done:,}/{batch.total:,}",
+        str(listed_pass_rate(batch)),
+        Text(f"{batch.dead_letters:,}", style="red" if batch.dead_letters else ""),
+        money(float(batch.spent_usd)),
+        span(batch.now - batch.accepted_at),
+    ]
+
+
+def _document(batch: ListedBatch) -> dict[str, object]:
+    return {
+        "batch_id": batch.batch_id,
+        "name": batch.name,
+        "project": batch.project,
+        "status": batch.status,
+        "total": batch.total,
+        "done": batch.done,
+        "completed": batch.completed,
+        "passed": batch.passed,
+        "failed": batch.failed,
+        "timed_out": batch.timed_out,
+        "cancelled": batch.cancelled,
+        "dead_letters": batch.dead_letters,
+        "pass_rate": listed_pass_rate(batch).value,
+        "cost_usd": float(batch.cost_usd),
+        "spent_usd": float(batch.spent_usd),
+        "accepted_at": batch.accepted_at.isoformat(),
+        "finished_at": batch.finished_at.isoformat() if batch.finished_at else None,
+        "age_s": round((batch.now - batch.accepted_at).total_seconds(), 3),
+    }

@@ -1,0 +1,163 @@
+"""Progress as it comes: drawn in place on a terminal, a plain line now and then where there is none.
+
+with ProgressDisplay(Console(stderr=True)) as display:
+    display.show(snapshot, crew)
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from projections.batches import Snapshot
+from scoreline.formatting import printable
+from scoreline.reports.budgets import spending
+from scoreline.reports.crew import NOT_ASKED, Crew
+from scoreline.reports.pace import Pace
+from scoreline.reports.pass_rate import batch_pass_rate
+from scoreline.reports.replay.wording import counted, span
+from scoreline.reports.standing import is_over, status_word
+
+PLAIN_EVERY = timedelta(seconds=10)
+"""How often a line is printed where nobody sees it change."""
+BAR_WIDTH = 40
+NARROWEST_BAR = 8
+BAR = (("━", "green"), ("x", "red"), ("-", "yellow"))
+"""Completed, dead letters, cancelled: told apart by their signs, too, where there are no colours."""
+
+
+class ProgressDisplay:
+    """Shows snapshots of one batch for as long as the block lasts; keeps the pace by itself."""
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        pace: Pace | None = None,
+        every: timedelta = PLAIN_EVERY,
+        stamped: bool = False,
+        plain: bool = False,
+    ) -> None:
+        self._console = console
+        self._pace = pace or Pace()
+        self._every = every
+        self._stamped = stamped
+        in_place = console.is_terminal and not plain
+        self._live = Live(console=console, auto_refresh=False) if in_place else None
+        self._printed: tuple[datetime, str] | None = None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def show(self, snapshot: Snapshot, crew: Crew = NOT_ASKED, *, remarks: Sequence[str] = ()) -> None:
+        """Show how a batch stands now; remarks say why it does not go on."""
+        self._pace.observe(snapshot.done, snapshot.now)
+        rate, eta = self._pace.rate, self._pace.eta(snapshot.pending)
+        if self._live:
+            lines = [Text(remark, style="yellow") for remark in remarks]
+            facts = Text(" · ".join(facts_of(snapshot, crew, rate=rate, eta=eta)))
+            self._live.update(Group(bar(snapshot, self._console.width), facts, *lines), refresh=True)
+        elif self._is_due(snapshot):
+            said = [progress_words(snapshot), *facts_of(snapshot, crew, rate=rate, eta=eta), *remarks]
+            time = f"[{snapshot.now.astimezone(UTC):%H:%M:%S}] " if self._stamped else ""
+            self._console.print(Text(time + " · ".join(said)), soft_wrap=True)
+
+    def _is_due(self, snapshot: Snapshot) -> bool:
+        status = status_word(snapshot)
+        before, self._printed = self._printed, self._printed or (snapshot.now, status)
+        due = (
+            before is None
+            or is_over(snapshot)
+            or before[1] != status
+            or snapshot.now - before[0] >= self._every
+        )
+        if due:
+            self._printed = snapshot.now, status
+        return due
+
+
+def bar(snapshot: Snapshot, width: int) -> Text:
+    """Draw how far a batch has come: completed, dead letters, cancelled; the rest is empty."""
+    words = progress_text(snapshot)
+    length = max(NARROWEST_BAR, min(BAR_WIDTH, width - words.cell_len - 1))
+    drawn, shares = Text(), (snapshot.completed, snapshot.dead_letters, snapshot.cancelled)
+    reached = 0
+    for (sign, style), (so_far, share) in zip(BAR, _running_sums(shares), strict=True):
+        until = round(length * so_far / max(1, snapshot.total))
+        # One dead letter of a million is seen, too.
+        until = max(until, min(length, reached + 1)) if share else until
+        drawn.append(sign * max(0, until - reached), style=style)
+        reached = max(reached, until)
+    drawn.append(" " * (length - reached + 1))
+    return drawn.append_text(words)
+
+
+def _running_sums(shares: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return zip(accumulate(shares), shares, strict=True)
+
+
+def progress_text(snapshot: Snapshot) -> Text:
+    """Write how far a batch has come: what completed counts, what was given up or called off does not."""
+    share = f" ({snapshot.completed / snapshot.total:.1%})" if snapshot.total else ""
+    counts = f"{snapshot.completed:,} of {snapshot.total:,}"
+    status = status_word(snapshot)
+    verb = f"{status}, completed" if status in {"cancelled", "expired"} else status
+    text = Text(f"{verb} {counts}{share}")
+    if snapshot.dead_letters:
+        text.append(f", {counted(snapshot.dead_letters, 'dead letter')}", style="bold red")
+    if snapshot.cancelled:
+        text.append(f", {snapshot.cancelled:,} cancelled", style="yellow")
+    return text
+
+
+def progress_words(snapshot: Snapshot) -> str:
+    """Write the same without colours."""
+    return progress_text(snapshot).plain
+
+
+def facts_of(
+    snapshot: Snapshot,
+    crew: Crew,
+    *,
+    rate: float | None,
+    eta: timedelta | None,
+    on_average: bool = False,
+) -> Iterator[str]:
+    """Say in a few words each what there is to say; what says nothing is left out."""
+    goes_on = snapshot.pending > 0 and not is_over(snapshot)
+    if rate is not None:
+        yield f"{rate:,.1f}/s{' on average' if on_average else ''}"
+        if goes_on:
+            yield "no end in sight" if eta is None else f"{span(eta)} to go"
+    if passed := batch_pass_rate(snapshot).words():
+        yield passed
+    if snapshot.retried:
+        yield counted(snapshot.retried, "retry", "retries")
+    yield from spending(snapshot)
+    if goes_on and crew is not NOT_ASKED:
+        yield crew_words(crew, snapshot)
+
+
+def crew_words(crew: Crew, snapshot: Snapshot) -> str:
+    """Say who is at work."""
+    if crew.away:
+        return "executors not known"
+    serving = crew.serving(snapshot)
+    if not serving:
+        return "no executor"
+    busy, slots = sum(each.busy for each in serving), sum(each.slots for each in serving)
+    names = f" ({printable(serving[0].name)})" if len(serving) == 1 else ""
+    return f"{counted(len(serving), 'executor')}{names}, {busy}/{slots} slots busy"

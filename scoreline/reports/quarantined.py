@@ -1,0 +1,92 @@
+"""How the quarantine is shown."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from psycopg import AsyncConnection
+from rich.console import Console
+from rich.text import Text
+
+from projections.queries import QuarantinedEntry, quarantine_find, quarantine_list
+from scoreline.formatting import printable
+from scoreline.local.servers import ready_servers
+from scoreline.problem import Problem
+from scoreline.reports.screen import screen
+from scoreline.reports.table import Column, fitted
+from scoreline.settings import load_settings
+
+COLUMNS = tuple(map(Column, ("id", "when", "reason", "evaluation", "what is wrong")))
+SHOWN_BYTES = 4_096
+
+
+def show_list(evaluation: str | None, reason: str | None, limit: int, *, as_json: bool) -> None:
+    """Print the quarantine, newest first."""
+
+    async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
+        return await quarantine_list(conn, evaluation=evaluation, reason=reason, limit=limit)
+
+    entries = _asked(ask)
+    if as_json:
+        for entry in entries:
+            print(json.dumps(_plain(entry)))  # noqa: T201 - machines read stdout
+        return
+    if not entries:
+        Console(stderr=True).print("The quarantine is empty.")
+        return
+    rows: list[list[Text | str]] = []
+    for entry in entries:
+        when = f"{entry.quarantined_at:%Y-%m-%d %H:%M:%S}"
+        # Foreign text: never read as markup, nor obeyed by a terminal.
+        whose = Text(printable(entry.evaluation_id or "-"))
+        rows.append([entry.id[:12], when, entry.reason, whose, Text(printable(entry.detail))])
+    console = screen()
+    console.print(fitted(COLUMNS, rows, console.width))
+
+
+def show_one(identifier: str, *, as_json: bool) -> None:
+    """Print one entry with its bytes."""
+
+    async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
+        return await quarantine_find(conn, identifier, max_bytes=SHOWN_BYTES)
+
+    found = _asked(ask)
+    if not found:
+        raise Problem(f"Nothing in quarantine has an id that begins with {identifier!r}.")
+    if len(found) > 1:
+        raise Problem(f"More than one id begins with {identifier!r}; give more of it.")
+    entry = found[0]
+    if as_json:
+        body = entry.body.decode(errors="backslashreplace")
+        print(json.dumps({**_plain(entry), "entry_id": entry.entry_id, "body": body}))  # noqa: T201 - as above
+        return
+    console = Console()
+    for name, value in {**_plain(entry), "entry_id": entry.entry_id}.items():
+        console.print(Text(f"{name:15}"), Text(printable(str(value))), sep="")
+    console.print()
+    console.print(Text(printable(entry.body.decode(errors="backslashreplace"))))
+    if entry.size > SHOWN_BYTES:
+        Console(stderr=True).print(f"(the first {SHOWN_BYTES} of {entry.size} bytes)")
+
+
+def _asked(
+    ask: Callable[[AsyncConnection[Any]], Awaitable[list[QuarantinedEntry]]],
+) -> list[QuarantinedEntry]:
+    async def connected(url: str) -> list[QuarantinedEntry]:
+        async with await AsyncConnection.connect(url) as conn:
+            return await ask(conn)
+
+    with ready_servers(load_settings()) as servers:
+        return asyncio.run(connected(servers.postgres_url))
+
+
+def _plain(entry: QuarantinedEntry) -> dict[str, object]:
+    return {
+        "id": entry.id,
+        "quarantined_at": entry.quarantined_at.isoformat(),
+        "reason": entry.reason,
+        "evaluation_id": entry.evaluation_id,
+        "detail": entry.detail,
+        "size": entry.size,
+    }

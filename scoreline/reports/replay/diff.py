@@ -1,0 +1,127 @@
+"""Two evaluations, or two attempts, side by side: aligned by sequence, and how their ends differ. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from difflib import unified_diff
+from typing import Any
+
+from eventlog import payloads as p
+from eventlog.events import EventKey
+from scoreline.formatting import printable
+from scoreline.problem import Problem
+from scoreline.reports.replay.lines import REPEATS, Line
+from scoreline.reports.replay.result import Result, result
+from scoreline.reports.replay.story import Story
+
+UNREMARKABLE = frozenset({"nonce", "epoch", "process", "retry_at", "latency_ms"})
+"""Fields that differ between any two runs."""
+DIFFED_LINES = 2_000
+SHOWN_LINES = 60
+
+Named = tuple[Story, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An evaluation whole, or one of its attempts."""
+
+    story: Story
+    attempt: int | None
+
+    @property
+    def label(self) -> str:
+        """How a person would name it."""
+        name = self.story.evaluation_id
+        return name if self.attempt is None else f"{name}@{self.attempt}"
+
+    @property
+    def lines(self) -> dict[EventKey, Line]:
+        """The events by their place; of a single attempt, by their sequence alone."""
+        return {
+            (line.event.attempt if self.attempt is None else 0, line.event.sequence): line
+            for line in self.story.lines
+            if line.fate not in REPEATS and self.attempt in {None, line.event.attempt}
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What stands in the same place on both sides, and in what it differs."""
+
+    key: EventKey
+    left: Line | None
+    right: Line | None
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides, aligned."""
+
+    left: Side
+    right: Side
+    pairs: tuple[Pair, ...]
+    results: tuple[Result, Result]
+    output: tuple[str, ...]
+    """The outputs as a unified diff, empty where they are the same."""
+
+
+def sides(left: Named, right: Named) -> tuple[Side, Side]:
+    """Settle what is compared: where one side is an attempt, so is the other, by default its last."""
+    (one, first), (other, second) = left, right
+    if first is None and second is not None:
+        first = _last(one, besides=second if one.evaluation_id == other.evaluation_id else None)
+    elif second is None and first is not None:
+        second = _last(other, besides=first if one.evaluation_id == other.evaluation_id else None)
+    return Side(one, first), Side(other, second)
+
+
+def _last(story: Story, *, besides: int | None) -> int:
+    numbers = [attempt.number for attempt in story.attempts if attempt.number != besides]
+    if not numbers:
+        raise Problem(f"{printable(story.evaluation_id)} has no other attempt to compare with.")
+    return numbers[-1]
+
+
+def compare(left: Side, right: Side) -> Comparison:
+    """Align two sides and name what differs."""
+    ours, theirs = left.lines, right.lines
+    pairs = tuple(_pair(key, ours.get(key), theirs.get(key)) for key in sorted(ours.keys() | theirs.keys()))
+    results = result(left.story, left.attempt), result(right.story, right.attempt)
+    before, after = (each.output or "" for each in results)
+    diff = _lines_of_diff(before, after, left.label, right.label)
+    return Comparison(left, right, pairs, results, tuple(diff))
+
+
+def _pair(key: EventKey, left: Line | None, right: Line | None) -> Pair:
+    return Pair(key, left, right, tuple(_differences(left, right)))
+
+
+def _differences(left: Line | None, right: Line | None) -> Iterator[str]:
+    if left is None or right is None:
+        yield "right only" if left is None else "left only"
+        return
+    if left.event.type != right.event.type:
+        yield "event"
+    if left.fate is not right.fate:
+        yield "verdict"
+    if left.event.type == right.event.type:
+        yield from _fields(left.event.data, right.event.data)
+
+
+def _fields(left: p.AnyPayload, right: p.AnyPayload) -> Iterator[str]:
+    for field in fields(left):
+        one: Any = getattr(left, field.name)
+        if field.name not in UNREMARKABLE and one != getattr(right, field.name):
+            yield field.name
+
+
+def _lines_of_diff(before: str, after: str, left: str, right: str) -> Iterator[str]:
+    """Compare outputs line by line; of very long ones, their beginnings."""
+    one, other = before.splitlines()[:DIFFED_LINES], after.splitlines()[:DIFFED_LINES]
+    lines = list(unified_diff(one, other, left, right, lineterm="", n=2))
+    yield from lines[:SHOWN_LINES]
+    if len(lines) > SHOWN_LINES:
+        yield f"… and {len(lines) - SHOWN_LINES} lines more"
+    elif before != after and not lines:
+        yield "… they differ in line ends, or beyond the lines that are compared"

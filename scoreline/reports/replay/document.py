@@ -1,0 +1,160 @@
+"""A story as one JSON document, for machines."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic_core import from_json
+
+from eventlog.events import EVENT_ADAPTER, EventKey
+from eventlog.timeline import Cursor
+from projections.scorecard import Scorecard
+from scoreline.reports.replay.asof import Then
+from scoreline.reports.replay.gaps import Bridging, OpenGap
+from scoreline.reports.replay.lines import Line, Refusal
+from scoreline.reports.replay.story import Attempt, Glance, Story
+
+Json = dict[str, Any]
+
+
+def document(story: Story, *, attempt: int | None = None, then: Then | None = None) -> Json:
+    """Lay out everything that is known of an evaluation."""
+    shown = story if attempt is None else story.only(attempt)
+    as_of = {} if then is None else {"as_of": _then(then)}
+    return {
+        "evaluation_id": story.evaluation_id,
+        "batch_id": story.batch_id,
+        "case_id": story.case_id,
+        **as_of,
+        "state": _cursor(story.cursor),
+        "state_once_stored": story.ahead and _cursor(story.ahead),
+        "began_at": _time(story.began_at),
+        "ended_at": _time(story.ended_at),
+        "duration_s": _seconds(
+            story.ended_at - story.began_at if story.ended_at and story.began_at else None
+        ),
+        "arrivals": story.arrivals,
+        "attempts": [_attempt(one) for one in shown.attempts],
+        "scorecard": story.scorecard and _scorecard(story.scorecard),
+        "quarantine": [refusal_json(refusal) for refusal in story.refusals],
+        "quarantined": story.refused,
+        "sources": {"postgres": _glance(story.postgres), "redis": _glance(story.redis)},
+    }
+
+
+def _attempt(attempt: Attempt) -> Json:
+    return {
+        "attempt": attempt.number,
+        "reason": attempt.reason,
+        "owner": attempt.owner,
+        "entries": [line_json(line) for line in attempt.lines],
+        "bridges": [bridge_json(bridge) for bridge in attempt.bridges],
+        "gap": attempt.gap and gap_json(attempt.gap),
+    }
+
+
+def line_json(line: Line) -> Json:
+    """Lay out one entry."""
+    return {
+        "attempt": line.event.attempt,
+        "sequence": line.event.sequence,
+        "arrived": line.rank,
+        "arrived_at": _time(line.arrived_at),
+        "entry_id": line.entry_id.decode(),
+        "overtaken_by": _key(line.overtaken_by),
+        "type": line.event.type,
+        "state_after": line.phase,
+        "since_previous_s": _seconds(line.since),
+        "verdict": line.fate,
+        "stored": not line.pending,
+        "stored_at": _time(line.recorded_at),
+        "source": line.event.source,
+        "note": line.note or None,
+        "event": EVENT_ADAPTER.dump_python(line.event, mode="json", exclude_none=True),
+    }
+
+
+def bridge_json(bridge: Bridging) -> Json:
+    """Lay out a gap that was bridged."""
+    return {
+        "attempt": bridge.attempt,
+        "missing": _holes(bridge.missing),
+        "closing_sequence": bridge.closing.sequence,
+        "closing_type": bridge.closing.type,
+        "bridged_at": _time(bridge.at),
+        "waited_s": _seconds(bridge.waited),
+        "came_late": list(bridge.came_late),
+        "worked_out": bridge.worked_out,
+    }
+
+
+def gap_json(gap: OpenGap) -> Json:
+    """Lay out a gap that is open."""
+    return {
+        "attempt": gap.attempt,
+        "missing": _holes(gap.missing),
+        "since": _time(gap.since),
+        "waiting": [event.sequence for event in gap.waiting],
+    }
+
+
+def refusal_json(refusal: Refusal) -> Json:
+    """Lay out an entry of the quarantine."""
+    return {
+        "id": refusal.id,
+        "arrived": refusal.rank,
+        "arrived_at": _time(refusal.arrived_at),
+        "entry_id": refusal.entry_id.decode(),
+        "reason": refusal.reason,
+        "detail": refusal.detail,
+        "size": refusal.size,
+        "quarantined_at": _time(refusal.quarantined_at),
+    }
+
+
+def _scorecard(card: Scorecard) -> Json:
+    return {
+        **card._asdict(),
+        "scores": from_json(card.scores),
+        "cost_usd": float(card.cost_usd),
+        "error": from_json(card.error) if card.error else None,
+        "ended_at": _time(card.ended_at),
+    }
+
+
+def _then(then: Then) -> Json:
+    return {
+        "at": _time(then.at),
+        "arrived": then.arrived,
+        "of": then.of,
+        "stored": then.stored,
+        "state": _cursor(then.cursor),
+        "owner": then.owner,
+        "answer": then.answer and _key(then.answer.key),
+        "waiting": [_key(line.key) for line in then.waiting],
+    }
+
+
+def _cursor(cursor: Cursor) -> Json:
+    return {"phase": cursor.phase, "attempt": cursor.attempt, "sequence": cursor.sequence}
+
+
+def _glance(glance: Glance) -> Json:
+    return {"asked": glance.asked, "found": glance.found, "problem": glance.problem or None}
+
+
+def _key(key: EventKey | None) -> Json | None:
+    return key and {"attempt": key[0], "sequence": key[1]}
+
+
+def _holes(missing: Iterable[range]) -> list[list[int]]:
+    """Name the first and the last of each stretch."""
+    return [[hole.start, hole.stop - 1] for hole in missing]
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return span.total_seconds() if span is not None else None

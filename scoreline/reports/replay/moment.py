@@ -1,0 +1,74 @@
+"""Moments of a story: the first so many entries in order of arrival, or a time. Pure."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+
+from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.wording import stamp
+
+Moment = int | datetime | time
+"""The first so many entries, a time, or a time of the evaluation's day."""
+
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+
+
+class NoSuchMoment(ValueError):  # noqa: N818 - says what there is instead
+    """A moment outside the story."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A moment in a story: how many entries had arrived, when, and until when nothing else happened."""
+
+    rank: int
+    at: datetime
+    until: datetime
+
+
+def parse_moment(text: str) -> Moment:
+    """Read what a person wrote for a moment; raises ValueError where it is none."""
+    if text.isdecimal():
+        return int(text)
+    for read in (time.fromisoformat, datetime.fromisoformat):
+        with suppress(ValueError):
+            moment = read(text)
+            return _in_utc(moment)
+    raise ValueError(f"{text!r} is no moment")
+
+
+def _in_utc(moment: datetime | time) -> datetime | time:
+    """Take a time without a zone for UTC; raises ValueError where that is before or after all time."""
+    said = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return said.astimezone(UTC) if isinstance(said, datetime) else said
+    except OverflowError as outside:
+        raise ValueError(f"{moment} is no moment") from outside
+
+
+def locate(story: Story, moment: Moment) -> Located:
+    """Find a moment in a story."""
+    arrivals = {line.rank: line.arrived_at for line in story.lines}
+    arrivals |= {refusal.rank: refusal.arrived_at for refusal in story.refusals}
+    if isinstance(moment, int):
+        return _by_number(arrivals, moment)
+    first, last = arrivals[1], max(arrivals.values())
+    at = _of_the_day(moment, first, last) if isinstance(moment, time) else moment
+    if at < first:
+        raise NoSuchMoment(f"Nothing had arrived by {stamp(at)}; the first entry came at {stamp(first)}.")
+    return Located(max(rank for rank, arrived in arrivals.items() if arrived <= at), at, at)
+
+
+def _by_number(arrivals: dict[int, datetime], number: int) -> Located:
+    """Take all that followed from an entry, until the next one arrived."""
+    if number not in arrivals:
+        raise NoSuchMoment(f"--at {number}: entries arrived 1 to {len(arrivals)}.")
+    following = arrivals.get(number + 1)
+    return Located(number, arrivals[number], following or END_OF_TIME)
+
+
+def _of_the_day(moment: time, first: datetime, last: datetime) -> datetime:
+    """Put a time into the evaluation's day, or into the next if it ran past midnight."""
+    at = datetime.combine(first.astimezone(moment.tzinfo).date(), moment)
+    following = at + timedelta(days=1)
+    return following if at < first and following <= last else at

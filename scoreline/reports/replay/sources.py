@@ -1,0 +1,149 @@
+"""Reading what Redis and Postgres hold of one evaluation, once or again and again.
+
+The stream is read before the tables: what leaves the stream is in Postgres by then, so that nothing is
+missing from both. A server that does not answer is a finding, not the end, as long as the other does.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import psycopg
+
+from eventlog import keys
+from eventlog.log import LogUnavailable
+from eventlog.redis_streams import RedisEventLog, translated
+from eventlog.timeline import Cursor
+from projections.change import Row
+from projections.database import check_ready
+from projections.history import connect, is_batch, nearby_ids, read_history
+from projections.pages import Connection
+from projections.recorded import History
+from scoreline.local.servers import Servers
+from scoreline.reports.replay.origin import Origin
+from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
+from scoreline.reports.replay.telling import NOTHING, Evidence, tell
+from scoreline.servers.availability import Unavailable, check_postgres, check_redis
+from scoreline.settings import Settings
+from storage_worker.settings import Ordering
+from storage_worker.sighting import MAX_ENTRIES, Sighting, sight
+
+AWAY = (LogUnavailable, psycopg.OperationalError, psycopg.InterfaceError)
+"""What means that a server does not answer, for the moment."""
+
+
+@dataclass(slots=True)
+class Sources:
+    """The servers that are asked; one that did not answer at the beginning is left out."""
+
+    log: RedisEventLog | None
+    postgres_url: str | None
+    patience: timedelta
+    redis: Glance = NOT_ASKED
+    postgres: Glance = NOT_ASKED
+    conn: Connection | None = None
+    newest: bytes = b"0-0"
+    """The last entry seen of the stream that was read last."""
+
+    async def story(self, evaluation_id: str) -> Story:
+        """Read all there is of an evaluation and tell it."""
+        now_ms = await self.log.now_ms() if self.log else 0
+        [raw] = await self.log.read([evaluation_id], limit=MAX_ENTRIES + 1) if self.log else [[]]
+        self.newest = raw[-1][0] if raw else self.newest
+        history = await self._history(evaluation_id)
+        seen = sight(evaluation_id, raw, _blank_row(evaluation_id, history))
+        return tell(self._evidence(seen, history, now_ms, len(raw)))
+
+    def _evidence(self, seen: Sighting, history: History, now_ms: int, found: int) -> Evidence:
+        return Evidence(
+            seen.evaluation_id,
+            history,
+            seen.entries,
+            seen.refused,
+            Glance(asked=True, found=len(history.events)) if self.postgres_url else self.postgres,
+            Glance(asked=True, found=found) if self.log else self.redis,
+            now_ms,
+            None if self.postgres_url else self.patience,
+        )
+
+    async def _history(self, evaluation_id: str) -> History:
+        conn = await self.connection()
+        return await read_history(conn, evaluation_id) if conn else NOTHING
+
+    async def connection(self) -> Connection | None:
+        """Return the connection to Postgres, made anew where it broke; None where it isn't asked."""
+        if self.postgres_url is None:
+            return None
+        if self.conn is None or self.conn.closed:
+            self.conn = await connect(self.postgres_url)
+        return self.conn
+
+    async def near(self, probes: list[str]) -> list[str]:
+        """Return ids near some places; none where Postgres isn't asked."""
+        conn = await self.connection()
+        return await nearby_ids(conn, probes) if conn else []
+
+    async def is_batch(self, identifier: str) -> bool:
+        """Whether this is the id of a batch."""
+        conn = await self.connection()
+        return conn is not None and await is_batch(conn, identifier)
+
+    async def wait(self, evaluation_id: str, *, seconds: float) -> None:
+        """Return once the stream has more, or after so many seconds."""
+        if self.log is None:
+            await asyncio.sleep(seconds)
+            return
+        stream = keys.events_key(keys.shard_of(evaluation_id, self.log.shards), evaluation_id)
+        with translated():
+            await self.log.redis.xread({stream: self.newest}, count=1, block=int(seconds * 1000))
+
+    async def aclose(self) -> None:
+        """Give the connections back."""
+        if self.log:
+            await self.log.aclose()
+        if self.conn:
+            await self.conn.close()
+
+
+def _blank_row(evaluation_id: str, history: History) -> Row | None:
+    """Make a row that covers nothing, so that all is read, and against the right batch."""
+    if history.standing is None:
+        return None
+    return Row(evaluation_id, history.standing.batch_id, history.standing.month, Cursor())
+
+
+@asynccontextmanager
+async def open_sources(settings: Settings, servers: Servers, origin: Origin) -> AsyncIterator[Sources]:
+    """Lend the servers that are asked, if at least one of them answers."""
+    problems: list[Unavailable] = []
+    redis = postgres = NOT_ASKED
+    if origin is not Origin.POSTGRES:
+        redis = await _glance(check_redis(servers.redis_url), problems)
+    if origin is not Origin.REDIS:
+        postgres = await _glance(_check_tables(servers, settings), problems)
+    if not (redis.answered or postgres.answered):
+        raise problems[0]
+    log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards) if redis.answered else None
+    seconds = 0.0 if settings.ordering is Ordering.DEGRADED else settings.gap_timeout
+    url = servers.postgres_url if postgres.answered else None
+    sources = Sources(log, url, timedelta(seconds=seconds), redis, postgres)
+    try:
+        yield sources
+    finally:
+        await sources.aclose()
+
+
+async def _glance(check: Awaitable[None], problems: list[Unavailable]) -> Glance:
+    try:
+        await check
+    except Unavailable as problem:
+        problems.append(problem)
+        return Glance(asked=True, problem=str(problem))
+    return Glance(asked=True)
+
+
+async def _check_tables(servers: Servers, settings: Settings) -> None:
+    await check_postgres(servers.postgres_url)
+    await check_ready(servers.postgres_url, shards=settings.shards)

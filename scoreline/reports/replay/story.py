@@ -1,0 +1,134 @@
+"""A story: one evaluation with every entry in its place. Pure."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from eventlog import payloads as p
+from eventlog.events import Event
+from eventlog.timeline import Cursor
+from projections.scorecard import Scorecard
+from scoreline.reports.replay.gaps import Bridging, OpenGap
+from scoreline.reports.replay.lines import REPEATS, Fate, Line, Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What a look at one of the servers brought."""
+
+    asked: bool = False
+    found: int = 0
+    problem: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether its silence means that it has nothing."""
+        return self.asked and not self.problem
+
+
+NOT_ASKED = Glance()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One numbered try."""
+
+    number: int
+    lines: tuple[Line, ...]
+    bridges: tuple[Bridging, ...]
+    gap: OpenGap | None
+
+    @property
+    def opening(self) -> Event | None:
+        """The event that opened it, if it has arrived."""
+        firsts = (n.event for n in self.lines if n.event.sequence == 0 and n.fate not in REPEATS)
+        return next(firsts, None)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was opened, if that is known."""
+        opening = self.opening
+        if opening is None:
+            return None
+        return opening.data.reason.value if isinstance(opening.data, p.Queued) else opening.type
+
+    @property
+    def owner(self) -> str | None:
+        """The instance whose claim was accepted."""
+        for line in self.lines:
+            data = line.event.data
+            if isinstance(data, p.Provisioning) and line.fate is Fate.APPLIED:
+                return data.executor
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One evaluation, told whole."""
+
+    evaluation_id: str
+    batch_id: str | None
+    cursor: Cursor
+    """How far its history is applied."""
+    ahead: Cursor | None = None
+    """Where what is not stored yet will bring it."""
+    lines: tuple[Line, ...] = ()
+    bridges: tuple[Bridging, ...] = ()
+    gap: OpenGap | None = None
+    refusals: tuple[Refusal, ...] = ()
+    refused: int = 0
+    """How many refusals there are, should not all have been read."""
+    scorecard: Scorecard | None = None
+    postgres: Glance = NOT_ASKED
+    redis: Glance = NOT_ASKED
+    now: datetime | None = None
+    """The log's clock when it was read."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything at all was found."""
+        return bool(self.lines or self.refusals)
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """The story attempt by attempt."""
+        return tuple(self._attempt(number) for number in sorted({n.event.attempt for n in self.lines}))
+
+    def _attempt(self, number: int) -> Attempt:
+        return Attempt(
+            number,
+            tuple(line for line in self.lines if line.event.attempt == number),
+            tuple(bridge for bridge in self.bridges if bridge.attempt == number),
+            self.gap if self.gap and self.gap.attempt == number else None,
+        )
+
+    @property
+    def arrivals(self) -> int:
+        """How many entries have arrived, as far as is known."""
+        ranks = [line.rank for line in self.lines] + [refusal.rank for refusal in self.refusals]
+        return max(ranks, default=0)
+
+    @property
+    def case_id(self) -> str | None:
+        """The test case it runs."""
+        cases = (n.event.data.case.id for n in self.lines if isinstance(n.event.data, p.Queued))
+        return next(cases, None)
+
+    @property
+    def began_at(self) -> datetime | None:
+        """When its first event happened."""
+        return self.lines[0].event.occurred_at if self.lines else None
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When the event happened that ended it."""
+        return self.scorecard.ended_at if self.scorecard else None
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether Postgres has all that is known of it."""
+        return not any(line.pending for line in self.lines)
+
+    def only(self, attempt: int) -> "Story":
+        """Keep one attempt, and what has no attempt."""
+        one = self._attempt(attempt)
+        return replace(self, lines=one.lines, bridges=one.bridges, gap=one.gap)

@@ -1,0 +1,96 @@
+"""A story as a person wants to see it. Foreign text is never read as markup, nor obeyed by a terminal."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from scoreline.formatting import excerpt
+from scoreline.reports.replay import wording
+from scoreline.reports.replay.asof import Then
+from scoreline.reports.replay.grid import Row, grid
+from scoreline.reports.replay.lines import Line
+from scoreline.reports.replay.story import Attempt, Story
+from scoreline.reports.replay.styles import STYLES
+from scoreline.reports.replay.view_ends import heading, outcome, quarantine, state_then
+
+
+class Column(NamedTuple):
+    """A column of the timeline, and from which width on there is a place for it."""
+
+    heading: str
+    cell: Callable[[Line], Text]
+    from_width: int = 0
+
+
+def _verdict(line: Line) -> Text:
+    return Text(wording.verdict(line), style="cyan" if line.pending else STYLES[line.fate])
+
+
+def _place(line: Line) -> Text:
+    return Text(wording.place(line), style="yellow" if line.overtaken_by else "")
+
+
+COLUMNS = (
+    Column("seq", lambda line: Text(str(line.event.sequence))),
+    Column("arrived", _place),
+    Column("at", lambda line: Text(wording.clock(line.arrived_at)), from_width=136),
+    Column("event", lambda line: Text(line.event.type)),
+    Column("state after", lambda line: Text(line.phase or "unchanged", style="" if line.phase else "dim")),
+    Column("since last", lambda line: Text("" if line.since is None else wording.span(line.since))),
+    Column("verdict", _verdict),
+    # The attempt's owner stands in its heading: where there is little room, that must do.
+    Column("by", lambda line: Text(excerpt(line.event.source, 20)), from_width=100),
+    Column("detail", lambda line: Text(wording.detail(line))),
+)
+
+
+def show(console: Console, story: Story, *, attempt: int | None = None, then: Then | None = None) -> None:
+    """Print a story: heading, timeline, end, quarantine."""
+    for line in (
+        *(state_then(story, then) if then else heading(story)),
+        *timeline(story if attempt is None else story.only(attempt), console.width),
+        *outcome(story),
+        *quarantine(story),
+    ):
+        console.print(line, soft_wrap=True)
+
+
+def timeline(story: Story, width: int) -> Iterator[Text]:
+    """Lay out the timeline, attempt by attempt."""
+    columns = [column for column in COLUMNS if width >= column.from_width]
+    for attempt in story.attempts:
+        yield Text()
+        yield _title(attempt)
+        rows: list[Row] = []
+        after = -1
+        for line in attempt.lines:
+            rows += gaps_between(attempt, after, line.event.sequence, story.now)
+            rows.append([column.cell(line) for column in columns])
+            after = line.event.sequence
+        yield from grid([column.heading for column in columns], rows, width)
+
+
+def _title(attempt: Attempt) -> Text:
+    opening = attempt.opening
+    title = Text(f"Attempt {attempt.number}", style="bold")
+    if opening is None:
+        return title.append(" · its opening has not arrived", style="cyan")
+    title.append(f" · {attempt.reason} · opened by {excerpt(opening.source, 40)}", style="")
+    title.append(f" at {wording.clock(opening.occurred_at)}")
+    if attempt.owner:
+        title.append(f" · owner {excerpt(attempt.owner, 60)}")
+    return title
+
+
+def gaps_between(attempt: Attempt, after: int, until: int, now: datetime | None) -> Iterator[Text]:
+    """Say what is missing between two sequences."""
+    for bridge in attempt.bridges:
+        for hole in bridge.missing:
+            if after < hole.start <= until:
+                yield Text(f"  ⋯ {wording.bridged(bridge, hole)}", style="yellow")
+    for hole in attempt.gap.missing if attempt.gap else ():
+        if attempt.gap and after < hole.start <= until:
+            yield Text(f"  ⋯ {wording.missing(attempt.gap, hole, now)}", style="cyan")

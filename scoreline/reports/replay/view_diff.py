@@ -1,0 +1,135 @@
+"""Two stories side by side, for a person and for a machine."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import timedelta
+
+from rich.console import Console
+from rich.text import Text
+
+from scoreline.formatting import clipped, excerpt, printable
+from scoreline.reports.replay import wording
+from scoreline.reports.replay.diff import Comparison, Pair
+from scoreline.reports.replay.document import Json, document, line_json
+from scoreline.reports.replay.grid import grid
+from scoreline.reports.replay.lines import Fate, Line
+from scoreline.reports.replay.result import Result
+
+LINE_WIDTH = 200
+"""Characters of a line of output."""
+
+
+def show_comparison(console: Console, comparison: Comparison) -> None:
+    """Print two sides next to each other, what differs marked, then what they came to."""
+    left, right = printable(comparison.left.label), printable(comparison.right.label)
+    each = max(24, (console.width - 34) // 2)
+    rows = [_row(pair, each, whole=comparison.left.attempt is None) for pair in comparison.pairs]
+    console.print(Text(f"{left} ↔ {right}", style="bold"), soft_wrap=True)
+    headings = ["", "seq", excerpt(left, each), excerpt(right, each), "differs in"]
+    lines = [*grid(headings, rows, console.width), Text(), *_ends(comparison, left, right, console.width)]
+    for line in (*lines, Text(), *_output(comparison)):
+        console.print(line, soft_wrap=True)
+
+
+def _row(pair: Pair, width: int, *, whole: bool) -> list[Text]:
+    attempt, sequence = pair.key
+    style = "yellow" if pair.differs else ""
+    return [
+        Text("≠" if pair.differs else "", style=style),
+        Text(f"{attempt}/{sequence}" if whole else str(sequence)),
+        _cell(pair.left, width),
+        _cell(pair.right, width),
+        Text(", ".join(pair.differs), style=style),
+    ]
+
+
+def _cell(line: Line | None, width: int) -> Text:
+    if line is None:
+        return Text("-", style="dim")
+    since = "" if line.since is None else f" +{wording.span(line.since)}"
+    fate = "" if line.fate is Fate.APPLIED else f" [{wording.verdict(line)}]"
+    cell = Text(f"{line.event.type}{since}{fate}  {wording.describe(line.event)}".rstrip())
+    cell.truncate(width, overflow="ellipsis")
+    return cell
+
+
+def _ends(comparison: Comparison, left: str, right: str, width: int) -> Iterator[Text]:
+    one, other = comparison.results
+    rows = [_end(*measure) for measure in measures(one, other)]
+    return grid(["", "at the end", excerpt(left, 40), excerpt(right, 40), "change"], rows, width)
+
+
+def _end(name: str, one: str, other: str, change: str) -> list[Text]:
+    style = "" if one == other else "yellow"
+    mark = Text("" if one == other else "≠", style=style)
+    return [mark, Text(name), Text(excerpt(one, 40)), Text(excerpt(other, 40)), Text(change, style=style)]
+
+
+def measures(one: Result, other: Result) -> Iterator[tuple[str, str, str, str]]:
+    """Name what two results can be compared by: what it is, both values, the change."""
+    yield "state", one.state, other.state, ""
+    yield "verdict", one.verdict or "-", other.verdict or "-", ""
+    yield "score", _number(one.score), _number(other.score), _change(one.score, other.score)
+    for evaluator in dict.fromkeys([*one.scores, *other.scores]):
+        before, after = one.scores.get(evaluator), other.scores.get(evaluator)
+        yield f"  {excerpt(evaluator, 30)}", _number(before), _number(after), _change(before, after)
+    yield "tokens", str(one.tokens), str(other.tokens), _change(one.tokens, other.tokens)
+    cost = _change(one.cost_usd, other.cost_usd)
+    yield "cost", wording.money(one.cost_usd), wording.money(other.cost_usd), cost
+    yield "latency", _ms(one.latency_ms), _ms(other.latency_ms), ""
+    yield "took", _span(one.took), _span(other.took), ""
+    yield "exit code", _number(one.exit_code), _number(other.exit_code), ""
+    yield "error", one.error or "-", other.error or "-", ""
+    yield "gap bridged", "yes" if one.bridged else "no", "yes" if other.bridged else "no", ""
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
+
+
+def _change(before: float | None, after: float | None) -> str:
+    return f"{after - before:+g}" if before is not None and after is not None and before != after else ""
+
+
+def _ms(milliseconds: float) -> str:
+    return wording.span(timedelta(milliseconds=milliseconds))
+
+
+def _span(time: timedelta | None) -> str:
+    return "-" if time is None else wording.span(time)
+
+
+def _output(comparison: Comparison) -> Iterator[Text]:
+    one, other = (result.output for result in comparison.results)
+    if one is None and other is None:
+        yield Text("No output on record on either side.")
+    elif one == other:
+        yield Text(f"The outputs are the same ({wording.counted(len(one or ''), 'character')}).")
+    for line in comparison.output:
+        style = {"+": "green", "-": "red"}.get(line[:1], "dim")
+        yield Text(clipped(line, LINE_WIDTH), style=style)
+
+
+def comparison_document(comparison: Comparison) -> Json:
+    """Lay out both stories, and what differs."""
+    one, other = comparison.results
+    return {
+        "left": document(comparison.left.story, attempt=comparison.left.attempt),
+        "right": document(comparison.right.story, attempt=comparison.right.attempt),
+        "pairs": [
+            {
+                "attempt": pair.key[0] or None,
+                "sequence": pair.key[1],
+                "left": pair.left and line_json(pair.left),
+                "right": pair.right and line_json(pair.right),
+                "differs": list(pair.differs),
+            }
+            for pair in comparison.pairs
+        ],
+        "results": {"left": _result(one), "right": _result(other)},
+        "output_diff": list(comparison.output),
+    }
+
+
+def _result(result: Result) -> Json:
+    return {**asdict(result), "took": result.took and result.took.total_seconds()}

@@ -1,0 +1,195 @@
+"""How a story's view begins and ends: the heading, the state at a moment, the scorecard, the quarantine."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+
+from pydantic import TypeAdapter
+from rich.text import Text
+
+from eventlog import payloads as p
+from eventlog.lifecycle import ENDED
+from eventlog.timeline import Cursor
+from projections.scorecard import Scorecard
+from scoreline.formatting import excerpt, printable
+from scoreline.invocation import typed
+from scoreline.reports.replay import wording
+from scoreline.reports.replay.asof import Then
+from scoreline.reports.replay.lines import Fate, Line, Refusal
+from scoreline.reports.replay.story import Story
+
+LONG = 400
+"""Characters of a reason or an error at the end, where there is room."""
+LISTED = 20
+"""Refusals shown; the quarantine has them all."""
+_SCORES = TypeAdapter(tuple[p.Score, ...])
+
+
+def heading(story: Story) -> Iterator[Text]:
+    """Say which evaluation this is, how it stands, and where that was read."""
+    yield Text(f"Evaluation {printable(story.evaluation_id)}", style="bold")
+    yield _field("batch", printable(story.batch_id or "unknown"))
+    yield _field("case", printable(story.case_id or "unknown"))
+    yield _field("state", _standing(story))
+    yield _field("attempts", str(len(story.attempts)))
+    if story.began_at:
+        yield _field("began", wording.stamp(story.began_at))
+    if story.began_at and story.ended_at:
+        took = wording.span(story.ended_at - story.began_at)
+        yield _field("ended", f"{wording.stamp(story.ended_at)}, after {took}")
+    yield _field("arrivals", _disorder(story))
+    yield _field("read from", origin(story))
+
+
+def state_then(story: Story, then: Then) -> Iterator[Text]:
+    """Say how the evaluation stood at a moment."""
+    name = printable(story.evaluation_id)
+    title = f"Evaluation {name} as of {wording.stamp(then.at)}, entry {then.arrived} of {then.of}"
+    yield Text(title, style="bold")
+    yield _field("batch", printable(story.batch_id or "unknown"))
+    yield _field("state", _at(then.cursor))
+    yield _field("owner", excerpt(then.owner or "nobody yet", 60))
+    yield _field("answer", _on_record(then.answer))
+    waiting = ", ".join(f"{line.event.sequence} {line.event.type}" for line in then.waiting[:LISTED])
+    yield _field("waiting", waiting or "nothing")
+    if story.postgres.answered:
+        yield _field("stored", f"{then.stored} of these entries were in Postgres by then")
+
+
+def _field(name: str, value: str) -> Text:
+    return Text(f"  {name:10}", style="dim").append(value, style="not dim")
+
+
+def _standing(story: Story) -> str:
+    card, cursor = story.scorecard, story.cursor
+    said = _at(cursor) if cursor.attempt else "nothing stored yet"
+    if not story.lines:
+        return "unknown: nothing of it could be read as an event"
+    if card and card.verdict and cursor.phase in ENDED:
+        said = f"{cursor.phase}, verdict {card.verdict}"
+    if card and card.bridged and cursor.phase in ENDED:
+        said += ", over a bridged gap"
+    return said if story.ahead is None else f"{said}; once all is stored: {_at(story.ahead)}"
+
+
+def _at(cursor: Cursor) -> str:
+    return f"{cursor.phase}, at attempt {cursor.attempt}, sequence {cursor.sequence}"
+
+
+def _on_record(answer: Line | None) -> str:
+    if answer is None:
+        return "none on record"
+    attempt, sequence = answer.key
+    return f"on record, attempt {attempt}, {sequence} {answer.event.type}: {wording.describe(answer.event)}"
+
+
+def _disorder(story: Story) -> str:
+    fates = Counter(line.fate for line in story.lines)
+    overtaken = sum(1 for line in story.lines if line.overtaken_by)
+    said = [wording.counted(story.arrivals, "entry", "entries")]
+    said += [f"{overtaken} after a successor"] if overtaken else []
+    said += [f"{number} {fate}" for fate, number in fates.items() if fate is not Fate.APPLIED]
+    said += [f"{wording.counted(len(story.bridges), 'gap')} bridged"] if story.bridges else []
+    said += [f"{story.refused} in quarantine"] if story.refused else []
+    return ", ".join(said)
+
+
+def origin(story: Story) -> str:
+    """Say where a story was read, and what silence means there."""
+    postgres, redis = story.postgres, story.redis
+    beyond = sum(1 for line in story.lines if line.pending)
+    if not postgres.asked:
+        return "the Redis stream alone: verdicts are worked out, not read"
+    if postgres.problem:
+        return "the Redis stream alone, for Postgres does not answer: verdicts are worked out"
+    if redis.problem:
+        return "Postgres alone, for Redis does not answer: what is not stored yet is not shown"
+    if not redis.asked:
+        return "Postgres alone"
+    if beyond:
+        more = wording.counted(beyond, "entry", "entries")
+        if not postgres.found:
+            return f"the Redis stream, {more}; Postgres has nothing of it yet"
+        return f"Postgres, and {more} more in the Redis stream"
+    if redis.found:
+        return "Postgres; its Redis stream has nothing more"
+    if story.cursor.phase in ENDED:
+        return "Postgres; its Redis stream has expired, as it should after the end"
+    return "Postgres; Redis has no stream of it, though it has not ended"
+
+
+def outcome(story: Story) -> Iterator[Text]:
+    """Show the scorecard, or the error it ended with."""
+    card = story.scorecard
+    if card is None:
+        return
+    yield Text()
+    not_yet = "" if story.cursor.phase in ENDED else " (not stored yet)"
+    if card.status == "completed":
+        yield from _completed(story, card, not_yet)
+        return
+    closing = (n for n in story.lines if n.event.attempt == card.attempt and n.event.type == card.status)
+    said = next((wording.describe(line.event) for line in closing if line.fate is Fate.APPLIED), "")
+    yield Text(f"{card.status}{not_yet}", style="bold red").append(f"  {said}", style="not bold")
+    yield from _judgements(story, card)
+
+
+def _completed(story: Story, card: Scorecard, not_yet: str) -> Iterator[Text]:
+    style = "bold green" if card.verdict == "passed" else "bold red"
+    score = "" if card.score is None else f", score {card.score:g}"
+    yield Text(f"Scorecard{not_yet}  ", style="bold").append(f"{card.verdict}{score}", style=style)
+    yield from _judgements(story, card)
+    yield Text(f"  {', '.join(spent(card))}")
+
+
+def _judgements(story: Story, card: Scorecard) -> Iterator[Text]:
+    for judgement in scores(story, card):
+        said = f"{excerpt(judgement.evaluator, 40)}: {wording.judged(judgement)}"
+        yield Text(f"  {said}  {excerpt(judgement.reason, LONG)}".rstrip())
+
+
+def scores(story: Story, card: Scorecard) -> tuple[p.Score, ...]:
+    """List the judgements: the scorecard's, or those on record where it names none."""
+    named = _SCORES.validate_json(card.scores)
+    return named or tuple(
+        line.event.data
+        for line in story.lines
+        if isinstance(line.event.data, p.Scored)
+        and line.event.attempt == card.attempt
+        and line.fate is Fate.APPLIED
+    )
+
+
+def spent(card: Scorecard) -> Iterator[str]:
+    """Name what a completed evaluation took."""
+    yield wording.counted(card.tokens, "token")
+    yield wording.money(float(card.cost_usd))
+    yield f"latency {wording.span(timedelta(milliseconds=card.latency_ms))}"
+    if card.exit_code is not None:
+        yield f"exit code {card.exit_code}"
+    if card.bridged:
+        yield "over a bridged gap"
+
+
+def quarantine(story: Story) -> Iterator[Text]:
+    """List what could not be taken as an event, and how to see it whole."""
+    if not story.refusals:
+        return
+    yield Text()
+    yield Text(f"Quarantine ({story.refused})", style="bold")
+    for refusal in story.refusals[:LISTED]:
+        yield Text(f"  {_refused(refusal, is_kept=_is_kept(story, refusal))}")
+    if story.refused > LISTED:
+        yield Text(f"  and {story.refused - LISTED} more")
+    if any(refusal.quarantined_at for refusal in story.refusals):
+        yield Text(f"  See one whole: {typed('quarantine', 'show', 'ID')}", style="dim")
+
+
+def _is_kept(story: Story, refusal: Refusal) -> bool:
+    return not story.postgres.answered or refusal.quarantined_at is not None
+
+
+def _refused(refusal: Refusal, *, is_kept: bool) -> str:
+    not_yet = "" if is_kept else "  (not stored yet)"
+    detail = excerpt(refusal.detail, LONG)
+    return f"{refusal.id[:12]}  arrived {refusal.rank}  {refusal.reason}  {detail}{not_yet}"

@@ -1,0 +1,90 @@
+"""How a batch stands, in one word, one exit code and one JSON object. Pure."""
+
+from enum import IntEnum
+from typing import Any
+
+from coordinator.budget import over
+from projections.batches import Snapshot
+from scoreline.invocation import typed
+from scoreline.reports.pass_rate import batch_pass_rate
+
+STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")
+STOPPED = frozenset({"paused", "cancelled", "expired"})
+
+
+class ExitCode(IntEnum):
+    """What a command about a batch ends with."""
+
+    FINISHED = 0
+    DEAD_LETTERS = 3
+    STOPPED = 4
+    OVER_BUDGET = 5
+    """Completed, and its spend exceeds its budget."""
+
+
+def status_word(snapshot: Snapshot) -> str:
+    """Say how a batch stands; it is completed only once it is over."""
+    if snapshot.kind == "external":
+        return "external"
+    if snapshot.state in {"running", "completed"}:
+        return "running" if snapshot.finished_at is None else "completed"
+    return snapshot.state
+
+
+def is_over(snapshot: Snapshot) -> bool:
+    """Whether nothing more will happen by itself; nobody says so of an external batch but its counters."""
+    if snapshot.kind == "external":
+        return snapshot.total > 0 and snapshot.pending == 0
+    return snapshot.state == "paused" or snapshot.finished_at is not None
+
+
+def exit_code(snapshot: Snapshot) -> ExitCode:
+    """Say what a command ends with; a batch that still runs has nothing to complain of."""
+    if status_word(snapshot) in STOPPED:
+        return ExitCode.STOPPED
+    if is_over(snapshot) and snapshot.dead_letters:
+        return ExitCode.DEAD_LETTERS
+    if is_over(snapshot) and any(over(snapshot.purse)):
+        return ExitCode.OVER_BUDGET
+    return ExitCode.FINISHED
+
+
+def document(snapshot: Snapshot) -> dict[str, Any]:
+    """Write a batch for machines: the keys that every command promises, then more."""
+    return {
+        "batch_id": snapshot.batch_id,
+        "status": status_word(snapshot),
+        "total": snapshot.total,
+        "completed": snapshot.completed,
+        "passed": snapshot.passed,
+        "failed": snapshot.failed,
+        "timed_out": snapshot.timed_out,
+        "cancelled": snapshot.cancelled,
+        "pending": snapshot.pending,
+        "retried": snapshot.retried,
+        "bridged": snapshot.bridged,
+        "score": snapshot.score,
+        "duration_s": round(snapshot.duration.total_seconds(), 3),
+        "tokens": snapshot.tokens,
+        "cost_usd": float(snapshot.cost_usd),
+        "max_cost_usd": None if snapshot.max_cost_usd is None else float(snapshot.max_cost_usd),
+        "max_tokens": snapshot.max_tokens,
+        "spent_usd": float(snapshot.purse.spent_usd),
+        "spent_tokens": snapshot.purse.spent_tokens,
+        "unrecorded_usd": float(snapshot.purse.unrecorded_usd),
+        "unrecorded_tokens": snapshot.purse.unrecorded_tokens,
+        "over_budget": any(over(snapshot.purse)),
+        "over_budget_usd": float(over(snapshot.purse)[0]),
+        "over_budget_tokens": over(snapshot.purse)[1],
+        "name": snapshot.name,
+        "project": snapshot.project,
+        "dataset": snapshot.dataset,
+        "reason": snapshot.reason,
+        "dead_letters": snapshot.dead_letters,
+        "pass_rate": batch_pass_rate(snapshot).value,
+    }
+
+
+def command(verb: str, batch_id: str, *more: str) -> str:
+    """Write the command about a batch that may be typed next."""
+    return typed("batch", verb, batch_id, *more)

@@ -1,0 +1,1 @@
+"""The Redis and the PostgreSQL that a command connects to: their checks and their errors in plain words."""

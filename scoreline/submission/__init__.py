@@ -1,1 +1,0 @@
-"""Submission: a plan and its cases, turned into evaluations."""

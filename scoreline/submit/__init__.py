@@ -1,0 +1,1 @@
+"""Submission: a batch spec and its datasets become a batch of evaluations."""

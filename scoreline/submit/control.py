@@ -1,0 +1,99 @@
+"""`batch pause`, `resume`, `retry`, `cancel`: what people ask of a batch."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from getpass import getuser
+
+from rich.console import Console
+
+from coordinator.app import Site, build
+from coordinator.coordinator import AWAY
+from coordinator.operations import Operator, Refused, UnknownBatch
+from coordinator.settings import CoordinatorSettings
+from eventlog.redis_streams import RedisEventLog
+from projections import pages
+from projections.batches import Snapshot, read_snapshot
+from projections.ledger_postgres import PostgresLedger
+from projections.postgres import make_pool
+from scoreline.local.embedded import Servers
+from scoreline.local.servers import ready_servers
+from scoreline.problem import Problem
+from scoreline.reports.audit.batches import connected
+from scoreline.reports.standing import command
+from scoreline.servers.errors import explain
+from scoreline.settings import Settings, load_settings
+
+AT_ONCE = 5_000
+"""Evaluations that are ended while somebody waits without wondering."""
+
+
+def run_pause(batch_id: str, *, reason: str) -> int:
+    """Pause a batch; returns the exit code."""
+    settings = load_settings()
+    with ready_servers(settings, service="coordinator") as servers:
+        asyncio.run(_pause(servers, settings, batch_id, reason))
+    _say(f"{batch_id} is paused; what is in hand comes to its end. To go on: {command('resume', batch_id)}")
+    return 0
+
+
+def run_cancel(batch_id: str, *, reason: str) -> int:
+    """Cancel a batch; returns the exit code."""
+    settings = load_settings()
+    with ready_servers(settings, service="coordinator") as servers:
+        ended = asyncio.run(_cancel(servers, settings, batch_id, reason))
+    ran = f"{ended.done - ended.cancelled:,} of {ended.total:,} evaluations ran"
+    _say(f"{batch_id} is cancelled: {ran}, {ended.cancelled:,} were cancelled")
+    return 0
+
+
+async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
+    async with operator(servers, settings) as asking:
+        await asking.pause(batch_id, reason=reason)
+
+
+async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> Snapshot:
+    async with operator(servers, settings) as asking:
+        batch = await asking.batch(batch_id)
+        if (left := batch.total - batch.ended) > AT_ONCE:
+            _say(f"ending {left:,} evaluations of {batch_id}, each on record; this takes a while")
+        await asking.cancel(batch_id, reason=reason)
+    async with connected(servers.postgres_url) as conn:
+        return await read_snapshot(conn, batch_id)
+
+
+def _say(words: str) -> None:
+    Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
+
+
+@asynccontextmanager
+async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operator]:
+    """Be somebody who may ask."""
+    site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
+    log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards)
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
+    pool = make_pool(servers.postgres_url, size=2)
+    await pool.open()
+    try:
+        coordinator = build(site, CoordinatorSettings(name=whoever()), log, pool)
+        yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, whoever())
+    except UnknownBatch as unknown:
+        async with connected(servers.postgres_url):
+            raise pages.UnknownBatch(unknown.batch_id) from None  # which names those near it
+    except Refused as refused:
+        raise Problem(str(refused)) from refused
+    except AWAY as error:
+        said = explain(error) or "A server went away meanwhile."
+        raise Problem(f"{said} To ask again does no harm.") from error
+    finally:
+        await pool.close()
+        await log.aclose()
+
+
+def whoever() -> str:
+    """Name whoever sits at the keyboard."""
+    try:
+        return getuser()
+    except (KeyError, OSError):  # an id without a name, as containers have it
+        return "operator"

@@ -1,0 +1,80 @@
+"""The rows of a file, one after the other, however many there are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import JsonValue
+from pydantic_core import from_json
+
+from scoreline.submit.datasets.cases import Row, row_of
+from scoreline.submit.datasets.columns import EXPECTED_NAMES, Columns
+from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
+from scoreline.submit.datasets.json_document import json_records
+from scoreline.submit.datasets.lines import csv_records, jsonl_records
+from scoreline.submit.datasets.opening import Format, OnRead, format_of, opened, unit_of
+from scoreline.submit.datasets.record import Fields, Record, refuse_too_deep
+from scoreline.submit.datasets.seen import SeenIds
+from scoreline.submit.datasets.yaml_document import yaml_records
+
+
+def records(path: Path, *, at: str | None = None, on_read: OnRead | None = None) -> Iterator[Record]:
+    """Read the records of a file as they are; raises `DatasetError` and `BadRow`."""
+    kind = format_of(path)
+    if at is not None and kind in (Format.JSONL, Format.CSV):
+        raise DatasetError(
+            path, f"`records` ({at!r}) is for JSON and YAML documents: here every line is a row"
+        )
+    with opened(path, on_read=on_read) as stream:
+        match kind:
+            case Format.JSONL:
+                yield from jsonl_records(stream, path)
+            case Format.CSV:
+                yield from csv_records(stream, path)
+            case Format.JSON:
+                yield from json_records(stream, path, at=at)
+            case Format.YAML:
+                yield from yaml_records(stream, path, at=at)
+
+
+def file_rows(
+    path: Path, columns: Columns | None = None, *, on_read: OnRead | None = None
+) -> Iterator[Row]:
+    """Read the cases of a file; raises `DatasetError`, and `BadRow` for the first row that is none."""
+    columns, unit, position = columns or Columns(), unit_of(path), 0
+    is_table = format_of(path) is Format.CSV
+    with SeenIds() as seen:
+        for position, record in enumerate(records(path, at=columns.records, on_read=on_read), 1):
+            try:
+                fields = _with_meanings(record.fields, columns) if is_table else record.fields
+                row = row_of(fields, position, line=record.line, columns=columns)
+            except Unfit as error:
+                raise BadRow(path, record.line, str(error), unit=unit) from None
+            first = seen.add(row.case.id, record.line)
+            if first is not None:
+                reason = f"the id {row.case.id!r} was there before, in {unit} {first}"
+                raise BadRow(path, record.line, reason, unit=unit)
+            yield row
+    if position == 0:
+        raise DatasetError(path, "there is not one row in it")
+
+
+def _with_meanings(fields: Fields, columns: Columns) -> Fields:
+    """Read what a table can only say as text: nothing where an answer is empty, JSON in two columns."""
+    meant = dict(fields)
+    for name in (columns.expected,) if columns.expected else EXPECTED_NAMES:
+        if meant.get(name) == "":
+            meant[name] = None
+    for name, opening in (("tags", "["), ("metadata", "{")):
+        text = meant.get(name)
+        if isinstance(text, str) and text.startswith(opening):
+            meant[name] = _read_json(name, text)
+    return meant
+
+
+def _read_json(name: str, text: str) -> JsonValue:
+    try:
+        value: JsonValue = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        raise Unfit(f"the column {name!r} begins like JSON and is none: {error}") from None
+    refuse_too_deep(value)
+    return value
