@@ -11,13 +11,13 @@ from random import SystemRandom
 
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.redis_streams import RedisEventLog, connect
+from executor.batch_runtime import Factories
 from executor.contract import ExecutionEnvironment
-from executor.kits import Makers
+from executor.executor import Executor, Ports, new_instance_id
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.naming import lane_use
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import make_evaluator, make_target
-from executor.runner import Executor, Ports, new_instance_id
 from executor.sandbox.memory_cgroup import delegated_cgroup
 from executor.sandbox.probe import probe
 from executor.sandbox.run_directories import remove_abandoned
@@ -27,7 +27,7 @@ from taskqueue.budget.redis_budgets import RedisBudgets
 
 logger = logging.getLogger(__name__)
 
-REGISTERED = Makers(make_target, make_evaluator, lane_use)
+REGISTERED = Factories(make_target, make_evaluator, lane_use)
 """Every type that is built in or installed."""
 MAX_CONNECTIONS = 32
 
@@ -37,7 +37,7 @@ async def run_executor(
     settings: ExecutorSettings,
     *,
     environment: ExecutionEnvironment,
-    makers: Makers = REGISTERED,
+    factories: Factories = REGISTERED,
 ) -> None:
     """Be an executor until told to stop."""
     await _remove_abandoned_directories()
@@ -52,12 +52,12 @@ async def run_executor(
             executor = Executor(
                 Ports(events, queues.tasks, queues.batch_registry, queues.executor_registry),
                 settings,
-                makers,
+                factories,
                 instance_id=instance_id,
                 environment=environment,
                 lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
                 budgets=RedisBudgets(redis),
-                luck=random.random,
+                jitter=random.random,
             )
             heed_signals(executor.stop)
             await executor.run()

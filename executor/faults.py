@@ -83,11 +83,11 @@ class EvaluatorFault(Exception):  # noqa: N818 - what happened
 
 
 def close_after(
-    error: BaseException, *, retries: int, attempt: int, now: datetime, luck: float
+    error: BaseException, *, retries: int, attempt: int, now: datetime, jitter: float
 ) -> p.Retrying | p.Failed | p.TimedOut:
-    """Say how an attempt ends; `luck`, from 0 to 1, spreads those that try again."""
+    """Say how an attempt ends; `jitter`, from 0 to 1, spreads those that try again."""
     cause = error.cause if isinstance(error, EvaluatorFault) else error
-    backoff = now + full_jitter(attempt, luck)
+    backoff = now + full_jitter(attempt, jitter)
     match cause:
         case RateLimited(retry_after=retry_after):
             return p.Retrying(_fault(RATE_LIMITED, error), now + _patience(retry_after))
@@ -110,10 +110,10 @@ def _failed(error: BaseException) -> p.Failed:
     return p.Failed(fault)
 
 
-def full_jitter(attempt: int, luck: float) -> timedelta:
+def full_jitter(attempt: int, jitter: float) -> timedelta:
     """Wait anything up to a bound that doubles with each attempt."""
     doublings = min(attempt - 1, 16)
-    return min(FIRST_BACKOFF * (1 << doublings), LONGEST_BACKOFF) * luck
+    return min(FIRST_BACKOFF * (1 << doublings), LONGEST_BACKOFF) * jitter
 
 
 def charged(kind: str) -> str:

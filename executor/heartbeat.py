@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from executor.hands import Hands
-from executor.outage import Outage, Patience
-from executor.telemetry import Tally
+from executor.outage import Outage, OutageBackoff
+from executor.slot_pool import SlotPool
+from executor.telemetry import ExecutorCounters
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
@@ -19,19 +19,19 @@ class Heartbeat:
         self,
         executor_registry: ExecutorRegistry,
         tasks: TaskQueue,
-        hands: Hands,
+        hands: SlotPool,
         *,
         instance: Callable[[], ExecutorInstance],
         outage: Outage,
-        tally: Tally,
+        counters: ExecutorCounters,
         confirmation: asyncio.Event,
     ) -> None:
         self._executor_registry = executor_registry
         self._tasks = tasks
-        self._hands = hands
+        self._slot_pool = hands
         self._instance = instance
-        self._patience = Patience(outage, longest=1.0)
-        self._tally = tally
+        self._backoff = OutageBackoff(outage, longest=1.0)
+        self._counters = counters
         self._confirmation = confirmation
 
     async def arrive(self, *, unless: Callable[[], bool]) -> None:
@@ -40,9 +40,9 @@ class Heartbeat:
             try:
                 await self._beat_once()
             except QueueUnavailable as error:
-                await self._patience.wait(error)
+                await self._backoff.wait(error)
             else:
-                self._patience.rewarded()
+                self._backoff.succeeded()
                 return
 
     async def run(self, interval: timedelta) -> None:
@@ -58,17 +58,17 @@ class Heartbeat:
         while True:
             try:
                 await self._beat_once()
-                if in_hand := [hand.delivery for hand in self._hands]:
+                if in_hand := [hand.delivery for hand in self._slot_pool]:
                     await self._tasks.extend(self._instance().instance_id, in_hand)
             except QueueUnavailable as error:
-                await self._patience.wait(error)
+                await self._backoff.wait(error)
             else:
-                self._patience.rewarded()
+                self._backoff.succeeded()
                 return
 
     async def _beat_once(self) -> None:
         await self._executor_registry.heartbeat(self._instance())
-        self._tally.beat()
+        self._counters.beat()
 
     async def leave(self) -> None:
         """Say goodbye; whoever does not hear it finds out when the beats stop."""

@@ -32,7 +32,7 @@ class Outage:
         self._under_way = False
 
 
-class Patience:
+class OutageBackoff:
     """The pauses of one loop."""
 
     def __init__(self, outage: Outage, *, longest: float = 1.0) -> None:
@@ -46,7 +46,7 @@ class Patience:
         self._outage.begin(error)
         await asyncio.sleep(self._backoff.next())
 
-    def rewarded(self) -> None:
+    def succeeded(self) -> None:
         """Start small again: it worked. What was asked before an outage began says nothing of its end."""
         if self._tried:
             self._tried = False

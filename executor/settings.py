@@ -12,24 +12,24 @@ EVERY_BATCH_OF_THE_FLEET = Eligibility()
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class Timings:
     """How often an executor looks, and how long it waits; the defaults suit production."""
 
-    poll: timedelta = timedelta(seconds=1)
+    refresh: timedelta = timedelta(seconds=1)
     """Between two looks at the batch registry."""
-    idle_poll: timedelta = timedelta(milliseconds=100)
+    idle_refresh: timedelta = timedelta(milliseconds=100)
     """The same while there is no batch: all executors should begin on the next one together."""
     block: timedelta = timedelta(seconds=1)
     """How long one request for tasks waits for the first; also how late a stop may be noticed."""
-    glance: timedelta = timedelta(milliseconds=50)
+    poll: timedelta = timedelta(milliseconds=50)
     """The same where not all batches can be asked at once, and the pause where no work may be taken."""
     ack_linger: timedelta = timedelta(milliseconds=5)
     """How long a finished task waits for company before the queue is told."""
-    beat: timedelta = HEARTBEAT_INTERVAL
+    heartbeat: timedelta = HEARTBEAT_INTERVAL
     take_over_every: timedelta = timedelta(seconds=10)
     take_over_idle: timedelta = timedelta(seconds=30)
     """How long a task must have been left alone before it is taken from its consumer."""
-    last_words: timedelta = timedelta(seconds=10)
+    shutdown_grace: timedelta = timedelta(seconds=10)
     """After the drain: how long interrupted attempts, acknowledgements and the farewell may take."""
 
 
@@ -51,7 +51,7 @@ class ExecutorSettings:
     """End when there is nothing left to do."""
     drain: timedelta = timedelta(seconds=60)
     """How long work in hand may go on once the executor was told to stop."""
-    rhythm: Rhythm = Rhythm()
+    timings: Timings = Timings()
     keeps_lanes_alone: bool = False
     """Whether it keeps to its share of each rate limit by itself, instead of asking the fleet's lanes."""
 

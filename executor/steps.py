@@ -17,6 +17,7 @@ from eventlog import tracing
 from eventlog.codec import OversizeEvent
 from eventlog.event_queue import AttemptLost, OwnedAttempt
 from eventlog.redacted_payloads import redact_answer
+from executor.batch_runtime import BatchEvaluator, BatchRuntime, invalid
 from executor.budget.purposes import judge_call, target_call
 from executor.budget.spending import Paid, PaidCall
 from executor.contract import (
@@ -28,11 +29,10 @@ from executor.contract import (
     TargetRequest,
     Transient,
 )
+from executor.deadline import DeadlineExceeded, with_deadline
 from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
-from executor.fold import Known
-from executor.kits import Judge, Kit, invalid
 from executor.lanes.permits import LaneUse, Permits, Used
-from executor.overdue import Overdue, at_most
+from executor.replay import ReplayedAttempt
 from executor.verdict import brief, responded, scored, was_paid
 from providers.limits import RateLimits
 from taskqueue.batch_registry import BatchRegistry
@@ -54,38 +54,46 @@ NOTHING_LEFT = Context({})
 class Prepared:
     """All that is needed to begin: nothing was paid for yet, and nothing is missing."""
 
-    known: Known
+    known: ReplayedAttempt
     variant: Variant
     target: Target | None
     """None where the answer is on record: nobody will be asked."""
-    judges: Sequence[Judge]
+    judges: Sequence[BatchEvaluator]
     request: TargetRequest
     lane: LaneUse | None = None
     """Whom to ask before the target is."""
-    kit: Kit | None = None
+    runtime: BatchRuntime | None = None
     is_sequential: bool = False
     """Whether judges are called one after the other: the batch limits its calls in flight overall."""
 
     def paid_call(self) -> PaidCall:
         """Describe the call of the target, for the batch's budget."""
-        if self.kit is None:
+        if self.runtime is None:
             return PaidCall("target")
-        return target_call(self.kit, self.variant.number, self.request)
+        return target_call(self.runtime, self.variant.number, self.request)
 
 
-async def prepare(delivery: Delivery, known: Known, kit: Kit, batch_registry: BatchRegistry) -> Prepared:
+async def prepare(
+    delivery: Delivery, known: ReplayedAttempt, runtime: BatchRuntime, batch_registry: BatchRegistry
+) -> Prepared:
     """See that an evaluation can be worked on at all, before anything is paid for."""
     opening = known.opening
-    variant = kit.variant(opening.variant)
+    variant = runtime.variant(opening.variant)
     context = await _context(delivery, batch_registry) if opening.in_group else NOTHING_LEFT
-    target = None if known.answer else kit.target(variant.number)
-    request = _question(delivery, opening, kit, variant, context, prompted=target is not None)
-    lane, is_sequential = kit.lane(variant.number), kit.spec.scores_sequentially
-    return Prepared(known, variant, target, kit.all_judges(), request, lane, kit, is_sequential)
+    target = None if known.answer else runtime.target(variant.number)
+    request = _question(delivery, opening, runtime, variant, context, prompted=target is not None)
+    lane, is_sequential = runtime.lane(variant.number), runtime.spec.scores_sequentially
+    return Prepared(known, variant, target, runtime.all_judges(), request, lane, runtime, is_sequential)
 
 
 def _question(  # noqa: PLR0913 - it draws on all of them
-    delivery: Delivery, opening: p.Queued, kit: Kit, variant: Variant, context: Context, *, prompted: bool
+    delivery: Delivery,
+    opening: p.Queued,
+    runtime: BatchRuntime,
+    variant: Variant,
+    context: Context,
+    *,
+    prompted: bool,
 ) -> TargetRequest:
     case = opening.case
     fields = case_fields(case, context.stored)
@@ -99,7 +107,7 @@ def _question(  # noqa: PLR0913 - it draws on all of them
         case=case,
         fields=fields,
         repetition=opening.repetition,
-        timeout=kit.spec.timeout,
+        timeout=runtime.spec.timeout,
         history=context.history,
     )
 
@@ -135,13 +143,13 @@ async def obtain(prepared: Prepared, permits: Permits) -> TargetReply:
 async def _ask(target: Target, request: TargetRequest, label: str) -> TargetReply:
     try:
         with tracing.inner("eval.worker.ask", target=label) as asking:
-            reply = await at_most(request.timeout, target.call(request))
+            reply = await with_deadline(request.timeout, target.call(request))
             if asking.is_recording():
                 usage, cost = reply.answer.usage, reply.answer.cost_usd
                 asking.set_attributes({"tokens": usage.total, "cost_usd": cost})
             # Here, not only where it is stored: judges and later turns send it to others.
             return replace(reply, answer=redact_answer(reply.answer))
-    except Overdue:
+    except DeadlineExceeded:
         raise TargetTimedOut(request.timeout) from None
 
 
@@ -203,13 +211,13 @@ def _record_unpaid(owned: OwnedAttempt, scores: Sequence[p.Score]) -> None:
 
 
 async def _one_by_one(
-    judges: Sequence[Judge], judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
+    judges: Sequence[BatchEvaluator], judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
 ) -> list[p.Score | EvaluatorFault]:
     return [await _judgement(each, judged, owned, permits) for each in judges]
 
 
 async def _judgements(
-    judges: Sequence[Judge], judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
+    judges: Sequence[BatchEvaluator], judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
 ) -> list[p.Score | EvaluatorFault]:
     if len(judges) < 2:  # no task is needed to wait for one
         return await _one_by_one(judges, judged, owned, permits)
@@ -219,7 +227,9 @@ async def _judgements(
     return [_heard(each, result) for each, result in zip(judges, found, strict=True)]
 
 
-def _heard(judge: Judge, result: p.Score | EvaluatorFault | BaseException) -> p.Score | EvaluatorFault:
+def _heard(
+    judge: BatchEvaluator, result: p.Score | EvaluatorFault | BaseException
+) -> p.Score | EvaluatorFault:
     match result:
         case p.Score() | EvaluatorFault():
             return result
@@ -230,7 +240,7 @@ def _heard(judge: Judge, result: p.Score | EvaluatorFault | BaseException) -> p.
 
 
 async def _judgement(
-    judge: Judge, judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
+    judge: BatchEvaluator, judged: ScoringRequest, owned: OwnedAttempt, permits: Permits
 ) -> p.Score | EvaluatorFault:
     """Ask one evaluator, and put what it says on record if it was paid for."""
     spec, said = judge.spec, list[RateLimits]()
@@ -252,15 +262,15 @@ async def _judgement(
     return score
 
 
-async def _heard_out(judge: Judge, judged: ScoringRequest) -> p.Score:
+async def _heard_out(judge: BatchEvaluator, judged: ScoringRequest) -> p.Score:
     case, evaluator = judged.case.id, judge.spec.name
     try:
         with tracing.inner("eval.worker.evaluate", test_case_id=case, evaluator=evaluator) as judging:
-            score = await at_most(judge.spec.timeout, judge.evaluator.score(judged))
+            score = await with_deadline(judge.spec.timeout, judge.evaluator.score(judged))
             if judging.is_recording():
                 _say_score(judging, score)
             return score
-    except Overdue:
+    except DeadlineExceeded:
         raise EvaluatorTimedOut(judge.spec.timeout) from None
 
 

@@ -15,8 +15,8 @@ from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
 from eventlog import payloads as p
 from executor.faults import Closing
-from executor.hands import Hands, InHand
 from executor.sandbox.telemetry import begin as begin_sandbox
+from executor.slot_pool import ActiveTask, SlotPool
 
 SLOW_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000)
 """Bounds of a histogram for what may take milliseconds or minutes."""
@@ -32,7 +32,7 @@ _duration = _meter.create_histogram(
 )
 
 
-class Status(StrEnum):
+class AttemptStatus(StrEnum):
     """What became of an attempt."""
 
     SUCCESS = "success"
@@ -42,35 +42,35 @@ class Status(StrEnum):
     LOST = "lost"
 
 
-def status_of(closing: Closing | None) -> Status:
+def status_of(closing: Closing | None) -> AttemptStatus:
     """Name what an attempt came to; None is one that ended without us."""
     match closing:
         case p.Completed():
-            return Status.SUCCESS
+            return AttemptStatus.SUCCESS
         case p.Failed():
-            return Status.FAILURE
+            return AttemptStatus.FAILURE
         case p.TimedOut():
-            return Status.TIMEOUT
+            return AttemptStatus.TIMEOUT
         case p.Retrying():
-            return Status.RETRY
+            return AttemptStatus.RETRY
         case None:
-            return Status.LOST
+            return AttemptStatus.LOST
 
 
 _ended: Counter[tuple[str, str]] = Counter()
 """Attempts by worker and status: counted here and read when somebody asks, for there are very many."""
 
 
-class Tally:
+class ExecutorCounters:
     """What one worker has done."""
 
     def __init__(self, worker: str) -> None:
         self.worker = worker
         self._worker = {"worker_id": worker}
-        self._statuses = {status: (worker, status.value) for status in Status}
+        self._statuses = {status: (worker, status.value) for status in AttemptStatus}
         self._modes: dict[str, dict[str, str]] = {}
 
-    def ended(self, hand: InHand, closing: Closing | None) -> None:
+    def ended(self, hand: ActiveTask, closing: Closing | None) -> None:
         """Count an attempt that came to an end."""
         _ended[self._statuses[status_of(closing)]] += 1
         if hand.took is not None:
@@ -103,7 +103,7 @@ class _AtWork:
     """An executor as gauges see it."""
 
     worker: str
-    hands: Hands
+    hands: SlotPool
     is_cut_off: Callable[[], bool]
 
 
@@ -111,17 +111,19 @@ _at_work: set[_AtWork] = set()
 
 
 @contextmanager
-def at_work(tally: Tally, hands: Hands, *, is_cut_off: Callable[[], bool]) -> Iterator[None]:
+def at_work(
+    counters: ExecutorCounters, hands: SlotPool, *, is_cut_off: Callable[[], bool]
+) -> Iterator[None]:
     """Tell of an executor until the block is left."""
-    seen = _AtWork(tally.worker, hands, is_cut_off)
+    seen = _AtWork(counters.worker, hands, is_cut_off)
     _at_work.add(seen)
-    tally.begin()
+    counters.begin()
     reason = "broken"
     try:
         yield
         reason = "told"
     finally:
-        tally.stop(reason)
+        counters.stop(reason)
         _at_work.discard(seen)
 
 

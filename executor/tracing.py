@@ -6,13 +6,13 @@ from datetime import datetime
 from opentelemetry.trace import Span
 
 from eventlog import tracing
-from executor.fold import Known
+from executor.replay import ReplayedAttempt
 from taskqueue.executor_registry import executor_name
 from taskqueue.tasks import Delivery
 
 
 def process_task(
-    delivery: Delivery, known: Known, *, worker: str, now: datetime
+    delivery: Delivery, known: ReplayedAttempt, *, worker: str, now: datetime
 ) -> AbstractContextManager[Span]:
     """Put a span around the work on an attempt, and before it what led to its claim."""
     task = delivery.task

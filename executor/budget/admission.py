@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from executor.admission import Admission, Admitted
+from executor.batch_runtime import BatchRuntime, RuntimeCache
 from executor.budget.client import NOT_RESERVED, BudgetClient, Reserve, Reserved
 from executor.budget.purposes import judge_calls, target_call
 from executor.budget.spending import Calibrations, PaidCall, Spending
 from executor.contract import Permanent
-from executor.kits import Kit, Kits
 from executor.lanes.permits import Permits
 from taskqueue.budget.estimates import FREE, Estimate, largest, together
 from taskqueue.lines import SCORING, split, target_of
@@ -26,11 +26,15 @@ class BudgetAdmission:
     """`Admission` that reserves budget, then asks another one."""
 
     def __init__(
-        self, admission: Admission, client: BudgetClient, kits: Kits, has_budget: Callable[[str], bool]
+        self,
+        admission: Admission,
+        client: BudgetClient,
+        runtimes: RuntimeCache,
+        has_budget: Callable[[str], bool],
     ) -> None:
         self._admission = admission
         self._client = client
-        self._kits = kits
+        self._runtimes = runtimes
         self._has_budget = has_budget
         self._calibrations = Calibrations()
         self._reserved: dict[str, list[Reserved]] = defaultdict(list)
@@ -96,27 +100,27 @@ class BudgetAdmission:
     async def _expected(self, line: str) -> Estimate:
         """Estimate one evaluation of a line: its target, and the evaluators that are paid."""
         batch_id, channel = split(line)
-        kit = await self._kits.of(batch_id)
-        if isinstance(kit, Permanent):
+        runtime = await self._runtimes.of(batch_id)
+        if isinstance(runtime, Permanent):
             return FREE
         spending = self._spending(batch_id, NOT_RESERVED)
-        targets = largest(spending.expected(each) for each in _targets(kit, channel))
-        return together([targets, *(spending.expected(each) for each in judge_calls(kit))])
+        targets = largest(spending.expected(each) for each in _targets(runtime, channel))
+        return together([targets, *(spending.expected(each) for each in judge_calls(runtime))])
 
     def _spending(self, batch_id: str, reserved: Reserved) -> Spending:
         return Spending(self._client, self._calibrations, batch_id=batch_id, reserved=reserved)
 
 
-def _targets(kit: Kit, channel: str) -> list[PaidCall]:
+def _targets(runtime: BatchRuntime, channel: str) -> list[PaidCall]:
     """List the targets whose tasks wait in a line."""
     if channel == SCORING:
         return []
     number = target_of(channel)
     if number is not None:
-        return [target_call(kit, number)]
-    targets = range(len(kit.spec.targets))
-    mixed = any(each.is_metered for each in kit.spec.targets)
-    return [target_call(kit, n) for n in targets if not (mixed and kit.spec.targets[n].is_metered)]
+        return [target_call(runtime, number)]
+    targets = range(len(runtime.spec.targets))
+    mixed = any(each.is_metered for each in runtime.spec.targets)
+    return [target_call(runtime, n) for n in targets if not (mixed and runtime.spec.targets[n].is_metered)]
 
 
 def _within(

@@ -61,7 +61,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     from domain.eligibility import Eligibility
     from executor.app import collect_garbage_rarely, run_executor
     from executor.contract import ExecutionEnvironment
-    from executor.settings import Connection, ExecutorSettings, Rhythm
+    from executor.settings import Connection, ExecutorSettings, Timings
     from scoreline.local.embedded.layout import default_root
     from scoreline.local.managed import ready_report
     from scoreline.local.processes import end_with_parent
@@ -87,7 +87,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         eligibility=Eligibility(run_id, project, _labels(settings, label)),
         once=once,
         drain=timedelta(seconds=settings.worker_drain),
-        rhythm=Rhythm(beat=timedelta(seconds=settings.worker_heartbeat_interval)),
+        timings=Timings(heartbeat=timedelta(seconds=settings.worker_heartbeat_interval)),
         keeps_lanes_alone=settings.rate_limit_mode is RateLimitMode.PER_WORKER,
     )
     environment = ExecutionEnvironment(

@@ -15,7 +15,7 @@ import typer.main
 import yaml
 from jsonschema import Draft202012Validator
 
-from executor.settings import Rhythm
+from executor.settings import Timings
 from scoreline.cli.main import app
 from scoreline.cli.secret_files import SUFFIX, names_secret_file
 from scoreline.settings import PREFIX, Settings, load_settings
@@ -193,7 +193,7 @@ def test_an_executor_is_given_longer_to_stop_than_it_takes():
     service = SERVICES["executor"]
     drain = float(default(service["environment"]["EVAL_WORKER_DRAIN"]))
     assert drain == Settings().worker_drain
-    assert seconds(service["stop_grace_period"]) > drain + Rhythm().last_words.total_seconds()
+    assert seconds(service["stop_grace_period"]) > drain + Timings().shutdown_grace.total_seconds()
 
 
 def test_only_executors_are_less_confined_than_the_rest():

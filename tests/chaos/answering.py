@@ -9,8 +9,8 @@ from random import Random
 
 from domain.batch_spec import EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
+from executor.batch_runtime import Factories
 from executor.contract import ExecutionEnvironment, RateLimited, ScoringRequest, TargetReply, TargetRequest
-from executor.kits import Makers
 from tests.chaos.notebook import Notebook
 
 ANSWER = p.TokenUsage(input_tokens=11, output_tokens=5)
@@ -70,7 +70,7 @@ def _a_while(rng: Random) -> float:
     return SHORTEST + rng.random() * (LONGEST - SHORTEST)
 
 
-def makers(executor: str, books: Path) -> Makers:
+def factories(executor: str, books: Path) -> Factories:
     """Make both for one executor, whatever the spec says."""
     kept = Notebook(books)
 
@@ -80,7 +80,7 @@ def makers(executor: str, books: Path) -> Makers:
     def evaluator(spec: EvaluatorSpec, _here: ExecutionEnvironment) -> Judging:
         return Judging(executor, spec.name, kept)
 
-    return Makers(target, evaluator)
+    return Factories(target, evaluator)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from coordinator.settings import CoordinatorSettings
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
 from executor.contract import ExecutionEnvironment
-from executor.settings import Connection, ExecutorSettings, Rhythm
+from executor.settings import Connection, ExecutorSettings, Timings
 from projections.ledger_postgres import PostgresLedger
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import RedisTaskQueue
-from tests.chaos.answering import makers
+from tests.chaos.answering import factories
 from tests.chaos.failpoints import after, before, fuse
 from tests.chaos.witness import Witness, WitnessedLog
 from tests.chaos.worker import hurry_the_pool
@@ -33,14 +33,14 @@ from tests.chaos.worker import hurry_the_pool
 SLOTS = 4
 LIFETIME = timedelta(seconds=2)
 """An executor is dead when it was silent for so long."""
-RHYTHM = Rhythm(
-    poll=timedelta(milliseconds=100),
+TIMINGS = Timings(
+    refresh=timedelta(milliseconds=100),
     block=timedelta(milliseconds=100),
-    glance=timedelta(milliseconds=20),
-    beat=timedelta(milliseconds=200),
+    poll=timedelta(milliseconds=20),
+    heartbeat=timedelta(milliseconds=200),
     take_over_every=timedelta(milliseconds=500),
     take_over_idle=LIFETIME,
-    last_words=timedelta(seconds=2),
+    shutdown_grace=timedelta(seconds=2),
 )
 COORDINATOR = CoordinatorSettings(
     window=60,
@@ -113,13 +113,13 @@ def be_executor(orders: ExecutorOrders) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     WitnessedLog.witness = Witness(orders.journals / f"{orders.name}.{orders.life}.journal")
     vars(executor_app).update(RedisEventLog=WitnessedLog, open_queues=_short_lived)
-    settings = ExecutorSettings(orders.name, slots=SLOTS, drain=timedelta(seconds=2), rhythm=RHYTHM)
+    settings = ExecutorSettings(orders.name, slots=SLOTS, drain=timedelta(seconds=2), timings=TIMINGS)
     uvloop.run(
         executor_app.run_executor(
             Connection(orders.redis_url),
             settings,
             environment=ExecutionEnvironment(slots=SLOTS),
-            makers=makers(orders.name, orders.books),
+            factories=factories(orders.name, orders.books),
         )
     )
 

@@ -93,7 +93,7 @@ def _reply(body: bytes) -> None:
 
 def _closed(fault: CallFault) -> None:
     """Close an attempt after a fault, and write its event."""
-    encode(event(close_after(fault, retries=1, attempt=1, now=NOW, luck=0.5), sequence=3))
+    encode(event(close_after(fault, retries=1, attempt=1, now=NOW, jitter=0.5), sequence=3))
 
 
 def _stream(sdk: Sdk) -> Callable[[bytes], None]:

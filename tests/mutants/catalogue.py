@@ -599,7 +599,7 @@ MUTANTS = (
     ),
     Mutant(
         "an answer on record is not asked for again",
-        "executor/fold.py",
+        "executor/replay.py",
         "    answer, scores = _paid_for(events[key] for key in sorted(events))\n",
         "    answer, scores = None, {}\n",
         (FOLD,),
@@ -698,7 +698,7 @@ MUTANTS = (
     ),
     Mutant(
         "calls of a batch are limited overall",
-        "executor/kits.py",
+        "executor/batch_runtime.py",
         "return (*found, self.overall) if found and self.overall else found",
         "return found",
         (EXECUTOR_LANES,),
@@ -768,7 +768,7 @@ MUTANTS = (
     ),
     Mutant(
         "an empty line asks no lane",
-        "executor/openness.py",
+        "executor/queue_selector.py",
         "                if line in metered:\n                    self._sleep(line, now)\n",
         "",
         (EXECUTOR_LANES,),

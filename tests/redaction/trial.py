@@ -166,7 +166,7 @@ def _reason(text: str) -> str:
 def _exception(text: str) -> str:
     """What a target raised, as it is recorded: redacted, then cut."""
     filler = "x" * 3_990  # so that the cut falls into what follows
-    closing = close_after(RuntimeError(filler + text), retries=0, attempt=1, now=NOW, luck=0.0)
+    closing = close_after(RuntimeError(filler + text), retries=0, attempt=1, now=NOW, jitter=0.0)
     return encode(_made(closing)).decode().replace(filler, "")
 
 

@@ -7,10 +7,10 @@ from domain.batch_spec import EvaluatorSpec
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.outbox import AttemptBuffer
+from executor.batch_runtime import Factories
 from executor.contract import Permanent, RateLimited, ScoringRequest, TargetReply, TargetRequest, Transient
-from executor.kits import Makers
-from executor.runner import Executor, Ports
-from executor.settings import ExecutorSettings, Rhythm
+from executor.executor import Executor, Ports
+from executor.settings import ExecutorSettings, Timings
 from tests.simulation.control_ports import distant_batch_registry, distant_executor_registry, distant_queue
 from tests.simulation.payments import check_judging, check_payment
 from tests.simulation.ports import DistantLog
@@ -18,15 +18,15 @@ from tests.simulation.process import Life, Process
 from tests.simulation.world import World
 
 QUEUE_SETTINGS = QueueSettings(release_interval=1.2)
-RHYTHM = Rhythm(
-    poll=timedelta(seconds=0.6),
-    idle_poll=timedelta(seconds=0.6),  # every look draws a fate: old seeds would tell other stories
+TIMINGS = Timings(
+    refresh=timedelta(seconds=0.6),
+    idle_refresh=timedelta(seconds=0.6),  # every look draws a fate: old seeds would tell other stories
     block=timedelta(seconds=0.6),
-    glance=timedelta(seconds=0.2),
-    beat=timedelta(seconds=0.9),
+    poll=timedelta(seconds=0.2),
+    heartbeat=timedelta(seconds=0.9),
     take_over_every=timedelta(seconds=2),
     take_over_idle=timedelta(seconds=4),
-    last_words=timedelta(seconds=3),
+    shutdown_grace=timedelta(seconds=3),
 )
 
 
@@ -56,11 +56,11 @@ class Executing(Process):
             Ports(
                 queue, distant_queue(life), distant_batch_registry(life), distant_executor_registry(life)
             ),
-            ExecutorSettings(self.name, slots=2, drain=timedelta(seconds=1), rhythm=RHYTHM),
-            Makers(lambda *_: Target(life), lambda spec, _: Evaluator(life, spec)),
+            ExecutorSettings(self.name, slots=2, drain=timedelta(seconds=1), timings=TIMINGS),
+            Factories(lambda *_: Target(life), lambda spec, _: Evaluator(life, spec)),
             instance_id=life.name,
             now=self.now,
-            luck=self.world.random.random,
+            jitter=self.world.random.random,
         )
         await executor.run()
         await queue.aclose()
@@ -84,7 +84,7 @@ class Executing(Process):
     def is_idle(self) -> bool:
         """Whether it has nothing in hand, and the queue has heard of everything."""
         executor = self.executor
-        return executor is not None and not executor.hands and executor._departures._empty.is_set()
+        return executor is not None and not executor.slot_pool and executor._acks._empty.is_set()
 
     @property
     def is_up_to_date(self) -> bool:

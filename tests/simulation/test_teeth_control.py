@@ -8,7 +8,7 @@ from coordinator.attempts import Charges
 from coordinator.coordinator import Coordinator
 from coordinator.opening import Openings
 from coordinator.watching import Watch
-from executor.watch import Watch as BoardWatch
+from executor.eligible_batches import EligibleBatches
 from projections.ledger import Waiting
 from projections.ledger_memory import MemoryLedger
 from taskqueue.memory import MemoryTaskQueue
@@ -44,7 +44,7 @@ def test_answers_that_do_not_go_along(monkeypatch):
 
 def test_answers_on_record_that_are_overlooked(monkeypatch):
     """An executor that does not look would ask again."""
-    monkeypatch.setattr("executor.fold._paid_for", lambda _events: (None, {}))
+    monkeypatch.setattr("executor.replay._paid_for", lambda _events: (None, {}))
     assert Harm.DOUBLED in harms(Profile.CALM)
 
 
@@ -63,7 +63,7 @@ def test_tasks_that_nobody_takes_over(monkeypatch):
 
 def test_a_pause_that_is_not_heeded(monkeypatch):
     """Executors that take whatever is up would start what was to rest."""
-    monkeypatch.setattr(BoardWatch, "_is_for_us", lambda _watch, _entry: True)
+    monkeypatch.setattr(EligibleBatches, "_is_for_us", lambda _watch, _entry: True)
     assert harms(Profile.CALM)
 
 

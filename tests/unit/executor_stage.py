@@ -16,6 +16,7 @@ from eventlog.events import Event
 from eventlog.log import Append
 from eventlog.memory import MemoryEventLog
 from executor.admission import Admission
+from executor.batch_runtime import Factories
 from executor.contract import (
     Evaluator,
     ExecutionEnvironment,
@@ -24,11 +25,10 @@ from executor.contract import (
     TargetReply,
     TargetRequest,
 )
-from executor.kits import Makers
+from executor.executor import Executor, Ports
 from executor.lanes.contract import Lanes
 from executor.lanes.naming import Place
 from executor.lanes.permits import LaneUse
-from executor.runner import Executor, Ports
 from executor.settings import ExecutorSettings
 from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
@@ -223,13 +223,13 @@ class Stage:
             executor = Executor(
                 ports,
                 self.settings,
-                Makers(self.make_target, self.make_evaluator, self.lane_use),
+                Factories(self.make_target, self.make_evaluator, self.lane_use),
                 instance_id=instance_id,
                 admission=admission,
                 lanes=self.lanes,
                 budgets=self.budgets,
                 now=self.now,
-                luck=lambda: 0.5,
+                jitter=lambda: 0.5,
             )
             running = asyncio.create_task(executor.run())
             try:

@@ -13,7 +13,7 @@ from domain.eligibility import Eligibility
 from eventlog import payloads as p
 from eventlog.log import LogUnavailable
 from executor.contract import TargetReply
-from executor.settings import Rhythm
+from executor.settings import Timings
 from taskqueue.batch_registry import BatchState
 from taskqueue.tasks import Counts, QueueUnavailable
 from tests.builders import BATCH
@@ -98,7 +98,7 @@ async def test_a_stopped_batch_is_aborted_at_once():
         await stage.register(state=BatchState.STOPPED)
         await until(lambda: stage.target.cancelled)
         await until(stage.is_drained)
-        assert executor.hands.free == SETTINGS.slots
+        assert executor.slot_pool.free == SETTINGS.slots
     assert await stage.story("e-1") == "queued provisioning running"
 
 
@@ -305,7 +305,7 @@ class Flaky:
 @virtually
 async def test_an_outage_of_the_queue_is_survived(caplog):
     """It is said once, work in hand goes on, and what could not be acknowledged is, later."""
-    stage = Stage(LONG, replace(SETTINGS, rhythm=Rhythm(take_over_every=timedelta(days=1))))
+    stage = Stage(LONG, replace(SETTINGS, timings=Timings(take_over_every=timedelta(days=1))))
     stage.target.how = taking(20)
     ports = {
         "tasks": Flaky(stage.tasks),

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.fairness import REST, Fairness
+from executor.stride_scheduler import REST, StrideScheduler
 
 PRIORITIES = st.dictionaries(
     st.text("abcdef", min_size=1, max_size=2), st.integers(1, 100), min_size=1, max_size=6
@@ -19,7 +19,7 @@ class Race:
         self.priorities = priorities
         self.backlog = dict(backlog)
         self.taken: Counter[str] = Counter()
-        self.fairness = Fairness()
+        self.fairness = StrideScheduler()
         self.now = 0.0
 
     def ask(self, free: int) -> Counter[str]:
@@ -118,14 +118,14 @@ def test_a_dry_batch_is_asked_again_after_a_rest():
 
 def test_nothing_is_wanted_where_there_is_nothing():
     """No batches, no wishes."""
-    assert Fairness().plan({}, 5, now=0.0).wanted == {}
+    assert StrideScheduler().plan({}, 5, now=0.0).wanted == {}
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 3))
 def test_those_who_share_a_limit_share_it_by_priority_however_fast_others_run(one, other, permits):
     """Two batches get a few permits a round between them, while a third takes all it wants."""
-    fairness, taken = Fairness(), Counter[str]()
+    fairness, taken = StrideScheduler(), Counter[str]()
     priorities = {"a": one, "b": other, "fast": 1}
     for _ in range(400):
         fast = fairness.plan(priorities, 20, now=0.0, shut={"a", "b"})

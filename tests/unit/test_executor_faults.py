@@ -84,7 +84,7 @@ ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
 
 
 def closing(error: BaseException, *, retries: int) -> p.Retrying | p.Failed | p.TimedOut:
-    return close_after(error, retries=retries, attempt=3, now=START, luck=0.5)
+    return close_after(error, retries=retries, attempt=3, now=START, jitter=0.5)
 
 
 def _kind(closed: p.Retrying | p.Failed | p.TimedOut) -> str:
@@ -143,10 +143,10 @@ def test_what_may_pass_is_tried_again_after_a_backoff(error):
 
 
 @given(st.integers(1, 10**6), st.floats(0, 1))
-def test_a_backoff_stays_within_its_bounds(attempt, luck):
+def test_a_backoff_stays_within_its_bounds(attempt, jitter):
     """From nothing to the bound of its attempt, and never beyond a minute."""
     bound = min(timedelta(seconds=2.0 ** min(attempt - 1, 20)), LONGEST_BACKOFF)
-    assert timedelta(0) <= full_jitter(attempt, luck) <= bound
+    assert timedelta(0) <= full_jitter(attempt, jitter) <= bound
 
 
 def test_messages_say_what_happened_and_to_whom():

@@ -5,7 +5,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.events import Event
 from executor.contract import Permanent
-from executor.fold import Known, recall
+from executor.replay import ReplayedAttempt, replay
 from tests.builders import CASE, EVALUATION, event, history, raw_entry, wire
 
 FIRST = p.Answer(output="first", cost_usd=1.0)
@@ -13,8 +13,8 @@ SECOND = p.Answer(output="second", cost_usd=2.0)
 JUDGED = p.Score(evaluator="judge", score=0.5, cost_usd=0.1)
 
 
-def given(*events: Event, attempt: int = 1) -> Known:
-    return recall(EVALUATION, attempt, wire(events))
+def given(*events: Event, attempt: int = 1) -> ReplayedAttempt:
+    return replay(EVALUATION, attempt, wire(events))
 
 
 def said(answer: p.Answer) -> p.Responded:
@@ -25,7 +25,7 @@ def test_a_fresh_attempt_has_a_case_and_nothing_else():
     """The opening is what the coordinator wrote."""
     opening = p.Queued(case=CASE, variant=2, repetition=3, retries=1, in_group=True)
     known = given(*history("queued provisioning", queued=opening))
-    assert known == Known(opening, None, {})
+    assert known == ReplayedAttempt(opening, None, {})
 
 
 def test_an_answer_of_an_earlier_attempt_is_known():
@@ -91,7 +91,7 @@ def test_garbage_in_the_stream_is_passed_over():
         raw_entry(event("responded", sequence=3), event=b"{"),
         *wire(history("queued provisioning")),
     ]
-    assert recall(EVALUATION, 1, stream).answer is None
+    assert replay(EVALUATION, 1, stream).answer is None
 
 
 def test_fields_in_another_order_are_read_all_the_same():
@@ -99,7 +99,7 @@ def test_fields_in_another_order_are_read_all_the_same():
     [(entry_id, fields)] = wire([event(p.Queued(case=CASE, answer=FIRST))])
     names, values = fields[::2][::-1], fields[1::2][::-1]
     turned = [part for pair in zip(names, values, strict=True) for part in pair]
-    assert recall(EVALUATION, 1, [(entry_id, turned)]).answer == FIRST
+    assert replay(EVALUATION, 1, [(entry_id, turned)]).answer == FIRST
 
 
 @pytest.mark.parametrize("stream", [[], history("queued"), [event("cancelled", attempt=2)]])

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from executor.contract import Permanent
-from executor.hands import Ending, Hands, InHand, Interrupted
+from executor.slot_pool import ActiveTask, Interrupted, InterruptReason, SlotPool
 from taskqueue.tasks import Delivery, Task
 
 DELIVERY = Delivery("batch-1", "1-0", Task("e-1", 1))
@@ -16,7 +16,7 @@ async def hang() -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def started(hand: InHand, work=hang) -> asyncio.Task[None]:
+async def started(hand: ActiveTask, work=hang) -> asyncio.Task[None]:
     """Begin some work, and come to the point where it waits."""
     task = asyncio.create_task(hand.at_work(work))
     await asyncio.sleep(0)
@@ -25,36 +25,36 @@ async def started(hand: InHand, work=hang) -> asyncio.Task[None]:
 
 async def test_what_is_in_hand_is_not_taken_again():
     """A task of one's own may come back from a take-over: it would be claimed twice."""
-    hands = Hands(2)
+    hands = SlotPool(2)
     [hand] = hands.take([DELIVERY])
     assert hands.take([DELIVERY]) == []
     assert (len(hands), hands.free) == (1, 1)
-    hands.let_go(hand)
+    hands.release(hand)
     assert hands.free == 2
 
 
 async def test_work_is_interrupted():
     """Whoever is at work is cancelled, and hears why."""
-    hand = InHand(DELIVERY)
+    hand = ActiveTask(DELIVERY)
     task = await started(hand)
-    hand.interrupt(Ending.STOPPED)
+    hand.interrupt(InterruptReason.STOPPED)
     with pytest.raises(Interrupted) as caught:
         await task
-    assert caught.value.ending is Ending.STOPPED
+    assert caught.value.ending is InterruptReason.STOPPED
     assert task.cancelling() == 0
 
 
 async def test_what_is_not_at_work_finds_out_when_it_would_begin():
     """What is said to the log in between is said to its end."""
-    hand = InHand(DELIVERY)
-    hand.interrupt(Ending.SHUTDOWN)
+    hand = ActiveTask(DELIVERY)
+    hand.interrupt(InterruptReason.SHUTDOWN)
     with pytest.raises(Interrupted):
         await hand.at_work(hang)
 
 
 async def test_who_cleans_up_after_an_interruption_is_not_interrupted_again():
     """The batch registry is looked at every second; a target that kills its process needs longer."""
-    hand, clean = InHand(DELIVERY), asyncio.Event()
+    hand, clean = ActiveTask(DELIVERY), asyncio.Event()
 
     async def clean_up() -> None:
         try:
@@ -64,18 +64,18 @@ async def test_who_cleans_up_after_an_interruption_is_not_interrupted_again():
             clean.set()
 
     task = await started(hand, clean_up)
-    hand.interrupt(Ending.STOPPED)
+    hand.interrupt(InterruptReason.STOPPED)
     await asyncio.sleep(0)
-    hand.interrupt(Ending.SHUTDOWN)
+    hand.interrupt(InterruptReason.SHUTDOWN)
     with pytest.raises(Interrupted):
         await task
     assert clean.is_set()
-    assert hand.ending is Ending.STOPPED
+    assert hand.ending is InterruptReason.STOPPED
 
 
 async def test_an_answer_that_comes_in_spite_of_an_interruption_is_taken():
     """It was paid for; what would follow is interrupted."""
-    hand = InHand(DELIVERY)
+    hand = ActiveTask(DELIVERY)
 
     async def insist() -> str:
         try:
@@ -86,7 +86,7 @@ async def test_an_answer_that_comes_in_spite_of_an_interruption_is_taken():
 
     task = asyncio.create_task(hand.at_work(insist))
     await asyncio.sleep(0)
-    hand.interrupt(Ending.SHUTDOWN)
+    hand.interrupt(InterruptReason.SHUTDOWN)
     assert await task == "4"
     assert task.cancelling() == 0
     with pytest.raises(Interrupted):
@@ -100,12 +100,12 @@ async def test_work_that_cancels_itself_has_failed():
         raise asyncio.CancelledError
 
     with pytest.raises(Permanent):
-        await InHand(DELIVERY).at_work(give_in)
+        await ActiveTask(DELIVERY).at_work(give_in)
 
 
 async def test_a_cancellation_from_outside_passes():
     """Whoever ends the whole executor is not to be stopped by its work."""
-    task = await started(InHand(DELIVERY))
+    task = await started(ActiveTask(DELIVERY))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -113,30 +113,30 @@ async def test_a_cancellation_from_outside_passes():
 
 async def test_waiting_for_empty_hands():
     """It ends with the last task that is let go."""
-    hands = Hands(2)
+    hands = SlotPool(2)
     [hand] = hands.take([DELIVERY])
     waiting = asyncio.create_task(hands.empty())
     await asyncio.sleep(0)
     assert not waiting.done()
-    hands.let_go(hand)
+    hands.release(hand)
     await waiting
 
 
 async def test_a_slot_is_free_as_soon_as_the_end_is_written():
     """Only the log's answer is waited for then; the task stays in hand until it is there."""
-    hands = Hands(2)
+    hands = SlotPool(2)
     first, _second = hands.take([DELIVERY, ANOTHER])
     assert hands.free == 0
-    first.told()
-    first.told()
+    first.mark_recorded()
+    first.mark_recorded()
     assert (hands.free, hands.busy, len(hands)) == (1, 1, 2)
-    hands.let_go(first)
+    hands.release(first)
     assert (hands.free, hands.busy, len(hands)) == (1, 1, 1)
 
 
 async def test_no_slot_is_free_while_the_log_is_a_whole_handful_behind():
     """Through an outage an executor does not take on more and more."""
-    hands = Hands(2)
+    hands = SlotPool(2)
     for hand in hands.take([DELIVERY, ANOTHER]):
-        hand.told()
+        hand.mark_recorded()
     assert hands.free == 0

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
+from executor.batch_runtime import BatchRuntime, Factories, RuntimeCache
 from executor.contract import ExecutionEnvironment, Permanent
-from executor.kits import Kit, Kits, Makers
 from taskqueue.batch_registry import BatchEntry
 from taskqueue.memory import MemoryBatchRegistry
 from tests.unit.executor_stage import FakeEvaluator, FakeTarget
@@ -52,62 +52,64 @@ def workshop() -> Workshop:
 
 
 @pytest.fixture
-async def kits(workshop: Workshop) -> Kits:
+async def runtimes(workshop: Workshop) -> RuntimeCache:
     batch_registry = SlowBatchRegistry()
     await batch_registry.upsert(BatchEntry("b"), pack(SPEC))
-    return Kits(batch_registry, Makers(workshop.target, workshop.evaluator), ExecutionEnvironment(slots=7))
+    return RuntimeCache(
+        batch_registry, Factories(workshop.target, workshop.evaluator), ExecutionEnvironment(slots=7)
+    )
 
 
-async def test_a_kit_is_made_once_however_many_ask_at_once(kits, workshop):
+async def test_a_kit_is_made_once_however_many_ask_at_once(runtimes, workshop):
     """Connections and processes hang on it."""
-    one, other = await asyncio.gather(kits.of("b"), kits.of("b"))
+    one, other = await asyncio.gather(runtimes.of("b"), runtimes.of("b"))
     assert one is other
     assert (len(workshop.targets), len(workshop.evaluators)) == (1, 1)
 
 
-async def test_what_is_made_knows_where_the_batch_came_from(kits, workshop):
+async def test_what_is_made_knows_where_the_batch_came_from(runtimes, workshop):
     """`python:` targets are imported from there."""
-    await kits.of("b")
+    await runtimes.of("b")
     assert workshop.environment == [ExecutionEnvironment(workdir="/from/here", slots=7)]
 
 
-async def test_what_can_not_be_made_fails_only_those_who_need_it(kits, workshop):
+async def test_what_can_not_be_made_fails_only_those_who_need_it(runtimes, workshop):
     """The variants of the other target can be worked on."""
-    kit = await kits.of("b")
-    assert isinstance(kit, Kit)
-    assert kit.target(0) is kit.target(2) is workshop.targets[0]
+    runtime = await runtimes.of("b")
+    assert isinstance(runtime, BatchRuntime)
+    assert runtime.target(0) is runtime.target(2) is workshop.targets[0]
     with pytest.raises(Permanent, match="target broken: SystemExit: no such module"):
-        kit.target(3)
+        runtime.target(3)
 
 
-async def test_a_batch_that_is_not_up_has_no_kit_and_is_asked_for_again(kits):
+async def test_a_batch_that_is_not_up_has_no_kit_and_is_asked_for_again(runtimes):
     """The batch registry may have been lost for a moment."""
-    missing = await kits.of("later")
+    missing = await runtimes.of("later")
     assert isinstance(missing, Permanent)
-    await kits._batch_registry.upsert(BatchEntry("later"), pack(SPEC))
-    assert isinstance(await kits.of("later"), Kit)
+    await runtimes._batch_registry.upsert(BatchEntry("later"), pack(SPEC))
+    assert isinstance(await runtimes.of("later"), BatchRuntime)
 
 
-async def test_kits_of_batches_that_are_gone_are_closed_whatever_happens_then(kits, workshop, caplog):
+async def test_kits_of_batches_that_are_gone_are_closed_whatever_happens_then(runtimes, workshop, caplog):
     """One that fails to close does not keep the others open."""
-    await kits.of("b")
+    await runtimes.of("b")
 
     async def fail() -> None:
         raise OSError("stuck")
 
     workshop.targets[0].aclose = fail
-    await kits.keep_only({"b"})
+    await runtimes.keep_only({"b"})
     assert workshop.evaluators[0].closed == 0
-    await kits.aclose()
+    await runtimes.aclose()
     assert workshop.evaluators[0].closed == 1
     assert "could not close" in caplog.text
 
 
-async def test_a_batch_that_ends_while_its_kit_is_made_breaks_nothing(kits, monkeypatch):
-    """The kit is returned as it was made: the executor goes on."""
+async def test_a_batch_that_ends_while_its_kit_is_made_breaks_nothing(runtimes, monkeypatch):
+    """The runtime is returned as it was made: the executor goes on."""
 
     async def end(_batch_id, _lanes):
-        await kits.keep_only(())
+        await runtimes.keep_only(())
 
-    monkeypatch.setattr(kits._batch_registry, "set_lanes", end)
-    assert isinstance(await kits.of("b"), Kit)
+    monkeypatch.setattr(runtimes._batch_registry, "set_lanes", end)
+    assert isinstance(await runtimes.of("b"), BatchRuntime)

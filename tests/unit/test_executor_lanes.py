@@ -102,7 +102,7 @@ async def test_calls_keep_to_the_rate_and_the_rest_stays_in_the_queue():
     async with stage.executor() as executor:
         await asyncio.sleep(10)
         assert len(stage.target.asked) in (9, 10, 11)
-        assert len(executor.hands) <= 1
+        assert len(executor.slot_pool) <= 1
         [counts] = await stage.tasks.counts([line_of(BATCH, "target-0")])
         assert counts.ready >= 19
     assert lanes.outcomes()[Outcome.OK] == len(stage.target.asked)
@@ -176,7 +176,7 @@ async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
     async with stage.executor() as executor:
         await until(lambda: len(stage.target.asked) == 1)
         await asyncio.sleep(1)
-        assert len(executor.hands) == 0
+        assert len(executor.slot_pool) == 0
         late = f"{BATCH}-0-0"
         assert (await stage.story(late)).split()[-2:] == ["responded", "retrying"]
         closing = await stage.last(late)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from executor.overdue import Overdue, at_most
+from executor.deadline import DeadlineExceeded, with_deadline
 
 LONG = 3_600.0
 
@@ -22,7 +22,7 @@ async def for_ever() -> None:
 @pytest.mark.parametrize("waits", [(), (0.0,), (0.0, 0.001, 0.0)])
 async def test_what_is_done_in_time_returns(waits):
     """Whether it waits never, once or often."""
-    assert await at_most(LONG, answer(*waits)) == "answer"
+    assert await with_deadline(LONG, answer(*waits)) == "answer"
 
 
 async def test_what_waits_too_long_is_overdue():
@@ -36,8 +36,8 @@ async def test_what_waits_too_long_is_overdue():
             await asyncio.sleep(0)
             cleaned.append("up")
 
-    with pytest.raises(Overdue) as overdue:
-        await at_most(0.001, tidy())
+    with pytest.raises(DeadlineExceeded) as overdue:
+        await with_deadline(0.001, tidy())
     assert overdue.value.seconds == 0.001
     assert cleaned == ["up"]
     task = asyncio.current_task()
@@ -55,7 +55,7 @@ async def test_what_the_work_raises_is_raised(waits):
         raise TimeoutError("of its own")
 
     with pytest.raises(TimeoutError, match="of its own"):
-        await at_most(LONG, fails())
+        await with_deadline(LONG, fails())
 
 
 async def test_limits_within_limits_are_told_apart():
@@ -73,9 +73,9 @@ async def test_limits_within_limits_are_told_apart():
         async with asyncio.timeout(LONG):
             await for_ever()
 
-    assert await at_most(LONG, impatient()) == "gave up"
-    with pytest.raises(Overdue):
-        await at_most(0.001, patient())
+    assert await with_deadline(LONG, impatient()) == "gave up"
+    with pytest.raises(DeadlineExceeded):
+        await with_deadline(0.001, patient())
 
 
 async def test_cancellation_reaches_the_work():
@@ -89,7 +89,7 @@ async def test_cancellation_reaches_the_work():
             heard.set()
             raise
 
-    task = asyncio.create_task(at_most(LONG, listens()))
+    task = asyncio.create_task(with_deadline(LONG, listens()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -105,11 +105,11 @@ async def test_tasks_of_its_own_are_waited_for():
             tasks = [group.create_task(answer(0.0)) for _ in range(3)]
         return [task.result() for task in tasks]
 
-    assert await at_most(LONG, together()) == ["answer"] * 3
+    assert await with_deadline(LONG, together()) == ["answer"] * 3
 
 
 async def test_whatever_can_be_awaited_may_be_limited():
     """A future has no beginning of its own."""
     never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    with pytest.raises(Overdue):
-        await at_most(0.001, never)
+    with pytest.raises(DeadlineExceeded):
+        await with_deadline(0.001, never)

@@ -12,14 +12,14 @@ from eventlog import payloads as p
 from eventlog.codec import encode
 from eventlog.log import Append, AppendResult
 from executor.contract import Permanent, RateLimited, TargetReply, Transient
-from executor.hands import Hands
 from executor.lanes.contract import Grant, LanesUnavailable, LaneView, Policy, Why
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
 from executor.lanes.telemetry import LaneTally, LaneWatch
 from executor.sandbox.job import Outcome
 from executor.sandbox.telemetry import counted
-from executor.telemetry import Tally, at_work
+from executor.slot_pool import SlotPool
+from executor.telemetry import ExecutorCounters, at_work
 from taskqueue.lines import line_of
 from taskqueue.tasks import Delivery, Task
 from tests.builders import BATCH, CASE, event, records
@@ -106,7 +106,7 @@ async def test_a_time_out_and_a_lost_attempt_have_theirs():
 async def test_an_executor_that_breaks_says_so():
     """Told or broken: a killed one says nothing."""
     with measuring() as measured, pytest.raises(ZeroDivisionError):  # noqa: SIM117
-        with at_work(Tally("brittle"), Hands(1), is_cut_off=lambda: False):
+        with at_work(ExecutorCounters("brittle"), SlotPool(1), is_cut_off=lambda: False):
             raise ZeroDivisionError
     assert measured.look()["eval_worker_stopped_total", "broken", "brittle"] == 1
     assert measured["eval_worker_stopped_total", "told", "brittle"] == 0
@@ -114,8 +114,8 @@ async def test_an_executor_that_breaks_says_so():
 
 async def test_slots_and_the_oldest_task_are_seen():
     """What is in hand for longer than it may be is overdue, by so much."""
-    hands = Hands(4)
-    with measuring() as idle, at_work(Tally("seen"), hands, is_cut_off=lambda: True):
+    hands = SlotPool(4)
+    with measuring() as idle, at_work(ExecutorCounters("seen"), hands, is_cut_off=lambda: True):
         idle.look()
         assert idle.gauge("eval_worker_oldest_task_seconds", "seen") == 0
         first, _ = hands.take([Delivery(BATCH, str(n), Task(f"e-{n}", 1)) for n in (1, 2)])
@@ -139,7 +139,7 @@ async def test_a_task_knows_its_limit():
     await stage.queue("e-1")
     async with stage.executor() as executor:
         await until(lambda: stage.target.asked, timeout=86_400)
-        assert [(hand.limit, hand.mode) for hand in executor.hands] == [(57.0, "fake")]
+        assert [(hand.limit, hand.mode) for hand in executor.slot_pool] == [(57.0, "fake")]
         await until(stage.is_drained, timeout=86_400)
 
 
@@ -320,7 +320,7 @@ async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
     await stage.register()
     with tracing_spans() as spans:
         await traced(stage, "e-1")
-        await stage.tasks.consume("worker-0-0badcafe", {BATCH: 1}, block=SETTINGS.rhythm.block)
+        await stage.tasks.consume("worker-0-0badcafe", {BATCH: 1}, block=SETTINGS.timings.block)
         async with stage.executor():
             await until(stage.is_drained, timeout=86_400)
     found = {each.name: dict(each.attributes or {}) for each in spans}

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
-from executor.fairness import REST
-from executor.openness import Choice, Openness, in_lines
+from executor.queue_selector import QueueChoice, QueueSelector, in_lines
+from executor.stride_scheduler import REST
 from taskqueue.keys import delayed_key, tasks_key
 from taskqueue.lines import SCORING, Lines, line_of, split, target_of
 
@@ -60,48 +60,48 @@ def test_a_target_is_known_by_its_line():
 
 def test_a_line_of_which_nobody_knows_is_looked_into_beside():
     """One that had tasks takes all turns; an empty one rests; if all rest the longest rested is asked."""
-    openness, lines = Openness(), {"b": ["first", "second"]}
-    assert openness.choose(lines, 0.0) == {"b": Choice("second", ("first",))}
+    openness, lines = QueueSelector(), {"b": ["first", "second"]}
+    assert openness.choose(lines, 0.0) == {"b": QueueChoice("second", ("first",))}
     openness.learn({"first": 1, "second": 2}, {"first": 1, "second": 2}, shut={}, now=0.0)
-    assert openness.choose(lines, 0.0) == {"b": Choice("first")}
+    assert openness.choose(lines, 0.0) == {"b": QueueChoice("first")}
     openness.learn({"first": 2}, {"first": 1}, shut={}, now=0.0)
-    assert openness.choose(lines, 0.0) == {"b": Choice("second")}
+    assert openness.choose(lines, 0.0) == {"b": QueueChoice("second")}
     assert not openness.are_empty(lines["b"], 0.0)
     openness.learn({"second": 1}, {}, shut={}, now=REST / 2)
     assert openness.are_empty(lines["b"], REST / 2)
-    assert openness.choose(lines, REST / 2) == {"b": Choice("first")}
-    assert openness.choose(lines, 2 * REST) == {"b": Choice("second", ("first",))}
+    assert openness.choose(lines, REST / 2) == {"b": QueueChoice("first")}
+    assert openness.choose(lines, 2 * REST) == {"b": QueueChoice("second", ("first",))}
 
 
 def test_a_batch_all_of_whose_lines_are_shut_is_not_asked():
     """Until the first of them opens; a shut line is not an empty one."""
-    openness, lines = Openness(), {"b": ["first", "second"], "other": ["other"]}
+    openness, lines = QueueSelector(), {"b": ["first", "second"], "other": ["other"]}
     openness.learn({}, {}, shut={"first": 2.0, "second": 1.0}, now=0.0)
-    assert openness.choose(lines, 0.5) == {"other": Choice("other")}
+    assert openness.choose(lines, 0.5) == {"other": QueueChoice("other")}
     assert not openness.are_empty(lines["b"], 0.5)
     assert openness.opens_in(0.5) == 0.5
-    assert openness.choose(lines, 1.0) == {"b": Choice("second"), "other": Choice("other")}
+    assert openness.choose(lines, 1.0) == {"b": QueueChoice("second"), "other": QueueChoice("other")}
     assert openness.opens_in(3.0) == float("inf")
 
 
 def test_an_empty_line_that_takes_permits_sleeps_until_it_is_seen_to_have_tasks():
     """Its batch is dry meanwhile, and asks for nothing."""
-    openness, lines = Openness(), {"b": ["line"]}
+    openness, lines = QueueSelector(), {"b": ["line"]}
     openness.learn({"line": 2}, {"line": 1}, shut={"line": 5.0}, metered={"line"}, now=0.0)
     assert openness.are_empty(lines["b"], 0.0)
     assert openness.choose(lines, 0.0) == {}
-    assert openness.sleepers(0.0) == []
+    assert openness.idle_queues(0.0) == []
     assert openness.opens_in(0.0) == REST
-    assert openness.sleepers(REST) == ["line"]
+    assert openness.idle_queues(REST) == ["line"]
     openness.saw({"line": 0}, REST)
-    assert openness.sleepers(REST) == []
+    assert openness.idle_queues(REST) == []
     openness.saw({"line": 3}, 2 * REST)
     assert not openness.are_empty(lines["b"], 2 * REST)
-    assert openness.choose(lines, 2 * REST) == {"b": Choice("line")}
-    assert openness.sleepers(9.0) == []
+    assert openness.choose(lines, 2 * REST) == {"b": QueueChoice("line")}
+    assert openness.idle_queues(9.0) == []
 
 
 def test_turns_of_batches_are_those_of_their_lines():
     """What is looked into beside comes once, before the batch's first turn."""
-    choices = {"a": Choice("a2", ("a1",)), "b": Choice("b")}
+    choices = {"a": QueueChoice("a2", ("a1",)), "b": QueueChoice("b")}
     assert list(in_lines(["a", "b", "a"], choices)) == ["a1", "a2", "b", "a2"]

@@ -136,7 +136,7 @@ async def test_an_abort_stops_new_starts_and_cancels_in_flight_tasks():
         await stage.register(state=BatchState.STOPPED)
         await until(lambda: stage.target.cancelled == SETTINGS.slots)
         await asyncio.sleep(30)
-        assert executor.hands.free == SETTINGS.slots
+        assert executor.slot_pool.free == SETTINGS.slots
     assert len(stage.target.asked) == SETTINGS.slots
     assert lanes.outcomes()[Outcome.ABANDONED] == SETTINGS.slots
 

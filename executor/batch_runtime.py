@@ -36,7 +36,7 @@ def no_lane(
 
 
 @dataclass(frozen=True, slots=True)
-class Makers:
+class Factories:
     """How targets and evaluators are made."""
 
     target: Callable[[TargetSpec, ExecutionEnvironment], Target]
@@ -46,7 +46,7 @@ class Makers:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class BatchEvaluator:
     """An evaluator and what the batch says of it."""
 
     spec: EvaluatorSpec
@@ -55,13 +55,13 @@ class Judge:
 
 
 @dataclass(frozen=True)
-class Kit:
+class BatchRuntime:
     """All that is needed to work on a batch."""
 
     spec: BatchSpec
     variants: tuple[Variant, ...]
     targets: tuple[Target | Permanent, ...]
-    judges: tuple[Judge | Permanent, ...]
+    judges: tuple[BatchEvaluator | Permanent, ...]
     lanes: tuple[LaneUse | None, ...] = ()
     """Those of the targets."""
     overall: LaneUse | None = None
@@ -87,7 +87,7 @@ class Kit:
         return (*found, self.overall) if found and self.overall else found
 
     def _judges_lanes(self) -> tuple[LaneUse, ...]:
-        judges = [judge.lane for judge in self.judges if isinstance(judge, Judge)]
+        judges = [judge.lane for judge in self.judges if isinstance(judge, BatchEvaluator)]
         return tuple({use.lane: use for use in judges if use}.values())
 
     def _target_lanes(self, channel: str) -> tuple[LaneUse, ...]:
@@ -98,11 +98,11 @@ class Kit:
     @cached_property
     def limits(self) -> tuple[tuple[str, LaneLimit], ...]:
         """The limits that the batch declares, each with its lane."""
-        judges = (judge.lane for judge in self.judges if isinstance(judge, Judge))
+        judges = (judge.lane for judge in self.judges if isinstance(judge, BatchEvaluator))
         uses = (use for use in (*self.lanes, *judges, self.overall) if use)
         return tuple((use.lane, limit) for use in uses for limit in use.limits)
 
-    def all_judges(self) -> list[Judge]:
+    def all_judges(self) -> list[BatchEvaluator]:
         """List the evaluators; raises `Permanent` where one of them could not be made."""
         return [_made(judge) for judge in self.judges]
 
@@ -111,7 +111,7 @@ class Kit:
         targets: list[Target | Evaluator] = [
             each for each in self.targets if not isinstance(each, Permanent)
         ]
-        return targets + [judge.evaluator for judge in self.judges if isinstance(judge, Judge)]
+        return targets + [judge.evaluator for judge in self.judges if isinstance(judge, BatchEvaluator)]
 
     async def warm_up(self) -> None:
         """Get everything ready that takes its time; what fails now will fail, and say why, when called."""
@@ -123,90 +123,96 @@ class Kit:
         await asyncio.gather(*map(_close, self._made))
 
 
-class Kits:
-    """The kits of this process, one a batch."""
+class RuntimeCache:
+    """The runtimes of this process, one a batch."""
 
     def __init__(
-        self, batch_registry: BatchRegistry, makers: Makers, environment: ExecutionEnvironment
+        self, batch_registry: BatchRegistry, factories: Factories, environment: ExecutionEnvironment
     ) -> None:
         self._batch_registry = batch_registry
-        self._makers = makers
+        self._factories = factories
         self._surroundings = environment
-        self._kits: dict[str, Kit | Permanent] = {}
+        self._runtimes: dict[str, BatchRuntime | Permanent] = {}
         self._making = asyncio.Lock()
 
-    async def of(self, batch_id: str) -> Kit | Permanent:
-        """Return a batch's kit, or why there is none."""
-        if batch_id in self._kits:
-            return self._kits[batch_id]
+    async def of(self, batch_id: str) -> BatchRuntime | Permanent:
+        """Return a batch's runtime, or why there is none."""
+        if batch_id in self._runtimes:
+            return self._runtimes[batch_id]
         async with self._making:
-            if batch_id in self._kits:
-                return self._kits[batch_id]
+            if batch_id in self._runtimes:
+                return self._runtimes[batch_id]
             body = await self._batch_registry.spec(batch_id)
             if body is None:
                 return invalid("the batch's spec is not in the batch registry")
-            self._kits[batch_id] = kit = self._make(batch_id, body)
-            if isinstance(kit, Kit):
-                await kit.warm_up()
-                await self._note_lanes(batch_id, kit)
-            return kit  # not looked up again: the batch may be over by now
+            self._runtimes[batch_id] = runtime = self._make(batch_id, body)
+            if isinstance(runtime, BatchRuntime):
+                await runtime.warm_up()
+                await self._note_lanes(batch_id, runtime)
+            return runtime  # not looked up again: the batch may be over by now
 
     async def uses(self, line: str) -> tuple[LaneUse, ...]:
         """Say which lanes the tasks in a line have to ask; none where nothing can be called anyhow."""
         batch_id, channel = split(line)
-        kit = await self.of(batch_id) if channel else None
-        return kit.uses(channel) if isinstance(kit, Kit) else ()
+        runtime = await self.of(batch_id) if channel else None
+        return runtime.uses(channel) if isinstance(runtime, BatchRuntime) else ()
 
     def limits(self, batch_ids: Collection[str]) -> dict[str, dict[str, LaneLimit]]:
         """Return the limits that some batches declare: by lane, and by origin."""
         found: dict[str, dict[str, LaneLimit]] = {}
         for batch_id in batch_ids:
-            kit = self._kits.get(batch_id)
-            for lane, limit in kit.limits if isinstance(kit, Kit) else ():
+            runtime = self._runtimes.get(batch_id)
+            for lane, limit in runtime.limits if isinstance(runtime, BatchRuntime) else ():
                 found.setdefault(lane, {})[limit.origin] = limit
         return found
 
-    async def _note_lanes(self, batch_id: str, kit: Kit) -> None:
+    async def _note_lanes(self, batch_id: str, runtime: BatchRuntime) -> None:
         """Let people see what the lines of a batch wait for."""
-        uses = {channel: kit.uses(channel) for channel in Lines(batch_id, kit.spec).channels}
+        uses = {channel: runtime.uses(channel) for channel in Lines(batch_id, runtime.spec).channels}
         lanes = {channel: [use.lane for use in each] for channel, each in uses.items() if each}
         await self._batch_registry.set_lanes(batch_id, lanes)
 
     async def keep_only(self, batch_ids: Collection[str]) -> None:
-        """Close the kits of batches that are gone."""
-        for batch_id in self._kits.keys() - set(batch_ids):
-            kit = self._kits.pop(batch_id)
-            if isinstance(kit, Kit):
-                await kit.aclose()
+        """Close the runtimes of batches that are gone."""
+        for batch_id in self._runtimes.keys() - set(batch_ids):
+            runtime = self._runtimes.pop(batch_id)
+            if isinstance(runtime, BatchRuntime):
+                await runtime.aclose()
 
     async def aclose(self) -> None:
         """Close them all."""
         await self.keep_only(())
 
-    def _make(self, batch_id: str, body: bytes) -> Kit | Permanent:
+    def _make(self, batch_id: str, body: bytes) -> BatchRuntime | Permanent:
         try:
             spec = unpack(body)
         except ValidationError as error:
             return invalid(f"the batch's spec can't be read: {error}")
         here = replace(self._surroundings, workdir=spec.workdir, interpreter=spec.interpreter)
-        targets = tuple(_attempt("target", self._makers.target, each, here) for each in spec.targets)
+        targets = tuple(_attempt("target", self._factories.target, each, here) for each in spec.targets)
         place = Place(batch_id, spec)
         judges = tuple(self._judge(each, place, here) for each in spec.evaluators)
         lanes = tuple(self._lane(each, place, here) for each in spec.targets)
-        return Kit(spec, spec.variants, targets, judges, lanes, overall_use(place))
+        return BatchRuntime(spec, spec.variants, targets, judges, lanes, overall_use(place))
 
     def _lane(
         self, spec: TargetSpec | EvaluatorSpec, place: Place, here: ExecutionEnvironment
     ) -> LaneUse | None:
         """Find a lane; where there is none for want of a key, the call itself will say so."""
         try:
-            return self._makers.lane(spec, place, here)
+            return self._factories.lane(spec, place, here)
         except ValueError:
             return None
 
-    def _judge(self, spec: EvaluatorSpec, place: Place, here: ExecutionEnvironment) -> Judge | Permanent:
-        made = _attempt("evaluator", self._makers.evaluator, spec, here)
-        return made if isinstance(made, Permanent) else Judge(spec, made, self._lane(spec, place, here))
+    def _judge(
+        self, spec: EvaluatorSpec, place: Place, here: ExecutionEnvironment
+    ) -> BatchEvaluator | Permanent:
+        made = _attempt("evaluator", self._factories.evaluator, spec, here)
+        return (
+            made
+            if isinstance(made, Permanent)
+            else BatchEvaluator(spec, made, self._lane(spec, place, here))
+        )
 
 
 def invalid(message: str) -> Permanent:

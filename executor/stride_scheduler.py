@@ -20,7 +20,7 @@ KEPT_TURNS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TurnPlan:
     """In which order to ask batches for tasks."""
 
     priorities: Mapping[str, int]
@@ -35,7 +35,7 @@ class Plan:
         return Counter(self.turns)
 
 
-class Fairness:
+class StrideScheduler:
     """Remembers who had how much."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Fairness:
 
     def plan(
         self, priorities: Mapping[str, int], free: int, *, now: float, shut: Collection[str] = ()
-    ) -> Plan:
+    ) -> TurnPlan:
         """Share free slots out among batches, but for those that a limit holds back."""
         self._forget_all_but(priorities)
         for batch in priorities:
@@ -54,10 +54,10 @@ class Fairness:
         open_now = {batch: weight for batch, weight in priorities.items() if batch not in shut}
         ready = {batch: weight for batch, weight in open_now.items() if batch not in self._dry_since}
         if ready:
-            return Plan(priorities, self._shares(ready, free), may_wait=False)
-        return Plan(priorities, self._probes(list(open_now), free), may_wait=True)
+            return TurnPlan(priorities, self._shares(ready, free), may_wait=False)
+        return TurnPlan(priorities, self._probes(list(open_now), free), may_wait=True)
 
-    def took(self, plan: Plan, taken: Mapping[str, int], *, dry: Collection[str], now: float) -> None:
+    def took(self, plan: TurnPlan, taken: Mapping[str, int], *, dry: Collection[str], now: float) -> None:
         """Remember what came of a plan, and who had less than was asked for."""
         for batch in plan.wanted:
             self._passes[batch] += taken.get(batch, 0) / plan.priorities[batch]

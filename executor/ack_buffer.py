@@ -12,7 +12,7 @@ from datetime import datetime
 
 from eventlog import tracing
 from eventlog.clock import utc_now
-from executor.outage import Outage, Patience
+from executor.outage import Outage, OutageBackoff
 from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
 
 AT_ONCE = 500
@@ -29,7 +29,7 @@ class GivenUp:
     reason: str
 
 
-class Departures:
+class AckBuffer:
     """Tasks on their way out."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Departures:
         self._tasks = tasks
         self._consumer = consumer
         self._linger = linger
-        self._patience = Patience(outage)
+        self._backoff = OutageBackoff(outage)
         self._done: list[Delivery] = []
         self._given_up: list[GivenUp] = []
         self._given_back: list[Delivery] = []
@@ -54,17 +54,17 @@ class Departures:
         self._empty = asyncio.Event()
         self._empty.set()
 
-    def done(self, delivery: Delivery, *, traceparent: str | None = None) -> None:
+    def ack(self, delivery: Delivery, *, traceparent: str | None = None) -> None:
         """Let a task go."""
         self._done.append(delivery)
         self._note(delivery, traceparent)
 
-    def given_up(self, delivery: Delivery, reason: str, *, traceparent: str | None = None) -> None:
+    def dead_letter(self, delivery: Delivery, reason: str, *, traceparent: str | None = None) -> None:
         """Let a task go, to be remembered as a dead letter."""
         self._given_up.append(GivenUp(delivery, reason))
         self._note(delivery, traceparent)
 
-    def give_back(self, delivery: Delivery) -> None:
+    def nack(self, delivery: Delivery) -> None:
         """Hand back a task that was not begun."""
         self._given_back.append(delivery)
         self._note(delivery, None)
@@ -87,9 +87,9 @@ class Departures:
             try:
                 await self._tell()
             except QueueUnavailable as error:
-                await self._patience.wait(error)
+                await self._backoff.wait(error)
             else:
-                self._patience.rewarded()
+                self._backoff.succeeded()
 
     async def _tell(self) -> None:
         """Tell the queue what there is; what it did not hear of stays, and saying it twice is harmless."""

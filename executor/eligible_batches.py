@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from domain.eligibility import Eligibility
-from executor.hands import Ending, Hands
-from executor.kits import Kits
+from executor.batch_runtime import RuntimeCache
+from executor.slot_pool import InterruptReason, SlotPool
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.lines import line_of
 from taskqueue.tasks import TaskQueue
 
 
-class Watch:
+class EligibleBatches:
     """The batch registry as it was at the last look."""
 
     def __init__(
@@ -18,14 +18,14 @@ class Watch:
         batch_registry: BatchRegistry,
         tasks: TaskQueue,
         *,
-        hands: Hands,
-        kits: Kits,
+        hands: SlotPool,
+        runtimes: RuntimeCache,
         eligibility: Eligibility,
     ) -> None:
         self._batch_registry = batch_registry
         self._tasks = tasks
-        self._hands = hands
-        self._kits = kits
+        self._slot_pool = hands
+        self._runtimes = runtimes
         self._eligibility = eligibility
         self.priorities: Mapping[str, int] = {}
         """The batches to take from, with their weights."""
@@ -52,10 +52,10 @@ class Watch:
         self.listed = frozenset(each.batch_id for each in entries)
         self._with_budget = frozenset(each.batch_id for each in entries if each.has_budget)
         stopped = {each.batch_id for each in entries if each.state is BatchState.STOPPED}
-        for hand in self._hands:
+        for hand in self._slot_pool:
             if hand.delivery.batch_id in stopped:
-                hand.interrupt(Ending.STOPPED)
-        await self._kits.keep_only({each.batch_id for each in entries} | self._hands.batches)
+                hand.interrupt(InterruptReason.STOPPED)
+        await self._runtimes.keep_only({each.batch_id for each in entries} | self._slot_pool.batches)
 
     def _is_for_us(self, entry: BatchEntry) -> bool:
         return entry.state is BatchState.RUNNING and self._eligibility.covers(
@@ -65,6 +65,6 @@ class Watch:
     async def nothing_left(self) -> bool:
         """Whether no batch that may be worked on has a task, waiting, delayed or in anybody's hands."""
         lines = [line for each in self.lines.values() for line in each]
-        if self._hands or not lines:
-            return not self._hands
+        if self._slot_pool or not lines:
+            return not self._slot_pool
         return all(counts.is_drained for counts in await self._tasks.counts(lines))

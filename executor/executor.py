@@ -17,26 +17,26 @@ from random import Random
 from eventlog.clock import utc_now
 from eventlog.event_queue import EventQueue
 from eventlog.tasks import end
+from executor.ack_buffer import AckBuffer
 from executor.admission import Admission, Unlimited
+from executor.batch_runtime import Factories, RuntimeCache
 from executor.budget.admission import BudgetAdmission
 from executor.budget.client import BudgetClient
 from executor.claiming import Claiming
 from executor.contract import ExecutionEnvironment
-from executor.departures import Departures
+from executor.eligible_batches import EligibleBatches
 from executor.evaluation import Evaluating
 from executor.failure_streak import FailureStreaks
-from executor.hands import Ending, Hands
 from executor.heartbeat import Heartbeat
-from executor.kits import Kits, Makers
 from executor.lanes.book import DeclaredLimits, LaneBook
 from executor.lanes.contract import Lanes
 from executor.lanes.per_worker import PerWorkerLanes
 from executor.lanes.telemetry import LaneWatch
-from executor.outage import Outage, Patience
+from executor.outage import Outage, OutageBackoff
 from executor.scheduler import Scheduler
 from executor.settings import ExecutorSettings
-from executor.telemetry import Tally, at_work
-from executor.watch import Watch
+from executor.slot_pool import InterruptReason, SlotPool
+from executor.telemetry import ExecutorCounters, at_work
 from taskqueue.batch_registry import BatchRegistry
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
@@ -67,7 +67,7 @@ class Executor:
         self,
         ports: Ports,
         settings: ExecutorSettings,
-        makers: Makers,
+        factories: Factories,
         *,
         instance_id: str,
         environment: ExecutionEnvironment | None = None,
@@ -75,50 +75,52 @@ class Executor:
         lanes: Lanes | None = None,
         budgets: BudgetAccounts | None = None,
         now: Callable[[], datetime] = utc_now,
-        luck: Callable[[], float],
+        jitter: Callable[[], float],
     ) -> None:
-        rhythm, outage, streaks = settings.rhythm, Outage(), FailureStreaks()
+        timings, outage, streaks = settings.timings, Outage(), FailureStreaks()
         self.instance_id = instance_id
-        self.hands = Hands(settings.slots)
+        self.slot_pool = SlotPool(settings.slots)
         self._settings = settings
-        self._tally = Tally(settings.name)
+        self._counters = ExecutorCounters(settings.name)
         self._is_cut_off = lambda: outage.is_under_way or ports.events.is_cut_off
         self._executor_registry = ports.executor_registry
         self._events = ports.events
-        self._kits = Kits(
-            ports.batch_registry, makers, environment or ExecutionEnvironment(slots=settings.slots)
+        self._runtimes = RuntimeCache(
+            ports.batch_registry, factories, environment or ExecutionEnvironment(slots=settings.slots)
         )
-        self._watch = Watch(
+        self._batches = EligibleBatches(
             ports.batch_registry,
             ports.tasks,
-            hands=self.hands,
-            kits=self._kits,
+            hands=self.slot_pool,
+            runtimes=self._runtimes,
             eligibility=settings.eligibility,
         )
-        self._departures = Departures(
-            ports.tasks, instance_id, linger=rhythm.ack_linger.total_seconds(), outage=outage, now=now
+        self._acks = AckBuffer(
+            ports.tasks, instance_id, linger=timings.ack_linger.total_seconds(), outage=outage, now=now
         )
         self._company = 1
         if lanes and settings.keeps_lanes_alone:
             lanes = PerWorkerLanes(lanes, lambda: self._company)
         self._lane_book = (
-            LaneBook(lanes, self._kits.uses, executor=instance_id, limits=self._limits) if lanes else None
+            LaneBook(lanes, self._runtimes.uses, executor=instance_id, limits=self._limits)
+            if lanes
+            else None
         )
         self._lane_watch = LaneWatch(lanes, self._used_lanes) if lanes else None
         admission = admission or self._lane_book or Unlimited()
         self._budget = BudgetClient(budgets, holder=instance_id) if budgets else None
         if self._budget:
-            admission = BudgetAdmission(admission, self._budget, self._kits, self._watch.has_budget)
+            admission = BudgetAdmission(admission, self._budget, self._runtimes, self._batches.has_budget)
         self._claiming = Claiming(
             ports.events,
             instance_id=instance_id,
-            hands=self.hands,
-            kits=self._kits,
+            hands=self.slot_pool,
+            runtimes=self._runtimes,
             evaluating=Evaluating(
-                ports.batch_registry, process=str(os.getpid()), worker=instance_id, now=now, luck=luck
+                ports.batch_registry, process=str(os.getpid()), worker=instance_id, now=now, jitter=jitter
             ),
-            tally=self._tally,
-            departures=self._departures,
+            counters=self._counters,
+            acks=self._acks,
             outage=outage,
             streaks=streaks,
         )
@@ -126,24 +128,24 @@ class Executor:
             ports.tasks,
             self._claiming,
             instance_id=instance_id,
-            hands=self.hands,
-            watch=self._watch,
-            departures=self._departures,
+            hands=self.slot_pool,
+            watch=self._batches,
+            acks=self._acks,
             admission=admission,
-            rhythm=rhythm,
+            timings=timings,
             outage=outage,
             streaks=streaks,
         )
         self._heartbeat = Heartbeat(
             ports.executor_registry,
             ports.tasks,
-            self.hands,
+            self.slot_pool,
             instance=self._instance,
             outage=outage,
-            tally=self._tally,
+            counters=self._counters,
             confirmation=ports.events.confirmation,
         )
-        self._patience = Patience(outage, longest=1.0)
+        self._backoff = OutageBackoff(outage, longest=1.0)
         self._told_to_stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -153,7 +155,7 @@ class Executor:
 
     async def run(self) -> None:
         """Work until told to stop or, if so set, until nothing is left; raises if a part of it breaks."""
-        with at_work(self._tally, self.hands, is_cut_off=self._is_cut_off):
+        with at_work(self._counters, self.slot_pool, is_cut_off=self._is_cut_off):
             await self._run()
 
     async def _run(self) -> None:
@@ -162,8 +164,8 @@ class Executor:
             taking = asyncio.create_task(self._take_tasks())
             loops += [
                 taking,
-                asyncio.create_task(self._heartbeat.run(self._settings.rhythm.beat)),
-                asyncio.create_task(self._departures.run()),
+                asyncio.create_task(self._heartbeat.run(self._settings.timings.heartbeat)),
+                asyncio.create_task(self._acks.run()),
                 asyncio.create_task(self._watch_batch_registry()),
             ]
             if self._lane_book and self._lane_watch:
@@ -175,7 +177,7 @@ class Executor:
             await self._finish(taking)
         finally:
             await end([*loops, *self._claiming.at_work])
-            await self._kits.aclose()
+            await self._runtimes.aclose()
 
     async def _until_told_to_stop(self, loops: "list[asyncio.Task[None]]") -> None:
         """Wait for the word, or for a loop to break: half an executor would go unnoticed."""
@@ -197,39 +199,39 @@ class Executor:
     async def _watch_batch_registry(self) -> None:
         while True:
             try:
-                await self._watch.look()
+                await self._batches.look()
                 if self._budget:
-                    self._budget.forget_all_but(self._watch.listed | self.hands.batches)
+                    self._budget.forget_all_but(self._batches.listed | self.slot_pool.batches)
                 if self._lane_book:
                     self._lane_book.declare_limits()
                 if self._settings.keeps_lanes_alone:
                     self._company = len(await self._executor_registry.live())
-                if self._settings.once and await self._watch.nothing_left():
+                if self._settings.once and await self._batches.nothing_left():
                     self.stop()
             except QueueUnavailable as error:
-                await self._patience.wait(error)
+                await self._backoff.wait(error)
             else:
-                self._patience.rewarded()
-                rhythm = self._settings.rhythm
-                pause = rhythm.poll if self._watch.priorities else rhythm.idle_poll
+                self._backoff.succeeded()
+                timings = self._settings.timings
+                pause = timings.refresh if self._batches.priorities else timings.idle_refresh
                 await asyncio.sleep(pause.total_seconds())
 
     async def _finish(self, taking: "asyncio.Task[None]") -> None:
         await taking
-        if self.hands:
-            logger.info("finishing what is in hand", extra={"tasks": len(self.hands)})
+        if self.slot_pool:
+            logger.info("finishing what is in hand", extra={"tasks": len(self.slot_pool)})
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.drain.total_seconds()):
-                await self.hands.empty()
-        for hand in self.hands:
-            hand.interrupt(Ending.SHUTDOWN)
+                await self.slot_pool.empty()
+        for hand in self.slot_pool:
+            hand.interrupt(InterruptReason.SHUTDOWN)
         with suppress(TimeoutError, QueueUnavailable):
-            async with asyncio.timeout(self._settings.rhythm.last_words.total_seconds()):
-                await self.hands.empty()
+            async with asyncio.timeout(self._settings.timings.shutdown_grace.total_seconds()):
+                await self.slot_pool.empty()
                 await self._declare_budgets()
-                await self._departures.empty()
+                await self._acks.empty()
                 await self._heartbeat.leave()
-        logger.info("stopped", extra={"executor": self.instance_id, "left": len(self.hands)})
+        logger.info("stopped", extra={"executor": self.instance_id, "left": len(self.slot_pool)})
 
     async def _declare_budgets(self) -> None:
         """Declare what was spent before this instance is gone; its reservations end with its calls."""
@@ -238,7 +240,7 @@ class Executor:
 
     def _limits(self) -> DeclaredLimits:
         """Return the limits of batches that run, or have work in hand here; those of others lapse."""
-        return self._kits.limits({*self._watch.priorities, *self.hands.batches})
+        return self._runtimes.limits({*self._batches.priorities, *self.slot_pool.batches})
 
     def _used_lanes(self) -> list[str]:
         return self._lane_book.used if self._lane_book else []
@@ -250,7 +252,7 @@ class Executor:
             host=socket.gethostname(),
             pid=os.getpid(),
             slots=self._settings.slots,
-            busy=self.hands.busy,
+            busy=self.slot_pool.busy,
             project=self._settings.eligibility.project,
             labels=tuple(sorted(self._settings.eligibility.labels)),
             run_id=self._settings.eligibility.run_id,

@@ -17,7 +17,7 @@ _TELLING = frozenset({b"queued", b"responded", b"scored"})
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ReplayedAttempt:
     """What is to be done, and what of it is done already."""
 
     opening: p.Queued
@@ -29,14 +29,14 @@ class Known:
     """What the opening carries, if the evaluation is traced."""
 
 
-def recall(evaluation_id: str, attempt: int, stream: Iterable[RawEntry]) -> Known:
+def replay(evaluation_id: str, attempt: int, stream: Iterable[RawEntry]) -> ReplayedAttempt:
     """Fold a stream; raises `Permanent` where the attempt's opening can't be read."""
     events = _first_of_each_key(evaluation_id, stream)
     opening = events.get((attempt, 0))
     if not isinstance(opening, QueuedEvent):
         raise Permanent("invalid", f"the opening of attempt {attempt} can't be read")
     answer, scores = _paid_for(events[key] for key in sorted(events))
-    return Known(opening.data, answer, scores, opening.occurred_at, opening.traceparent)
+    return ReplayedAttempt(opening.data, answer, scores, opening.occurred_at, opening.traceparent)
 
 
 def _first_of_each_key(evaluation_id: str, stream: Iterable[RawEntry]) -> dict[EventKey, Event]:

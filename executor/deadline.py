@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Overdue(Exception):  # noqa: N818 - what happened
+class DeadlineExceeded(Exception):  # noqa: N818 - what happened
     """It took longer than it may."""
 
     def __init__(self, seconds: float) -> None:
@@ -21,8 +21,8 @@ class Overdue(Exception):  # noqa: N818 - what happened
         self.seconds = seconds
 
 
-async def at_most(seconds: float, work: Awaitable[T]) -> T:
-    """Await something for so long; raises `Overdue`, or whatever the work raises."""
+async def with_deadline(seconds: float, work: Awaitable[T]) -> T:
+    """Await something for so long; raises `DeadlineExceeded`, or whatever the work raises."""
     if isinstance(work, Coroutine):
         try:
             waits_for = work.send(None)
@@ -35,7 +35,7 @@ async def at_most(seconds: float, work: Awaitable[T]) -> T:
             return await work
     except TimeoutError:
         if limit.expired():
-            raise Overdue(seconds) from None
+            raise DeadlineExceeded(seconds) from None
         raise
 
 

@@ -10,14 +10,14 @@ who asks a lane only to find nothing keeps others from what it grants.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from executor.fairness import REST
+from executor.stride_scheduler import REST
 
 LONG_AGO = float("-inf")
 SHORTEST = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class QueueChoice:
     """Where a batch's turns go."""
 
     line: str
@@ -25,7 +25,7 @@ class Choice:
     """Lines to look into, once."""
 
 
-class Openness:
+class QueueSelector:
     """Remembers which lines had tasks, which were empty, which sleep, and which are shut until when."""
 
     def __init__(self) -> None:
@@ -34,21 +34,21 @@ class Openness:
         self._had_enough: set[str] = set()
         self._asleep: set[str] = set()
 
-    def choose(self, lines: Mapping[str, Sequence[str]], now: float) -> dict[str, Choice]:
+    def choose(self, lines: Mapping[str, Sequence[str]], now: float) -> dict[str, QueueChoice]:
         """Choose for each batch; nothing for one whose lines are shut or, some of them, just empty."""
         self._forget_all_but({line for each in lines.values() for line in each})
         chosen = {batch: self._choose(each, now) for batch, each in lines.items()}
         return {batch: choice for batch, choice in chosen.items() if choice is not None}
 
-    def _choose(self, lines: Sequence[str], now: float) -> Choice | None:
+    def _choose(self, lines: Sequence[str], now: float) -> QueueChoice | None:
         unshut = [line for line in lines if self._shut_until.get(line, now) <= now]
         awake = [line for line in unshut if not self._rests(line, now)]
         if awake:
             main = next((line for line in awake if line in self._had_enough), awake[-1])
-            return Choice(main, tuple(awake[: awake.index(main)]))
+            return QueueChoice(main, tuple(awake[: awake.index(main)]))
         if len(unshut) < len(lines):
             return None
-        return Choice(min(unshut, key=lambda line: self._empty_since[line]))
+        return QueueChoice(min(unshut, key=lambda line: self._empty_since[line]))
 
     def _rests(self, line: str, now: float) -> bool:
         return now - self._empty_since.get(line, LONG_AGO) < REST
@@ -79,7 +79,7 @@ class Openness:
         self._asleep.add(line)
         self._shut_until[line] = now + REST
 
-    def sleepers(self, now: float) -> list[str]:
+    def idle_queues(self, now: float) -> list[str]:
         """Name lines that sleep and have not been looked at for a while."""
         return [line for line in self._asleep if self._shut_until.get(line, now) <= now]
 
@@ -112,7 +112,7 @@ class Openness:
                 del memory[gone]
 
 
-def in_lines(turns: Sequence[str], choices: Mapping[str, Choice]) -> Iterator[str]:
+def in_lines(turns: Sequence[str], choices: Mapping[str, QueueChoice]) -> Iterator[str]:
     """Turn batches' turns into those of their lines."""
     seen: set[str] = set()
     for batch in turns:

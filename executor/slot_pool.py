@@ -26,7 +26,7 @@ RECENT = 0.05
 """Weight of the last evaluation in what is typical."""
 
 
-class Ending(Enum):
+class InterruptReason(Enum):
     """Why work in hand is to end before its time."""
 
     STOPPED = "the batch was stopped"
@@ -36,23 +36,23 @@ class Ending(Enum):
 class Interrupted(Exception):  # noqa: N818 - what happened
     """Work ends here, because somebody said so."""
 
-    def __init__(self, ending: Ending) -> None:
+    def __init__(self, ending: InterruptReason) -> None:
         super().__init__(ending.value)
         self.ending = ending
 
 
 @dataclass(slots=True, eq=False)
-class InHand:
+class ActiveTask:
     """One task that is being worked on."""
 
     delivery: Delivery
-    ending: Ending | None = None
+    ending: InterruptReason | None = None
     since: float = 0.0
-    is_told: bool = False
+    is_recorded: bool = False
     """Whether nothing is left to do but to wait until its end is on record."""
     _worker: "asyncio.Task[object] | None" = None
     """Whom to cancel, while it may be."""
-    _on_told: Callable[[float], float] | None = None
+    _on_recorded: Callable[[float], float] | None = None
     permits: Permits = NO_PERMITS
     limit: float = inf
     """Seconds after which it should be over, once that is known."""
@@ -62,7 +62,7 @@ class InHand:
     """Seconds from taking it to its closing event."""
     traceparent: str | None = None
 
-    def interrupt(self, ending: Ending) -> None:
+    def interrupt(self, ending: InterruptReason) -> None:
         """Have the work end now if it can, else as soon as it can.
 
         Only once: a second cancellation would hit a target that is cleaning up after the first.
@@ -72,12 +72,12 @@ class InHand:
             if self._worker:
                 self._worker.cancel()
 
-    def told(self) -> None:
+    def mark_recorded(self) -> None:
         """Free the slot: the end is written, and only the log's answer is waited for."""
-        if not self.is_told:
-            self.is_told = True
-            if self._on_told:
-                self.took = self._on_told(self.since)
+        if not self.is_recorded:
+            self.is_recorded = True
+            if self._on_recorded:
+                self.took = self._on_recorded(self.since)
 
     async def at_work(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something that may be interrupted; raises `Interrupted`."""
@@ -97,7 +97,7 @@ class InHand:
             if worker and self._ending_now():
                 _accept(worker)
 
-    def _ending_now(self) -> Ending | None:
+    def _ending_now(self) -> InterruptReason | None:
         """Look again: it may have changed while somebody was waiting."""
         return self.ending
 
@@ -108,20 +108,20 @@ def _accept(worker: "asyncio.Task[object]") -> None:
         worker.uncancel()
 
 
-class Hands:
+class SlotPool:
     """All that is in hand, and how much more there could be."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self._held: dict[tuple[str, str], InHand] = {}
-        self._told = 0
+        self._held: dict[tuple[str, str], ActiveTask] = {}
+        self._recorded = 0
         self._typical = 2 * QUICK  # not known yet: the first handful would set the beat for all that follow
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def __iter__(self) -> Iterator[InHand]:
+    def __iter__(self) -> Iterator[ActiveTask]:
         return iter(list(self._held.values()))
 
     @property
@@ -132,35 +132,35 @@ class Hands:
     @property
     def busy(self) -> int:
         """Slots with work in them."""
-        return len(self._held) - self._told
+        return len(self._held) - self._recorded
 
     @property
     def free(self) -> int:
         """Slots without work; none, where the log is so far behind that as much again waits for it."""
-        return self.slots - self.busy if self._told < self.slots else 0
+        return self.slots - self.busy if self._recorded < self.slots else 0
 
     @property
     def batches(self) -> set[str]:
         """The batches that something is in hand of."""
         return {split(line)[0] for line, _ in self._held}
 
-    def take(self, deliveries: Iterable[Delivery]) -> list[InHand]:
+    def take(self, deliveries: Iterable[Delivery]) -> list[ActiveTask]:
         """Take hold of tasks; what is in hand already is not taken again."""
         new = [each for each in deliveries if (each.line, each.id) not in self._held]
         now = asyncio.get_running_loop().time()
-        taken = [InHand(delivery, since=now, _on_told=self._on_told) for delivery in new]
+        taken = [ActiveTask(delivery, since=now, _on_recorded=self._on_recorded) for delivery in new]
         self._held |= {(hand.delivery.line, hand.delivery.id): hand for hand in taken}
         return taken
 
-    def let_go(self, hand: InHand) -> None:
+    def release(self, hand: ActiveTask) -> None:
         """Have no more to do with a task."""
-        if self._held.pop((hand.delivery.line, hand.delivery.id), None) and hand.is_told:
-            self._told -= 1
+        if self._held.pop((hand.delivery.line, hand.delivery.id), None) and hand.is_recorded:
+            self._recorded -= 1
         hand.permits.release()
         self._changed.set()
 
-    def _on_told(self, since: float) -> float:
-        self._told += 1
+    def _on_recorded(self, since: float) -> float:
+        self._recorded += 1
         took = asyncio.get_running_loop().time() - since
         self._typical += RECENT * (took - self._typical)
         self._changed.set()
