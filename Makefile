@@ -7,7 +7,7 @@ TEST_PROCESSES := $(if $(EVAL_TEST_REDIS_URL)$(EVAL_TEST_POSTGRES_URL),0,$(shell
 PIP := $(BIN)/pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help demo observe test proof mutants check format bench lock diagram dashboards alerts clean
+.PHONY: help demo observe test proof mutants check format bench lock diagram dashboards alerts docs clean
 
 help: ## List what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -49,7 +49,7 @@ bench: $(VENV)/core ## Measure the whole system, drain, latency and replay (minu
 
 lock: ## Pin the requirements anew, from pyproject.toml
 	@$(PYTHON) -m venv $(VENV)/lock && $(VENV)/lock/bin/pip install --quiet uv
-	@for extra in "core:" "dev:--extra dev" "deploy:--extra providers --extra otel"; do \
+	@for extra in "core:" "dev:--extra dev" "docs:--extra docs" "deploy:--extra providers --extra otel"; do \
 	  $(VENV)/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --extra build $${extra#*:} pyproject.toml \
 	    -o requirements/$${extra%%:*}.txt; done
@@ -60,8 +60,11 @@ diagram: $(VENV)/core ## Draw the state diagram into ARCHITECTURE.md
 alerts: $(VENV)/core ## Render grafana/alerts.py into the rules that Prometheus reads
 	@$(BIN)/python -m grafana.alerts
 
+docs: $(VENV)/docs ## Build the documentation site into .site, strict on dead links
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir .site && echo "documentation site: .site/index.html"
+
 clean: ## Remove what make has made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -76,4 +79,8 @@ $(VENV)/core: requirements/core.txt pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/dev: requirements/dev.txt $(VENV)/core
 	@$(PIP) -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/docs: requirements/docs.txt $(VENV)/core
+	@$(PIP) -r requirements/docs.txt
 	@touch $@

@@ -63,7 +63,6 @@ FILES: dict[str, dict[str, str]] = {
 """By page: files that it names and does not show."""
 
 SAVED = {
-    "README.md: # scoreline.yaml": "scoreline.yaml",
     "docs/reference/spec.md: name: capitals": "scoreline.yaml",
 }
 """By block: the file that it is the text of."""

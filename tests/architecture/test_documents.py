@@ -1,7 +1,9 @@
 """What the documents say of the code is true."""
 
 import re
+import tomllib
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,8 @@ from eventlog.diagram import redraw
 from eventlog.events import EVENT_CLASSES
 from eventlog.log import AppendResult
 from eventlog.timeline import Disposition
-from scoreline.observability.alert_settings import AlertSettings
 from scoreline.settings import PREFIX, Settings
+from tests.escapes.corpus import CORPUS
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,26 +33,35 @@ def test_the_protocol_names_every_word_of_the_wire():
     assert [word for word in words if f"`{word}`" not in text] == []
 
 
-SETTING = re.compile(r"EVAL_[A-Z_]+[A-Z0-9]+")
+SETTING_ROW = re.compile(r"^\| `(EVAL_\w+)` \| (.+?) \|", re.MULTILINE)
 
 
-def test_the_readme_names_every_setting():
-    """No setting is hidden, and none is invented; thresholds of alerts are in the runbook."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    wanted = {PREFIX + name.upper() for name in Settings.model_fields} - thresholds().keys()
-    assert set(SETTING.findall(text)) == wanted
+def settings_table() -> dict[str, str]:
+    """Derive the name and default of every setting from the settings classes."""
+    return {PREFIX + name.upper(): _default(field.default) for name, field in Settings.model_fields.items()}
 
 
-def thresholds() -> dict[str, float]:
-    """List the settings of alert thresholds with their defaults."""
-    return {PREFIX + name.upper(): field.default for name, field in AlertSettings.model_fields.items()}
+def _default(value: object) -> str:
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool | StrEnum):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
-def test_the_runbook_lists_every_threshold_with_its_default():
-    """What an operator may set is what the table has."""
-    text = (ROOT / "docs" / "how-to" / "operations.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(EVAL_ALERT_\w+)` \| ([\d.]+) \|", text, re.MULTILINE)
-    assert {name: float(value) for name, value in rows} == thresholds()
+def test_the_configuration_reference_lists_every_setting_with_its_default():
+    """No setting is missing, none is invented, and each default is the one in force."""
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    assert dict(SETTING_ROW.findall(text)) == settings_table()
+
+
+def test_no_document_names_an_unknown_setting():
+    """Every EVAL_ name in a document is a setting, or one that only the tests read."""
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        names = set(re.findall(r"EVAL_[A-Z0-9]+(?:_[A-Z0-9]+)*\b(?!_)", text))
+        unknown = {name for name in names - settings_table().keys() if not name.startswith("EVAL_TEST_")}
+        assert not unknown, f"{document.name}: {unknown}"
 
 
 LINK = re.compile(r"\]\((?!https?:|mailto:)([^)\s]+)\)")
@@ -88,3 +99,14 @@ def test_no_file_names_a_package_host_or_carries_a_lock_that_does():
         assert "://" not in text
         assert "--hash=sha256:" in text
     assert not (ROOT / "uv.lock").exists()
+
+
+def test_the_readme_is_a_landing_page():
+    """It has at most 100 lines, names extras that exist, and counts the escape programs right."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    assert len(text.splitlines()) <= 100
+    assert {"providers", "otel", "parquet"} <= extras.keys()
+    assert f"{len(CORPUS)} escape programs" in text

@@ -1,4 +1,4 @@
-"""Every promise of the README has an acceptance test and a mutant that the test kills."""
+"""Every promise of docs/explanation/promises.md has an acceptance test and a mutant that the test kills."""
 
 import ast
 from pathlib import Path
@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_promise_has_its_row_and_no_row_is_left_over():
-    """The table in docs/explanation/proofs.md has the README's words, in the README's order."""
+    """The table in docs/explanation/proofs.md has the promises in their words and order."""
     rows, lines = [each.words for each in promises()], promised()
     unlisted, left_over = set(lines) - set(rows), set(rows) - set(lines)
     assert not unlisted, f"add a row to the table in docs/explanation/proofs.md: {unlisted}"
-    assert not left_over, f"not in the README: {left_over}"
+    assert not left_over, f"not in docs/explanation/promises.md: {left_over}"
     assert rows == lines
 
 

@@ -1,4 +1,4 @@
-"""The promises of the README, each with the acceptance test that proves it and the mutants it kills."""
+"""The promises of docs/explanation/promises.md, with their acceptance tests and the mutants they kill."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ class Promise(NamedTuple):
     """One row of the table in docs/explanation/proofs.md."""
 
     words: str
-    """As the README has them."""
+    """As docs/explanation/promises.md has them."""
     tests: tuple[str, ...]
     """Acceptance tests, as pytest names them."""
     mutants: tuple[str, ...]
@@ -20,9 +20,9 @@ class Promise(NamedTuple):
 
 
 def promised() -> list[str]:
-    """List what the README promises, one line each."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.partition("## What it promises\n")[2].partition("\n## ")[0]
+    """List the promises of docs/explanation/promises.md, one line each."""
+    text = (ROOT / "docs" / "explanation" / "promises.md").read_text(encoding="utf-8")
+    section = text.partition("## Promised\n")[2].partition("\n## ")[0]
     return re.findall(r"^- (.+)$", section, re.MULTILINE)
 
 

@@ -1,0 +1,47 @@
+"""MkDocs hooks: documents of the repository root become pages; links to source files become plain text."""
+
+import re
+from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig, **_: object) -> Files:
+    """Add the documents of the repository root under their own names; README stays a page beside index."""
+    for name in PAGES:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, _page(name), content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Rewrite links that are relative to the repository, so that strict mode checks them."""
+    uri = page.file.src_uri
+    place = next((name for name in PAGES if _page(name) == uri), f"docs/{uri}")
+
+    def rewrite(link: re.Match[str]) -> str:
+        image, text, path, anchor = link[1], link[2], link[3], link[4] or ""
+        target = normpath(join(dirname(place), path))
+        if not (ROOT / target).exists():
+            return link[0]  # strict mode reports it
+        if target in PAGES:
+            inside = _page(target)
+        elif target.startswith("docs/") and (ROOT / target).is_file():
+            inside = target.removeprefix("docs/")
+        else:
+            return text
+        return f"{image}[{text}]({relpath(inside, dirname(uri) or '.')}{anchor})"
+
+    return LINK.sub(rewrite, markdown)
+
+
+def _page(name: str) -> str:
+    """Name the page of a root document; a README would take the place of the index."""
+    return "overview.md" if name == "README.md" else name.lower()
