@@ -1,4 +1,4 @@
-"""Provoke alerts on a real fleet, a minute made a second: `python -m tests.alerts` prints the times."""
+"""`python -m tests.alerts`: run the scenario and print how long each alert took."""
 
 import asyncio
 import logging
@@ -10,19 +10,19 @@ from rich.console import Console
 from rich.table import Table
 
 from scoreline.local.embedded import embedded_servers
-from tests.alerts.provoking import Measured, course, provoke_all
-from tests.alerts.watchers import missing
+from tests.alerts.monitoring_stack import missing
+from tests.alerts.scenario import AlertTiming, provoke_all, working_fleet
 from tests.databases import fresh_database
 
 
 def main() -> int:
-    """Run the course, and print the table."""
+    """Run the scenario and print the table."""
     if missing():
-        print(f"not installed here: {missing()}", file=sys.stderr)
+        print(f"not installed: {missing()}", file=sys.stderr)
         return 1
     logging.disable(logging.WARNING)
-    with tempfile.TemporaryDirectory(prefix="alerts-") as scratch:
-        home = Path(scratch) / "course"
+    with tempfile.TemporaryDirectory(prefix="alerts-", ignore_cleanup_errors=True) as scratch:
+        home = Path(scratch) / "scenario"
         home.mkdir()
         with (
             embedded_servers(Path(scratch) / "servers") as servers,
@@ -32,17 +32,16 @@ def main() -> int:
     return 0
 
 
-async def _run(home: Path, url: str) -> list[Measured]:
-    async with course(home, url) as here:
-        return await provoke_all(here)
+async def _run(home: Path, url: str) -> list[AlertTiming]:
+    async with working_fleet(home, url) as scenario:
+        return await provoke_all(scenario)
 
 
-def show(measured: list[Measured]) -> None:
-    table = Table("alert", "made by", "told", "after", "over after")
-    for each in measured:
-        table.add_row(
-            each.alert, each.made_by, each.receiver, f"{each.fired:.1f} s", f"{each.cleared:.1f} s"
-        )
+def show(timings: list[AlertTiming]) -> None:
+    table = Table("alert", "caused by", "receiver", "fired after", "resolved after")
+    for each in timings:
+        fired, resolved = f"{each.fired:.1f} s", f"{each.resolved:.1f} s"
+        table.add_row(each.alert, each.caused_by, each.receiver, fired, resolved)
     Console().print(table)
 
 

