@@ -18,8 +18,8 @@ from rich.console import Console
 
 from bench.lanes_stage import KEY, MODEL, Provider
 from scoreline.local.departed import report_dead
-from scoreline.local.embedded import Servers
 from scoreline.local.processes import ProcessManager
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.submit.spec.making import make_plan
 from scoreline.submit.submit import submit

@@ -31,7 +31,8 @@ from eventlog.log import EncodedEvent
 from eventlog.redis_streams import RedisEventLog
 from projections.database import prepare
 from projections.sql import query
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
+from scoreline.servers.addresses import Servers
 
 BATCH = 2_000
 SHARDS = 4

@@ -22,10 +22,11 @@ from bench.cpu import family, room_of, server_pids
 from bench.lanes_figures import Seen, read_stats
 from eventlog.redis_streams import connect
 from projections.database import prepare
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
 from scoreline.local.fleet import Fleet, start
 from scoreline.local.processes import process_manager
 from scoreline.local.workers import worker_environ
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.submit.datasets.sources import SyntheticSource
 from scoreline.submit.spec.making import make_plan

@@ -27,7 +27,8 @@ from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, OwnedAttempt, QueueSettings
 from eventlog.redis_streams import RedisEventLog
 from projections.database import prepare
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
+from scoreline.servers.addresses import Servers
 
 COMMIT_LATENCY = """
 SELECT extract(epoch FROM pg_xact_commit_timestamp(xmin) - occurred_at) * 1000

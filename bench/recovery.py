@@ -33,7 +33,8 @@ from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.event_queue import Claimed, ClaimRequest, EventQueue
 from eventlog.redis_streams import RedisEventLog
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
+from scoreline.servers.addresses import Servers
 from taskqueue.executor_registry import HEARTBEAT_INTERVAL, ExecutorInstance
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
 

@@ -27,10 +27,11 @@ from rich.console import Console
 from bench.cpu import family, room_of, server_pids
 from eventlog.redis_streams import connect
 from projections.database import prepare
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
 from scoreline.local.fleet import Fleet, start
 from scoreline.local.processes import process_manager
 from scoreline.local.workers import worker_environ
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.submit.spec.making import make_plan
 from scoreline.submit.submit import submit

@@ -27,8 +27,9 @@ from rich.console import Console
 from bench.cpu import family, room_of, server_pids
 from bench.runner import running
 from projections.database import prepare
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
 from scoreline.local.fleet import Fleet
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.submit.spec.making import make_plan
 from scoreline.submit.submit import submit

@@ -7,8 +7,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from scoreline.local.embedded import Servers
 from scoreline.local.workers import WorkerPlan, worker_argv, worker_environ
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 
 Connection = AsyncConnection[Any]

@@ -1,4 +1,10 @@
-"""Foreign text for a terminal: shown, never obeyed."""
+"""Formatting for terminals: escaped foreign text, durations, times, counts and amounts. Pure."""
+
+from datetime import UTC, datetime, timedelta
+
+from eventlog.moments import clamped
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
 def printable(text: str) -> str:
@@ -18,3 +24,36 @@ def excerpt(text: str, length: int) -> str:
     beginning = text[: length * 4]
     line = printable(" ".join(beginning.split()))
     return line if len(line) <= length and len(beginning) == len(text) else f"{line[: length - 1]}…"
+
+
+def span(time: timedelta) -> str:
+    """Say how long something took, in units a person thinks in."""
+    seconds = abs(time.total_seconds())
+    sign = "-" if time < timedelta() else ""
+    for at, (unit, size) in enumerate(_UNITS):
+        if seconds >= size:
+            below, below_size = _UNITS[at + 1] if at + 1 < len(_UNITS) else ("s", 1)
+            return f"{sign}{int(seconds // size)} {unit} {int(seconds % size // below_size)} {below}"
+    if seconds >= 1:
+        return f"{sign}{seconds:.1f} s"
+    return f"{sign}{round(seconds * 1000)} ms"
+
+
+def stamp(at: datetime) -> str:
+    """Write a time in full, in UTC."""
+    return f"{clamped(at).astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
+
+
+def clock(at: datetime) -> str:
+    """Write a time of day, in UTC."""
+    return f"{clamped(at).astimezone(UTC):%H:%M:%S.%f}"[:-3]
+
+
+def counted(number: int, what: str, plural: str = "") -> str:
+    """Say how many there are of something."""
+    return f"{number} {what}" if number == 1 else f"{number:,} {plural or what + 's'}"
+
+
+def money(amount: float) -> str:
+    """Write a cost without the zeros that say nothing."""
+    return f"${amount:.6f}".rstrip("0").rstrip(".")

@@ -36,6 +36,11 @@ def typed(*words: str) -> str:
     return f"{shlex.quote(program())} {shlex.join(words)}"
 
 
+def batch_command(verb: str, batch_id: str, *more: str) -> str:
+    """Write a `batch` command that may be typed next."""
+    return typed("batch", verb, batch_id, *more)
+
+
 def as_started(text: str) -> str:
     """Rewrite the commands that a message suggests to the way this program was started."""
     return text if program() == NAME else _SUGGESTED.sub(lambda _: f"{shlex.quote(program())} ", text)

@@ -17,6 +17,12 @@ PRIVATE_UMASK = 0o077
 """For programs that create files of their own in the data directory."""
 
 
+def default_root() -> Path:
+    """The user's own data directory for Scoreline."""
+    data_home = os.environ.get("XDG_DATA_HOME")
+    return (Path(data_home) if data_home else Path.home() / ".local" / "share") / "scoreline"
+
+
 def private_root(root: Path) -> Path:
     """Make the data directory; one that holds other people's files, too, keeps its mode."""
     try:

@@ -15,6 +15,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
 from scoreline.observability.alert_settings import AlertSettings
+from scoreline.observability.telemetry_settings import TelemetrySettings
 from storage_worker.settings import Ordering
 
 PREFIX = "EVAL_"
@@ -39,7 +40,7 @@ class SettingsError(Exception):
     """A setting is unknown or makes no sense; says which, and what is allowed."""
 
 
-class Settings(AlertSettings):
+class Settings(TelemetrySettings, AlertSettings):
     """What the environment says; a flag of the same name overrides it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,14 +72,6 @@ class Settings(AlertSettings):
     rate_limit_breaker_seconds: Seconds = 30.0
     prices: Path | None = None
     """A file with what tokens cost, for models that are not known here."""
-    metrics_port: int | None = Field(default=None, ge=0, le=65_535)
-    """Where `/metrics` is served; 0 is any free port."""
-    metrics_host: str = "127.0.0.1"
-    metrics_dir: Path | None = None
-    """Where each process says at which port it serves."""
-    trace_dir: Path | None = None
-    trace_ratio: float = Field(default=0.01, ge=0, le=1)
-    """Share of evaluations that are traced."""
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
     runbook_url: str | None = Field(default=None, pattern="^https?://", max_length=2000)
     """Where docs/how-to/operations.md is published: the base of the links in alerts."""

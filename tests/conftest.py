@@ -16,7 +16,8 @@ import pytest
 from docker.errors import DockerException  # type: ignore[import-untyped]  # as above
 from redis import Redis
 
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
+from scoreline.servers.addresses import Servers
 from tests.databases import fresh_database
 
 

@@ -27,16 +27,24 @@ Reason = Annotated[str, typer.Option(help="Reason, stored with the batch.")]
 
 def pause(batch: Batch, *, reason: Reason = "") -> None:
     """Let what is in hand come to its end, and start nothing new."""
+    from scoreline.local.servers import ready_servers
+    from scoreline.settings import load_settings
     from scoreline.submit.control import run_pause
 
-    raise typer.Exit(run_pause(batch, reason=reason))
+    settings = load_settings()
+    with ready_servers(settings, service="coordinator") as servers:
+        run_pause(servers, settings, batch, reason=reason)
 
 
 def cancel(batch: Batch, *, reason: Reason = "") -> None:
     """Call a batch off for good: what is in hand is aborted, the rest is never started."""
+    from scoreline.local.servers import ready_servers
+    from scoreline.settings import load_settings
     from scoreline.submit.control import run_cancel
 
-    raise typer.Exit(run_cancel(batch, reason=reason))
+    settings = load_settings()
+    with ready_servers(settings, service="coordinator") as servers:
+        run_cancel(servers, settings, batch, reason=reason)
 
 
 def retry(  # noqa: PLR0913 - a command has its flags

@@ -40,12 +40,16 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List batches, newest first."""
+    from scoreline.local.servers import ready_postgres
     from scoreline.reports.listing import run_list
     from scoreline.reports.standing import STATUSES
+    from scoreline.settings import load_settings
 
     if status is not None and status not in STATUSES:
         raise typer.BadParameter(f"{status!r} is none of {', '.join(STATUSES)}", param_hint="--status")
-    raise typer.Exit(run_list(status=status, project=project, limit=limit, as_json=as_json))
+    with ready_postgres(load_settings()) as servers:
+        code = run_list(servers, status=status, project=project, limit=limit, as_json=as_json)
+    raise typer.Exit(code)
 
 
 def status(
@@ -61,9 +65,15 @@ def status(
     ] = False,
 ) -> None:
     """Show how a batch stands, what it waits for, and how it goes on."""
+    from scoreline.local.servers import ready_postgres
     from scoreline.reports.status import Wanted, run_status
+    from scoreline.settings import load_settings
 
-    raise typer.Exit(run_status(Wanted(batch, watching=watch, alerting=alert, as_json=as_json)))
+    settings = load_settings()
+    wanted = Wanted(batch, watching=watch, alerting=alert, as_json=as_json)
+    with ready_postgres(settings) as servers:
+        code = run_status(servers, settings, wanted)
+    raise typer.Exit(code)
 
 
 def dlq(
@@ -75,9 +85,13 @@ def dlq(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List evaluations that were given up, why, and how to try them again."""
+    from scoreline.local.servers import ready_postgres
     from scoreline.reports.dlq import run_dlq
+    from scoreline.settings import load_settings
 
-    raise typer.Exit(run_dlq(batch, limit=limit, as_json=as_json))
+    with ready_postgres(load_settings()) as servers:
+        code = run_dlq(servers, batch, limit=limit, as_json=as_json)
+    raise typer.Exit(code)
 
 
 def export(  # noqa: PLR0913 - a command has its flags
@@ -95,11 +109,17 @@ def export(  # noqa: PLR0913 - a command has its flags
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object about the export.")] = False,
 ) -> None:
     """Write all results of a batch to a file, in the order of its dataset."""
-    from scoreline.reports.export import Wanted, run_export
+    from scoreline.local.servers import ready_postgres
+    from scoreline.reports.export import Wanted, check_parquet, run_export
+    from scoreline.settings import load_settings
 
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and -o - do not go together: both want standard output")
-    raise typer.Exit(run_export(Wanted(batch, output, _format(output, form), force, as_json, failed)))
+    wanted = Wanted(batch, output, _format(output, form), force, as_json, failed)
+    check_parquet(wanted)
+    with ready_postgres(load_settings()) as servers:
+        code = run_export(servers, wanted)
+    raise typer.Exit(code)
 
 
 def compare(  # noqa: PLR0913 - a command has its flags
@@ -121,14 +141,18 @@ def compare(  # noqa: PLR0913 - a command has its flags
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
     """Compare two batches case by case: what fails now, what passes now, and whether it may be chance."""
+    from scoreline.local.servers import ready_postgres
     from scoreline.reports.compare import Gate, run_compare
+    from scoreline.settings import load_settings
 
     if significant and not fail_on_regression:
         raise typer.BadParameter("--significant goes with --fail-on-regression")
     asked = Gate.SIGNIFICANT if significant else Gate.ANY
     gate = asked if fail_on_regression else Gate.NONE
     limit = EVERYTHING if everything else limit
-    raise typer.Exit(run_compare(first, second, limit=limit, as_json=as_json, gate=gate))
+    with ready_postgres(load_settings()) as servers:
+        code = run_compare(servers, first, second, limit=limit, as_json=as_json, gate=gate)
+    raise typer.Exit(code)
 
 
 def _format(output: Path, form: str | None) -> Any:  # noqa: ANN401 - its type is imported only where it is needed

@@ -23,9 +23,12 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """List what is in quarantine, newest first."""
+    from scoreline.local.servers import ready_servers
     from scoreline.reports.quarantined import show_list
+    from scoreline.settings import load_settings
 
-    show_list(evaluation, reason, limit, as_json=as_json)
+    with ready_servers(load_settings()) as servers:
+        show_list(servers, evaluation, reason, limit, as_json=as_json)
 
 
 @app.command(epilog="Example: scoreline quarantine show 3fa9")
@@ -35,6 +38,9 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Show one entry of the quarantine with its bytes."""
+    from scoreline.local.servers import ready_servers
     from scoreline.reports.quarantined import show_one
+    from scoreline.settings import load_settings
 
-    show_one(identifier, as_json=as_json)
+    with ready_servers(load_settings()) as servers:
+        show_one(servers, identifier, as_json=as_json)

@@ -1,10 +1,14 @@
 """`scoreline replay`: the life of an evaluation told again, and whole batches held against their log."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from scoreline.reports.replay.origin import Origin
+
+if TYPE_CHECKING:
+    from scoreline.servers.addresses import Servers
+    from scoreline.settings import Settings
 
 EPILOG = (
     "Examples:\n\nscoreline replay e-17   ·   scoreline replay e-17 --full\n\n"
@@ -78,28 +82,44 @@ def run(  # noqa: PLR0913 - a command has its flags
             "which evaluation? Give its id: scoreline replay ID", param_hint="EVALUATION"
         )
     _refuse_together(at=at, attempt=attempt, diff=other, follow=follow or None, full=full or None)
+    from scoreline.local.servers import named_servers
     from scoreline.reports.replay.run import Wanted, run_replay
+    from scoreline.settings import load_settings
 
     moment = None if at is None else _moment(at)
-    run_replay(Wanted(evaluation, origin, moment, attempt, other, follow, as_json, full))
+    settings = load_settings()
+    wanted_replay = Wanted(evaluation, origin, moment, attempt, other, follow, as_json, full)
+    with named_servers(settings) as servers:
+        run_replay(servers, settings, wanted_replay)
 
 
 def _about_batches(batch: str | None, wanted: list[str], *, as_json: bool) -> int:
     if len(wanted) > 1:
         raise typer.BadParameter(f"--{wanted[0]} and --{wanted[1]} do not go together")
-    if wanted == ["verify"]:
+    if batch is None and wanted == ["summary"]:
+        raise typer.BadParameter("which batch? Give its id: scoreline replay --batch ID --summary")
+    from scoreline.local.servers import ready_postgres
+    from scoreline.settings import load_settings
+
+    settings = load_settings()
+    with ready_postgres(settings) as servers:
+        return _report(servers, settings, batch, wanted[0], as_json=as_json)
+
+
+def _report(
+    servers: "Servers", settings: "Settings", batch: str | None, mode: str, *, as_json: bool
+) -> int:
+    if mode == "verify":
         from scoreline.reports.audit.verified import run_verify
 
-        return run_verify(batch, as_json=as_json)
-    if wanted == ["rebuild"]:
+        return run_verify(servers, settings, batch, as_json=as_json)
+    if mode == "rebuild":
         from scoreline.reports.audit.rebuilt import run_rebuild
 
-        return run_rebuild(batch, as_json=as_json)
-    if batch is None:
-        raise typer.BadParameter("which batch? Give its id: scoreline replay --batch ID --summary")
+        return run_rebuild(servers, settings, batch, as_json=as_json)
     from scoreline.reports.audit.summary import run_summary
 
-    return run_summary(batch, as_json=as_json)
+    return run_summary(servers, batch or "", as_json=as_json)
 
 
 def _refuse_for_batches(**given: object) -> None:

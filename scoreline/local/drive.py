@@ -21,9 +21,9 @@ from rich.console import Console
 from domain.ids import FLEET
 from eventlog.tasks import end
 from scoreline.formatting import printable
+from scoreline.invocation import batch_command
 from scoreline.local import fleet as fleets
 from scoreline.local.departed import is_gone, report_dead
-from scoreline.local.embedded import Servers, default_root
 from scoreline.local.interruption import Interruption
 from scoreline.local.process_log import last_error, log_of
 from scoreline.local.processes import START_ATTEMPTS, Child, ProcessManager, process_manager
@@ -35,16 +35,17 @@ from scoreline.local.run_pause import (
     record_unrecorded,
 )
 from scoreline.local.workers import worker_environ
-from scoreline.private_files import open_private
+from scoreline.private_files import default_root, open_private
 from scoreline.reports.crew import NOT_ASKED, crew_reader
 from scoreline.reports.export import Output, Wanted, export_to
 from scoreline.reports.look import Look
 from scoreline.reports.pass_rate import batch_pass_rate
 from scoreline.reports.progress_line import ProgressDisplay
-from scoreline.reports.standing import ExitCode, command, exit_code, is_over
+from scoreline.reports.standing import ExitCode, exit_code, is_over
 from scoreline.reports.status import close_look, look_document, show
 from scoreline.reports.watch import LOOK_EVERY, Watcher
 from scoreline.reports.why import reasons
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.startup_interrupt import INTERRUPTED
 
@@ -211,7 +212,7 @@ class Driving:
             self._say(
                 f"{reason}: pausing {batch_id}. Nothing new is started; what is in flight finishes within "
                 f"{min(DRAIN, self.settings.worker_drain):g} s or is handed back. "
-                f"Once more ends it at once. To go on later: {command('resume', batch_id)}"
+                f"Once more ends it at once. To go on later: {batch_command('resume', batch_id)}"
             )
 
     def _could_not_start(self, child: Child) -> None:
@@ -346,13 +347,13 @@ class Driving:
 
 def _outcome_words(batch_id: str, stop: Stop, outcome: PauseOutcome | None) -> str:
     """Say what becomes of a batch whose run had to stop."""
-    resume, watch = command("resume", batch_id), command("status", batch_id, "--watch")
+    resume, watch = batch_command("resume", batch_id), batch_command("status", batch_id, "--watch")
     if stop.code == ExitCode.STOPPED:
         return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"
     if not stop.pauses:
         return (
             f"{batch_id} goes on: only watching has stopped, the fleet works on it. "
-            f"To pause it: {command('pause', batch_id)}; to watch it again: {watch}"
+            f"To pause it: {batch_command('pause', batch_id)}; to watch it again: {watch}"
         )
     if outcome is None:
         return (
@@ -364,4 +365,4 @@ def _outcome_words(batch_id: str, stop: Stop, outcome: PauseOutcome | None) -> s
         return f"{batch_id} is paused: {outcome.reason}; {count}. Nothing runs on. To go on: {resume}"
     if outcome.run_is_replaced:
         return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"
-    return f"{batch_id} is {outcome.status}. Its results: {command('status', batch_id)}"
+    return f"{batch_id} is {outcome.status}. Its results: {batch_command('status', batch_id)}"

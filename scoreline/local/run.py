@@ -18,21 +18,21 @@ from coordinator.operations import Budget, Moved
 from domain.ids import FLEET
 from projections.batches import read_snapshot
 from projections.ledger import Batch
+from scoreline.formatting import counted
+from scoreline.invocation import batch_command
 from scoreline.local.drive import Drive, drive
-from scoreline.local.embedded import Servers, default_root
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import InterruptedRun, Interruption
 from scoreline.local.process_log import log_of
 from scoreline.local.processes import service_argv
 from scoreline.local.servers import ready_servers
 from scoreline.observability.wiring import Job, telling
-from scoreline.private_files import open_private
+from scoreline.private_files import default_root, open_private
 from scoreline.problem import Problem
-from scoreline.reports.audit.batches import connected
 from scoreline.reports.export import read_outputs
 from scoreline.reports.pass_rate import is_scored
-from scoreline.reports.replay.wording import counted
-from scoreline.reports.standing import command
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 from scoreline.settings import Settings, load_settings
 from scoreline.startup_interrupt import INTERRUPTED, NOTHING_ACCEPTED, STARTUP_INTERRUPT
 from scoreline.submit.control import operator
@@ -211,7 +211,7 @@ async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | No
 
 
 def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, as_json: bool) -> int:
-    dead = command("dlq", batch_id)
+    dead = batch_command("dlq", batch_id)
     if only:
         raise Problem(f"{', '.join(only)}: not among what was given up of {batch_id}. See: {dead}")
     if as_json:
@@ -234,7 +234,9 @@ def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
         _drive_in_background(wanted, where, settings)
     if wanted.as_json:
         print(json.dumps({"batch_id": wanted.batch_id, "status": "running"}), flush=True)  # noqa: T201 - for machines
-    console.print(f"To see it go on: {command('status', wanted.batch_id, '--watch')}", highlight=False)
+    console.print(
+        f"To see it go on: {batch_command('status', wanted.batch_id, '--watch')}", highlight=False
+    )
     return 0
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 
 from projections.sql import query
-from scoreline.local.embedded import Servers
 from scoreline.problem import Problem
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.submit.control import operator, whoever
 from taskqueue.tasks import QueueUnavailable

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from projections.database import DatabaseNotReady, check_ready, prepare
-from scoreline.local.embedded import Servers, default_root, embedded_servers
+from scoreline.local.embedded import embedded_servers
+from scoreline.private_files import default_root
+from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import check_postgres, check_privileges, check_redis
 from scoreline.settings import Settings
 

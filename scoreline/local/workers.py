@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO
 
-from scoreline.local.embedded import Servers
 from scoreline.local.processes import process_manager, service_argv
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from storage_worker.settings import StorageSettings
 

@@ -16,8 +16,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from scoreline.observability.addresses import left_for_prometheus
 from scoreline.observability.farewell import PATIENCE, within
+from scoreline.observability.telemetry_settings import TelemetrySettings
 from scoreline.problem import Problem
-from scoreline.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ def sending(resource: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def serving(job: str, settings: Settings, resource: Mapping[str, str]) -> Iterator[None]:
+def serving(job: str, settings: TelemetrySettings, resource: Mapping[str, str]) -> Iterator[None]:
     """Serve `/metrics`, and leave word where, if there is a folder for that."""
     registry = CollectorRegistry()
     # No scope labels, no target_info: series of several executors are put together by their own labels.
@@ -48,7 +48,7 @@ def serving(job: str, settings: Settings, resource: Mapping[str, str]) -> Iterat
 
 
 @contextmanager
-def _listening(settings: Settings, registry: CollectorRegistry) -> Iterator[int]:
+def _listening(settings: TelemetrySettings, registry: CollectorRegistry) -> Iterator[int]:
     server = _listen(settings.metrics_port or 0, settings.metrics_host, registry)
     try:
         yield server.server_port

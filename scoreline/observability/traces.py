@@ -13,12 +13,14 @@ from opentelemetry.trace import set_tracer_provider
 
 from scoreline.observability.farewell import PATIENCE, within
 from scoreline.observability.span_files import SpanFile
+from scoreline.observability.telemetry_settings import TelemetrySettings
 from scoreline.private_files import private_folder
-from scoreline.settings import Settings
 
 
 @contextmanager
-def tracing(job: str, settings: Settings, resource: Mapping[str, str], *, sends: bool) -> Iterator[None]:
+def tracing(
+    job: str, settings: TelemetrySettings, resource: Mapping[str, str], *, sends: bool
+) -> Iterator[None]:
     """Record the spans of this process until the block is left."""
     provider = TracerProvider(
         sampler=DEFAULT_ON,  # who is traced is decided at acceptance, before anybody is asked

@@ -12,8 +12,8 @@ from enum import StrEnum
 from importlib.util import find_spec
 
 from providers.extras import install_command
+from scoreline.observability.telemetry_settings import TelemetrySettings
 from scoreline.problem import Problem
-from scoreline.settings import Settings
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client")
@@ -45,7 +45,7 @@ class Asked:
         return self.sends or self.serves or self.writes_spans
 
 
-def asked_for(job: Job, settings: Settings, environ: Mapping[str, str]) -> Asked:
+def asked_for(job: Job, settings: TelemetrySettings, environ: Mapping[str, str]) -> Asked:
     """Say what is wanted of a process; whoever submits has no metrics, and must not take a port."""
     sends = bool(environ.get(ENDPOINT))
     serves = settings.metrics_port is not None and not sends and job is not Job.SUBMITTER
@@ -53,7 +53,9 @@ def asked_for(job: Job, settings: Settings, environ: Mapping[str, str]) -> Asked
 
 
 @contextmanager
-def telling(job: Job, settings: Settings, environ: Mapping[str, str] | None = None) -> Iterator[None]:
+def telling(
+    job: Job, settings: TelemetrySettings, environ: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """Have the telemetry that was asked for until the block is left; what is left to say is said then."""
     asked = asked_for(job, settings, os.environ if environ is None else environ)
     if not asked.anything:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from scoreline.reports.replay.wording import span
+from scoreline.formatting import span
 
 CRITICAL = frozenset({"AllWorkersDown", "WorkerDown", "CoordinatorDown", "RedisDown", "PostgresDown"})
 INFO = frozenset({"RateLimitSaturation"})

@@ -6,11 +6,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from scoreline.formatting import span
 from scoreline.observability.runbook import runbook_link
 from scoreline.reports.alert_measure import severity_of, written
 from scoreline.reports.alerts import Trouble
 from scoreline.reports.alerts_told import News, age_of
-from scoreline.reports.replay.wording import span
 
 STYLES = {"critical": "bold red", "warning": "yellow", "info": "blue"}
 NO_ALERTS = "No alert: nothing is beyond its threshold."

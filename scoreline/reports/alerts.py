@@ -11,15 +11,15 @@ from datetime import UTC, datetime, timedelta
 from domain.batch_spec import unpack
 from executor.lanes.contract import Why
 from projections.batches import Snapshot, Waiting
-from scoreline.formatting import printable
+from scoreline.formatting import counted, printable, span
+from scoreline.invocation import batch_command
 from scoreline.observability.thresholds import Thresholds
 from scoreline.reports.alert_measure import Measure, lasting, share
 from scoreline.reports.alerts_past import Past
 from scoreline.reports.crew import NOT_ASKED
 from scoreline.reports.look import Look
 from scoreline.reports.pace import remaining
-from scoreline.reports.replay.wording import counted, span
-from scoreline.reports.standing import command, is_over
+from scoreline.reports.standing import is_over
 from scoreline.reports.why import IN_HAND
 
 SATURATED = frozenset({Why.RATE, Why.TOKENS, Why.RETRY_AFTER})
@@ -64,7 +64,7 @@ def troubles(look: Look, past: Past, limits: Thresholds) -> list[Trouble]:
 def _servers(look: Look, limits: Thresholds) -> Iterator[Trouble]:
     patience = limits.worker_silence
     if look.crew.away and look.crew is not NOT_ASKED:
-        yield Trouble("RedisDown", "redis", look.crew.away, command("status", _id(look)), patience)
+        yield Trouble("RedisDown", "redis", look.crew.away, batch_command("status", _id(look)), patience)
     if look.leaderless:
         words = "no coordinator leads: nothing new is published, retried or closed."
         yield Trouble("CoordinatorDown", "coordinator", words, _start(look, START_COORDINATOR), patience)
@@ -72,7 +72,7 @@ def _servers(look: Look, limits: Thresholds) -> Iterator[Trouble]:
 
 def _start(look: Look, of_the_fleet: str) -> str:
     """Name the command that starts what is missing: a local run has its own coordinator and executors."""
-    return command("resume", _id(look)) if look.snapshot.run_id else of_the_fleet
+    return batch_command("resume", _id(look)) if look.snapshot.run_id else of_the_fleet
 
 
 def _workers(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
@@ -102,7 +102,7 @@ def _standstill(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]
     if idle > limits.no_progress and not in_time and not elsewhere:
         words = f"nothing of it has ended for {span(idle)}."
         measure, since = lasting(idle, limits.no_progress), past.progressed_at
-        again = command("status", _id(look))
+        again = batch_command("status", _id(look))
         yield Trouble("BatchStuck", "batch", words, again, measure=measure, since=since)
     if oldest and now - oldest.unmoved_since > timeout + limits.stuck_beyond_timeout:
         yield _stuck(oldest, now, timeout + limits.stuck_beyond_timeout)
@@ -132,7 +132,7 @@ def _drain(look: Look, past: Past, limits: Thresholds) -> timedelta | None:
 
 
 def _failures(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
-    dead, again = look.snapshot.dead_letters, command("dlq", _id(look))
+    dead, again = look.snapshot.dead_letters, batch_command("dlq", _id(look))
     if dead > limits.dead_letters:
         words, measure = f"{dead:,} evaluations were given up.", Measure(dead, limits.dead_letters)
         yield Trouble("DLQGrowing", "dead letters", words, again, measure=measure)
@@ -146,7 +146,7 @@ def _failures(look: Look, past: Past, limits: Thresholds) -> Iterator[Trouble]:
 
 
 def _lanes(look: Look, limits: Thresholds) -> Iterator[Trouble]:
-    again = command("status", _id(look))
+    again = batch_command("status", _id(look))
     for wait in look.lanes:
         lane = printable(wait.view.lane)
         if wait.view.breaker != "closed":
@@ -178,7 +178,7 @@ def _budget(snapshot: Snapshot, limits: Thresholds) -> Iterator[Trouble]:
     ]
     if shares and max(shares) > limits.budget_share:
         words = f"{max(shares):.0%} of its budget is spent; once all of it is, the batch pauses."
-        again = command("status", printable(snapshot.batch_id))
+        again = batch_command("status", printable(snapshot.batch_id))
         measure = share(max(shares), limits.budget_share)
         yield Trouble("BudgetNearlySpent", "budget", words, again, measure=measure)
 

@@ -7,8 +7,7 @@ from enum import StrEnum
 from projections.batches import Snapshot, read_snapshot
 from projections.pages import Connection, one_state
 from projections.streams import export_rows, pairs
-from scoreline.local.servers import ready_postgres
-from scoreline.reports.audit.batches import connected, progress_bar
+from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.compare_fold import Comparison, Side
 from scoreline.reports.compare_variants import Pairing, pair_variants
 from scoreline.reports.compare_view import CHANCE, Compared, compared_document, show
@@ -16,7 +15,8 @@ from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.labels import variant_labels
 from scoreline.reports.pass_rate import is_scored
 from scoreline.reports.screen import screen
-from scoreline.settings import load_settings
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 
 ADVANCE_EVERY = 5_000
 
@@ -47,10 +47,11 @@ def is_regression(found: Compared, gate: Gate) -> bool:
             return worse > better and found.p_value < CHANCE
 
 
-def run_compare(left: str, right: str, *, limit: int, as_json: bool, gate: Gate = Gate.NONE) -> int:
+def run_compare(  # noqa: PLR0913 - two batches and how they are shown
+    servers: Servers, left: str, right: str, *, limit: int, as_json: bool, gate: Gate = Gate.NONE
+) -> int:
     """Compare two batches and print what was found; returns the exit code."""
-    with ready_postgres(load_settings()) as servers:
-        found = asyncio.run(_compare(servers.postgres_url, left, right, limit=limit))
+    found = asyncio.run(_compare(servers.postgres_url, left, right, limit=limit))
     if as_json:
         print(json.dumps(compared_document(found)))  # noqa: T201 - machines read stdout
     else:

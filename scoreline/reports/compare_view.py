@@ -9,14 +9,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from projections.batches import Snapshot
-from scoreline.formatting import excerpt, printable
-from scoreline.invocation import typed
+from scoreline.formatting import counted, excerpt, printable
+from scoreline.invocation import batch_command, typed
 from scoreline.reports.compare_fold import Comparison, Flip, Side
 from scoreline.reports.compare_statistics import Interval, mcnemar, rate_difference
 from scoreline.reports.compare_variants import Pairing
 from scoreline.reports.export_record import Record, as_text
-from scoreline.reports.replay.wording import counted
-from scoreline.reports.standing import command
 from scoreline.reports.table import Column, fitted
 
 LABEL_SHOWN = 60
@@ -86,7 +84,7 @@ def _scope(found: Compared) -> Iterator[str]:
     }
     yield ", ".join([judged, *(f"{count:,} {what}" for what, count in others.items() if count)])
     if comparison.lost:
-        see = command("dlq", printable(found.right.batch_id))
+        see = batch_command("dlq", printable(found.right.batch_id))
         yield f"{comparison.lost:,} had passed and have no verdict now: {see}"
 
 

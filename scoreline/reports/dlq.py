@@ -9,16 +9,13 @@ from rich.text import Text
 
 from projections.batches import GivenUp, Snapshot, given_up, given_up_kinds, read_snapshot
 from projections.pages import one_state
-from scoreline.formatting import excerpt, printable
-from scoreline.invocation import typed
-from scoreline.local.servers import ready_postgres
-from scoreline.reports.audit.batches import connected
+from scoreline.formatting import excerpt, printable, stamp
+from scoreline.invocation import batch_command, typed
 from scoreline.reports.faults import scores_kept, why_ended
-from scoreline.reports.replay.wording import stamp
 from scoreline.reports.screen import screen
-from scoreline.reports.standing import command
 from scoreline.reports.table import Column, fitted
-from scoreline.settings import load_settings
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 
 CASE_SHOWN = 100
 MESSAGE_SHOWN = 200
@@ -39,7 +36,7 @@ class DeadLetters:
         return sum(self.kinds.values())
 
 
-def run_dlq(batch_id: str, *, limit: int, as_json: bool) -> int:
+def run_dlq(servers: Servers, batch_id: str, *, limit: int, as_json: bool) -> int:
     """Print a batch's dead letters."""
 
     async def ask(url: str) -> DeadLetters:
@@ -48,8 +45,7 @@ def run_dlq(batch_id: str, *, limit: int, as_json: bool) -> int:
             kinds = await given_up_kinds(conn, batch_id)
             return DeadLetters(snapshot, kinds, await given_up(conn, batch_id, limit=limit))
 
-    with ready_postgres(load_settings()) as servers:
-        found = asyncio.run(ask(servers.postgres_url))
+    found = asyncio.run(ask(servers.postgres_url))
     if as_json:
         for each in found.newest:
             print(json.dumps(_document(each)))  # noqa: T201 - machines read stdout
@@ -69,9 +65,9 @@ def show(console: Console, found: DeadLetters) -> None:
     console.print(_table(found.newest, console.width))
     if found.total > len(found.newest):
         console.print(f"… and {found.total - len(found.newest):,} more; see them with --limit")
-    console.print(Text(f"To try all of them again: {command('retry', batch_id)}"), soft_wrap=True)
+    console.print(Text(f"To try all of them again: {batch_command('retry', batch_id)}"), soft_wrap=True)
     one = printable(found.newest[0].evaluation_id)
-    console.print(Text(f"To try some: {command('retry', batch_id, '--only', one)}"), soft_wrap=True)
+    console.print(Text(f"To try some: {batch_command('retry', batch_id, '--only', one)}"), soft_wrap=True)
     console.print(Text(f"The story of one: {typed('replay', one)}"), soft_wrap=True)
 
 

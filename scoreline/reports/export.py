@@ -19,18 +19,17 @@ from projections.batches import Snapshot, read_snapshot
 from projections.pages import Connection, one_state
 from projections.streams import endings, export_rows
 from providers.extras import install_command
-from scoreline.formatting import printable
-from scoreline.local.servers import ready_postgres
+from scoreline.formatting import counted, printable
 from scoreline.problem import Problem
-from scoreline.reports.audit.batches import connected, progress_bar
+from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.export_file import STDOUT, whole_file
 from scoreline.reports.export_junit import junit
 from scoreline.reports.export_record import make_record
 from scoreline.reports.export_writers import Write, csv_table, json_array, json_lines
 from scoreline.reports.labels import variant_labels
 from scoreline.reports.pass_rate import is_scored
-from scoreline.reports.replay.wording import counted
-from scoreline.settings import load_settings
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 
 ADVANCE_EVERY = 500
 PASSED = ("completed", "passed")
@@ -78,7 +77,7 @@ def _output(path: Path) -> Output:
         raise Problem(f"-o {path}: give the name of a file in a directory that exists")
     if not os.access(path.absolute().parent, os.W_OK):
         raise Problem(f"-o {path}: the directory {path.absolute().parent} is not writable")
-    _check_parquet(Wanted("", path, found))
+    check_parquet(Wanted("", path, found))
     return Output(path.absolute(), found)
 
 
@@ -100,17 +99,15 @@ def format_of(path: Path) -> Format | None:
     return Format.JSONL if path == STDOUT else BY_SUFFIX.get(path.suffix.lower())
 
 
-def run_export(wanted: Wanted) -> int:
+def run_export(servers: Servers, wanted: Wanted) -> int:
     """Write the file; returns the exit code."""
-    _check_parquet(wanted)
     started = time.perf_counter()
-    with ready_postgres(load_settings()) as servers:
-        try:
-            rows = asyncio.run(export_to(servers.postgres_url, wanted))
-        except BrokenPipeError:
-            # Whoever read has read enough; Python must not find that out again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+    try:
+        rows = asyncio.run(export_to(servers.postgres_url, wanted))
+    except BrokenPipeError:
+        # Whoever read has read enough; Python must not find that out again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     _report(wanted, rows, time.perf_counter() - started)
     return 0
 
@@ -163,7 +160,8 @@ async def _write(conn: Connection, snapshot: Snapshot, write: Write, *, total: i
     return written
 
 
-def _check_parquet(wanted: Wanted) -> None:
+def check_parquet(wanted: Wanted) -> None:
+    """Raise `Problem` if a Parquet file can't be written here."""
     if wanted.format is not Format.PARQUET:
         return
     if wanted.path == STDOUT:

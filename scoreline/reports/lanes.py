@@ -9,8 +9,7 @@ from redis.asyncio import Redis
 
 from executor.lanes.contract import LaneLimit, LanesUnavailable, LaneView, Why
 from executor.lanes.redis_lanes import RedisLanes
-from scoreline.formatting import printable
-from scoreline.reports.replay.wording import clock, counted, span
+from scoreline.formatting import clock, counted, printable, span
 from taskqueue.lines import line_of
 from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_streams import RedisTaskQueue

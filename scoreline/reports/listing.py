@@ -9,22 +9,21 @@ from rich.text import Text
 
 from projections.batches import ListedBatch, list_batches
 from projections.leadership import led_runs
-from scoreline.formatting import excerpt, printable
-from scoreline.invocation import typed
-from scoreline.local.servers import ready_postgres
-from scoreline.reports.audit.batches import connected
+from scoreline.formatting import excerpt, money, printable, span
+from scoreline.invocation import batch_command, typed
 from scoreline.reports.look import STARTING
 from scoreline.reports.pass_rate import listed_pass_rate
-from scoreline.reports.replay.wording import money, span
 from scoreline.reports.screen import screen
-from scoreline.reports.standing import command
 from scoreline.reports.table import Column, fitted
-from scoreline.settings import load_settings
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 
 NAME_SHOWN = 40
 
 
-def run_list(*, status: str | None, project: str | None, limit: int, as_json: bool) -> int:
+def run_list(
+    servers: Servers, *, status: str | None, project: str | None, limit: int, as_json: bool
+) -> int:
     """Print the newest batches."""
 
     async def ask(url: str) -> tuple[list[ListedBatch], set[str]]:
@@ -32,8 +31,7 @@ def run_list(*, status: str | None, project: str | None, limit: int, as_json: bo
             batches = await list_batches(conn, status=status, project=project, limit=limit)
             return batches, await led_runs(conn, {batch.run_id for batch in batches})
 
-    with ready_postgres(load_settings()) as servers:
-        found, led = asyncio.run(ask(servers.postgres_url))
+    found, led = asyncio.run(ask(servers.postgres_url))
     if as_json:
         for batch in found:
             print(json.dumps(_document(batch)))  # noqa: T201 - machines read stdout
@@ -41,7 +39,7 @@ def run_list(*, status: str | None, project: str | None, limit: int, as_json: bo
         console = screen()
         console.print(table_of(found, console.width))
         for batch_id in abandoned(found, led):
-            _note(f"{batch_id}: nothing works on it. To go on: {command('resume', batch_id)}")
+            _note(f"{batch_id}: nothing works on it. To go on: {batch_command('resume', batch_id)}")
     else:
         wanted = " of this kind" if status or project else " yet"
         hint = f"There is no batch{wanted}. To run one: {typed('batch', 'run', '--help')}"

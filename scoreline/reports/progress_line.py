@@ -15,12 +15,11 @@ from rich.live import Live
 from rich.text import Text
 
 from projections.batches import Snapshot
-from scoreline.formatting import printable
+from scoreline.formatting import counted, printable, span
 from scoreline.reports.budgets import spending
 from scoreline.reports.crew import NOT_ASKED, Crew
 from scoreline.reports.pace import Pace
 from scoreline.reports.pass_rate import batch_pass_rate
-from scoreline.reports.replay.wording import counted, span
 from scoreline.reports.standing import is_over, status_word
 
 PLAIN_EVERY = timedelta(seconds=10)

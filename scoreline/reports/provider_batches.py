@@ -7,8 +7,7 @@ from typing import Any
 
 from projections.pages import Connection
 from projections.provider_batches_shown import ShownChunk, Unanswered, shown_chunks, unanswered
-from scoreline.formatting import excerpt, printable
-from scoreline.reports.replay.wording import counted, span, stamp
+from scoreline.formatting import counted, excerpt, printable, span, stamp
 
 AT_WORK = frozenset({"intended", "submitted", "ended"})
 SHOWN = 5

@@ -11,23 +11,24 @@ from rich.text import Text
 
 from projections.queries import QuarantinedEntry, quarantine_find, quarantine_list
 from scoreline.formatting import printable
-from scoreline.local.servers import ready_servers
 from scoreline.problem import Problem
 from scoreline.reports.screen import screen
 from scoreline.reports.table import Column, fitted
-from scoreline.settings import load_settings
+from scoreline.servers.addresses import Servers
 
 COLUMNS = tuple(map(Column, ("id", "when", "reason", "evaluation", "what is wrong")))
 SHOWN_BYTES = 4_096
 
 
-def show_list(evaluation: str | None, reason: str | None, limit: int, *, as_json: bool) -> None:
+def show_list(
+    servers: Servers, evaluation: str | None, reason: str | None, limit: int, *, as_json: bool
+) -> None:
     """Print the quarantine, newest first."""
 
     async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
         return await quarantine_list(conn, evaluation=evaluation, reason=reason, limit=limit)
 
-    entries = _asked(ask)
+    entries = _asked(servers, ask)
     if as_json:
         for entry in entries:
             print(json.dumps(_plain(entry)))  # noqa: T201 - machines read stdout
@@ -45,13 +46,13 @@ def show_list(evaluation: str | None, reason: str | None, limit: int, *, as_json
     console.print(fitted(COLUMNS, rows, console.width))
 
 
-def show_one(identifier: str, *, as_json: bool) -> None:
+def show_one(servers: Servers, identifier: str, *, as_json: bool) -> None:
     """Print one entry with its bytes."""
 
     async def ask(conn: AsyncConnection[Any]) -> list[QuarantinedEntry]:
         return await quarantine_find(conn, identifier, max_bytes=SHOWN_BYTES)
 
-    found = _asked(ask)
+    found = _asked(servers, ask)
     if not found:
         raise Problem(f"Nothing in quarantine has an id that begins with {identifier!r}.")
     if len(found) > 1:
@@ -71,14 +72,14 @@ def show_one(identifier: str, *, as_json: bool) -> None:
 
 
 def _asked(
+    servers: Servers,
     ask: Callable[[AsyncConnection[Any]], Awaitable[list[QuarantinedEntry]]],
 ) -> list[QuarantinedEntry]:
     async def connected(url: str) -> list[QuarantinedEntry]:
         async with await AsyncConnection.connect(url) as conn:
             return await ask(conn)
 
-    with ready_servers(load_settings()) as servers:
-        return asyncio.run(connected(servers.postgres_url))
+    return asyncio.run(connected(servers.postgres_url))
 
 
 def _plain(entry: QuarantinedEntry) -> dict[str, object]:

@@ -10,13 +10,11 @@ from rich.text import Text
 
 from projections.batches import Snapshot
 from projections.results import DeadLetterGroup
-from scoreline.formatting import excerpt, printable
-from scoreline.invocation import typed
+from scoreline.formatting import counted, excerpt, printable
+from scoreline.invocation import batch_command, typed
 from scoreline.reports.export_record import Record, as_text
 from scoreline.reports.faults import why_ended
-from scoreline.reports.replay.wording import counted
 from scoreline.reports.report import Report, ReportRow
-from scoreline.reports.standing import command
 from scoreline.reports.table import Column, fits, fitted
 
 LABEL_SHOWN = 40
@@ -97,7 +95,9 @@ def _failed(snapshot: Snapshot, report: Report) -> Iterator[RenderableType]:
     for record in report.failed:
         yield from _failure(record)
     batch_id = printable(snapshot.batch_id)
-    yield Text(f"All that did not pass: {command('export', batch_id, '--failed', '-o', 'failed.jsonl')}")
+    yield Text(
+        f"All that did not pass: {batch_command('export', batch_id, '--failed', '-o', 'failed.jsonl')}"
+    )
     one = printable(report.failed[0].evaluation_id)
     yield Text(f"One as it was asked and answered: {typed('replay', one, '--full')}")
 
@@ -130,8 +130,8 @@ def _dead_letters(snapshot: Snapshot, report: Report) -> Iterator[RenderableType
     if more > 0:
         yield Text(f"  and {counted(more, 'more reason')}", style=RED)
     batch_id = printable(snapshot.batch_id)
-    yield Text(f"All of them: {command('dlq', batch_id)}")
-    yield Text(f"To retry them: {command('retry', batch_id)}")
+    yield Text(f"All of them: {batch_command('dlq', batch_id)}")
+    yield Text(f"To retry them: {batch_command('retry', batch_id)}")
 
 
 def _group_words(group: DeadLetterGroup) -> str:

@@ -5,7 +5,6 @@ from typing import Any
 
 from coordinator.budget import over
 from projections.batches import Snapshot
-from scoreline.invocation import typed
 from scoreline.reports.pass_rate import batch_pass_rate
 
 STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")
@@ -83,8 +82,3 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
         "dead_letters": snapshot.dead_letters,
         "pass_rate": batch_pass_rate(snapshot).value,
     }
-
-
-def command(verb: str, batch_id: str, *more: str) -> str:
-    """Write the command about a batch that may be typed next."""
-    return typed("batch", verb, batch_id, *more)

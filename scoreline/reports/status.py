@@ -10,11 +10,10 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from scoreline.formatting import excerpt, printable
-from scoreline.local.servers import Servers, ready_postgres
+from scoreline.formatting import excerpt, money, printable, span, stamp
+from scoreline.invocation import batch_command
 from scoreline.reports.alert_table import alert_table
 from scoreline.reports.alerts_told import Herald, News, Watchman
-from scoreline.reports.audit.batches import connected
 from scoreline.reports.crew import CrewReader, crew_reader
 from scoreline.reports.lanes import lanes_document, limit_lines
 from scoreline.reports.look import Look, take_look
@@ -22,15 +21,16 @@ from scoreline.reports.pace import average, remaining
 from scoreline.reports.pass_rate import batch_pass_rate, is_scored, variant_pass_rate
 from scoreline.reports.progress_line import PLAIN_EVERY, ProgressDisplay, bar, facts_of
 from scoreline.reports.provider_batches import discount_line, provider_document
-from scoreline.reports.replay.wording import money, span, stamp
 from scoreline.reports.report import report_document
 from scoreline.reports.report_view import report_lines
 from scoreline.reports.screen import screen
-from scoreline.reports.standing import ExitCode, command, document, exit_code, is_over, status_word
+from scoreline.reports.standing import ExitCode, document, exit_code, is_over, status_word
 from scoreline.reports.table import Column, fitted
 from scoreline.reports.watch import Watcher
 from scoreline.reports.why import reasons
-from scoreline.settings import Settings, load_settings
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
+from scoreline.settings import Settings
 
 LABEL_SHOWN = 60
 NO_RESULTS: dict[str, Any] = {"results": [], "failed_first": [], "dead_letter_reasons": []}
@@ -48,11 +48,9 @@ class Wanted:
     as_json: bool = False
 
 
-def run_status(wanted: Wanted) -> int:
+def run_status(servers: Servers, settings: Settings, wanted: Wanted) -> int:
     """Show how a batch stands, once or until it is over; returns the exit code."""
-    settings = load_settings()
-    with ready_postgres(settings) as servers:
-        return asyncio.run(_status(servers, wanted, settings))
+    return asyncio.run(_status(servers, wanted, settings))
 
 
 async def _status(servers: Servers, wanted: Wanted, settings: Settings) -> int:
@@ -234,8 +232,8 @@ def _variants(look: Look, width: int) -> RenderableType:
 def _next_steps(look: Look) -> Iterator[str]:
     batch_id = printable(look.snapshot.batch_id)
     if look.snapshot.dead_letters and not look.report:
-        yield f"Dead letters, and how to retry them: {command('dlq', batch_id)}"
+        yield f"Dead letters, and how to retry them: {batch_command('dlq', batch_id)}"
     if is_over(look.snapshot) and look.snapshot.done:
-        yield f"All results: {command('export', batch_id, '-o', 'results.jsonl')}"
+        yield f"All results: {batch_command('export', batch_id, '-o', 'results.jsonl')}"
     elif not is_over(look.snapshot) and not look.is_abandoned:
-        yield f"To see it go on: {command('status', batch_id, '--watch')}"
+        yield f"To see it go on: {batch_command('status', batch_id, '--watch')}"

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from projections.batches import Waiting
-from scoreline.formatting import excerpt, printable
-from scoreline.invocation import as_started
+from scoreline.formatting import clock, excerpt, printable, span
+from scoreline.invocation import as_started, batch_command
 from scoreline.reports.budgets import flags_to_go_on
 from scoreline.reports.lanes import lane_lines
 from scoreline.reports.look import Look
 from scoreline.reports.provider_batches import provider_lines
-from scoreline.reports.replay.wording import clock, span
-from scoreline.reports.standing import command, is_over, status_word
+from scoreline.reports.standing import is_over, status_word
 
 UNMOVED = timedelta(minutes=1)
 """An evaluation that has not moved for so long is worth a look."""
@@ -46,7 +45,7 @@ def _reasons(look: Look) -> list[str]:
 def paused(look: Look) -> str:
     """Say why a batch is paused, and how it goes on."""
     reason = excerpt(look.snapshot.reason, 300) or "somebody asked for it"
-    again = command("resume", printable(look.snapshot.batch_id), *flags_to_go_on(look.snapshot))
+    again = batch_command("resume", printable(look.snapshot.batch_id), *flags_to_go_on(look.snapshot))
     sentence = reason if reason.endswith((".", "?", "!")) else f"{reason}."
     return f"Paused: {sentence} To go on: {again}"
 
@@ -66,14 +65,14 @@ def _abandoned(look: Look) -> str:
     """State that no process of its local run is alive, and the one command that helps."""
     return (
         "Nothing works on it: the command that ran it has ended, and no other run takes it over. "
-        f"To go on: {command('resume', printable(look.snapshot.batch_id))}"
+        f"To go on: {batch_command('resume', printable(look.snapshot.batch_id))}"
     )
 
 
 def _unserved(look: Look) -> str:
     """Say why no live executor may serve a batch, and what to type."""
     snapshot = look.snapshot
-    again = command("resume", printable(snapshot.batch_id))
+    again = batch_command("resume", printable(snapshot.batch_id))
     if snapshot.run_id:
         return "No executor of its run is alive: its processes are starting, or have just ended."
     if not look.crew.present:

@@ -17,35 +17,29 @@ from projections import pages
 from projections.batches import Snapshot, read_snapshot
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
-from scoreline.local.embedded import Servers
-from scoreline.local.servers import ready_servers
+from scoreline.invocation import batch_command
 from scoreline.problem import Problem
-from scoreline.reports.audit.batches import connected
-from scoreline.reports.standing import command
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 from scoreline.servers.errors import explain
-from scoreline.settings import Settings, load_settings
+from scoreline.settings import Settings
 
 AT_ONCE = 5_000
 """Evaluations that are ended while somebody waits without wondering."""
 
 
-def run_pause(batch_id: str, *, reason: str) -> int:
-    """Pause a batch; returns the exit code."""
-    settings = load_settings()
-    with ready_servers(settings, service="coordinator") as servers:
-        asyncio.run(_pause(servers, settings, batch_id, reason))
-    _say(f"{batch_id} is paused; what is in hand comes to its end. To go on: {command('resume', batch_id)}")
-    return 0
+def run_pause(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:
+    """Pause a batch and print how to resume it."""
+    asyncio.run(_pause(servers, settings, batch_id, reason))
+    resume = batch_command("resume", batch_id)
+    _say(f"{batch_id} is paused: running evaluations finish, none is started. To go on: {resume}")
 
 
-def run_cancel(batch_id: str, *, reason: str) -> int:
-    """Cancel a batch; returns the exit code."""
-    settings = load_settings()
-    with ready_servers(settings, service="coordinator") as servers:
-        ended = asyncio.run(_cancel(servers, settings, batch_id, reason))
+def run_cancel(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:
+    """Cancel a batch and print how many of its evaluations ran."""
+    ended = asyncio.run(_cancel(servers, settings, batch_id, reason))
     ran = f"{ended.done - ended.cancelled:,} of {ended.total:,} evaluations ran"
     _say(f"{batch_id} is cancelled: {ran}, {ended.cancelled:,} were cancelled")
-    return 0
 
 
 async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:

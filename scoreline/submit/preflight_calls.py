@@ -25,7 +25,7 @@ from executor.targets.host_files import host_file
 from executor.targets.programs import words
 from providers.access import access_to
 from providers.table import PROVIDERS, split_model
-from scoreline.local.embedded.layout import default_root
+from scoreline.private_files import default_root
 from scoreline.submit.finding import Finding
 
 IMPORT_SECONDS = 3.0

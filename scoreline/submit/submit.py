@@ -14,8 +14,8 @@ from domain.ids import FLEET
 from projections.ledger_postgres import PostgresLedger
 from projections.postgres import make_pool
 from projections.tables import TablesUnavailable
-from scoreline.local.embedded import Servers
 from scoreline.problem import Problem
+from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import check_privileges
 from scoreline.servers.errors import explain
 from scoreline.settings import Settings

@@ -20,7 +20,8 @@ from random import Random
 
 from redis import Redis
 
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
+from scoreline.servers.addresses import Servers
 from taskqueue.keys import BATCHES, EXECUTORS
 from tests.acceptance.batch_commands import PATIENCE, Folder, Ran, gone
 from tests.waiting import until

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scoreline.local.embedded import Servers
+from scoreline.servers.addresses import Servers
 from tests.acceptance.batch_commands import PATIENCE, Folder, Started, gone
 from tests.acceptance.concurrent_runs import play_rounds
 from tests.integration.worker import SCORELINE, environment

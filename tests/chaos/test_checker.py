@@ -19,7 +19,7 @@ from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database import prepare
 from projections.postgres import PostgresTables, make_pool
-from scoreline.local.embedded import Servers
+from scoreline.servers.addresses import Servers
 from tests.builders import event, history
 from tests.chaos.checker import Expected, check, poison
 from tests.chaos.findings import Findings

@@ -20,8 +20,9 @@ from redis.exceptions import RedisError
 
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database import prepare
-from scoreline.local.embedded import Servers, embedded_servers
+from scoreline.local.embedded import embedded_servers
 from scoreline.local.embedded.layout import Layout
+from scoreline.servers.addresses import Servers
 from tests.chaos.crew import Crew
 from tests.chaos.link import Link, faithfully, link
 from tests.chaos.worker import Orders, work

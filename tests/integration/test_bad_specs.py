@@ -14,8 +14,8 @@ from projections.database import prepare
 from projections.ledger_postgres import PostgresLedger
 from projections.tables import TablesUnavailable
 from scoreline.cli.batch import app
-from scoreline.local.embedded import Servers
 from scoreline.problem import Problem
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, SettingsError
 from scoreline.submit import submit as submitting
 from scoreline.submit.spec.making import make_plan

@@ -12,10 +12,10 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from scoreline.local.drive import Drive, Driving
-from scoreline.local.embedded import Servers
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.processes import Child, ProcessManager
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.redis_executor_registry import RedisExecutorRegistry

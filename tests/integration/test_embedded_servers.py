@@ -16,9 +16,11 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from scoreline.local.embedded import EmbeddedServerError, Servers, default_root, embedded_servers
+from scoreline.local.embedded import EmbeddedServerError, embedded_servers
 from scoreline.local.embedded.errors import file_error
 from scoreline.local.embedded.locks import try_lock
+from scoreline.private_files import default_root
+from scoreline.servers.addresses import Servers
 from tests.waiting import until
 
 _USER = """

@@ -16,11 +16,11 @@ from psycopg.errors import QueryCanceled
 from rich.console import Console
 
 from scoreline.local.drive import Drive, Driving
-from scoreline.local.embedded import Servers
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import SIGNALS, InterruptedRun, Interruption
 from scoreline.reports.crew import crew_reader
 from scoreline.reports.watch import Watcher
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.startup_interrupt import INTERRUPTED
 from tests.integration.batch_stage import stage

@@ -13,9 +13,11 @@ from redis import Redis
 from typer.testing import CliRunner
 
 from scoreline.cli.main import app
-from scoreline.local.embedded import Servers
+from scoreline.local.servers import named_servers
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.run import Wanted, run_replay
+from scoreline.servers.addresses import Servers
+from scoreline.settings import load_settings
 from tests.databases import fresh_database
 from tests.integration.worker import SCORELINE, Site, environment, scoreline, site, worker
 from tests.replay_stage import ALPHA, BATCH, BETA, GAP_TIMEOUT, SHORT, attempt, stage, whole
@@ -59,7 +61,9 @@ def replayed(urls: Urls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         monkeypatch.setenv(name, value)
 
     def run(evaluation: str, **asked: Any) -> dict[str, Any]:
-        run_replay(Wanted(evaluation, as_json=True, **asked))
+        settings = load_settings()
+        with named_servers(settings) as servers:
+            run_replay(servers, settings, Wanted(evaluation, as_json=True, **asked))
         said = capsys.readouterr()
         assert said.err == ""
         found: dict[str, Any] = json.loads(said.out)

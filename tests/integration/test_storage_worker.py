@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, fence_key, shard_of, wake_key
 from eventlog.log import EXPIRY_SECONDS
-from scoreline.local.embedded import Servers
+from scoreline.servers.addresses import Servers
 from storage_worker.settings import Ordering
 from tests.builders import history
 from tests.integration.worker import (

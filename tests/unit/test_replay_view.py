@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from eventlog import payloads as p
-from scoreline.formatting import excerpt, printable
+from scoreline.formatting import excerpt, money, printable, span
 from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.replay.asof import cut
 from scoreline.reports.replay.diff import compare, sides
@@ -17,7 +17,6 @@ from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.story import Story
 from scoreline.reports.replay.view import show
 from scoreline.reports.replay.view_diff import show_comparison
-from scoreline.reports.replay.wording import money, span
 from tests.builders import event, history
 from tests.replaying import Scene
 

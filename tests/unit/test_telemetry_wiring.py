@@ -15,7 +15,6 @@ from rich.console import Console
 
 from eventlog import tracing
 from providers.extras import install_command
-from scoreline.local.servers import Servers
 from scoreline.local.workers import worker_environ
 from scoreline.observability.addresses import left_for_prometheus
 from scoreline.observability.farewell import within
@@ -24,6 +23,7 @@ from scoreline.observability.reading import Span, spans_of
 from scoreline.observability.tree import branches, document, draw
 from scoreline.observability.wiring import ENDPOINT, Asked, Job, asked_for, check_installed
 from scoreline.problem import Problem
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, SettingsError, load_settings
 from tests import telemetry
 from tests.telemetry_document import metrics, spans

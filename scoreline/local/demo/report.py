@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scoreline.formatting import excerpt
-from scoreline.invocation import typed
+from scoreline.formatting import counted, excerpt
+from scoreline.invocation import batch_command, typed
 from scoreline.local.demo.outcome import Outcome, TargetResult, complaints
 from scoreline.reports.audit.verified import Finding
 from scoreline.reports.audit.verified import show as show_verified
@@ -15,8 +15,6 @@ from scoreline.reports.export_record import Record
 from scoreline.reports.pass_rate import PassRate
 from scoreline.reports.replay.story import Story
 from scoreline.reports.replay.view import show as show_story
-from scoreline.reports.replay.wording import counted
-from scoreline.reports.standing import command
 
 REASON_SHOWN = 90
 
@@ -95,12 +93,12 @@ def next_steps(outcome: Outcome) -> list[str]:
     batch_id = outcome.snapshot.batch_id
     one = outcome.struck.in_hand[0] if outcome.struck else outcome.failed[0].evaluation_id
     return [
-        command("status", batch_id),
-        command("dlq", batch_id),
-        command("export", batch_id, "-o", "results.csv"),
+        batch_command("status", batch_id),
+        batch_command("dlq", batch_id),
+        batch_command("export", batch_id, "-o", "results.csv"),
         typed("replay", one),
         typed("replay", "--batch", batch_id),
-        f"{typed('demo')}, then: {command('compare', batch_id)} ITS_ID",
+        f"{typed('demo')}, then: {batch_command('compare', batch_id)} ITS_ID",
     ]
 
 

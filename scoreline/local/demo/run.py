@@ -17,12 +17,10 @@ from scoreline.local.demo.outcome import Outcome, complaints, document, some_fai
 from scoreline.local.demo.report import show
 from scoreline.local.demo.strike import Striker
 from scoreline.local.drive import Drive, Driving
-from scoreline.local.embedded import Servers
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.servers import ready_servers
 from scoreline.observability.wiring import Job, telling
-from scoreline.reports.audit.batches import connected
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.labels import variant_labels
 from scoreline.reports.replay.lookup import find
@@ -30,6 +28,8 @@ from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.sources import open_sources
 from scoreline.reports.replay.story import Story
 from scoreline.reports.screen import screen
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 from scoreline.settings import Settings, load_settings
 from scoreline.submit.spec.making import make_plan
 from scoreline.submit.submit import submit

@@ -10,8 +10,6 @@ guardian after a killed one adopts the servers it left, and never starts a secon
 """
 
 from scoreline.local.embedded.errors import EmbeddedServerError
-from scoreline.local.embedded.layout import default_root
-from scoreline.local.embedded.status import Servers
 from scoreline.local.embedded.user import embedded_servers
 
-__all__ = ["EmbeddedServerError", "Servers", "default_root", "embedded_servers"]
+__all__ = ["EmbeddedServerError", "embedded_servers"]

@@ -17,8 +17,9 @@ from scoreline.local.embedded.errors import EmbeddedServerError, file_error
 from scoreline.local.embedded.layout import Layout
 from scoreline.local.embedded.postgres import postgres, postgres_url
 from scoreline.local.embedded.server import Server
-from scoreline.local.embedded.status import Servers, publish
+from scoreline.local.embedded.status import publish
 from scoreline.local.embedded.valkey import valkey, valkey_url
+from scoreline.servers.addresses import Servers
 
 _WATCH = 0.05
 _RETRY = 1.0

@@ -15,12 +15,6 @@ _SOCKET_PATH_LIMIT = 103
 _LONGEST_SOCKET_NAME = ".s.PGSQL.5432"
 
 
-def default_root() -> Path:
-    """The user's own data directory for Scoreline."""
-    data_home = os.environ.get("XDG_DATA_HOME")
-    return (Path(data_home) if data_home else Path.home() / ".local" / "share") / "scoreline"
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The files under one home directory, which only its owner may enter."""

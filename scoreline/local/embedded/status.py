@@ -1,19 +1,12 @@
 """What the guardian tells the users: the addresses of ready servers, or why there are none."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from scoreline.local.embedded.errors import EmbeddedServerError
-
-
-@dataclass(frozen=True, slots=True)
-class Servers:
-    """The addresses of a ready pair of servers."""
-
-    redis_url: str
-    postgres_url: str
+from scoreline.servers.addresses import Servers
 
 
 def publish(path: Path, outcome: Servers | EmbeddedServerError, *, guardian: int) -> None:

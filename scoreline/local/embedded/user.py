@@ -10,10 +10,11 @@ from pathlib import Path
 
 from scoreline.local.embedded.damage import take_notices
 from scoreline.local.embedded.errors import EmbeddedServerError, advice, file_error, log_tail
-from scoreline.local.embedded.layout import Layout, default_root
+from scoreline.local.embedded.layout import Layout
 from scoreline.local.embedded.locks import Patience, try_lock
-from scoreline.local.embedded.status import Servers, read
-from scoreline.private_files import PRIVATE_UMASK, open_private
+from scoreline.local.embedded.status import read
+from scoreline.private_files import PRIVATE_UMASK, default_root, open_private
+from scoreline.servers.addresses import Servers
 
 _PATIENCE = 150.0
 _ATTEMPTS = 3

@@ -20,15 +20,16 @@ from eventlog.clock import utc_now
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window
 from providers.extras import install_command
-from scoreline.local.embedded import Servers, default_root
 from scoreline.local.observe.answers import Asker, Shown
 from scoreline.local.observe.prometheus import MISSING, Prometheus, prometheus
 from scoreline.local.observe.view import document, problems, show
 from scoreline.local.observe.work import PROCESSES, QUICK, TooSlow, Work, crew
 from scoreline.local.servers import ready_servers
 from scoreline.observability.wiring import check_installed
+from scoreline.private_files import default_root
 from scoreline.problem import Problem
 from scoreline.reports.screen import screen
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, load_settings
 
 LOOKING = 30.0

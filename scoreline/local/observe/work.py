@@ -12,7 +12,6 @@ from rich.console import Console
 
 from scoreline.local import fleet as fleets
 from scoreline.local.demo import gsm8k
-from scoreline.local.embedded import Servers
 from scoreline.local.observe.disorder import Foreign
 from scoreline.local.processes import process_manager
 from scoreline.local.workers import worker_environ
@@ -21,6 +20,7 @@ from scoreline.private_files import open_private, private_root
 from scoreline.provider_sim.settings import Settings as SimulatorSettings
 from scoreline.provider_sim.settings import changed
 from scoreline.provider_sim.simulator import Simulator, simulated
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.submit.control import operator
 from scoreline.submit.spec.making import make_plan

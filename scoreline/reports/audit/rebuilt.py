@@ -12,23 +12,22 @@ from projections.pages import Connection, read_batch
 from projections.parallel import processes_for
 from projections.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
 from scoreline.formatting import printable
-from scoreline.local.servers import ready_postgres
 from scoreline.problem import Problem
-from scoreline.reports.audit.batches import connected, progress_bar, wanted_batches
-from scoreline.settings import load_settings
+from scoreline.reports.audit.batches import progress_bar, wanted_batches
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
+from scoreline.settings import Settings
 
 
-def run_rebuild(batch_id: str | None, *, as_json: bool) -> int:
+def run_rebuild(servers: Servers, settings: Settings, batch_id: str | None, *, as_json: bool) -> int:
     """Rebuild one batch or all."""
-    settings = load_settings()
-    with ready_postgres(settings) as servers:
-        try:
-            asyncio.run(_rebuild(servers.postgres_url, settings.shards, batch_id, as_json=as_json))
-        except (BrokenLog, RebuildUnderWay) as refused:
-            raise Problem(printable(str(refused))) from None
-        except InsufficientPrivilege as denied:
-            why = str(denied).strip()
-            raise Problem(f"This user may not rebuild: {why}. Try the role scoreline_migrator.") from None
+    try:
+        asyncio.run(_rebuild(servers.postgres_url, settings.shards, batch_id, as_json=as_json))
+    except (BrokenLog, RebuildUnderWay) as refused:
+        raise Problem(printable(str(refused))) from None
+    except InsufficientPrivilege as denied:
+        why = str(denied).strip()
+        raise Problem(f"This user may not rebuild: {why}. Try the role scoreline_migrator.") from None
     return 0
 
 

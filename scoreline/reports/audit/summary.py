@@ -13,23 +13,20 @@ from rich.text import Text
 
 from projections.pages import one_state
 from projections.summary import Summary, batch_summary
-from scoreline.formatting import printable
-from scoreline.local.servers import ready_postgres
-from scoreline.reports.audit.batches import connected
+from scoreline.formatting import money, printable, span, stamp
 from scoreline.reports.pass_rate import PassRate
-from scoreline.reports.replay.wording import money, span, stamp
-from scoreline.settings import load_settings
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
 
 
-def run_summary(batch_id: str, *, as_json: bool) -> int:
+def run_summary(servers: Servers, batch_id: str, *, as_json: bool) -> int:
     """Show a batch's life."""
 
     async def ask(url: str) -> Summary:
         async with connected(url) as conn, one_state(conn):
             return await batch_summary(conn, batch_id)
 
-    with ready_postgres(load_settings()) as servers:
-        summary = asyncio.run(ask(servers.postgres_url))
+    summary = asyncio.run(ask(servers.postgres_url))
     if as_json:
         print(json.dumps(_document(summary), default=_plain))  # noqa: T201 - machines read stdout
     else:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from psycopg import AsyncConnection
 
 from projections.queries import batch_unfinished
-from scoreline.formatting import printable
-from scoreline.local.servers import Servers
+from scoreline.formatting import counted, printable, span
 from scoreline.reports.replay.lines import Fate
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.sources import open_sources
 from scoreline.reports.replay.story import Story
-from scoreline.reports.replay.wording import counted, missing, span
+from scoreline.reports.replay.wording import missing
+from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 
 LISTED = 10

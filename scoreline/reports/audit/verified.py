@@ -13,10 +13,11 @@ from projections.parallel import processes_for
 from projections.verify import Verified, verify
 from scoreline.formatting import printable
 from scoreline.invocation import as_started
-from scoreline.local.servers import Servers, ready_postgres
-from scoreline.reports.audit.batches import connected, progress_bar, wanted_batches
+from scoreline.reports.audit.batches import progress_bar, wanted_batches
 from scoreline.reports.audit.unfinished import Pending, why_unfinished
-from scoreline.settings import Settings, load_settings
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
+from scoreline.settings import Settings
 
 SHOWN = 20
 
@@ -30,11 +31,9 @@ class Finding:
     pending: list[Pending]
 
 
-def run_verify(batch_id: str | None, *, as_json: bool) -> int:
+def run_verify(servers: Servers, settings: Settings, batch_id: str | None, *, as_json: bool) -> int:
     """Verify one batch or all; returns 1 where anything differs."""
-    settings = load_settings()
-    with ready_postgres(settings) as servers:
-        return int(asyncio.run(_verify(settings, servers, batch_id, as_json=as_json)) > 0)
+    return int(asyncio.run(_verify(settings, servers, batch_id, as_json=as_json)) > 0)
 
 
 async def _verify(settings: Settings, servers: Servers, batch_id: str | None, *, as_json: bool) -> int:

@@ -4,8 +4,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
+from scoreline.formatting import stamp
 from scoreline.reports.replay.story import Story
-from scoreline.reports.replay.wording import stamp
 
 Moment = int | datetime | time
 """The first so many entries, a time, or a time of the evaluation's day."""

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from scoreline.formatting import excerpt
+from scoreline.formatting import clock, excerpt
 from scoreline.reports.replay import wording
 from scoreline.reports.replay.document import bridge_json, gap_json, line_json, refusal_json
 from scoreline.reports.replay.lines import Fate, Line, Refusal
@@ -53,7 +53,7 @@ class Told:
     def _refusal(self, refusal: Refusal) -> Iterator[News]:
         if self._is_new("refusal", refusal.id):
             said = f"in quarantine: {refusal.reason}  {excerpt(refusal.detail, wording.SHORT)}"
-            text = f"{wording.clock(refusal.arrived_at)}  {said}"
+            text = f"{clock(refusal.arrived_at)}  {said}"
             yield News(text, {"kind": "quarantine", **refusal_json(refusal)}, Fate.REJECTED)
 
     def _is_new(self, *what: Hashable) -> bool:
@@ -69,4 +69,4 @@ def _said(line: Line, *, waited: bool) -> str:
     fate = f"{line.fate} (had waited)" if waited else line.fate.value
     after = f"  (arrived after {line.overtaken_by[0]}/{line.overtaken_by[1]})" if line.overtaken_by else ""
     words = f"{key:5}  {event.type:12}  {fate:9}  {excerpt(event.source, 20)}  {wording.detail(line)}"
-    return f"{wording.clock(line.arrived_at)}  {words}{after}"
+    return f"{clock(line.arrived_at)}  {words}{after}"

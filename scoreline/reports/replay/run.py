@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from eventlog.log import LogUnavailable
-from scoreline.local.servers import Servers, named_servers
 from scoreline.problem import Problem
 from scoreline.reports.replay.asof import cut
 from scoreline.reports.replay.diff import compare, sides
@@ -21,8 +20,9 @@ from scoreline.reports.replay.sources import AWAY, Sources, open_sources
 from scoreline.reports.replay.view import show
 from scoreline.reports.replay.view_diff import comparison_document, show_comparison
 from scoreline.reports.screen import screen
+from scoreline.servers.addresses import Servers
 from scoreline.servers.errors import explain
-from scoreline.settings import Settings, load_settings
+from scoreline.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,13 @@ class Wanted:
     """With the prompt as sent and the whole answer."""
 
 
-def run_replay(wanted: Wanted) -> None:
+def run_replay(servers: Servers, settings: Settings, wanted: Wanted) -> None:
     """Show an evaluation's life as it was asked for."""
-    settings = load_settings()
-    with named_servers(settings) as servers:
-        try:
-            asyncio.run(_replay(wanted, settings, servers))
-        except AWAY as away:
-            which = "Redis" if isinstance(away, LogUnavailable) else "PostgreSQL"
-            raise Problem(explain(away) or f"{which} went away while it was read. Try again.") from away
+    try:
+        asyncio.run(_replay(wanted, settings, servers))
+    except AWAY as away:
+        which = "Redis" if isinstance(away, LogUnavailable) else "PostgreSQL"
+        raise Problem(explain(away) or f"{which} went away while it was read. Try again.") from away
 
 
 async def _replay(wanted: Wanted, settings: Settings, servers: Servers) -> None:

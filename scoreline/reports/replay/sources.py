@@ -21,10 +21,10 @@ from projections.database import check_ready
 from projections.history import connect, is_batch, nearby_ids, read_history
 from projections.pages import Connection
 from projections.recorded import History
-from scoreline.local.servers import Servers
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
 from scoreline.reports.replay.telling import NOTHING, Evidence, tell
+from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import Unavailable, check_postgres, check_redis
 from scoreline.settings import Settings
 from storage_worker.settings import Ordering

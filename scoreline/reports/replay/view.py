@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from scoreline.formatting import excerpt
+from scoreline.formatting import clock, excerpt, span
 from scoreline.reports.replay import wording
 from scoreline.reports.replay.asof import Then
 from scoreline.reports.replay.grid import Row, grid
@@ -36,10 +36,10 @@ def _place(line: Line) -> Text:
 COLUMNS = (
     Column("seq", lambda line: Text(str(line.event.sequence))),
     Column("arrived", _place),
-    Column("at", lambda line: Text(wording.clock(line.arrived_at)), from_width=136),
+    Column("at", lambda line: Text(clock(line.arrived_at)), from_width=136),
     Column("event", lambda line: Text(line.event.type)),
     Column("state after", lambda line: Text(line.phase or "unchanged", style="" if line.phase else "dim")),
-    Column("since last", lambda line: Text("" if line.since is None else wording.span(line.since))),
+    Column("since last", lambda line: Text("" if line.since is None else span(line.since))),
     Column("verdict", _verdict),
     # The attempt's owner stands in its heading: where there is little room, that must do.
     Column("by", lambda line: Text(excerpt(line.event.source, 20)), from_width=100),
@@ -79,7 +79,7 @@ def _title(attempt: Attempt) -> Text:
     if opening is None:
         return title.append(" · its opening has not arrived", style="cyan")
     title.append(f" · {attempt.reason} · opened by {excerpt(opening.source, 40)}", style="")
-    title.append(f" at {wording.clock(opening.occurred_at)}")
+    title.append(f" at {clock(opening.occurred_at)}")
     if attempt.owner:
         title.append(f" · owner {excerpt(attempt.owner, 60)}")
     return title

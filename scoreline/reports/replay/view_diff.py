@@ -7,7 +7,7 @@ from datetime import timedelta
 from rich.console import Console
 from rich.text import Text
 
-from scoreline.formatting import clipped, excerpt, printable
+from scoreline.formatting import clipped, counted, excerpt, money, printable, span
 from scoreline.reports.replay import wording
 from scoreline.reports.replay.diff import Comparison, Pair
 from scoreline.reports.replay.document import Json, document, line_json
@@ -46,7 +46,7 @@ def _row(pair: Pair, width: int, *, whole: bool) -> list[Text]:
 def _cell(line: Line | None, width: int) -> Text:
     if line is None:
         return Text("-", style="dim")
-    since = "" if line.since is None else f" +{wording.span(line.since)}"
+    since = "" if line.since is None else f" +{span(line.since)}"
     fate = "" if line.fate is Fate.APPLIED else f" [{wording.verdict(line)}]"
     cell = Text(f"{line.event.type}{since}{fate}  {wording.describe(line.event)}".rstrip())
     cell.truncate(width, overflow="ellipsis")
@@ -75,7 +75,7 @@ def measures(one: Result, other: Result) -> Iterator[tuple[str, str, str, str]]:
         yield f"  {excerpt(evaluator, 30)}", _number(before), _number(after), _change(before, after)
     yield "tokens", str(one.tokens), str(other.tokens), _change(one.tokens, other.tokens)
     cost = _change(one.cost_usd, other.cost_usd)
-    yield "cost", wording.money(one.cost_usd), wording.money(other.cost_usd), cost
+    yield "cost", money(one.cost_usd), money(other.cost_usd), cost
     yield "latency", _ms(one.latency_ms), _ms(other.latency_ms), ""
     yield "took", _span(one.took), _span(other.took), ""
     yield "exit code", _number(one.exit_code), _number(other.exit_code), ""
@@ -92,11 +92,11 @@ def _change(before: float | None, after: float | None) -> str:
 
 
 def _ms(milliseconds: float) -> str:
-    return wording.span(timedelta(milliseconds=milliseconds))
+    return span(timedelta(milliseconds=milliseconds))
 
 
 def _span(time: timedelta | None) -> str:
-    return "-" if time is None else wording.span(time)
+    return "-" if time is None else span(time)
 
 
 def _output(comparison: Comparison) -> Iterator[Text]:
@@ -104,7 +104,7 @@ def _output(comparison: Comparison) -> Iterator[Text]:
     if one is None and other is None:
         yield Text("No output on record on either side.")
     elif one == other:
-        yield Text(f"The outputs are the same ({wording.counted(len(one or ''), 'character')}).")
+        yield Text(f"The outputs are the same ({counted(len(one or ''), 'character')}).")
     for line in comparison.output:
         style = {"+": "green", "-": "red"}.get(line[:1], "dim")
         yield Text(clipped(line, LINE_WIDTH), style=style)

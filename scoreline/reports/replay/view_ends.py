@@ -11,7 +11,7 @@ from eventlog import payloads as p
 from eventlog.lifecycle import ENDED
 from eventlog.timeline import Cursor
 from projections.scorecard import Scorecard
-from scoreline.formatting import excerpt, printable
+from scoreline.formatting import counted, excerpt, money, printable, span, stamp
 from scoreline.invocation import typed
 from scoreline.reports.replay import wording
 from scoreline.reports.replay.asof import Then
@@ -33,10 +33,10 @@ def heading(story: Story) -> Iterator[Text]:
     yield _field("state", _standing(story))
     yield _field("attempts", str(len(story.attempts)))
     if story.began_at:
-        yield _field("began", wording.stamp(story.began_at))
+        yield _field("began", stamp(story.began_at))
     if story.began_at and story.ended_at:
-        took = wording.span(story.ended_at - story.began_at)
-        yield _field("ended", f"{wording.stamp(story.ended_at)}, after {took}")
+        took = span(story.ended_at - story.began_at)
+        yield _field("ended", f"{stamp(story.ended_at)}, after {took}")
     yield _field("arrivals", _disorder(story))
     yield _field("read from", origin(story))
 
@@ -44,7 +44,7 @@ def heading(story: Story) -> Iterator[Text]:
 def state_then(story: Story, then: Then) -> Iterator[Text]:
     """Say how the evaluation stood at a moment."""
     name = printable(story.evaluation_id)
-    title = f"Evaluation {name} as of {wording.stamp(then.at)}, entry {then.arrived} of {then.of}"
+    title = f"Evaluation {name} as of {stamp(then.at)}, entry {then.arrived} of {then.of}"
     yield Text(title, style="bold")
     yield _field("batch", printable(story.batch_id or "unknown"))
     yield _field("state", _at(then.cursor))
@@ -86,10 +86,10 @@ def _on_record(answer: Line | None) -> str:
 def _disorder(story: Story) -> str:
     fates = Counter(line.fate for line in story.lines)
     overtaken = sum(1 for line in story.lines if line.overtaken_by)
-    said = [wording.counted(story.arrivals, "entry", "entries")]
+    said = [counted(story.arrivals, "entry", "entries")]
     said += [f"{overtaken} after a successor"] if overtaken else []
     said += [f"{number} {fate}" for fate, number in fates.items() if fate is not Fate.APPLIED]
-    said += [f"{wording.counted(len(story.bridges), 'gap')} bridged"] if story.bridges else []
+    said += [f"{counted(len(story.bridges), 'gap')} bridged"] if story.bridges else []
     said += [f"{story.refused} in quarantine"] if story.refused else []
     return ", ".join(said)
 
@@ -107,7 +107,7 @@ def origin(story: Story) -> str:
     if not redis.asked:
         return "Postgres alone"
     if beyond:
-        more = wording.counted(beyond, "entry", "entries")
+        more = counted(beyond, "entry", "entries")
         if not postgres.found:
             return f"the Redis stream, {more}; Postgres has nothing of it yet"
         return f"Postgres, and {more} more in the Redis stream"
@@ -162,9 +162,9 @@ def scores(story: Story, card: Scorecard) -> tuple[p.Score, ...]:
 
 def spent(card: Scorecard) -> Iterator[str]:
     """Name what a completed evaluation took."""
-    yield wording.counted(card.tokens, "token")
-    yield wording.money(float(card.cost_usd))
-    yield f"latency {wording.span(timedelta(milliseconds=card.latency_ms))}"
+    yield counted(card.tokens, "token")
+    yield money(float(card.cost_usd))
+    yield f"latency {span(timedelta(milliseconds=card.latency_ms))}"
     if card.exit_code is not None:
         yield f"exit code {card.exit_code}"
     if card.bridged:

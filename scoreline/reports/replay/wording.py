@@ -1,51 +1,16 @@
 """The words of a story: spans of time, what an event says in short, what a gap came to. Pure."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from eventlog import payloads as p
 from eventlog.events import Event
-from eventlog.moments import clamped
-from scoreline.formatting import excerpt
+from scoreline.formatting import clock, counted, excerpt, money, span
 from scoreline.reports.replay.gaps import Bridging, OpenGap
 from scoreline.reports.replay.lines import Fate, Line
 
 SHORT = 120
 """Characters of a foreign text in one line of a timeline."""
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
-
-
-def span(time: timedelta) -> str:
-    """Say how long something took, in units a person thinks in."""
-    seconds = abs(time.total_seconds())
-    sign = "-" if time < timedelta() else ""
-    for at, (unit, size) in enumerate(_UNITS):
-        if seconds >= size:
-            below, below_size = _UNITS[at + 1] if at + 1 < len(_UNITS) else ("s", 1)
-            return f"{sign}{int(seconds // size)} {unit} {int(seconds % size // below_size)} {below}"
-    if seconds >= 1:
-        return f"{sign}{seconds:.1f} s"
-    return f"{sign}{round(seconds * 1000)} ms"
-
-
-def stamp(at: datetime) -> str:
-    """Write a time in full, in UTC."""
-    return f"{clamped(at).astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
-
-
-def clock(at: datetime) -> str:
-    """Write a time of day, in UTC."""
-    return f"{clamped(at).astimezone(UTC):%H:%M:%S.%f}"[:-3]
-
-
-def counted(number: int, what: str, plural: str = "") -> str:
-    """Say how many there are of something."""
-    return f"{number} {what}" if number == 1 else f"{number:,} {plural or what + 's'}"
-
-
-def money(amount: float) -> str:
-    """Write a cost without the zeros that say nothing."""
-    return f"${amount:.6f}".rstrip("0").rstrip(".")
 
 
 def verdict(line: Line) -> str:

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from projections.datasets import DatasetExists, NewDataset, StoredCase, import_dataset
+from scoreline.formatting import counted
 from scoreline.problem import Problem
-from scoreline.reports.replay.wording import counted
 from scoreline.submit.datasets.opening import OnRead
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource

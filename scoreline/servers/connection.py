@@ -1,0 +1,55 @@
+"""A connection to PostgreSQL whose errors are explained to the user."""
+
+import logging
+from collections.abc import AsyncIterator
+from concurrent.futures import BrokenExecutor
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
+
+from psycopg import AsyncConnection, DataError, InterfaceError, OperationalError
+
+from projections.pages import Connection, UnknownBatch
+from projections.summary import nearby_batches
+from scoreline.formatting import printable
+from scoreline.problem import Problem
+
+NEARBY = 20
+
+
+@asynccontextmanager
+async def connected(postgres_url: str) -> AsyncIterator[Connection]:
+    """Lend a connection; a batch that nobody knows becomes a problem that names those near it."""
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
+    try:
+        opened = await AsyncConnection.connect(
+            postgres_url, connect_timeout=10, application_name="scoreline replay"
+        )
+    except OperationalError as error:
+        raise Problem("PostgreSQL does not answer; nothing is half done. Try again.") from error
+    async with opened as conn:
+        try:
+            yield conn
+        except UnknownBatch as unknown:
+            raise await _named(postgres_url, unknown) from None
+        except (OperationalError, InterfaceError) as error:
+            if not conn.broken:
+                raise  # it still answers: a full disk, say, is told in its own words
+            # Not the driver's words: they may quote pieces of the URL.
+            raise Problem("PostgreSQL went away; nothing is half done. Try again.") from error
+        except DataError as error:
+            raise Problem(f"A row can't be read: {str(error).strip()}. Mend it by hand first.") from error
+        except UnicodeEncodeError:
+            raise Problem("That is no id: it is not valid UTF-8.") from None
+        except BrokenExecutor as error:
+            raise Problem(
+                "A process that shared the work has died; nothing is half done. Try again."
+            ) from error
+
+
+async def _named(postgres_url: str, unknown: UnknownBatch) -> Problem:
+    async with await AsyncConnection.connect(postgres_url) as conn:
+        candidates = await nearby_batches(conn, unknown.batch_id, limit=NEARBY)
+    begins_so = [key for key in candidates if key.startswith(unknown.batch_id)]
+    near = begins_so[:3] or get_close_matches(unknown.batch_id, candidates, n=3, cutoff=0.5)
+    hint = f" Nearest: {', '.join(map(printable, near))}" if near else ""
+    return Problem(f"There is no batch {printable(unknown.batch_id)}.{hint}")
