@@ -14,8 +14,8 @@ from eventlog.redis_streams import RedisEventLog, connect
 from executor.batch_runtime import Factories
 from executor.contract import ExecutionEnvironment
 from executor.executor import Executor, Ports, new_instance_id
+from executor.lanes.assignment import lane_use
 from executor.lanes.memory import MemoryLanes
-from executor.lanes.naming import lane_use
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import make_evaluator, make_target
 from executor.sandbox.memory_cgroup import delegated_cgroup

@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, Variant, unpack
 from executor.contract import Evaluator, ExecutionEnvironment, Permanent, SupportsWarmUp, Target
+from executor.lanes.assignment import BatchContext, overall_use
 from executor.lanes.contract import LaneLimit
-from executor.lanes.naming import Place, overall_use
 from executor.lanes.permits import LaneUse
 from taskqueue.batch_registry import BatchRegistry
 from taskqueue.lines import SCORING, Lines, split, target_of
@@ -29,7 +29,7 @@ M = TypeVar("M")
 
 
 def no_lane(
-    _spec: TargetSpec | EvaluatorSpec, _place: Place, _here: ExecutionEnvironment
+    _spec: TargetSpec | EvaluatorSpec, _place: BatchContext, _here: ExecutionEnvironment
 ) -> LaneUse | None:
     """Have nobody to ask."""
     return None
@@ -41,7 +41,9 @@ class Factories:
 
     target: Callable[[TargetSpec, ExecutionEnvironment], Target]
     evaluator: Callable[[EvaluatorSpec, ExecutionEnvironment], Evaluator]
-    lane: Callable[[TargetSpec | EvaluatorSpec, Place, ExecutionEnvironment], LaneUse | None] = no_lane
+    lane: Callable[[TargetSpec | EvaluatorSpec, BatchContext, ExecutionEnvironment], LaneUse | None] = (
+        no_lane
+    )
     """Which lane something has to ask."""
 
 
@@ -190,13 +192,13 @@ class RuntimeCache:
             return invalid(f"the batch's spec can't be read: {error}")
         here = replace(self._surroundings, workdir=spec.workdir, interpreter=spec.interpreter)
         targets = tuple(_attempt("target", self._factories.target, each, here) for each in spec.targets)
-        place = Place(batch_id, spec)
+        place = BatchContext(batch_id, spec)
         judges = tuple(self._judge(each, place, here) for each in spec.evaluators)
         lanes = tuple(self._lane(each, place, here) for each in spec.targets)
         return BatchRuntime(spec, spec.variants, targets, judges, lanes, overall_use(place))
 
     def _lane(
-        self, spec: TargetSpec | EvaluatorSpec, place: Place, here: ExecutionEnvironment
+        self, spec: TargetSpec | EvaluatorSpec, place: BatchContext, here: ExecutionEnvironment
     ) -> LaneUse | None:
         """Find a lane; where there is none for want of a key, the call itself will say so."""
         try:
@@ -205,7 +207,7 @@ class RuntimeCache:
             return None
 
     def _judge(
-        self, spec: EvaluatorSpec, place: Place, here: ExecutionEnvironment
+        self, spec: EvaluatorSpec, place: BatchContext, here: ExecutionEnvironment
     ) -> BatchEvaluator | Permanent:
         made = _attempt("evaluator", self._factories.evaluator, spec, here)
         return (

@@ -28,10 +28,10 @@ from executor.eligible_batches import EligibleBatches
 from executor.evaluation import Evaluating
 from executor.failure_streak import FailureStreaks
 from executor.heartbeat import Heartbeat
-from executor.lanes.book import DeclaredLimits, LaneBook
+from executor.lanes.client import DeclaredLimits, LaneClient
 from executor.lanes.contract import Lanes
-from executor.lanes.per_worker import PerWorkerLanes
-from executor.lanes.telemetry import LaneWatch
+from executor.lanes.per_executor import PerExecutorLanes
+from executor.lanes.telemetry import LaneMonitor
 from executor.outage import Outage, OutageBackoff
 from executor.scheduler import Scheduler
 from executor.settings import ExecutorSettings
@@ -100,13 +100,13 @@ class Executor:
         )
         self._company = 1
         if lanes and settings.keeps_lanes_alone:
-            lanes = PerWorkerLanes(lanes, lambda: self._company)
+            lanes = PerExecutorLanes(lanes, lambda: self._company)
         self._lane_book = (
-            LaneBook(lanes, self._runtimes.uses, executor=instance_id, limits=self._limits)
+            LaneClient(lanes, self._runtimes.uses, executor=instance_id, limits=self._limits)
             if lanes
             else None
         )
-        self._lane_watch = LaneWatch(lanes, self._used_lanes) if lanes else None
+        self._lane_watch = LaneMonitor(lanes, self._used_lanes) if lanes else None
         admission = admission or self._lane_book or Unlimited()
         self._budget = BudgetClient(budgets, holder=instance_id) if budgets else None
         if self._budget:

@@ -31,7 +31,7 @@ from executor.contract import (
 )
 from executor.deadline import DeadlineExceeded, with_deadline
 from executor.faults import EvaluatorFault, EvaluatorTimedOut, TargetTimedOut
-from executor.lanes.permits import LaneUse, Permits, Used
+from executor.lanes.permits import CallUsage, LaneUse, Permits
 from executor.replay import ReplayedAttempt
 from executor.verdict import brief, responded, scored, was_paid
 from providers.limits import RateLimits
@@ -135,7 +135,7 @@ async def obtain(prepared: Prepared, permits: Permits) -> TargetReply:
     label = prepared.variant.target.label
     loop = asyncio.get_running_loop()
     started = loop.time()
-    ask = partial(permits.calling, prepared.lane, partial(_ask, target, request, label), _used_by_reply)
+    ask = partial(permits.run_call, prepared.lane, partial(_ask, target, request, label), _used_by_reply)
     reply = await permits.spending.paying(prepared.paid_call, ask, _paid_for_reply)
     return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
 
@@ -153,8 +153,8 @@ async def _ask(target: Target, request: TargetRequest, label: str) -> TargetRepl
         raise TargetTimedOut(request.timeout) from None
 
 
-def _used_by_reply(reply: TargetReply) -> Used:
-    return Used(reply.answer.usage.total, reply.limits)
+def _used_by_reply(reply: TargetReply) -> CallUsage:
+    return CallUsage(reply.answer.usage.total, reply.limits)
 
 
 def _paid_for_reply(reply: TargetReply) -> Paid:
@@ -247,10 +247,10 @@ async def _judgement(
     judged = replace(judged, on_rate_limits=said.append) if judge.lane else judged
     try:
         ask = partial(
-            permits.calling,
+            permits.run_call,
             judge.lane,
             partial(_heard_out, judge, judged),
-            lambda score: Used(score.usage.total, said[-1] if said else None),
+            lambda score: CallUsage(score.usage.total, said[-1] if said else None),
         )
         score = await permits.spending.paying(partial(judge_call, judge, judged), ask, _paid_for_score)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a judge may not take the executor with it

@@ -1,35 +1,35 @@
-"""The circuit breaker: a lane whose other side is not there is left alone, then probed. Pure; see lane.lua.
+"""Circuit breaker with a half-open probe. Pure; lane.lua has the same operations.
 
-    closed      failures in a row reach the limit            open
-    open        its time is over                             half open: one probe in the whole fleet
-    half open   the probe fails                              open
-    any         the other side answers, whatever it says     closed
+    closed      consecutive failures reach the limit     open
+    open        the open time has passed                 half open: one probe of all executors
+    half open   the probe fails                          open
+    any         the provider responds, with any status   closed
 
-An answer to a call from before it opened closes it, too: it proves that the other side is there. A failure
-of such a call proves nothing new, and is not counted.
+A response to a call from before the breaker opened closes it, too: the provider is reachable. A
+failure of such a call is not counted.
 """
 
 from dataclasses import replace
 
-from executor.lanes.contract import Policy
-from executor.lanes.growth import start_of
+from executor.lanes.aimd import initial_concurrency
+from executor.lanes.contract import LanePolicy
 from executor.lanes.state import LaneState
 
 FIRST_CONTACT_PROBE = 5.0
-"""Seconds between two probes, at most, of a lane whose other side has never answered."""
+"""Maximum seconds between two probes of a provider that has never responded."""
 PROBE_LEASE = 2.0
-"""How often over its open time a probe is waited for, before its executor is taken for dead."""
+"""Multiple of the open time after which a probe without an outcome expires and another may be sent."""
 
 
-def standing(state: LaneState, now: float) -> str:
-    """Say closed, open, or half_open."""
+def status(state: LaneState, now: float) -> str:
+    """Return closed, open, or half_open."""
     if not state.open_until:
         return "closed"
     return "open" if now < state.open_until else "half_open"
 
 
-def failed(state: LaneState, now: float, *, age: float, policy: Policy) -> LaneState:
-    """Count a failure, and open where that was one too many, or the probe."""
+def on_failure(state: LaneState, now: float, *, age: float, policy: LanePolicy) -> LaneState:
+    """Count a failure; open at the limit, and open again if it was the probe."""
     if now - age < state.opened_at:
         return state
     state = replace(state, failures=state.failures + 1)
@@ -39,19 +39,19 @@ def failed(state: LaneState, now: float, *, age: float, policy: Policy) -> LaneS
         state,
         broken_at=state.broken_at if state.open_until else now,
         opened_at=now,
-        open_until=now + _open_for(state, policy),
+        open_until=now + _open_seconds(state, policy),
         probe_until=0.0,
     )
 
 
-def _open_for(state: LaneState, policy: Policy) -> float:
+def _open_seconds(state: LaneState, policy: LanePolicy) -> float:
     if state.reached_at:
         return policy.breaker_seconds
     return min(policy.breaker_seconds, FIRST_CONTACT_PROBE)
 
 
-def answered(state: LaneState, now: float, policy: Policy) -> LaneState:
-    """Close, since the other side is there; slowly, so that no herd follows."""
+def on_response(state: LaneState, now: float, policy: LanePolicy) -> LaneState:
+    """Close; concurrency restarts from its initial value, so that no thundering herd follows."""
     if not state.open_until:
         return replace(state, failures=0) if state.failures else state
     return replace(
@@ -59,19 +59,19 @@ def answered(state: LaneState, now: float, policy: Policy) -> LaneState:
         failures=0,
         open_until=0.0,
         probe_until=0.0,
-        concurrency=min(state.concurrency, start_of(state, policy)),
+        concurrency=min(state.concurrency, initial_concurrency(state, policy)),
         was_cut=0,
         next_request_at=max(state.next_request_at, now) if state.next_request_at else 0.0,
         next_token_at=max(state.next_token_at, now) if state.next_token_at else 0.0,
     )
 
 
-def unheard(state: LaneState, now: float, *, age: float) -> LaneState:
-    """Let another probe, where nothing was heard of the probe."""
+def on_unknown_outcome(state: LaneState, now: float, *, age: float) -> LaneState:
+    """Allow another probe if the outcome of the current one is unknown."""
     is_probe = state.probe_until > 0 and now - age >= state.opened_at
     return replace(state, probe_until=0.0) if is_probe else state
 
 
-def probing(state: LaneState, now: float, policy: Policy) -> LaneState:
-    """Note that a probe is under way."""
+def on_probe(state: LaneState, now: float, policy: LanePolicy) -> LaneState:
+    """Record that a probe is in flight."""
     return replace(state, probe_until=now + PROBE_LEASE * policy.breaker_seconds)

@@ -1,9 +1,10 @@
-"""The contract of lanes; the memory and the Redis form are held to it, and to each other.
+"""The contract of lanes, a distributed rate limiter; one conformance suite runs on every implementation.
 
-A lane is one rate limit of the other side: a provider, an account and, where the provider counts so, a
-model. Everybody who calls it asks here first, and says afterwards what came of it. An executor asks for
-permits and reports settlements in one go; how many permits it holds it says each time anew, so a lane that
-was lost is whole again with the next round of asks, and one whose executor died forgets it by itself.
+A lane is one rate limit of a provider: the provider, an account and, where the provider limits each model
+separately, a model. Every call needs a permit, which is settled with the outcome of the call. An executor
+acquires permits and reports settlements in one request. Each request carries the number of permits that the
+executor holds, as a lease: a lane that was lost is rebuilt by the next requests, and the permits of an
+executor that died expire.
 """
 
 from collections.abc import Sequence
@@ -14,50 +15,50 @@ from typing import Protocol
 from providers.limits import RateLimits
 
 
-class Why(StrEnum):
-    """What a lane waits for."""
+class BlockedBy(StrEnum):
+    """The limit that keeps a lane from granting a permit."""
 
     RATE = "rate"
     TOKENS = "tokens"
     CONCURRENCY = "concurrency"
     GAP = "gap"
-    """The least time between two calls."""
+    """The minimum time between two calls."""
     RETRY_AFTER = "retry_after"
     BREAKER = "breaker"
 
 
-class Outcome(StrEnum):
-    """What came of a permit."""
+class CallOutcome(StrEnum):
+    """The outcome of the call that a permit was granted for."""
 
     OK = "ok"
     RATE_LIMITED = "rate_limited"
-    """429, or 529: asked too much."""
+    """Status 429 or 529."""
     FAILED = "failed"
-    """The other side timed out, broke off, or answered 5xx."""
+    """The provider timed out, closed the connection, or returned 5xx."""
     UNREACHED = "unreached"
     """Connection refused, or the host name does not resolve: no process received the call."""
     REFUSED = "refused"
-    """It answered, and the call was wrong: 400, 401, 404. The lane is well."""
+    """The provider rejected the request itself (400, 401, 404); it is reachable."""
     ABANDONED = "abandoned"
-    """It was called, and nobody waited for what came of it: the call counts, and tells nothing."""
+    """The call was sent and then cancelled: it uses capacity, its result is unknown."""
     UNUSED = "unused"
-    """Nobody was called."""
+    """No call was sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """What is known of a lane's limits beforehand, the same for everybody who asks; None: to be learnt."""
+class LanePolicy:
+    """The configured limits of a lane, equal in all requests for it; None: the lane learns the limit."""
 
     rpm: float | None = None
     tpm: float | None = None
     max_concurrency: int | None = None
-    """For the whole fleet."""
+    """Calls in flight of all executors together."""
     gap: float = 0.0
-    """Seconds between two calls, at least."""
+    """Minimum seconds between two calls."""
     breaker_failures: int = 5
     breaker_seconds: float = 30.0
     is_adaptive: bool = True
-    """Whether calls in flight are also bound by what the lane has learnt (AIMD); else by limits alone."""
+    """Whether the AIMD controller limits calls in flight in addition to `max_concurrency`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,92 +75,92 @@ class LaneLimit:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What came of one permit."""
+    """The outcome of one permit, and what the provider returned about its limits."""
 
-    outcome: Outcome
+    outcome: CallOutcome
     reserved: float = 0.0
-    """Tokens that the grant set aside for it."""
+    """Tokens that the grant reserved for the call."""
     tokens: float | None = None
-    """Tokens it used; None where that is not known."""
+    """Tokens that the call used; None if unknown."""
     age: float = 0.0
     """Seconds since the permit was granted."""
     retry_after: float | None = None
-    """Seconds the other side asks for."""
+    """Seconds from the provider's Retry-After header."""
     limits: RateLimits | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """One executor at one lane."""
+class AcquireRequest:
+    """One executor's request to one lane: settlements of earlier permits, and new permits."""
 
     lane: str
     executor: str
     held: int
-    """Permits it still holds, after the settlements below and before what is wanted."""
+    """Permits that the executor holds, without those settled below and those requested."""
     wanted: int = 0
-    """Permits it could use now."""
+    """Permits requested."""
     estimate: float = 0.0
-    """Tokens of a call, until the lane has learnt what calls take."""
-    policy: Policy = Policy()
+    """Estimated tokens per call, used until the lane has measured it."""
+    policy: LanePolicy = LanePolicy()
     settlements: tuple[Settlement, ...] = ()
     limits: tuple[LaneLimit, ...] = ()
     """The limits that this executor's batches declare on the lane."""
     withdrawn: tuple[str, ...] = ()
-    """Origins of limits that it declared before, of batches that are paused or over."""
+    """Origins of limits that it declared before, of batches that are paused or finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the lane says."""
+    """A lane's response to an `AcquireRequest`."""
 
     granted: int
     reserved: float = 0.0
-    """Tokens set aside for each."""
-    why: Why | None = None
-    """What kept the rest back."""
+    """Tokens reserved for each permit."""
+    blocked_by: BlockedBy | None = None
+    """The limit that kept the lane from granting the rest."""
     ready_in: float = 0.0
-    """Seconds until it is worth asking again; 0 where all was granted."""
+    """Seconds until the next request may succeed; 0 if all was granted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneView:
-    """How a lane stands, for people."""
+    """The state of a lane, for status output and metrics."""
 
     lane: str
-    why: Why | None = None
+    blocked_by: BlockedBy | None = None
     since: float | None = None
-    """Since when it has been holding calls back, as a Unix time."""
+    """Unix time since which the lane has been throttling."""
     until: float | None = None
-    """When it will let the next call through, as a Unix time, where that is known."""
+    """Unix time of the next permit, if known."""
     rpm: float | None = None
     tpm: float | None = None
     in_flight: int = 0
     concurrency: float = 0.0
-    """How many calls may be in flight now: learnt."""
+    """Calls in flight that the AIMD controller allows now."""
     breaker: str = "closed"
     """closed, open, or half_open."""
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     granted: int = 0
     rate_limited: int = 0
-    """Calls since the lane was made, and how many of them were refused as too many."""
+    """Calls since the lane was created, and how many of them the provider answered with 429."""
     tokens_per_call: float | None = None
     message: str = ""
     limits: tuple[LaneLimit, ...] = ()
-    """Those in force."""
+    """The limits in force."""
 
 
 class LanesUnavailable(Exception):  # noqa: N818 - what callers catch to wait and try again
-    """The lanes could not be reached, or did not answer."""
+    """The lane store could not be reached, or did not respond."""
 
 
 class Lanes(Protocol):
     """All lanes."""
 
-    async def ask(self, asks: Sequence[Ask]) -> list[Grant]:
-        """Settle, then grant; asks of one call are of different lanes. Raises `LanesUnavailable`."""
+    async def acquire(self, requests: Sequence[AcquireRequest]) -> list[Grant]:
+        """Settle, then grant; each request is for another lane. Raises `LanesUnavailable`."""
         ...
 
     async def views(self, lanes: Sequence[str]) -> list[LaneView]:
-        """Say how lanes stand; one that nobody has asked yet is closed to nobody."""
+        """Return the state of lanes; a lane without state yet is unblocked."""
         ...

@@ -1,29 +1,34 @@
--- Settle what came of permits, then grant others: one executor at one lane.
+-- One acquire request of one executor to one lane: settle its earlier permits, then grant new ones.
+-- Requests and tokens are paced by GCRA (virtual scheduling), calls in flight by AIMD, and a circuit breaker
+-- with a half-open probe stops calls to a provider that fails.
 --
 -- KEYS: the lane's hash
--- ARGV: now, or '' for the server's; how long the hash stays, in seconds;
+-- ARGV: now, or '' for the server's clock; TTL of the hash in seconds;
 --       executor, held, wanted, estimate;
---       rpm, tpm, most in flight, gap, failures until the breaker opens, seconds until it is probed;
---       1 if calls in flight are also bound by what the lane has learnt; how many limits, how many withdrawn;
---       then five for each limit declared: origin, rpm, tpm, most in flight, gap;
+--       rpm, tpm, max concurrency, gap, failures until the breaker opens, seconds until the probe;
+--       1 if AIMD limits calls in flight, too; number of limits declared, number withdrawn;
+--       then five for each limit declared: origin, rpm, tpm, max concurrency, gap;
 --       then one for each limit withdrawn: its origin;
 --       then nine for each settlement: outcome, reserved, tokens, age, retry after,
---       limit and remaining of requests, limit and remaining of tokens; '' for what is not known
--- Returns how many were granted, the tokens reserved for each, why not more, and when to ask again.
+--       limit and remaining of requests, limit and remaining of tokens; '' for unknown values
+-- Returns the number granted, the tokens reserved for each, the limit that blocks the rest ('' if none), and
+-- the seconds until the next request may succeed.
 --
--- The rules are those of arithmetic.py, limits.py, pace.py, growth.py and breaker.py, operation by operation.
+-- The rules are those of lane.py, limits.py, gcra.py, aimd.py and breaker.py, operation by operation.
 
-local BURST, LONGEST_START, EPOCH, NO_END, MOST, SMOOTHING = 0.25, 2, 2, 1000000000, 1e12, 0.1
-local START_KNOWN, START_UNKNOWN, START_UNWEIGHED = 32, 8, 4
-local HIGHEST, SMALLEST_STEP = 10000, 0.05
-local FORGET_AFTER, SURE_AFTER, CUT, DEEPEST_CUT = 10, 5, 0.97, 0.7
-local GROW_EVERY, FAST, SLOW, NEAR, FAR, LOWEST_RPM, PROBE_LEASE = 1, 1.05, 1.001, 0.99, 1.1, 1, 2
-local LEASE, LONGEST_BLOCK, FIRST_PAUSE, LONGEST_PAUSE = 60, 86400, 1, 30
+local BURST, MAX_START_DELAY, REFUND_WINDOW, SMOOTHING = 0.25, 2, 2, 0.1
+local UNLIMITED, LIMIT_CEILING = 1000000000, 1e12
+local START_KNOWN, START_UNKNOWN, START_UNMEASURED = 32, 8, 4
+local MAX_CONCURRENCY, MIN_STEP = 10000, 0.05
+local SUCCESS_WINDOW, MIN_DECREASE_INTERVAL, DECREASE, MAX_DECREASE = 10, 5, 0.97, 0.7
+local GROWTH_INTERVAL, FAST_GROWTH, SLOW_GROWTH = 1, 1.05, 1.001
+local NEAR, FAR, MIN_RPM, PROBE_LEASE = 0.99, 1.1, 1, 2
+local LEASE, MAX_BLOCK, FIRST_PAUSE, MAX_PAUSE = 60, 86400, 1, 30
 local LIMIT_LEASE, RENEW_AFTER, REFUND_MARGIN, FIRST_CONTACT_PROBE = 60, 5, 1, 5
-local SHORTEST_WAIT, GATHERING, LOOK_AGAIN, LONGEST_WAIT, STALE = 0.02, 0.1, 0.05, 1, 5
+local MIN_WAIT, BATCHING_WAIT, CONCURRENCY_POLL, MAX_WAIT, STALE = 0.02, 0.1, 0.05, 1, 5
 
 local NUMBERS = {
-  'next_request_at', 'next_token_at', 'next_gap_at', 'paced_since', 'told_rpm', 'told_tpm',
+  'next_request_at', 'next_token_at', 'next_gap_at', 'paced_since', 'advertised_rpm', 'advertised_tpm',
   'learnt_rpm', 'refused_rpm', 'grown_at',
   'tokens_per_call', 'answered', 'oks', 'oks_since', 'taken_at', 'taken', 'slack', 'slack_since',
   'concurrency', 'was_cut', 'cut_at', 'blocked_at', 'blocked_until', 'refusals', 'failures', 'broken_at',
@@ -33,9 +38,9 @@ local NUMBERS = {
 
 local max, min, floor = math.max, math.min, math.floor
 local key, executor = KEYS[1], ARGV[3]
-local now, stays = tonumber(ARGV[1]), ARGV[2]
+local now, ttl = tonumber(ARGV[1]), ARGV[2]
 local own_held, wanted, estimate = tonumber(ARGV[4]), max(0, tonumber(ARGV[5])), tonumber(ARGV[6])
-local most_in_flight, gap = tonumber(ARGV[9]), tonumber(ARGV[10])
+local max_concurrency, gap = tonumber(ARGV[9]), tonumber(ARGV[10])
 local breaker_failures, breaker_seconds = tonumber(ARGV[11]), tonumber(ARGV[12])
 local is_adaptive, declared, withdrawn = ARGV[13] == '1', tonumber(ARGV[14]), tonumber(ARGV[15])
 local FIRST_WITHDRAWN = 16 + 5 * declared
@@ -48,10 +53,10 @@ end
 
 -- Reading.
 
-local was, s, held, in_flight, limits, gone = {}, { why = '' }, {}, 0, {}, {}
-local found = redis.call('HGETALL', key)
-for at = 1, #found, 2 do
-  local name, text = found[at], found[at + 1]
+local stored, s, held, in_flight, limits = {}, { blocked_by = '' }, {}, 0, {}
+local hash = redis.call('HGETALL', key)
+for at = 1, #hash, 2 do
+  local name, text = hash[at], hash[at + 1]
   if string.sub(name, 1, 5) == 'held:' then
     local count, til = string.match(text, '^(%S+) (%S+)$')
     held[string.sub(name, 6)] = { tonumber(count), tonumber(til) }
@@ -60,11 +65,11 @@ for at = 1, #found, 2 do
     local rpm, tpm, most, each_gap, til = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
     limits[string.sub(name, 7)] =
       { tonumber(rpm), tonumber(tpm), tonumber(most), tonumber(each_gap), tonumber(til) }
-  elseif name == 'why' then
-    was.why, s.why = text, text
+  elseif name == 'blocked_by' then
+    stored.blocked_by, s.blocked_by = text, text
   else
-    was[name] = tonumber(text)
-    s[name] = was[name]
+    stored[name] = tonumber(text)
+    s[name] = stored[name]
   end
 end
 for _, name in ipairs(NUMBERS) do
@@ -73,24 +78,24 @@ end
 
 -- Limits.
 
-local function known(number)
-  return number and number > 0 and number < MOST and number or 0
+local function valid_limit(number)
+  return number and number > 0 and number < LIMIT_CEILING and number or 0
 end
 
-local function least(one, other)
+local function stricter(one, other)
   if one > 0 and other > 0 then
     return min(one, other)
   end
   return one > 0 and one or other
 end
 
-local policy_rpm, policy_tpm = known(tonumber(ARGV[7])), known(tonumber(ARGV[8]))
-most_in_flight, gap = max(0, most_in_flight or 0), max(0, gap)
+local policy_rpm, policy_tpm = valid_limit(tonumber(ARGV[7])), valid_limit(tonumber(ARGV[8]))
+max_concurrency, gap = max(0, max_concurrency or 0), max(0, gap)
 
-local renewed = {}
+local renewed, removed = {}, {}
 
 local function renew(origin, rpm, tpm, most, each_gap)
-  rpm, tpm, each_gap = known(tonumber(rpm)), known(tonumber(tpm)), known(tonumber(each_gap))
+  rpm, tpm, each_gap = valid_limit(tonumber(rpm)), valid_limit(tonumber(tpm)), valid_limit(tonumber(each_gap))
   most = max(0, tonumber(most) or 0)
   local before, til = limits[origin], now + LIMIT_LEASE
   local is_same = before and before[1] == rpm and before[2] == tpm and before[3] == most
@@ -103,39 +108,39 @@ end
 for origin, each in pairs(limits) do
   if each[5] <= now then
     limits[origin] = nil
-    gone['limit:' .. origin] = true
+    removed['limit:' .. origin] = true
   end
 end
 for at = FIRST_WITHDRAWN, FIRST_SETTLEMENT - 1 do
   limits[ARGV[at]] = nil
-  gone['limit:' .. ARGV[at]] = true
+  removed['limit:' .. ARGV[at]] = true
 end
 for at = 16, FIRST_WITHDRAWN - 1, 5 do
   renew(unpack(ARGV, at, at + 4))
 end
 for _, each in pairs(limits) do
-  policy_rpm, policy_tpm = least(policy_rpm, each[1]), least(policy_tpm, each[2])
-  most_in_flight, gap = least(most_in_flight, each[3]), max(gap, each[4])
+  policy_rpm, policy_tpm = stricter(policy_rpm, each[1]), stricter(policy_tpm, each[2])
+  max_concurrency, gap = stricter(max_concurrency, each[3]), max(gap, each[4])
 end
-if most_in_flight == 0 then
-  most_in_flight = nil
-end
-
-local function rpm_of()
-  local said = least(policy_rpm, s.told_rpm)
-  return said > 0 and said or s.learnt_rpm
+if max_concurrency == 0 then
+  max_concurrency = nil
 end
 
-local function tpm_of()
-  return least(policy_tpm, s.told_tpm)
+local function effective_rpm()
+  local configured = stricter(policy_rpm, s.advertised_rpm)
+  return configured > 0 and configured or s.learnt_rpm
 end
 
-local function start_of()
-  return (policy_rpm > 0 or s.told_rpm > 0 or tpm_of() > 0) and START_KNOWN or START_UNKNOWN
+local function effective_tpm()
+  return stricter(policy_tpm, s.advertised_tpm)
 end
 
-local function started()
-  local start = start_of()
+local function initial_concurrency()
+  return (policy_rpm > 0 or s.advertised_rpm > 0 or effective_tpm() > 0) and START_KNOWN or START_UNKNOWN
+end
+
+local function start_concurrency()
+  local start = initial_concurrency()
   if s.concurrency == 0 or (s.cut_at == 0 and s.concurrency < start) then
     s.concurrency = start
   end
@@ -145,68 +150,69 @@ local function fell(old, new)
   return new > 0 and (old == 0 or new < old)
 end
 
-local function converted(at, start, old, new)
+local function rescaled(at, start, old, new)
   if at <= start or old == 0 then
     return at
   elseif new == 0 then
-    return min(at, start + LONGEST_START)
+    return min(at, start + MAX_START_DELAY)
   end
   return new > old and start + (at - start) * (old / new) or at
 end
 
-local function adjusted()
-  local rpm, tpm, start = rpm_of(), tpm_of(), max(now, s.blocked_until)
+local function rescale()
+  local rpm, tpm, start = effective_rpm(), effective_tpm(), max(now, s.blocked_until)
   if s.next_gap_at ~= 0 and gap < s.gap then
     s.next_gap_at = s.next_gap_at - (s.gap - gap)
   end
   if fell(s.rpm, rpm) or fell(s.tpm, tpm) then
     s.slowed_at = now
   end
-  s.next_request_at = converted(s.next_request_at, start, s.rpm, rpm)
-  s.next_token_at = converted(s.next_token_at, start, s.tpm, tpm)
+  s.next_request_at = rescaled(s.next_request_at, start, s.rpm, rpm)
+  s.next_token_at = rescaled(s.next_token_at, start, s.tpm, tpm)
   s.rpm, s.tpm, s.gap = rpm, tpm, gap
 end
 
--- Settling: what the other side says of its limits, and of tokens.
+-- Settling: the provider's rate limit headers, and tokens (gcra.py).
 
 local function due(remaining, age, each, per_minute)
   if not remaining or per_minute == 0 then
     return 0
   end
-  local come_back, on_its_way = age * per_minute / 60, in_flight * each
+  local refilled, outstanding = age * per_minute / 60, in_flight * each
   if s.paced_since > 0 and s.paced_since <= now - age then
-    on_its_way = min(on_its_way, (age + BURST) * per_minute / 60 + each)
+    outstanding = min(outstanding, (age + BURST) * per_minute / 60 + each)
   end
-  local deficit = on_its_way - come_back - remaining
+  local deficit = outstanding - refilled - remaining
   return deficit > 0 and now + deficit * 60 / per_minute or 0
 end
 
-local function told(age, request_limit, requests_left, token_limit, tokens_left)
-  s.told_rpm = known(request_limit) > 0 and request_limit or s.told_rpm
-  s.told_tpm = known(token_limit) > 0 and token_limit or s.told_tpm
-  s.next_request_at = max(s.next_request_at, due(requests_left, age, 1, rpm_of()))
-  s.next_token_at = max(s.next_token_at, due(tokens_left, age, s.tokens_per_call, tpm_of()))
+local function observe_limits(age, request_limit, requests_left, token_limit, tokens_left)
+  s.advertised_rpm = valid_limit(request_limit) > 0 and request_limit or s.advertised_rpm
+  s.advertised_tpm = valid_limit(token_limit) > 0 and token_limit or s.advertised_tpm
+  s.next_request_at = max(s.next_request_at, due(requests_left, age, 1, effective_rpm()))
+  s.next_token_at = max(s.next_token_at, due(tokens_left, age, s.tokens_per_call, effective_tpm()))
 end
 
-local function charged(tokens, reserved, age)
-  if not tokens or not (tokens >= 0 and tokens < MOST and reserved >= 0 and reserved < MOST) then
+local function charge_tokens(tokens, reserved, age)
+  local is_valid = tokens and tokens >= 0 and tokens < LIMIT_CEILING
+  if not is_valid or not (reserved >= 0 and reserved < LIMIT_CEILING) then
     return
   end
-  local tpm, is_cheaper = tpm_of(), now - age < s.slowed_at + REFUND_MARGIN
+  local tpm, is_cheaper = effective_tpm(), now - age < s.slowed_at + REFUND_MARGIN
   if tpm > 0 and not (tokens < reserved and is_cheaper) then
     s.next_token_at = max(s.next_token_at, now - BURST) + (tokens - reserved) * 60 / tpm
   end
 end
 
-local function weighed(tokens)
-  if tokens and tokens > 0 and tokens < MOST then
+local function learn_tokens_per_call(tokens)
+  if tokens and tokens > 0 and tokens < LIMIT_CEILING then
     local mean = s.tokens_per_call
     s.tokens_per_call = mean > 0 and mean + (tokens - mean) * SMOOTHING or tokens
   end
 end
 
-local function refunded(age)
-  local rpm, granted_at = rpm_of(), now - age
+local function refund(age)
+  local rpm, granted_at = effective_rpm(), now - age
   if rpm == 0 then
     return
   end
@@ -222,7 +228,7 @@ local function refunded(age)
   end
 end
 
--- Settling: growth, cuts, blocks, the breaker.
+-- Settling: Retry-After, the circuit breaker (breaker.py), increase and decrease (aimd.py).
 
 local function empty_until(moment)
   s.next_request_at = s.next_request_at ~= 0 and max(s.next_request_at, moment) or 0
@@ -238,17 +244,17 @@ local function blocked(til)
   empty_until(til)
 end
 
-local function answered()
+local function on_response()
   s.failures = 0
   if s.open_until == 0 then
     return
   end
   s.open_until, s.probe_until, s.was_cut = 0, 0, 0
-  s.concurrency = min(s.concurrency, start_of())
+  s.concurrency = min(s.concurrency, initial_concurrency())
   empty_until(now)
 end
 
-local function failed(age)
+local function on_failure(age)
   if now - age < s.opened_at then
     return
   end
@@ -261,63 +267,63 @@ local function failed(age)
   s.opened_at, s.open_until, s.probe_until = now, now + open_for, 0
 end
 
-local function unheard(age)
+local function on_unknown_outcome(age)
   if s.probe_until > 0 and now - age >= s.opened_at then
     s.probe_until = 0
   end
 end
 
-local function counted()
-  if now - s.oks_since > 2 * FORGET_AFTER then
+local function count_success()
+  if now - s.oks_since > 2 * SUCCESS_WINDOW then
     s.oks, s.oks_since = 0, now
-  elseif now - s.oks_since > FORGET_AFTER then
+  elseif now - s.oks_since > SUCCESS_WINDOW then
     s.oks, s.oks_since = s.oks / 2, now - (now - s.oks_since) / 2
   end
   s.oks, s.answered = s.oks + 1, s.answered + 1
 end
 
-local function growth()
+local function rate_growth()
   local ceiling = s.refused_rpm
-  return (NEAR * ceiling <= s.learnt_rpm and s.learnt_rpm <= FAR * ceiling) and SLOW or FAST
+  return (NEAR * ceiling <= s.learnt_rpm and s.learnt_rpm <= FAR * ceiling) and SLOW_GROWTH or FAST_GROWTH
 end
 
-local function raised()
+local function increase()
   local limit = s.concurrency
   if in_flight >= limit / 2 then
-    local most = min(HIGHEST, most_in_flight or HIGHEST)
-    local step = s.was_cut ~= 0 and max(1 / limit, SMALLEST_STEP) or 1
+    local most = min(MAX_CONCURRENCY, max_concurrency or MAX_CONCURRENCY)
+    local step = s.was_cut ~= 0 and max(1 / limit, MIN_STEP) or 1
     s.concurrency = max(limit, min(most, limit + step))
   end
-  if s.learnt_rpm > 0 and s.why == 'rate' and now - s.grown_at >= GROW_EVERY then
-    s.learnt_rpm, s.grown_at = s.learnt_rpm * growth(), now
+  if s.learnt_rpm > 0 and s.blocked_by == 'rate' and now - s.grown_at >= GROWTH_INTERVAL then
+    s.learnt_rpm, s.grown_at = s.learnt_rpm * rate_growth(), now
   end
 end
 
-local function cut()
-  local is_sure = now - s.cut_at >= SURE_AFTER
+local function decrease()
+  local is_sure = now - s.cut_at >= MIN_DECREASE_INTERVAL
   s.concurrency, s.was_cut, s.cut_at = max(1, s.concurrency / 2), 1, now
   s.refusals = s.refusals + 1
-  if least(policy_rpm, s.told_rpm) > 0 or s.oks <= 0 then
+  if stricter(policy_rpm, s.advertised_rpm) > 0 or s.oks <= 0 then
     return
   end
   local measured, old = s.oks / max(now - s.oks_since, 1) * 60, s.learnt_rpm
   s.grown_at = now
   if old == 0 then
-    s.learnt_rpm = max(LOWEST_RPM, measured)
+    s.learnt_rpm = max(MIN_RPM, measured)
     return
   end
-  s.learnt_rpm = max(LOWEST_RPM, DEEPEST_CUT * old, min(CUT * old, measured))
+  s.learnt_rpm = max(MIN_RPM, MAX_DECREASE * old, min(DECREASE * old, measured))
   s.refused_rpm = is_sure and s.learnt_rpm or 0
 end
 
-local function refused_as_too_many(age, retry_after)
+local function rate_limited(age, retry_after)
   s.rate_limited = s.rate_limited + 1
   if now - age < s.cut_at then
     return
   end
-  cut()
+  decrease()
   if retry_after == 0 then
-    blocked(now + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ^ min(s.refusals - 1, 10)))
+    blocked(now + min(MAX_PAUSE, FIRST_PAUSE * 2 ^ min(s.refusals - 1, 10)))
   end
 end
 
@@ -325,56 +331,57 @@ local function settle(outcome, reserved, tokens, age, retry_after, ...)
   reserved, tokens, age = tonumber(reserved), tonumber(tokens), max(0, tonumber(age))
   retry_after = max(0, tonumber(retry_after) or 0)
   local request_limit, requests_left, token_limit, tokens_left = ...
-  told(age, tonumber(request_limit), tonumber(requests_left), tonumber(token_limit), tonumber(tokens_left))
-  started()
+  request_limit, requests_left = tonumber(request_limit), tonumber(requests_left)
+  observe_limits(age, request_limit, requests_left, tonumber(token_limit), tonumber(tokens_left))
+  start_concurrency()
   if outcome == 'ok' or outcome == 'rate_limited' or outcome == 'refused' or outcome == 'failed' then
     s.reached_at = now
   end
   if outcome == 'ok' then
-    answered()
-    charged(tokens, reserved, age)
-    weighed(tokens)
-    counted()
-    raised()
+    on_response()
+    charge_tokens(tokens, reserved, age)
+    learn_tokens_per_call(tokens)
+    count_success()
+    increase()
     s.refusals = now - age >= s.cut_at and 0 or s.refusals
   elseif outcome == 'rate_limited' then
-    answered()
-    charged(tokens, reserved, age)
-    refused_as_too_many(age, retry_after)
+    on_response()
+    charge_tokens(tokens, reserved, age)
+    rate_limited(age, retry_after)
   elseif outcome == 'refused' then
-    answered()
-    charged(tokens, reserved, age)
+    on_response()
+    charge_tokens(tokens, reserved, age)
   elseif outcome == 'failed' or outcome == 'unreached' then
-    charged(tokens, reserved, age)
-    failed(age)
+    charge_tokens(tokens, reserved, age)
+    on_failure(age)
   elseif outcome == 'abandoned' then
-    charged(tokens, reserved, age)
-    unheard(age)
+    charge_tokens(tokens, reserved, age)
+    on_unknown_outcome(age)
   elseif outcome == 'unused' then
-    charged(0, reserved, age)
-    refunded(age)
-    unheard(age)
+    charge_tokens(0, reserved, age)
+    refund(age)
+    on_unknown_outcome(age)
   else
-    error('no outcome: ' .. outcome)
+    error('unknown outcome: ' .. outcome)
   end
   if retry_after > 0 then
-    blocked(now + min(retry_after, LONGEST_BLOCK))
+    blocked(now + min(retry_after, MAX_BLOCK))
   end
 end
 
-adjusted()
+rescale()
 for at = FIRST_SETTLEMENT, #ARGV, 9 do
   settle(unpack(ARGV, at, at + 8))
 end
 
 -- Granting.
 
-local function believed()
+local function renew_lease()
   in_flight = 0
   for name, each in pairs(held) do
     if each[2] <= now or name == executor then
       held[name] = nil
-      gone['held:' .. name] = true
+      removed['held:' .. name] = true
     else
       in_flight = in_flight + each[1]
     end
@@ -385,72 +392,73 @@ local function believed()
   end
 end
 
-local reserved = tpm_of() > 0 and (s.tokens_per_call > 0 and s.tokens_per_call or known(estimate)) or 0
-believed()
-started()
-adjusted()
+local tokens_per_call = s.tokens_per_call > 0 and s.tokens_per_call or valid_limit(estimate)
+local reserved = effective_tpm() > 0 and tokens_per_call or 0
+renew_lease()
+start_concurrency()
+rescale()
 local share = s.rpm > 0 and 60 / s.rpm or 0
 local cost = s.tpm > 0 and reserved * 60 / s.tpm or 0
 local start = max(now, s.blocked_until)
 if s.rpm > 0 and s.next_request_at == 0 then
-  s.next_request_at, s.paced_since = start + min(share, LONGEST_START), now
+  s.next_request_at, s.paced_since = start + min(share, MAX_START_DELAY), now
 end
 if s.tpm > 0 and s.next_token_at == 0 then
-  s.next_token_at, s.paced_since = start + min(cost, LONGEST_START), now
+  s.next_token_at, s.paced_since = start + min(cost, MAX_START_DELAY), now
 end
 if gap > 0 and s.next_gap_at == 0 then
-  s.next_gap_at = start + min(gap, LONGEST_START)
+  s.next_gap_at = start + min(gap, MAX_START_DELAY)
 end
 
-local function room(at, each)
+local function capacity(at, each)
   if each <= 0 then
-    return NO_END
+    return UNLIMITED
   end
   local base = max(at, now - BURST)
   return base <= now and floor((now - base) / each) + 1 or 0
 end
 
-local function breaker_room()
+local function breaker_capacity()
   if s.open_until == 0 then
-    return NO_END
+    return UNLIMITED
   end
   return (now < s.open_until or now < s.probe_until) and 0 or 1
 end
 
-local function places()
-  local most = most_in_flight or NO_END
+local function concurrency_capacity()
+  local most = max_concurrency or UNLIMITED
   if s.open_until == 0 and is_adaptive then
     most = min(most, floor(s.concurrency))
     if s.tpm > 0 and s.tokens_per_call == 0 and s.answered == 0 then
-      most = min(most, START_UNWEIGHED)
+      most = min(most, START_UNMEASURED)
     end
   end
   return most - in_flight
 end
 
-local rooms = {
-  { 'retry_after', now < s.blocked_until and 0 or NO_END },
-  { 'breaker', breaker_room() },
-  { 'rate', room(s.next_request_at, share) },
-  { 'tokens', room(s.next_token_at, cost) },
-  { 'gap', gap > 0 and (now >= s.next_gap_at and 1 or 0) or NO_END },
-  { 'concurrency', places() },
+local capacities = {
+  { 'retry_after', now < s.blocked_until and 0 or UNLIMITED },
+  { 'breaker', breaker_capacity() },
+  { 'rate', capacity(s.next_request_at, share) },
+  { 'tokens', capacity(s.next_token_at, cost) },
+  { 'gap', gap > 0 and (now >= s.next_gap_at and 1 or 0) or UNLIMITED },
+  { 'concurrency', concurrency_capacity() },
 }
-local why, narrowest = rooms[1][1], rooms[1][2]
-for at = 2, #rooms do
-  if rooms[at][2] < narrowest then
-    why, narrowest = rooms[at][1], rooms[at][2]
+local blocked_by, tightest = capacities[1][1], capacities[1][2]
+for at = 2, #capacities do
+  if capacities[at][2] < tightest then
+    blocked_by, tightest = capacities[at][1], capacities[at][2]
   end
 end
-local granted = max(0, min(wanted, narrowest))
+local granted = max(0, min(wanted, tightest))
 
-local function spend()
+local function advance()
   if s.open_until ~= 0 then
     s.probe_until = now + PROBE_LEASE * breaker_seconds
   end
   if s.rpm > 0 then
     local slack = max(0, s.next_request_at - (now - BURST))
-    if now - s.slack_since >= EPOCH then
+    if now - s.slack_since >= REFUND_WINDOW then
       s.slack, s.slack_since = slack, now
     else
       s.slack = min(s.slack, slack)
@@ -468,37 +476,37 @@ local function spend()
   s.granted = s.granted + granted
 end
 
-local function gathered(each)
-  return min(GATHERING, max(SHORTEST_WAIT, 5 * each))
+local function batching_wait(each)
+  return min(BATCHING_WAIT, max(MIN_WAIT, 5 * each))
 end
 
 local function ready_in()
-  if why == 'rate' then
-    return max(s.next_request_at - now, gathered(share))
-  elseif why == 'tokens' then
-    return max(s.next_token_at - now, gathered(cost))
-  elseif why == 'gap' then
-    return max(s.next_gap_at - now, SHORTEST_WAIT)
-  elseif why == 'concurrency' then
-    return LOOK_AGAIN
-  elseif why == 'retry_after' then
-    return min(LONGEST_WAIT, max(s.blocked_until - now, SHORTEST_WAIT))
+  if blocked_by == 'rate' then
+    return max(s.next_request_at - now, batching_wait(share))
+  elseif blocked_by == 'tokens' then
+    return max(s.next_token_at - now, batching_wait(cost))
+  elseif blocked_by == 'gap' then
+    return max(s.next_gap_at - now, MIN_WAIT)
+  elseif blocked_by == 'concurrency' then
+    return CONCURRENCY_POLL
+  elseif blocked_by == 'retry_after' then
+    return min(MAX_WAIT, max(s.blocked_until - now, MIN_WAIT))
   end
-  return min(LONGEST_WAIT, max(max(s.open_until, s.probe_until) - now, SHORTEST_WAIT))
+  return min(MAX_WAIT, max(max(s.open_until, s.probe_until) - now, MIN_WAIT))
 end
 
 if granted > 0 then
-  spend()
+  advance()
 end
 local wait = 0
 if granted < wanted then
   wait = ready_in()
-  s.since = (s.why == why and now <= s.short_until) and s.since or now
-  s.why, s.short_until = why, now + wait + STALE
+  s.since = (s.blocked_by == blocked_by and now <= s.short_until) and s.since or now
+  s.blocked_by, s.short_until = blocked_by, now + wait + STALE
 else
-  why = ''
+  blocked_by = ''
   if wanted > 0 then
-    s.why, s.since, s.short_until = '', 0, 0
+    s.blocked_by, s.since, s.short_until = '', 0, 0
   end
 end
 
@@ -515,16 +523,16 @@ local function put(name, text)
 end
 
 for _, name in ipairs(NUMBERS) do
-  if s[name] ~= was[name] then
+  if s[name] ~= stored[name] then
     put(name, exact(s[name]))
   end
 end
-if s.why ~= was.why then
-  put('why', s.why)
+if s.blocked_by ~= stored.blocked_by then
+  put('blocked_by', s.blocked_by)
 end
 if held[executor] then
   put('held:' .. executor, exact(held[executor][1]) .. ' ' .. exact(held[executor][2]))
-  gone['held:' .. executor] = nil
+  removed['held:' .. executor] = nil
 end
 for origin in pairs(renewed) do
   local texts = {}
@@ -532,13 +540,13 @@ for origin in pairs(renewed) do
     texts[at] = exact(number)
   end
   put('limit:' .. origin, table.concat(texts, ' '))
-  gone['limit:' .. origin] = nil
+  removed['limit:' .. origin] = nil
 end
 if #changed > 0 then
   redis.call('HSET', key, unpack(changed))
 end
-for name in pairs(gone) do
+for name in pairs(removed) do
   redis.call('HDEL', key, name)
 end
-redis.call('EXPIRE', key, stays)
-return { granted, exact(reserved), why, exact(wait) }
+redis.call('EXPIRE', key, ttl)
+return { granted, exact(reserved), blocked_by, exact(wait) }

@@ -1,7 +1,7 @@
-"""What a task in hand may call, and what is said when it has called.
+"""The permits of one active task.
 
-A permit is for one call. It is lent with the task, or asked for when a judge is to be called; it is settled
-once, with what came of the call, or given back unused when the task is let go.
+A permit allows one call. It is acquired with the task, or before an evaluator is called; it is settled
+once, with the outcome of the call, or as unused when the task is released.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ from eventlog import tracing
 from executor.budget.spending import UNLIMITED_SPENDING, Spending
 from executor.contract import CallFault, NeverReached, NoConnection, RateLimited, Unreachable
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
-from executor.lanes.contract import LaneLimit, Outcome, Policy, Settlement
+from executor.lanes.contract import CallOutcome, LaneLimit, LanePolicy, Settlement
 from providers.limits import RateLimits
 
 T = TypeVar("T")
@@ -20,21 +20,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LaneUse:
-    """A lane that something has to ask, and what it knows of it."""
+    """The lane of a target or an evaluator, with its policy and the limits that the batch declares."""
 
     lane: str
-    policy: Policy = field(default_factory=Policy)
+    policy: LanePolicy = field(default_factory=LanePolicy)
     estimate: float = 0.0
-    """Tokens of a call, until it is known."""
+    """Estimated tokens per call, used until the lane has measured it."""
     limits: tuple[LaneLimit, ...] = ()
-    """Those that the batch declares on it."""
+    """The limits that the batch declares on it."""
     is_overall: bool = False
-    """Whether it counts all calls of a batch: a task holds its permit from its start to its end."""
+    """Whether it limits the whole batch: a task holds its permit from its start to its end."""
 
 
 @dataclass(slots=True, eq=False)
 class Permit:
-    """Leave to call once."""
+    """The right to make one call."""
 
     lane: str
     reserved: float
@@ -43,17 +43,17 @@ class Permit:
     clock: Callable[[], float]
     is_settled: bool = False
     waited: float = 0.0
-    """Seconds for which the lane had nothing before."""
+    """Seconds for which the lane granted no permit before this one."""
 
     def settle(
         self,
-        outcome: Outcome,
+        outcome: CallOutcome,
         *,
         tokens: float | None = None,
         retry_after: float | None = None,
         limits: RateLimits | None = None,
     ) -> None:
-        """Say what came of the call; only the first word counts."""
+        """Settle with the outcome of the call; later settlements are ignored."""
         if self.is_settled:
             return
         self.is_settled = True
@@ -61,52 +61,55 @@ class Permit:
         self.on_settled(self, Settlement(outcome, self.reserved, tokens, age, retry_after, limits))
 
     def settle_after(self, error: BaseException) -> None:
-        """Say what came of a call that raised."""
+        """Settle with the outcome of a call that raised."""
         limits = error.limits if isinstance(error, CallFault) else None
         match error:
             case RateLimited(retry_after=retry_after):
-                self.settle(Outcome.RATE_LIMITED, retry_after=retry_after.total_seconds(), limits=limits)
+                self.settle(
+                    CallOutcome.RATE_LIMITED, retry_after=retry_after.total_seconds(), limits=limits
+                )
             case NoConnection():
-                self.settle(Outcome.UNREACHED)
+                self.settle(CallOutcome.UNREACHED)
             case Unreachable() | TargetTimedOut() | EvaluatorTimedOut():
-                self.settle(Outcome.FAILED, limits=limits)
+                self.settle(CallOutcome.FAILED, limits=limits)
             case Exception():
-                self.settle(Outcome.REFUSED, limits=limits)
+                self.settle(CallOutcome.REFUSED, limits=limits)
             case _:
-                self.settle(Outcome.ABANDONED)
+                self.settle(CallOutcome.ABANDONED)
 
 
-class Lender(Protocol):
-    """Whoever asks lanes for more."""
+class PermitSource(Protocol):
+    """Acquires permits one by one."""
 
     async def permit(self, use: LaneUse) -> Permit:
-        """Return leave to call now; raises `RateLimited` where the lane has none."""
+        """Acquire a permit for one call; raises `RateLimited` if the lane grants none."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class Permits:
-    """What one task in hand may call."""
+    """The permits and the budget of one active task."""
 
-    lender: Lender | None = None
-    lent: dict[str, Permit] = field(default_factory=dict)
+    source: PermitSource | None = None
+    acquired: dict[str, Permit] = field(default_factory=dict)
+    """Permits acquired with the task, by lane."""
     spending: Spending = UNLIMITED_SPENDING
-    """What of the batch's budget its calls draw on."""
+    """The reservation of the batch's budget that its calls draw on."""
     reached: set[str] = field(default_factory=set)
-    """Lanes on which a call of the batch was answered, as far as this executor knows."""
+    """Lanes on which the provider has responded to a call of the batch from this executor."""
 
-    async def calling(
-        self, use: LaneUse | None, call: Callable[[], Awaitable[T]], used: Callable[[T], "Used"]
+    async def run_call(
+        self, use: LaneUse | None, call: Callable[[], Awaitable[T]], usage: Callable[[T], "CallUsage"]
     ) -> T:
-        """Make one call under a permit, and settle it; raises `RateLimited` where there is none.
+        """Make one call under a permit, and settle it; raises `RateLimited` if there is none.
 
-        No connection at the first contact of the batch is raised as `NeverReached`.
+        A connection error before the provider has responded to the batch is raised as `NeverReached`.
         """
-        if use is None or self.lender is None:
+        if use is None or self.source is None:
             return await call()
-        permit = await self._acquired(use, self.lender)
+        permit = await self._acquire(use, self.source)
         try:
-            got = await call()
+            response = await call()
         except NoConnection as error:
             permit.settle_after(error)
             if use.lane in self.reached:
@@ -118,30 +121,30 @@ class Permits:
                 self.reached.add(use.lane)
             raise
         self.reached.add(use.lane)
-        came_to = used(got)
-        permit.settle(Outcome.OK, tokens=came_to.tokens, limits=came_to.limits)
-        return got
+        used = usage(response)
+        permit.settle(CallOutcome.OK, tokens=used.tokens, limits=used.limits)
+        return response
 
-    async def _acquired(self, use: LaneUse, lender: Lender) -> Permit:
-        with tracing.inner("eval.rate_limiter.acquire", lane=use.lane) as acquiring:
-            permit = self.lent.pop(use.lane, None) or await lender.permit(use)
-            acquiring.set_attributes({"tokens_requested": permit.reserved, "wait_ms": permit.waited * 1000})
+    async def _acquire(self, use: LaneUse, source: PermitSource) -> Permit:
+        with tracing.inner("eval.rate_limiter.acquire", lane=use.lane) as span:
+            permit = self.acquired.pop(use.lane, None) or await source.permit(use)
+            span.set_attributes({"tokens_requested": permit.reserved, "wait_ms": permit.waited * 1000})
             return permit
 
     def release(self) -> None:
-        """Give back what was not used."""
-        while self.lent:
-            self.lent.popitem()[1].settle(Outcome.UNUSED)
+        """Settle unused permits, and release the rest of the budget reservation."""
+        while self.acquired:
+            self.acquired.popitem()[1].settle(CallOutcome.UNUSED)
         self.spending.release()
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """What a call took, and what the other side said of its limits."""
+class CallUsage:
+    """The tokens of a call, and the provider's rate limit headers."""
 
     tokens: float
     limits: RateLimits | None = None
 
 
 NO_PERMITS = Permits()
-"""For what nobody counts."""
+"""For calls that are not metered."""

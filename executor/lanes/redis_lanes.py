@@ -1,7 +1,7 @@
-"""Lanes on Redis: one hash a lane, one script that settles and grants on the server's clock.
+"""Lanes on Redis: one hash per lane, one script that settles and grants on the server's clock.
 
-An ask that was not answered may have been heard. What it granted is then nobody's: the next ask says anew
-how much is held, and the share of the rate is gone, which errs on the right side.
+A request whose response is lost may have been processed. Its permits are then held by no executor: the next
+request replaces the lease by what is held, and the lost share of the rate keeps the lane below its limit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,80 +13,82 @@ from typing import Any
 from redis.asyncio import Redis
 
 from eventlog.scripts import Call, Script
-from executor.lanes.contract import Ask, Grant, LanesUnavailable, LaneView, Settlement, Why
+from executor.lanes.contract import AcquireRequest, BlockedBy, Grant, LanesUnavailable, LaneView, Settlement
 from executor.lanes.state import read_state
 from executor.lanes.views import view
 from providers.limits import RateLimits
 from taskqueue.refusals import answers, translated
 from taskqueue.tasks import QueueUnavailable
 
-STAYS = 86_400
-"""Seconds for which a lane is remembered that nobody asks."""
+TTL = 86_400
+"""Seconds after the last request when a lane's state expires."""
 
 CHUNK = 200
-"""Settlements in one call of the script."""
+"""Maximum settlements in one call of the script."""
 
 _LANE = Script(Path(__file__).parent / "lane.lua")
 
 
 def lane_key(lane: str) -> str:
-    """Name the hash of a lane."""
+    """Return the Redis key of a lane's hash."""
     return f"eval:lane:{{{lane}}}"
 
 
 class RedisLanes:
-    """`Lanes` of a fleet, on a Redis or Valkey server; its clock is all executors' clock.
+    """`Lanes` of all executors, on a Redis or Valkey server whose clock they share.
 
-    Only a test has a `now` of its own.
+    Tests inject another clock as `now`.
     """
 
     def __init__(self, redis: Redis, *, now: Callable[[], float] | None = None) -> None:
         self._redis = redis
         self._now = now
 
-    async def ask(self, asks: Sequence[Ask]) -> list[Grant]:
+    async def acquire(self, requests: Sequence[AcquireRequest]) -> list[Grant]:
         """Settle, then grant, all in one round trip."""
-        with _reached():
+        with _translate_errors():
             now = self._now() if self._now else None
-            calls = [(each, call_for(part, now=now)) for each in asks for part in _parts(each)]
+            calls = [(each, call_for(part, now=now)) for each in requests for part in _parts(each)]
             replies = await _LANE.run(self._redis, [call for _, call in calls])
-        last = {ask.lane: reply for (ask, _), reply in zip(calls, replies, strict=True)}
-        return [_grant(*last[each.lane]) for each in asks]
+        last = {request.lane: reply for (request, _), reply in zip(calls, replies, strict=True)}
+        return [_grant(*last[each.lane]) for each in requests]
 
     async def views(self, lanes: Sequence[str]) -> list[LaneView]:
-        """Say how lanes stand, all in one round trip."""
-        with _reached():
+        """Return the state of lanes, all in one round trip."""
+        with _translate_errors():
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.time()
                 for lane in lanes:
                     pipe.hgetall(lane_key(lane))
-                (seconds, micros), *found = await answers(pipe)
+                (seconds, micros), *hashes = await answers(pipe)
         now = self._now() if self._now else seconds + micros / 1_000_000
-        return [view(lane, read_state(each), now) for lane, each in zip(lanes, found, strict=True)]
+        return [view(lane, read_state(each), now) for lane, each in zip(lanes, hashes, strict=True)]
 
 
-def _parts(ask: Ask) -> Iterator[Ask]:
-    """Cut what was saved up during an outage: Redis serves nobody else meanwhile."""
-    first = range(0, max(0, len(ask.settlements) - CHUNK), CHUNK)
+def _parts(request: AcquireRequest) -> Iterator[AcquireRequest]:
+    """Split the settlements collected during an outage: a script blocks the server while it runs."""
+    settlements = request.settlements
+    first = range(0, max(0, len(settlements) - CHUNK), CHUNK)
     for at in first:
-        yield replace(ask, wanted=0, settlements=ask.settlements[at : at + CHUNK])
-    yield replace(ask, settlements=ask.settlements[len(first) * CHUNK :])
+        yield replace(request, wanted=0, settlements=settlements[at : at + CHUNK])
+    yield replace(request, settlements=settlements[len(first) * CHUNK :])
 
 
-def call_for(ask: Ask, *, now: float | None = None) -> Call:
-    """Put an ask as the script takes it; `now` is the server's, unless it is given."""
-    policy = ask.policy
-    arguments: list[Any] = [_text(now), STAYS, ask.executor, ask.held, ask.wanted, _text(ask.estimate)]
+def call_for(request: AcquireRequest, *, now: float | None = None) -> Call:
+    """Encode a request as keys and arguments of the script; without `now` the server's clock is used."""
+    policy = request.policy
+    arguments: list[Any] = [_text(now), TTL, request.executor, request.held, request.wanted]
+    arguments.append(_text(request.estimate))
     arguments += map(_text, (policy.rpm, policy.tpm, policy.max_concurrency, policy.gap))
     arguments += map(_text, (policy.breaker_failures, policy.breaker_seconds))
-    arguments += [int(policy.is_adaptive), len(ask.limits), len(ask.withdrawn)]
-    for limit in ask.limits:
+    arguments += [int(policy.is_adaptive), len(request.limits), len(request.withdrawn)]
+    for limit in request.limits:
         numbers = (limit.rpm, limit.tpm, limit.max_concurrency, limit.gap)
         arguments += [limit.origin, *map(_text, numbers)]
-    arguments += ask.withdrawn
-    for settlement in ask.settlements:
+    arguments += request.withdrawn
+    for settlement in request.settlements:
         arguments += [str(settlement.outcome), *map(_text, _numbers(settlement))]
-    return [lane_key(ask.lane)], arguments
+    return [lane_key(request.lane)], arguments
 
 
 def _numbers(settlement: Settlement) -> tuple[float | None, ...]:
@@ -104,16 +106,17 @@ def _numbers(settlement: Settlement) -> tuple[float | None, ...]:
 
 
 def _text(number: float | None) -> str:
-    """Say a number so that nothing of it is lost."""
+    """Format a number without loss of precision."""
     return "" if number is None else format(number, ".17g")
 
 
-def _grant(granted: int, reserved: bytes, why: bytes, ready_in: bytes) -> Grant:
-    return Grant(granted, float(reserved), Why(why.decode()) if why else None, float(ready_in))
+def _grant(granted: int, reserved: bytes, blocked_by: bytes, ready_in: bytes) -> Grant:
+    limit = BlockedBy(blocked_by.decode()) if blocked_by else None
+    return Grant(granted, float(reserved), limit, float(ready_in))
 
 
 @contextmanager
-def _reached() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         with translated():
             yield

@@ -1,21 +1,22 @@
-"""What is kept of a lane: plain numbers, the same in memory and in the hash that Redis keeps.
+"""The state of a lane: numbers, with the same names in memory and as fields of the Redis hash.
 
-Times are Unix seconds, and 0 says never, or not known. Nothing here is the truth about anything: whatever
-is lost is learnt again, and a lane that knows nothing lets calls through as if it had just been full.
+Times are Unix seconds; 0 means never or unknown. The state is soft: a lane that is lost is learnt again,
+and starts without burst credit.
 """
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 HELD = "held:"
-"""Begins the names of the hash's fields that say what an executor holds."""
+"""Prefix of the hash's fields that hold permit leases, followed by the executor's id."""
 LIMIT = "limit:"
 """Prefix of the hash's fields that hold the limits in force, followed by the origin."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Permits in one executor's hands, and until when that is believed without its saying so again."""
+class PermitLease:
+    """The permits that one executor holds, and when they expire unless it renews them."""
 
     count: int
     until: float
@@ -37,42 +38,42 @@ class LaneState:
     """One lane."""
 
     next_request_at: float = 0.0
-    """Virtual time: when the next call may start, all that were granted having taken their share."""
+    """GCRA's theoretical arrival time of the next request."""
     next_token_at: float = 0.0
     next_gap_at: float = 0.0
     paced_since: float = 0.0
-    """Since when all clocks have been running that are."""
-    told_rpm: float = 0.0
-    """What the other side's headers said last."""
-    told_tpm: float = 0.0
+    """When the last of the arrival times in use was set."""
+    advertised_rpm: float = 0.0
+    """From the provider's rate limit headers."""
+    advertised_tpm: float = 0.0
     learnt_rpm: float = 0.0
-    """What seems to go through, where nobody said a limit."""
+    """The learnt rate, used where no limit is configured or advertised."""
     refused_rpm: float = 0.0
-    """What went through when that was last too much."""
+    """The learnt rate after the last 429."""
     grown_at: float = 0.0
-    """When what was learnt was last changed."""
+    """When the learnt rate last changed."""
     tokens_per_call: float = 0.0
     answered: int = 0
     oks: float = 0.0
-    """Good answers since `oks_since`, old ones forgotten by halves."""
+    """Successes since `oks_since`, decayed by halves."""
     oks_since: float = 0.0
 
     taken_at: float = 0.0
-    """When permits were last granted, and how many of them may still come back for their full worth."""
+    """When permits were last granted, and how many of them may still be refunded in full."""
     taken: int = 0
     slack: float = 0.0
-    """Seconds by which the virtual time could have been earlier at every grant since `slack_since`."""
+    """Seconds by which the arrival time could have been earlier at every grant since `slack_since`."""
     slack_since: float = 0.0
 
     concurrency: float = 0.0
     was_cut: int = 0
-    """Whether the slow start is over."""
+    """Whether a 429 has ended the slow start."""
     cut_at: float = 0.0
 
     blocked_at: float = 0.0
     blocked_until: float = 0.0
     refusals: int = 0
-    """Rounds in a row that ended in a 429."""
+    """Consecutive decreases without a success between them."""
 
     failures: int = 0
     broken_at: float = 0.0
@@ -83,40 +84,44 @@ class LaneState:
     """0: it is closed."""
     probe_until: float = 0.0
 
-    why: str = ""
+    blocked_by: str = ""
     since: float = 0.0
     short_until: float = 0.0
-    """Until when it is believed that somebody is still waiting."""
+    """When the throttling recorded in `blocked_by` is stale."""
     granted: int = 0
     rate_limited: int = 0
     rpm: float = 0.0
-    """Under which limits the last ask was judged."""
+    """The limits in force at the last request."""
     tpm: float = 0.0
     gap: float = 0.0
     slowed_at: float = 0.0
-    """When the rate last fell: what permits from before that cost is not known any more."""
+    """When the rate last decreased: the cost of permits granted before is unknown."""
     reached_at: float = 0.0
-    """When the other side last answered, with whatever status."""
+    """When the provider last responded, with any status."""
 
-    held: Mapping[str, Held] = field(default_factory=dict)
+    held: Mapping[str, PermitLease] = field(default_factory=dict)
     limits: Mapping[str, LimitInForce] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:
-        """Count the permits in all hands."""
+        """The permits held by all executors."""
         return sum(each.count for each in self.held.values())
 
 
-_KINDS = {each.name: each.type for each in fields(LaneState) if each.name not in {"held", "limits"}}
+_FIELD_TYPES = {
+    each.name: each.type for each in dataclasses.fields(LaneState) if each.name not in {"held", "limits"}
+}
 
 
-def read_state(found: Mapping[bytes, bytes]) -> LaneState:
-    """Read a lane's hash; an empty one is a new lane."""
-    texts = {name.decode(): value.decode() for name, value in found.items()}
+def read_state(fields: Mapping[bytes, bytes]) -> LaneState:
+    """Parse a lane's hash; an empty one is a new lane."""
+    texts = {name.decode(): value.decode() for name, value in fields.items()}
     held = {name[len(HELD) :]: _held(text) for name, text in texts.items() if name.startswith(HELD)}
     limits = {name[len(LIMIT) :]: _limit(text) for name, text in texts.items() if name.startswith(LIMIT)}
-    known = {name: _value(_KINDS[name], text) for name, text in texts.items() if name in _KINDS}
-    return LaneState(**known, held=held, limits=limits)  # type: ignore[arg-type]  # by name, each of its field's kind
+    numbers = {
+        name: _value(_FIELD_TYPES[name], text) for name, text in texts.items() if name in _FIELD_TYPES
+    }
+    return LaneState(**numbers, held=held, limits=limits)  # type: ignore[arg-type]  # by name
 
 
 def _value(kind: object, text: str) -> float | int | str:
@@ -125,9 +130,9 @@ def _value(kind: object, text: str) -> float | int | str:
     return int(float(text)) if kind is int else float(text)
 
 
-def _held(text: str) -> Held:
+def _held(text: str) -> PermitLease:
     count, until = text.split()
-    return Held(int(count), float(until))
+    return PermitLease(int(count), float(until))
 
 
 def _limit(text: str) -> LimitInForce:

@@ -1,4 +1,4 @@
-"""What lanes tell of themselves; `docs/reference/telemetry.md` has the names."""
+"""Metrics of lanes; `docs/reference/telemetry.md` lists the names."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -7,41 +7,43 @@ from time import monotonic
 
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
-from executor.lanes.contract import Grant, Lanes, LanesUnavailable, LaneView, Why
+from executor.lanes.contract import BlockedBy, Grant, Lanes, LanesUnavailable, LaneView
 
-LOOK = 2.0
-"""Seconds between two looks at lanes."""
-INTEREST = 120.0
-"""Seconds for which somebody who has asked is taken to ask again."""
+POLL = 2.0
+"""Seconds between two reads of the lanes' state."""
+READER_TTL = 120.0
+"""Seconds after the last read of the views from which the monitor stops polling."""
 WAIT_MS = (1, 10, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000)
 BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
-KEEPS_ALL_BACK = frozenset({Why.RETRY_AFTER, Why.BREAKER})
+BLOCKS_ALL = frozenset({BlockedBy.RETRY_AFTER, BlockedBy.BREAKER})
 
 _meter = get_meter("executor.lanes")
 _acquired = _meter.create_counter("eval_rate_limit_acquired_total", description="Permits granted")
-_refused = _meter.create_counter("eval_rate_limit_refused_total", description="Asks that got nothing")
+_refused = _meter.create_counter(
+    "eval_rate_limit_refused_total", description="Requests that were granted no permit"
+)
 _throttled = _meter.create_counter(
-    "eval_rate_limit_throttled_total", description="Calls that the provider refused as too many"
+    "eval_rate_limit_throttled_total", description="Calls that the provider answered with 429"
 )
 _wait = _meter.create_histogram(
     "eval_rate_limit_wait_ms",
-    description="How long a lane had nothing for this executor before the next permit",
+    description="Time without a permit for this executor before the next grant",
     explicit_bucket_boundaries_advisory=WAIT_MS,
 )
 
 
-class LaneTally:
-    """What one executor has heard of lanes."""
+class LaneMetrics:
+    """Counters of one executor's requests to lanes."""
 
     def __init__(self) -> None:
         self._short_since: dict[str, float] = {}
         self._waited: dict[str, float] = {}
 
-    def heard(self, lane: str, grant: Grant, now: float) -> None:
-        """Count what a lane said to somebody who wanted something."""
+    def record(self, lane: str, grant: Grant, now: float) -> None:
+        """Count the response to a request for permits."""
         if not grant.granted:
             self._short_since.setdefault(lane, now)
-            _refused.add(1, {"lane": lane, "why": str(grant.why or Why.RATE)})
+            _refused.add(1, {"lane": lane, "why": str(grant.blocked_by or BlockedBy.RATE)})
             return
         self._waited[lane] = waited = now - self._short_since.pop(lane, now)
         labels = {"lane": lane}
@@ -50,16 +52,16 @@ class LaneTally:
         _wait.record(waited * 1000, labels)
 
     def waited(self, lane: str) -> float:
-        """Say for how many seconds the lane had nothing before what it granted last."""
+        """Return for how many seconds the lane granted no permit before its last grant."""
         return self._waited.get(lane, 0.0)
 
     def throttled(self, lane: str) -> None:
-        """Count a call that the other side refused as too many."""
+        """Count a call that the provider answered with 429."""
         _throttled.add(1, {"lane": lane})
 
 
-class LaneWatch:
-    """Looks at the lanes an executor uses, for as long as somebody asks how they stand."""
+class LaneMonitor:
+    """Polls the state of the lanes that an executor uses, while its views are being read."""
 
     def __init__(
         self, lanes: Lanes, used: Callable[[], Iterable[str]], *, clock: Callable[[], float] = monotonic
@@ -68,24 +70,24 @@ class LaneWatch:
         self._lanes = lanes
         self._used = used
         self._clock = clock
-        self._asked_at = float("-inf")
+        self._read_at = float("-inf")
 
-    def asked(self) -> tuple[LaneView, ...]:
-        """Say how lanes stood at the last look."""
-        self._asked_at = self._clock()
+    def read(self) -> tuple[LaneView, ...]:
+        """Return the state of lanes at the last poll."""
+        self._read_at = self._clock()
         return self.views
 
     async def run(self) -> None:
-        """Look, for ever."""
-        with _watching(self):
+        """Poll until cancelled."""
+        with _registered(self):
             while True:
-                await self.look()
-                await asyncio.sleep(LOOK)
+                await self.poll()
+                await asyncio.sleep(POLL)
 
-    async def look(self) -> None:
-        """Look once, if anybody wants to know."""
+    async def poll(self) -> None:
+        """Poll once, if the views have been read recently."""
         names = list(self._used())
-        if not names or self._clock() - self._asked_at > INTEREST:
+        if not names or self._clock() - self._read_at > READER_TTL:
             return
         try:
             self.views = tuple(await self._lanes.views(names))
@@ -93,16 +95,16 @@ class LaneWatch:
             self.views = ()
 
 
-_watches: set[LaneWatch] = set()
+_monitors: set[LaneMonitor] = set()
 
 
 @contextmanager
-def _watching(watch: LaneWatch) -> Iterator[None]:
-    _watches.add(watch)
+def _registered(monitor: LaneMonitor) -> Iterator[None]:
+    _monitors.add(monitor)
     try:
         yield
     finally:
-        _watches.discard(watch)
+        _monitors.discard(monitor)
 
 
 Reading = Callable[[LaneView], float | None]
@@ -110,21 +112,27 @@ Reading = Callable[[LaneView], float | None]
 
 def _gauge(name: str, read: Reading, description: str) -> None:
     def observe(_options: CallbackOptions) -> Iterable[Observation]:
-        for watch in list(_watches):
-            for view in watch.asked():
+        for monitor in list(_monitors):
+            for view in monitor.read():
                 if (value := read(view)) is not None:
                     yield Observation(value, {"lane": view.lane})
 
     _meter.create_observable_gauge(name, [observe], description=description)
 
 
-_gauge("eval_lane_open", lambda view: int(view.why not in KEEPS_ALL_BACK), "1 while permits are to be had")
-_gauge("eval_lane_in_flight", lambda view: view.in_flight, "Calls under way, of the whole fleet")
-_gauge("eval_lane_concurrency_limit", lambda view: view.concurrency, "What the controller allows at a time")
-_gauge("eval_lane_rpm_limit", lambda view: view.rpm, "Calls a minute, given or learnt")
-_gauge("eval_lane_tpm_limit", lambda view: view.tpm, "Tokens a minute, given or learnt")
+_gauge(
+    "eval_lane_open", lambda view: int(view.blocked_by not in BLOCKS_ALL), "1 while permits can be granted"
+)
+_gauge("eval_lane_in_flight", lambda view: view.in_flight, "Calls in flight, of all executors")
+_gauge(
+    "eval_lane_concurrency_limit", lambda view: view.concurrency, "Concurrency limit of the AIMD controller"
+)
+_gauge(
+    "eval_lane_rpm_limit", lambda view: view.rpm, "Requests per minute, configured, advertised or learnt"
+)
+_gauge("eval_lane_tpm_limit", lambda view: view.tpm, "Tokens per minute, configured or advertised")
 _gauge(
     "eval_lane_breaker_state",
     lambda view: BREAKER_STATES.get(view.breaker),
-    "0 closed, 1 half open, 2 open",
+    "Circuit breaker: 0 closed, 1 half open, 2 open",
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from domain.batch_spec import unpack
-from executor.lanes.contract import Why
+from executor.lanes.contract import BlockedBy
 from projections.batches import Snapshot, Waiting
 from scoreline.formatting import counted, printable, span
 from scoreline.invocation import batch_command
@@ -22,7 +22,7 @@ from scoreline.reports.pace import remaining
 from scoreline.reports.standing import is_over
 from scoreline.reports.why import IN_HAND
 
-SATURATED = frozenset({Why.RATE, Why.TOKENS, Why.RETRY_AFTER})
+SATURATED = frozenset({BlockedBy.RATE, BlockedBy.TOKENS, BlockedBy.RETRY_AFTER})
 START_WORKER = "scoreline worker start"
 START_COORDINATOR = "scoreline coordinator start"
 NO_PATIENCE = timedelta()
@@ -153,7 +153,7 @@ def _lanes(look: Look, limits: Thresholds) -> Iterator[Trouble]:
             words = f"{lane} does not answer: {counted(wait.view.failures, 'call')} in a row failed."
             measure = Measure(wait.view.failures, None)
             yield Trouble("BreakerOpen", wait.view.lane, words, again, measure=measure)
-        elif wait.view.why in SATURATED and wait.behind and wait.view.since:
+        elif wait.view.blocked_by in SATURATED and wait.behind and wait.view.since:
             since = datetime.fromtimestamp(wait.view.since, UTC)
             waited = look.snapshot.now - since
             if waited > limits.rate_limit_wait:

@@ -7,7 +7,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from executor.lanes.contract import LaneLimit, LanesUnavailable, LaneView, Why
+from executor.lanes.contract import BlockedBy, LaneLimit, LanesUnavailable, LaneView
 from executor.lanes.redis_lanes import RedisLanes
 from scoreline.formatting import clock, counted, printable, span
 from taskqueue.lines import line_of
@@ -44,8 +44,9 @@ async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
 def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
     """Say what holds tasks back, lane by lane."""
     for wait in waits:
-        if wait.view.why and (wait.behind or _is_shut(wait.view)):
-            yield f"{_reason(wait.view, wait.view.why, now)}{_since(wait.view, now)}; {_behind(wait)}."
+        if wait.view.blocked_by and (wait.behind or _is_shut(wait.view)):
+            reason = _reason(wait.view, wait.view.blocked_by, now)
+            yield f"{reason}{_since(wait.view, now)}; {_behind(wait)}."
 
 
 def limit_lines(waits: Sequence[LaneWait]) -> Iterator[str]:
@@ -73,14 +74,15 @@ def _origin(limit: LaneLimit) -> tuple[str, str]:
     return batch_id, key
 
 
-def _whose(view: LaneView, why: Why) -> str:
+def _whose(view: LaneView, why: BlockedBy) -> str:
     """Name the batch whose limit holds calls back; nothing where it is the provider's, or was learnt."""
     for limit in view.limits:
         holding = {
-            Why.RATE: limit.rpm is not None and limit.rpm == view.rpm,
-            Why.TOKENS: limit.tpm is not None and limit.tpm == view.tpm,
-            Why.CONCURRENCY: limit.max_concurrency is not None and limit.max_concurrency <= view.in_flight,
-            Why.GAP: limit.gap > 0 and limit.gap == max(each.gap for each in view.limits),
+            BlockedBy.RATE: limit.rpm is not None and limit.rpm == view.rpm,
+            BlockedBy.TOKENS: limit.tpm is not None and limit.tpm == view.tpm,
+            BlockedBy.CONCURRENCY: limit.max_concurrency is not None
+            and limit.max_concurrency <= view.in_flight,
+            BlockedBy.GAP: limit.gap > 0 and limit.gap == max(each.gap for each in view.limits),
         }
         if holding.get(why):
             batch_id, key = _origin(limit)
@@ -90,25 +92,25 @@ def _whose(view: LaneView, why: Why) -> str:
 
 def _is_shut(view: LaneView) -> bool:
     """Whether what is in hand may wait for it, though nothing stands behind it."""
-    return view.why in {Why.BREAKER, Why.RETRY_AFTER} and view.until is not None
+    return view.blocked_by in {BlockedBy.BREAKER, BlockedBy.RETRY_AFTER} and view.until is not None
 
 
-def _reason(view: LaneView, why: Why, now: datetime) -> str:
+def _reason(view: LaneView, why: BlockedBy, now: datetime) -> str:
     lane = printable(view.lane)
     match why:
-        case Why.RATE:
+        case BlockedBy.RATE:
             return f"{lane} is at its limit of {_number(view.rpm)} requests a minute{_whose(view, why)}"
-        case Why.TOKENS:
+        case BlockedBy.TOKENS:
             used = f"{lane} has used up its {_number(view.tpm)} tokens a minute{_whose(view, why)}"
             return f"{used}{_next(view, now)}"
-        case Why.CONCURRENCY:
+        case BlockedBy.CONCURRENCY:
             calls = counted(view.in_flight, "call")
             return f"{lane} has {calls} in flight, as many as it takes{_whose(view, why)}"
-        case Why.GAP:
+        case BlockedBy.GAP:
             return f"{lane} leaves a gap between two calls{_whose(view, why)}{_next(view, now)}"
-        case Why.RETRY_AFTER:
+        case BlockedBy.RETRY_AFTER:
             return f"{lane} asked for patience (Retry-After){_next(view, now)}"
-        case Why.BREAKER:
+        case BlockedBy.BREAKER:
             failed = counted(view.failures, "call")
             return f"{lane} does not answer: {failed} in a row failed{_probe(view, now)}"
         case _:
@@ -147,7 +149,7 @@ def lanes_document(waits: Sequence[LaneWait]) -> list[dict[str, Any]]:
     return [
         {
             "lane": wait.view.lane,
-            "waits_for": wait.view.why,
+            "waits_for": wait.view.blocked_by,
             "since": _iso(wait.view.since),
             "until": _iso(wait.view.until),
             "behind": wait.behind,

@@ -100,7 +100,7 @@ async def test_status_says_why_since_when_until_when_and_how_many_stand_behind(
 async def waits(redis_url: str, batch_id: str) -> bool:
     """Whether three lanes wait, each for something else."""
     async with aclosing(connect(redis_url)) as redis:
-        found = {wait.view.why for wait in await read_lanes(redis, batch_id) if wait.behind}
+        found = {wait.view.blocked_by for wait in await read_lanes(redis, batch_id) if wait.behind}
     return found >= {"breaker", "retry_after", "tokens"}
 
 

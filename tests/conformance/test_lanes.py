@@ -9,22 +9,22 @@ from redis.asyncio import Redis
 
 from eventlog.redis_streams import connect
 from executor.lanes.contract import (
-    Ask,
+    AcquireRequest,
+    BlockedBy,
+    CallOutcome,
     Grant,
     LaneLimit,
+    LanePolicy,
     Lanes,
     LanesUnavailable,
     LaneView,
-    Outcome,
-    Policy,
     Settlement,
-    Why,
 )
 from executor.lanes.memory import MemoryLanes
-from executor.lanes.redis_lanes import STAYS, RedisLanes, lane_key
+from executor.lanes.redis_lanes import TTL, RedisLanes, lane_key
 
-PACED = Policy(rpm=600)
-OK = Settlement(Outcome.OK)
+PACED = LanePolicy(rpm=600)
+OK = Settlement(CallOutcome.OK)
 
 
 @dataclass
@@ -51,8 +51,8 @@ class Form:
             self.lanes = MemoryLanes(lambda: self.now)
 
     async def ask(self, wanted: int, *settlements: Settlement, held: int = 0, **fields: Any) -> Grant:
-        ask = Ask("one", "a", held, wanted, settlements=settlements)
-        (grant,) = await self.lanes.ask([replace(ask, **fields)])
+        ask = AcquireRequest("one", "a", held, wanted, settlements=settlements)
+        (grant,) = await self.lanes.acquire([replace(ask, **fields)])
         return grant
 
     async def view(self, lane: str = "one") -> LaneView:
@@ -73,7 +73,7 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[Form]:
 async def test_a_lane_nobody_has_asked_holds_nobody_back(form):
     """It is described like any other."""
     assert await form.view() == LaneView("one")
-    assert await form.lanes.ask([]) == []
+    assert await form.lanes.acquire([]) == []
     assert await form.lanes.views([]) == []
 
 
@@ -83,7 +83,7 @@ async def test_a_lane_begins_empty_and_keeps_its_pace(form):
     form.now += 0.125
     assert (await form.ask(5, policy=PACED)).granted == 1
     form.now += 60
-    assert await form.ask(5, held=1, policy=PACED) == Grant(3, 0.0, Why.RATE, 0.1)
+    assert await form.ask(5, held=1, policy=PACED) == Grant(3, 0.0, BlockedBy.RATE, 0.1)
     assert (await form.view()).granted == 4
 
 
@@ -99,9 +99,11 @@ async def test_executors_share_a_lane(form):
     """What one holds another can't have, until it is settled or its holder has been silent for a minute."""
     other = form.another()
     assert (await form.ask(8)).granted == 8
-    assert (await other.ask([Ask("one", "b", 0, 1)]))[0] == Grant(0, 0.0, Why.CONCURRENCY, 0.05)
+    assert (await other.acquire([AcquireRequest("one", "b", 0, 1)]))[0] == Grant(
+        0, 0.0, BlockedBy.CONCURRENCY, 0.05
+    )
     await form.ask(0, OK, held=7)
-    assert (await other.ask([Ask("one", "b", 0, 1)]))[0].granted == 1
+    assert (await other.acquire([AcquireRequest("one", "b", 0, 1)]))[0].granted == 1
     assert (await form.view()).in_flight == 8
     form.now += 61
     assert (await form.view()).in_flight == 0
@@ -109,56 +111,62 @@ async def test_executors_share_a_lane(form):
 
 async def test_lanes_know_nothing_of_each_other(form):
     """Many are asked at once; one is blocked, one is broken, and the third goes on."""
-    blocked = Settlement(Outcome.RATE_LIMITED, retry_after=30.0)
-    broken = (Settlement(Outcome.FAILED),) * 5
+    blocked = Settlement(CallOutcome.RATE_LIMITED, retry_after=30.0)
+    broken = (Settlement(CallOutcome.FAILED),) * 5
     asks = [
-        Ask("one", "a", 0, 1, settlements=(blocked,)),
-        Ask("two", "a", 0, 1, settlements=broken),
-        Ask("three", "a", 0, 1),
+        AcquireRequest("one", "a", 0, 1, settlements=(blocked,)),
+        AcquireRequest("two", "a", 0, 1, settlements=broken),
+        AcquireRequest("three", "a", 0, 1),
     ]
-    grants = await form.lanes.ask(asks)
-    assert [(grant.granted, grant.why) for grant in grants] == [
-        (0, Why.RETRY_AFTER),
-        (0, Why.BREAKER),
+    grants = await form.lanes.acquire(asks)
+    assert [(grant.granted, grant.blocked_by) for grant in grants] == [
+        (0, BlockedBy.RETRY_AFTER),
+        (0, BlockedBy.BREAKER),
         (1, None),
     ]
     views = await form.lanes.views(["three", "two", "one"])
     assert [view.lane for view in views] == ["three", "two", "one"]
-    assert [view.why for view in views] == [None, Why.BREAKER, Why.RETRY_AFTER]
+    assert [view.blocked_by for view in views] == [None, BlockedBy.BREAKER, BlockedBy.RETRY_AFTER]
     assert [view.until for view in views] == [None, form.now + 30, form.now + 30]
 
 
 async def test_a_broken_lane_is_probed_by_one_call_of_the_whole_fleet(form):
     """Whoever comes second is told to look again; the probe's answer opens the lane for all."""
     other = form.another()
-    await form.ask(0, *[Settlement(Outcome.FAILED)] * 5)
+    await form.ask(0, *[Settlement(CallOutcome.FAILED)] * 5)
     form.now += 30
-    assert await form.ask(5) == Grant(1, 0.0, Why.BREAKER, 1.0)
-    assert (await other.ask([Ask("one", "b", 0, 5)]))[0] == Grant(0, 0.0, Why.BREAKER, 1.0)
+    assert await form.ask(5) == Grant(1, 0.0, BlockedBy.BREAKER, 1.0)
+    assert (await other.acquire([AcquireRequest("one", "b", 0, 5)]))[0] == Grant(
+        0, 0.0, BlockedBy.BREAKER, 1.0
+    )
     await form.ask(0, OK)
-    assert (await other.ask([Ask("one", "b", 0, 5)]))[0].granted == 5
+    assert (await other.acquire([AcquireRequest("one", "b", 0, 5)]))[0].granted == 5
 
 
 async def test_tokens_are_reserved_and_settled(form):
     """What a call took is learnt, and the next is granted by it."""
-    policy = Policy(tpm=60_000)
+    policy = LanePolicy(tpm=60_000)
     await form.ask(1, policy=policy, estimate=500.0)
     form.now += 1
     assert (await form.ask(1, policy=policy, estimate=500.0)).reserved == 500
-    used = Settlement(Outcome.OK, reserved=500.0, tokens=2_000.0)
+    used = Settlement(CallOutcome.OK, reserved=500.0, tokens=2_000.0)
     grant = await form.ask(1, used, policy=policy)
-    assert (grant.reserved, grant.why, grant.ready_in) == (2_000, Why.TOKENS, pytest.approx(1.75))
+    assert (grant.reserved, grant.blocked_by, grant.ready_in) == (
+        2_000,
+        BlockedBy.TOKENS,
+        pytest.approx(1.75),
+    )
     assert (await form.view()).tokens_per_call == 2_000
 
 
 async def test_the_same_story_reads_the_same_to_people(form):
     """Every number of a view, in either form."""
-    await form.ask(20, policy=Policy(max_concurrency=5))
+    await form.ask(20, policy=LanePolicy(max_concurrency=5))
     form.now += 1
-    await form.ask(3, OK, Settlement(Outcome.RATE_LIMITED, age=0.5, retry_after=2.5), held=3)
+    await form.ask(3, OK, Settlement(CallOutcome.RATE_LIMITED, age=0.5, retry_after=2.5), held=3)
     assert await form.view() == LaneView(
         "one",
-        why=Why.RETRY_AFTER,
+        blocked_by=BlockedBy.RETRY_AFTER,
         since=form.now,
         until=form.now + 2.5,
         rpm=60.0,
@@ -166,13 +174,13 @@ async def test_the_same_story_reads_the_same_to_people(form):
         concurrency=4.5,
         granted=5,
         rate_limited=1,
-        message="asked to be left alone for 2 s more",
+        message="Retry-After for 2 s more",
     )
 
 
 async def test_what_was_saved_up_during_an_outage_is_said_all_at_once(form):
     """However much it is; each counts once."""
-    refused = Settlement(Outcome.RATE_LIMITED, age=5.0, retry_after=60.0)
+    refused = Settlement(CallOutcome.RATE_LIMITED, age=5.0, retry_after=60.0)
     for number in (199, 200, 201, 1_000):
         await form.ask(3, *[refused] * number, lane=f"lane-{number}")
         view = await form.view(f"lane-{number}")
@@ -184,12 +192,12 @@ async def test_a_limit_that_one_batch_declares_binds_all_until_it_is_withdrawn(f
     other, strict = form.another(), LaneLimit("batch-a limits", rpm=60.0, max_concurrency=3)
     await form.ask(0, limits=(strict,))
     form.now += 10
-    assert (await other.ask([Ask("one", "b", 0, 5)]))[0].granted == 1
+    assert (await other.acquire([AcquireRequest("one", "b", 0, 5)]))[0].granted == 1
     form.now += 0.5
-    assert (await other.ask([Ask("one", "b", 1, 5)]))[0].why is Why.RATE
+    assert (await other.acquire([AcquireRequest("one", "b", 1, 5)]))[0].blocked_by is BlockedBy.RATE
     assert (await form.view()).limits == (strict,)
     await form.ask(0, withdrawn=(strict.origin,))
-    assert (await other.ask([Ask("one", "b", 1, 5)]))[0].granted == 5
+    assert (await other.acquire([AcquireRequest("one", "b", 1, 5)]))[0].granted == 5
     assert (await form.view()).limits == ()
 
 
@@ -200,7 +208,7 @@ async def test_of_two_limits_the_strictest_of_each_kind_holds_until_it_expires(f
     form.now += 55
     assert (await form.ask(20, limits=(flight,))).granted == 1
     form.now += 5
-    assert await form.ask(20, held=1) == Grant(8, 0.0, Why.CONCURRENCY, 0.05)
+    assert await form.ask(20, held=1) == Grant(8, 0.0, BlockedBy.CONCURRENCY, 0.05)
     assert (await form.view()).limits == (flight,)
 
 
@@ -211,10 +219,12 @@ async def test_on_redis_the_servers_clock_is_everybodys(redis_url):
     """Nobody says what time it is, and a lane that nobody asks is forgotten after a day."""
     redis = connect(redis_url)
     lanes = RedisLanes(redis)
-    await lanes.ask([Ask("one", "a", 0, 1, settlements=(Settlement(Outcome.FAILED, retry_after=600.0),))])
+    await lanes.acquire(
+        [AcquireRequest("one", "a", 0, 1, settlements=(Settlement(CallOutcome.FAILED, retry_after=600.0),))]
+    )
     (seconds, _), (view,) = await redis.time(), await lanes.views(["one"])
     assert view.until == pytest.approx(seconds + 600, abs=60)
-    assert 0 < await redis.ttl(lane_key("one")) <= STAYS
+    assert 0 < await redis.ttl(lane_key("one")) <= TTL
     await redis.aclose()
 
 
@@ -222,9 +232,14 @@ async def test_a_script_that_redis_forgot_is_loaded_again(redis_url):
     """As after a restart."""
     redis = connect(redis_url)
     lanes = RedisLanes(redis)
-    await lanes.ask([Ask("one", "a", 0, 1)])
+    await lanes.acquire([AcquireRequest("one", "a", 0, 1)])
     await redis.script_flush()
-    assert [grant.granted for grant in await lanes.ask([Ask("one", "a", 1, 1), Ask("two", "a", 0, 1)])] == [
+    assert [
+        grant.granted
+        for grant in await lanes.acquire(
+            [AcquireRequest("one", "a", 1, 1), AcquireRequest("two", "a", 0, 1)]
+        )
+    ] == [
         1,
         1,
     ]
@@ -235,7 +250,7 @@ async def test_lanes_that_cannot_be_reached_say_so(tmp_path):
     """Whoever asks waits and tries again."""
     redis = connect(f"unix://{tmp_path}/nobody.sock")
     with pytest.raises(LanesUnavailable):
-        await RedisLanes(redis).ask([Ask("one", "a", 0, 1)])
+        await RedisLanes(redis).acquire([AcquireRequest("one", "a", 0, 1)])
     with pytest.raises(LanesUnavailable):
         await RedisLanes(redis).views(["one"])
     await redis.aclose()

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from redis import Redis
 
 import executor.lanes.redis_lanes as form
-from executor.lanes.arithmetic import answer
-from executor.lanes.contract import Ask, Grant, LaneLimit, Outcome, Policy, Settlement
+from executor.lanes.contract import AcquireRequest, CallOutcome, Grant, LaneLimit, LanePolicy, Settlement
+from executor.lanes.lane import process
 from executor.lanes.state import LaneState, read_state
 from providers.limits import Headroom, RateLimits
 
@@ -25,17 +25,23 @@ NAMES = (f"traced-{number}" for number in count())
 SCRIPT = (Path(form.__file__).parent / "lane.lua").read_text(encoding="utf-8")
 START = 1_700_000_000.123456
 
-Trace = list[tuple[float, Ask | None]]
+Trace = list[tuple[float, AcquireRequest | None]]
 """Moments, and what is asked then; None: the lane is lost."""
 
 
 MOODS = (
-    (*Outcome, Outcome.OK, Outcome.OK, Outcome.OK, Outcome.FAILED),
-    (Outcome.OK, Outcome.UNUSED, Outcome.UNUSED),
-    (*[Outcome.OK] * 12, Outcome.RATE_LIMITED),
-    (*[Outcome.RATE_LIMITED] * 6, Outcome.OK),
-    (Outcome.FAILED, Outcome.FAILED, Outcome.OK, Outcome.UNUSED, Outcome.ABANDONED),
-    (Outcome.UNREACHED, Outcome.UNREACHED, Outcome.UNREACHED, Outcome.UNREACHED, Outcome.REFUSED),
+    (*CallOutcome, CallOutcome.OK, CallOutcome.OK, CallOutcome.OK, CallOutcome.FAILED),
+    (CallOutcome.OK, CallOutcome.UNUSED, CallOutcome.UNUSED),
+    (*[CallOutcome.OK] * 12, CallOutcome.RATE_LIMITED),
+    (*[CallOutcome.RATE_LIMITED] * 6, CallOutcome.OK),
+    (CallOutcome.FAILED, CallOutcome.FAILED, CallOutcome.OK, CallOutcome.UNUSED, CallOutcome.ABANDONED),
+    (
+        CallOutcome.UNREACHED,
+        CallOutcome.UNREACHED,
+        CallOutcome.UNREACHED,
+        CallOutcome.UNREACHED,
+        CallOutcome.REFUSED,
+    ),
 )
 """What may come of calls."""
 
@@ -43,7 +49,7 @@ MOODS = (
 class Dice(Random):
     """Draws asks that are likely to matter."""
 
-    mood: tuple[Outcome, ...] = MOODS[0]
+    mood: tuple[CallOutcome, ...] = MOODS[0]
     is_told: bool = True
     """Whether anybody says limits."""
     is_shared: bool = False
@@ -68,8 +74,8 @@ class Dice(Random):
             RateLimits(self.headroom(), self.headroom()) if self.is_told and self.random() < 0.3 else None,
         )
 
-    def policy(self) -> Policy:
-        return Policy(
+    def policy(self) -> LanePolicy:
+        return LanePolicy(
             rpm=self.maybe(0.0, 60.0, 600.0, 3000.0, 1e13) if self.is_told else None,
             tpm=self.choice([None, self.maybe(0.0, 300_000.0)]),
             max_concurrency=self.choice([None, None, 0, 1, 50]),
@@ -87,13 +93,13 @@ class Dice(Random):
         rpm, tpm = self.maybe(0.0, 30.0, 600.0, 1e13), self.choice([None, self.maybe(0.0, 300_000.0)])
         return LaneLimit(origin, rpm, tpm, self.choice([None, 0, 1, 20]), self.choice([0.0, 0.0, 0.4, 5.0]))
 
-    def ask(self, lane: str, policy: Policy) -> Ask:
+    def ask(self, lane: str, policy: LanePolicy) -> AcquireRequest:
         settlements = tuple(self.settlement() for _ in range(self.choice([0, 1, 1, 2, 6])))
         estimate, who = self.choice([0.0, self.uniform(0, 2e3)]), self.choice(["a", "b", "held:c d"])
         held, wanted = self.choice([0, self.randint(0, 30)]), self.choice([0, 1, self.randint(0, 40)])
         limits = self.limits() if self.is_shared else ()
         withdrawn = ("one limits", "limit:three") if self.is_shared and self.random() < 0.1 else ()
-        return Ask(lane, who, held, wanted, estimate, policy, settlements, limits, withdrawn)
+        return AcquireRequest(lane, who, held, wanted, estimate, policy, settlements, limits, withdrawn)
 
     def trace(self, lane: str, length: int) -> Trace:
         self.mood, self.is_told = self.choice(MOODS), self.choice([True, False])
@@ -113,7 +119,7 @@ def in_python(trace: Trace) -> Iterator[tuple[LaneState, Grant]]:
         if ask is None:
             state = LaneState()
             continue
-        state, grant = answer(state, now, ask)
+        state, grant = process(state, now, ask)
         yield state, grant
 
 

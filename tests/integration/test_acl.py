@@ -19,7 +19,7 @@ from eventlog import keys as log_keys
 from eventlog.log import Append, AppendResult, LogUnavailable, Mode
 from eventlog.redis_streams import RedisEventLog, connect
 from eventlog.scripts import ScriptsMissing, load_missing
-from executor.lanes.contract import Ask, Policy
+from executor.lanes.contract import AcquireRequest, LanePolicy
 from executor.lanes.redis_lanes import RedisLanes, lane_key
 from scoreline.local.redis_scripts import executor_scripts
 from taskqueue import keys
@@ -129,7 +129,9 @@ async def work_through(here: Deployment) -> None:
         assert await tasks.dead_letter(me, third, reason="given up")
         assert await tasks.take_over(me, [BATCH], idle=AT_ONCE, limit=1) == []
         assert await tasks.counts([BATCH]) == [Counts(ready=0, delayed=1, owned=0)]
-        [granted] = await RedisLanes(log.redis).ask([Ask("a lane", me, 0, 1, 1.0, Policy())])
+        [granted] = await RedisLanes(log.redis).acquire(
+            [AcquireRequest("a lane", me, 0, 1, 1.0, LanePolicy())]
+        )
         assert granted.granted == 1
         assert await log.committed([EVALUATION]) == [(0, -1)]
         assert await queues.executor_registry.filter_live([me]) == {me}
@@ -260,7 +262,9 @@ async def test_a_key_of_the_wrong_type_is_quarantined_by_services_that_may(here)
         assert (await log.append([opening]))[0].results == (AppendResult.DUPLICATE,)
         with Redis.from_url(here.admin_url) as admin:
             admin.set(lane_key("a lane"), "no hash")
-        await RedisLanes(log.redis).ask([Ask("a lane", "executor-1", 0, 1, 1.0, Policy())])
+        await RedisLanes(log.redis).acquire(
+            [AcquireRequest("a lane", "executor-1", 0, 1, 1.0, LanePolicy())]
+        )
 
 
 def test_nobody_comes_in_without_a_name(here):

@@ -19,7 +19,7 @@ from eventlog.event_queue import AttemptLost
 from eventlog.redis_streams import connect
 from executor.app import run_executor
 from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest
-from executor.lanes.contract import Ask, Outcome, Policy
+from executor.lanes.contract import AcquireRequest, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import parse_evaluator, parse_target
@@ -51,7 +51,7 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
 
 
 def model_spec(base_url: str, *, retries: int, **options: Any) -> BatchSpec:
-    """Ask a model at an address."""
+    """AcquireRequest a model at an address."""
     model = {"type": "anthropic", "model": "claude-haiku-4-5", "base_url": base_url}
     return metered(BatchSpec("a batch", (parse_target({**model, **options}),), retries=retries))
 
@@ -248,7 +248,7 @@ async def test_edge_case_09_provider_returns_invalid_response(here: House):
 @virtually
 async def test_edge_case_10_cached_result():
     """An answer that is known asks no lane: it is judged at once though the provider is shut for hours."""
-    stage, lanes = staged(MODEL, evaluators=judged_by("judge"), model=LaneUse("shut", Policy(rpm=0.01)))
+    stage, lanes = staged(MODEL, evaluators=judged_by("judge"), model=LaneUse("shut", LanePolicy(rpm=0.01)))
     await stage.register()
     for number in range(20):
         await stage.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(SAID, cached=True)))
@@ -256,14 +256,14 @@ async def test_edge_case_10_cached_result():
         await until(lambda: stage.is_drained(line_of(BATCH, SCORING)))
         assert stage.loop.time() < 10
     assert stage.target.asked == []
-    assert lanes.outcomes()[Outcome.OK] == 0
+    assert lanes.outcomes()[CallOutcome.OK] == 0
     assert (await stage.last("e-0")).verdict == "passed"
 
 
 @virtually
 async def test_edge_case_11_invalid_input():
     """What can't be asked fails before anybody is called, and its permit goes back unused."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     stage.spec = replace(stage.spec, prompts=("{nowhere}",))
     await stage.register()
     for number in range(3):
@@ -272,7 +272,7 @@ async def test_edge_case_11_invalid_input():
         await until(lambda: stage.is_drained(line_of(BATCH, "target-0")))
     assert stage.target.asked == []
     assert (await stage.last("e-0")).error.kind == "invalid"
-    assert set(lanes.outcomes()) == {Outcome.UNUSED}
+    assert set(lanes.outcomes()) == {CallOutcome.UNUSED}
 
 
 async def test_edge_case_12_empty_dataset(here: House):
@@ -327,12 +327,12 @@ async def test_edge_case_14_eval_uses_different_provider(here: House):
 async def test_edge_case_15_clock_skew(redis_url: str, monkeypatch: pytest.MonkeyPatch):
     """Executors whose clocks differ by an hour share one rate: the server's clock is everybody's."""
     async with connect(redis_url) as redis:
-        lanes, policy = RedisLanes(redis), Policy(rpm=6)
+        lanes, policy = RedisLanes(redis), LanePolicy(rpm=6)
         grants = []
         for number, skew in enumerate((0, 3_600, -3_600)):
             monkeypatch.setattr(time, "time", lambda skew=skew: 1_700_000_000.0 + skew)
-            ask = Ask("shared", f"executor-{number}", 0, 10, 100.0, policy)
-            grants.append((await lanes.ask([ask]))[0])
+            ask = AcquireRequest("shared", f"executor-{number}", 0, 10, 100.0, policy)
+            grants.append((await lanes.acquire([ask]))[0])
         (seconds, _), [view] = await redis.time(), await lanes.views(["shared"])
     assert sum(grant.granted for grant in grants) <= 1
     assert view.until == pytest.approx(seconds, abs=120)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from domain.batch_spec import Limits
-from executor.lanes.pace import BURST
+from executor.lanes.gcra import BURST
 
 NOT_YET = float("inf")
 ROUNDING = 1e-3

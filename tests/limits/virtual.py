@@ -10,9 +10,9 @@ from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
 from domain.eligibility import Eligibility
 from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, ScoringRequest, TargetReply, TargetRequest
-from executor.lanes.contract import Policy
+from executor.lanes.assignment import BatchContext, limits_on
+from executor.lanes.contract import LanePolicy
 from executor.lanes.memory import MemoryLanes
-from executor.lanes.naming import Place, limits_on
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from taskqueue.batch_registry import BatchEntry, BatchState
@@ -32,10 +32,10 @@ class LaneStage(Stage):
     """A stage on which every target and judge uses one lane, with the limits of its batch."""
 
     def lane_use(
-        self, spec: TargetSpec | EvaluatorSpec, place: Place, _surroundings: ExecutionEnvironment
+        self, spec: TargetSpec | EvaluatorSpec, place: BatchContext, _surroundings: ExecutionEnvironment
     ) -> LaneUse | None:
         """Use the shared lane."""
-        return LaneUse(SHARED, Policy(), 200.0, tuple(limits_on(SHARED, spec, place)))
+        return LaneUse(SHARED, LanePolicy(), 200.0, tuple(limits_on(SHARED, spec, place)))
 
 
 @dataclass

@@ -26,8 +26,8 @@ from executor.contract import (
     TargetRequest,
 )
 from executor.executor import Executor, Ports
+from executor.lanes.assignment import BatchContext
 from executor.lanes.contract import Lanes
-from executor.lanes.naming import Place
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from taskqueue.batch_registry import BatchEntry, BatchState
@@ -155,7 +155,7 @@ class Stage:
         return self.evaluators.setdefault(spec.name, FakeEvaluator())
 
     def lane_use(
-        self, spec: TargetSpec | EvaluatorSpec, _place: Place, _surroundings: ExecutionEnvironment
+        self, spec: TargetSpec | EvaluatorSpec, _place: BatchContext, _surroundings: ExecutionEnvironment
     ) -> LaneUse | None:
         return self.uses.get(spec.label if isinstance(spec, TargetSpec) else spec.name)
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from random import Random
 
-from executor.lanes.arithmetic import settle, take
-from executor.lanes.contract import Ask, Grant, Outcome, Policy, Settlement
+from executor.lanes.contract import AcquireRequest, CallOutcome, Grant, LanePolicy, Settlement
+from executor.lanes.lane import grant_permits, settle
 from executor.lanes.state import LaneState
 from providers.limits import Headroom, RateLimits
 
@@ -54,13 +54,13 @@ class Provider:
         self.starts.append(now)
         took, tokens = self.random.uniform(*self.latency), self.random.randint(*self.tokens)
         if self.down[0] <= now < self.down[1]:
-            return 0.05, Settlement(Outcome.FAILED, reserved, age=0.05)
+            return 0.05, Settlement(CallOutcome.FAILED, reserved, age=0.05)
         if not self._admits(now, tokens):
             self.refused.append(now)
-            refusal = Settlement(Outcome.RATE_LIMITED, reserved, age=0.05, limits=self._limits())
+            refusal = Settlement(CallOutcome.RATE_LIMITED, reserved, age=0.05, limits=self._limits())
             return 0.05, replace(refusal, retry_after=self.retry_after)
         self.served.append((now, tokens))
-        return took, Settlement(Outcome.OK, reserved, tokens, took, limits=self._limits())
+        return took, Settlement(CallOutcome.OK, reserved, tokens, took, limits=self._limits())
 
     def _admits(self, now: float, tokens: int) -> bool:
         costs = [(self.requests, 1), (self.budget, tokens)]
@@ -103,7 +103,7 @@ class Fleet:
     """Executors at one lane of one provider."""
 
     provider: Provider
-    policy: Policy
+    policy: LanePolicy
     estimate: float = 200.0
     size: int = 4
     state: LaneState = field(default_factory=LaneState)
@@ -133,7 +133,9 @@ class Fleet:
 
     def _ask(self, executor: Executor) -> None:
         wanted, settlements = executor.slots - executor.held, tuple(executor.settlements)
-        ask = Ask("lane", executor.name, executor.held, wanted, self.estimate, self.policy, settlements)
+        ask = AcquireRequest(
+            "lane", executor.name, executor.held, wanted, self.estimate, self.policy, settlements
+        )
         executor.settlements.clear()
         grant = self._answer(ask)
         executor.held += grant.granted
@@ -143,10 +145,10 @@ class Fleet:
         if not executor.is_idle:
             self._at(self.now + grant.ready_in, self._asks(executor))
 
-    def _answer(self, ask: Ask) -> Grant:
+    def _answer(self, ask: AcquireRequest) -> Grant:
         for settlement in ask.settlements:
             self.state = settle(self.state, self.now, self.policy, settlement)
-        self.state, grant = take(self.state, self.now, ask)
+        self.state, grant = grant_permits(self.state, self.now, ask)
         if grant.granted:
             self.granted.append((self.now, grant.granted))
         return grant

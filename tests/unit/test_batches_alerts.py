@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from domain.batch_spec import BatchSpec, TargetSpec, pack
-from executor.lanes.contract import LaneView, Why
+from executor.lanes.contract import BlockedBy, LaneView
 from grafana.alerts import alerts
 from projections.batches import Snapshot, Waiting
 from projections.provider_batches_shown import Unanswered
@@ -167,10 +167,10 @@ def test_lanes():
 
     since = START.timestamp()
     assert wrong(behind(0, breaker="open", failures=5)) == ["BreakerOpen"]
-    assert wrong(behind(3, why=Why.RATE, since=since)) == ["RateLimitSaturation"]
-    assert wrong(behind(0, why=Why.RATE, since=since)) == []
-    assert wrong(behind(3, why=Why.RATE, since=since + 80)) == []
-    assert wrong(behind(3, why=Why.CONCURRENCY, since=since)) == []
+    assert wrong(behind(3, blocked_by=BlockedBy.RATE, since=since)) == ["RateLimitSaturation"]
+    assert wrong(behind(0, blocked_by=BlockedBy.RATE, since=since)) == []
+    assert wrong(behind(3, blocked_by=BlockedBy.RATE, since=since + 80)) == []
+    assert wrong(behind(3, blocked_by=BlockedBy.CONCURRENCY, since=since)) == []
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from executor.lanes.contract import LaneLimit, LaneView, Why
+from executor.lanes.contract import BlockedBy, LaneLimit, LaneView
 from scoreline.reports.lanes import LaneWait, lane_lines, lanes_document, limit_lines
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -18,29 +18,32 @@ def said(behind: int = 3, **view: object) -> list[str]:
 @pytest.mark.parametrize(
     ("view", "words"),
     [
-        ({"why": Why.RATE, "rpm": 120}, "is at its limit of 120 requests a minute"),
+        ({"blocked_by": BlockedBy.RATE, "rpm": 120}, "is at its limit of 120 requests a minute"),
         (
-            {"why": Why.TOKENS, "tpm": 600, "until": AT + 5},
+            {"blocked_by": BlockedBy.TOKENS, "tpm": 600, "until": AT + 5},
             "has used up its 600 tokens a minute, the next call may start in 5.0 s, at 12:00:05.000 UTC",
         ),
-        ({"why": Why.CONCURRENCY, "in_flight": 4}, "has 4 calls in flight, as many as it takes"),
         (
-            {"why": Why.RETRY_AFTER, "until": AT + 60},
+            {"blocked_by": BlockedBy.CONCURRENCY, "in_flight": 4},
+            "has 4 calls in flight, as many as it takes",
+        ),
+        (
+            {"blocked_by": BlockedBy.RETRY_AFTER, "until": AT + 60},
             "asked for patience (Retry-After), the next call may start in 1 min 0 s, at 12:01:00.000 UTC",
         ),
         (
-            {"why": Why.BREAKER, "failures": 5, "until": AT + 30},
+            {"blocked_by": BlockedBy.BREAKER, "failures": 5, "until": AT + 30},
             (
                 "does not answer: 5 calls in a row failed, "
                 "one call will try again in 30.0 s, at 12:00:30.000 UTC"
             ),
         ),
         (
-            {"why": Why.BREAKER, "failures": 5, "in_flight": 1},
+            {"blocked_by": BlockedBy.BREAKER, "failures": 5, "in_flight": 1},
             "does not answer: 5 calls in a row failed, one call is trying again",
         ),
         (
-            {"why": Why.BREAKER, "failures": 5},
+            {"blocked_by": BlockedBy.BREAKER, "failures": 5},
             "does not answer: 5 calls in a row failed, the next call will try again",
         ),
     ],
@@ -57,12 +60,21 @@ LOOSE = LaneLimit("loose-2 targets.a b", rpm=600.0, tpm=600.0, gap=0.5)
 @pytest.mark.parametrize(
     ("view", "words"),
     [
-        ({"why": Why.RATE, "rpm": 120.0}, "at its limit of 120 requests a minute (batch strict-1, limits)"),
-        ({"why": Why.RATE, "rpm": 60.0}, "at its limit of 60 requests a minute (for"),
-        ({"why": Why.TOKENS, "tpm": 600.0}, "its 600 tokens a minute (batch loose-2, targets.a b)"),
-        ({"why": Why.CONCURRENCY, "in_flight": 4}, "as many as it takes (batch strict-1, limits)"),
-        ({"why": Why.CONCURRENCY, "in_flight": 3}, "as many as it takes (for"),
-        ({"why": Why.GAP}, "leaves a gap between two calls (batch loose-2, targets.a b)"),
+        (
+            {"blocked_by": BlockedBy.RATE, "rpm": 120.0},
+            "at its limit of 120 requests a minute (batch strict-1, limits)",
+        ),
+        ({"blocked_by": BlockedBy.RATE, "rpm": 60.0}, "at its limit of 60 requests a minute (for"),
+        (
+            {"blocked_by": BlockedBy.TOKENS, "tpm": 600.0},
+            "its 600 tokens a minute (batch loose-2, targets.a b)",
+        ),
+        (
+            {"blocked_by": BlockedBy.CONCURRENCY, "in_flight": 4},
+            "as many as it takes (batch strict-1, limits)",
+        ),
+        ({"blocked_by": BlockedBy.CONCURRENCY, "in_flight": 3}, "as many as it takes (for"),
+        ({"blocked_by": BlockedBy.GAP}, "leaves a gap between two calls (batch loose-2, targets.a b)"),
     ],
 )
 def test_a_limit_that_holds_calls_back_is_shown_with_its_origin(view, words):
@@ -93,8 +105,11 @@ def test_every_limit_in_force_is_listed_with_its_origin():
 
 def test_only_a_lane_that_is_shut_is_told_of_where_nothing_stands_behind_it():
     """What is in hand may wait for it; a breaker whose time is over keeps nobody."""
-    patience = {"why": Why.RETRY_AFTER, "until": AT + 60}
-    assert [len(said(0, **view)) for view in (patience, {"why": Why.RATE}, {"why": Why.BREAKER})] == [
+    patience = {"blocked_by": BlockedBy.RETRY_AFTER, "until": AT + 60}
+    assert [
+        len(said(0, **view))
+        for view in (patience, {"blocked_by": BlockedBy.RATE}, {"blocked_by": BlockedBy.BREAKER})
+    ] == [
         1,
         0,
         0,

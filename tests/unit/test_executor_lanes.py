@@ -18,17 +18,17 @@ from executor.contract import (
     TargetRequest,
     Unreachable,
 )
-from executor.lanes.book import LaneBook
+from executor.lanes.client import LaneClient
 from executor.lanes.contract import (
-    Ask,
+    AcquireRequest,
+    BlockedBy,
+    CallOutcome,
     Grant,
     LaneLimit,
+    LanePolicy,
     Lanes,
     LanesUnavailable,
-    Outcome,
-    Policy,
     Settlement,
-    Why,
 )
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
@@ -53,7 +53,7 @@ from tests.waiting import until
 MODEL = TargetSpec("fake", "model", is_metered=True)
 PLAIN = TargetSpec("fake", "plain")
 JUDGE = EvaluatorSpec("fake", "judge", is_metered=True)
-SLOW = LaneUse("slow", Policy(rpm=60))
+SLOW = LaneUse("slow", LanePolicy(rpm=60))
 
 
 class Witness(MemoryLanes):
@@ -64,13 +64,13 @@ class Witness(MemoryLanes):
         self.told: list[Settlement] = []
         self.is_away = False
 
-    async def ask(self, asks: list[Ask]) -> list[Grant]:  # type: ignore[override]  # as it is called here
+    async def acquire(self, requests: list[AcquireRequest]) -> list[Grant]:  # type: ignore[override]  # as it is called here
         if self.is_away:
             raise LanesUnavailable("away")
-        self.told += [settlement for each in asks for settlement in each.settlements]
-        return await super().ask(asks)
+        self.told += [settlement for each in requests for settlement in each.settlements]
+        return await super().acquire(requests)
 
-    def outcomes(self) -> Counter[Outcome]:
+    def outcomes(self) -> Counter[CallOutcome]:
         return Counter(each.outcome for each in self.told)
 
 
@@ -105,14 +105,14 @@ async def test_calls_keep_to_the_rate_and_the_rest_stays_in_the_queue():
         assert len(executor.slot_pool) <= 1
         [counts] = await stage.tasks.counts([line_of(BATCH, "target-0")])
         assert counts.ready >= 19
-    assert lanes.outcomes()[Outcome.OK] == len(stage.target.asked)
+    assert lanes.outcomes()[CallOutcome.OK] == len(stage.target.asked)
     assert (await stage.batch_registry.lanes(BATCH)) == {"target-0": ("slow",)}
 
 
 @virtually
 async def test_a_target_without_capacity_holds_up_no_other():
     """Neither the other target of the same batch nor another batch waits for it."""
-    stage, _ = staged(MODEL, PLAIN, model=LaneUse("shut", Policy(rpm=0.01)))
+    stage, _ = staged(MODEL, PLAIN, model=LaneUse("shut", LanePolicy(rpm=0.01)))
     await filled(stage, BATCH, 50, variant=0)
     await filled(stage, BATCH, 50, variant=1)
     await filled(stage, "other", 50, variant=1)
@@ -126,7 +126,7 @@ async def test_a_target_without_capacity_holds_up_no_other():
 @virtually
 async def test_two_batches_share_a_lane_by_priority():
     """Within five per cent of three to one, over a few hundred calls, while a third batch runs freely."""
-    stage, _ = staged(MODEL, PLAIN, model=LaneUse("shared", Policy(rpm=600)))
+    stage, _ = staged(MODEL, PLAIN, model=LaneUse("shared", LanePolicy(rpm=600)))
     await filled(stage, "a", 600, priority=3)
     await filled(stage, "b", 600, priority=1)
     await filled(stage, "free", 600, variant=1)
@@ -142,7 +142,7 @@ async def test_two_batches_share_a_lane_by_priority():
 @virtually
 async def test_batches_without_tasks_take_no_permits_from_one_that_shares_their_lane(idle):
     """They came later and have had nothing, so they are asked first; what they can't use is not lost."""
-    stage, _ = staged(MODEL, model=LaneUse("shared", Policy(rpm=480)))
+    stage, _ = staged(MODEL, model=LaneUse("shared", LanePolicy(rpm=480)))
     await filled(stage, "busy", 300)
     async with stage.executor(), stage.executor():
         await asyncio.sleep(5)
@@ -171,7 +171,7 @@ async def test_what_is_only_to_be_judged_comes_before_new_work():
 @virtually
 async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
     """The attempt ends at no charge; what comes back is judged without asking the target again."""
-    stage, _ = staged(PLAIN, evaluators=(JUDGE,), judge=LaneUse("judge", Policy(rpm=6)))
+    stage, _ = staged(PLAIN, evaluators=(JUDGE,), judge=LaneUse("judge", LanePolicy(rpm=6)))
     await filled(stage, BATCH, 1)
     async with stage.executor() as executor:
         await until(lambda: len(stage.target.asked) == 1)
@@ -192,30 +192,30 @@ async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
 @virtually
 async def test_what_came_of_a_call_is_told():
     """A refusal for too many calls closes the lane for as long as was asked for; headers are passed on."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     said = RateLimits(requests=Headroom(limit=50))
     stage.target.how = raising(RateLimited("slow down", retry_after=timedelta(seconds=30), limits=said))
     await filled(stage, BATCH, 100)
     async with stage.executor():
         await asyncio.sleep(20)
         [view] = await lanes.views(["model"])
-        assert view.why is Why.RETRY_AFTER
+        assert view.blocked_by is BlockedBy.RETRY_AFTER
         assert view.rpm == 50
         assert len(stage.target.asked) <= SETTINGS.slots
-    assert lanes.outcomes()[Outcome.RATE_LIMITED] == len(stage.target.asked)
+    assert lanes.outcomes()[CallOutcome.RATE_LIMITED] == len(stage.target.asked)
 
 
 @virtually
 async def test_a_dead_provider_is_left_alone_but_for_a_probe():
     """After a few failures nobody is called until one call may try; when it goes well all go on."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     stage.target.how = raising(Unreachable("network", "nobody there"))
     await filled(stage, BATCH, 500)
     async with stage.executor():
         await asyncio.sleep(25)
         before = len(stage.target.asked)
         assert before <= 5 + SETTINGS.slots
-        assert (await lanes.views(["model"]))[0].why is Why.BREAKER
+        assert (await lanes.views(["model"]))[0].blocked_by is BlockedBy.BREAKER
         await asyncio.sleep(30)
         assert len(stage.target.asked) == before + 1
 
@@ -230,20 +230,20 @@ async def test_a_dead_provider_is_left_alone_but_for_a_probe():
 @virtually
 async def test_permits_of_what_was_interrupted_are_let_go():
     """A call that was broken off counts as made, and is not held for ever."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     stage.settings = replace(SETTINGS, drain=timedelta(seconds=1))
     stage.target.how = hang
     await filled(stage, BATCH, 4)
     async with stage.executor():
         await until(lambda: len(stage.target.asked) == 4)
-    assert lanes.outcomes()[Outcome.UNUSED] == 0
+    assert lanes.outcomes()[CallOutcome.UNUSED] == 0
     assert stage.target.cancelled == 4
 
 
 @virtually
 async def test_lanes_that_are_away_are_waited_for():
     """Nothing is called unasked, and what was to be said is said later."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     await filled(stage, BATCH, 40)
     lanes.is_away = True
     async with stage.executor():
@@ -251,13 +251,13 @@ async def test_lanes_that_are_away_are_waited_for():
         assert stage.target.asked == []
         lanes.is_away = False
         await until(lambda: stage.is_drained(line_of(BATCH, "target-0")))
-    assert lanes.outcomes()[Outcome.OK] == 40
+    assert lanes.outcomes()[CallOutcome.OK] == 40
 
 
 @virtually
 async def test_an_executor_alone_keeps_to_its_share():
     """With two about, each may call half as often."""
-    stage, _ = staged(MODEL, model=LaneUse("model", Policy(rpm=120)))
+    stage, _ = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=120)))
     stage.settings = replace(SETTINGS, keeps_lanes_alone=True)
     await filled(stage, BATCH, 200)
     async with stage.executor(), stage.executor():
@@ -273,7 +273,7 @@ async def test_an_executor_alone_keeps_to_its_share():
 async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
     """They are declared again while it runs, though nothing is asked, and withdrawn within two seconds."""
     limit = LaneLimit(f"{BATCH} limits", rpm=600.0)
-    stage, lanes = staged(MODEL, model=LaneUse("lane", Policy(), limits=(limit,)))
+    stage, lanes = staged(MODEL, model=LaneUse("lane", LanePolicy(), limits=(limit,)))
     await filled(stage, BATCH, 1)
     async with stage.executor():
         await asyncio.sleep(200)
@@ -288,7 +288,7 @@ async def test_limits_of_a_batch_hold_on_its_lanes_until_it_is_paused():
 @virtually
 async def test_no_connection_is_charged_only_where_the_endpoint_has_answered_before():
     """At first contact nothing is used up, and it is probed every five seconds; later it is any fault."""
-    stage, lanes = staged(MODEL, model=LaneUse("lane", Policy(max_concurrency=1, breaker_failures=1)))
+    stage, lanes = staged(MODEL, model=LaneUse("lane", LanePolicy(max_concurrency=1, breaker_failures=1)))
     stage.target.how = raising(NoConnection("http://x: connection refused"))
     await filled(stage, BATCH, 3)
     async with stage.executor():
@@ -299,7 +299,7 @@ async def test_no_connection_is_charged_only_where_the_endpoint_has_answered_bef
         stage.target.how = raising(NoConnection("http://x: connection refused"))
         await stage.queue("later")
         await until(lambda: len(stage.target.asked) == 4)
-        await until(lambda: lanes.outcomes()[Outcome.UNREACHED] == 3)
+        await until(lambda: lanes.outcomes()[CallOutcome.UNREACHED] == 3)
     kinds = [(await stage.last(f"{BATCH}-0-{number}")) for number in range(2)]
     assert [each.error.kind for each in kinds] == ["unreachable"] * 2
     assert (await stage.last("later")).error.kind == "connection"
@@ -310,7 +310,7 @@ async def test_limits_are_renewed_though_nothing_is_requested():
     """A batch whose calls take minutes, or whose tasks wait elsewhere, still has its limits obeyed."""
     stage, limits = Stage(), {"lane": {"a limits": LaneLimit("a limits", rpm=600.0)}}
     lanes = MemoryLanes(stage.clock)
-    book = LaneBook(cast("Lanes", lanes), _no_uses, executor="e", limits=lambda: limits)
+    book = LaneClient(cast("Lanes", lanes), _no_uses, executor="e", limits=lambda: limits)
     running = asyncio.create_task(book.run())
     await asyncio.sleep(300)
     [view] = await lanes.views(["lane"])

@@ -12,10 +12,10 @@ from eventlog import payloads as p
 from eventlog.codec import encode
 from eventlog.log import Append, AppendResult
 from executor.contract import Permanent, RateLimited, TargetReply, Transient
-from executor.lanes.contract import Grant, LanesUnavailable, LaneView, Policy, Why
+from executor.lanes.contract import BlockedBy, Grant, LanePolicy, LanesUnavailable, LaneView
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
-from executor.lanes.telemetry import LaneTally, LaneWatch
+from executor.lanes.telemetry import LaneMetrics, LaneMonitor
 from executor.sandbox.job import Outcome
 from executor.sandbox.telemetry import counted
 from executor.slot_pool import SlotPool
@@ -172,18 +172,18 @@ def test_programs_and_kills_are_counted():
 
 def test_a_lane_tells_what_it_granted_refused_and_how_long_it_had_nothing():
     """The wait is from the first refusal to the next permit."""
-    tally = LaneTally()
+    metrics = LaneMetrics()
     with measuring() as measured:
-        tally.heard("slow", Grant(3), 1.0)
-        tally.heard("slow", Grant(0, why=Why.TOKENS, ready_in=1.0), 2.0)
-        tally.heard("slow", Grant(0, why=Why.TOKENS, ready_in=1.0), 3.0)
-        tally.heard("slow", Grant(1), 4.5)
-        tally.throttled("slow")
+        metrics.record("slow", Grant(3), 1.0)
+        metrics.record("slow", Grant(0, blocked_by=BlockedBy.TOKENS, ready_in=1.0), 2.0)
+        metrics.record("slow", Grant(0, blocked_by=BlockedBy.TOKENS, ready_in=1.0), 3.0)
+        metrics.record("slow", Grant(1), 4.5)
+        metrics.throttled("slow")
     assert measured["eval_rate_limit_acquired_total", "slow"] == 4
     assert measured["eval_rate_limit_refused_total", "slow", "tokens"] == 2
     assert measured["eval_rate_limit_throttled_total", "slow"] == 1
     assert measured.sum("eval_rate_limit_wait_ms", "slow") == pytest.approx(2_500)
-    assert tally.waited("slow") == pytest.approx(2.5)
+    assert metrics.waited("slow") == pytest.approx(2.5)
 
 
 @virtually
@@ -191,7 +191,7 @@ async def test_an_executor_tells_of_the_lanes_it_uses():
     """Permits, and the calls that were refused as too many."""
     stage = Stage(BatchSpec("batch", (METERED,)))
     stage.lanes = MemoryLanes(stage.clock)
-    stage.uses = {"model": LaneUse("told", Policy(rpm=6_000))}
+    stage.uses = {"model": LaneUse("told", LanePolicy(rpm=6_000))}
     stage.target.how = raising(RateLimited("slower"))
     await stage.register()
     with measuring() as measured:
@@ -214,7 +214,7 @@ class Views:
         self.said = list(views)
         self.asked = 0
 
-    async def ask(self, _asks: Any) -> list[Grant]:
+    async def acquire(self, _requests: Any) -> list[Grant]:
         return []
 
     async def views(self, _lanes: Any) -> list[LaneView]:
@@ -226,15 +226,17 @@ class Views:
 
 async def test_lanes_are_looked_at_only_while_somebody_wants_to_know():
     """Without anybody who asks, nobody is asked; what can't be reached is not said."""
-    lanes = Views(LaneView("a", why=Why.BREAKER, rpm=60.0, in_flight=2, concurrency=8.5, breaker="open"))
-    watch = LaneWatch(lanes, lambda: ["a"])
-    await watch.look()
+    lanes = Views(
+        LaneView("a", blocked_by=BlockedBy.BREAKER, rpm=60.0, in_flight=2, concurrency=8.5, breaker="open")
+    )
+    monitor = LaneMonitor(lanes, lambda: ["a"])
+    await monitor.poll()
     assert lanes.asked == 0
     with measuring() as measured:
-        assert watch.asked() == ()
-    running = asyncio.create_task(watch.run())
+        assert monitor.read() == ()
+    running = asyncio.create_task(monitor.run())
     try:
-        await until(lambda: watch.views)
+        await until(lambda: monitor.views)
         now = measured.look()
         assert now.gauge("eval_lane_open", "a") == 0
         assert now.gauge("eval_lane_in_flight", "a") == 2
@@ -242,11 +244,11 @@ async def test_lanes_are_looked_at_only_while_somebody_wants_to_know():
         assert now.gauge("eval_lane_rpm_limit", "a") == 60
         assert now.gauge("eval_lane_tpm_limit", "a") is None
         assert now.gauge("eval_lane_breaker_state", "a") == 2
-        lanes.said = [LaneView("a", why=Why.RATE)]
-        await watch.look()
+        lanes.said = [LaneView("a", blocked_by=BlockedBy.RATE)]
+        await monitor.poll()
         assert measured.look().gauge("eval_lane_open", "a") == 1  # it paces, and lets calls through
         lanes.said = []
-        await watch.look()
+        await monitor.poll()
         assert measured.look().gauge("eval_lane_open", "a") is None
     finally:
         running.cancel()
@@ -336,7 +338,7 @@ async def test_a_permit_has_its_span():
     """Which lane, for how many tokens, and how long it had nothing."""
     stage = Stage(BatchSpec("batch", (METERED,)))
     stage.lanes = MemoryLanes(stage.clock)
-    stage.uses = {"model": LaneUse("lane", Policy(rpm=6_000, tpm=60_000), estimate=12.0)}
+    stage.uses = {"model": LaneUse("lane", LanePolicy(rpm=6_000, tpm=60_000), estimate=12.0)}
     await stage.register()
     with tracing_spans() as spans:
         opening = replace(event(p.Queued(case=CASE), evaluation_id="e-1"), traceparent=TRACEPARENT)

@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from executor.lanes.arithmetic import settle, take
-from executor.lanes.contract import Ask, Grant, Outcome, Policy, Settlement, Why
+from executor.lanes.contract import AcquireRequest, BlockedBy, CallOutcome, Grant, LanePolicy, Settlement
+from executor.lanes.lane import grant_permits, settle
 from executor.lanes.state import LaneState
 from executor.lanes.views import view
 from providers.limits import Headroom, RateLimits
 from tests.unit.lanes_stage import START
 
-FREE = Policy()
+FREE = LanePolicy()
 
 
 class Lane:
     """One lane, told as a story."""
 
-    def __init__(self, policy: Policy = FREE) -> None:
+    def __init__(self, policy: LanePolicy = FREE) -> None:
         self.policy, self.now, self.state = policy, START, LaneState()
 
     def later(self, seconds: float) -> "Lane":
@@ -25,11 +25,11 @@ class Lane:
         return self
 
     def asks(self, wanted: int, *, held: int = 0, who: str = "a", estimate: float = 100.0) -> Grant:
-        ask = Ask("lane", who, held, wanted, estimate, self.policy)
-        self.state, grant = take(self.state, self.now, ask)
+        ask = AcquireRequest("lane", who, held, wanted, estimate, self.policy)
+        self.state, grant = grant_permits(self.state, self.now, ask)
         return grant
 
-    def settles(self, outcome: Outcome, times: int = 1, **fields) -> "Lane":
+    def settles(self, outcome: CallOutcome, times: int = 1, **fields) -> "Lane":
         for _ in range(times):
             self.state = settle(self.state, self.now, self.policy, Settlement(outcome, **fields))
         return self
@@ -48,26 +48,26 @@ def limits(limit: float | None = None, remaining: float | None = None) -> RateLi
 
 def test_a_new_lane_is_empty_not_full():
     """The first call waits its share of a minute, and no credit has been saved up before it."""
-    lane = Lane(Policy(rpm=600))
+    lane = Lane(LanePolicy(rpm=600))
     grant = lane.asks(5)
-    assert (grant.granted, grant.why) == (0, Why.RATE)
+    assert (grant.granted, grant.blocked_by) == (0, BlockedBy.RATE)
     assert grant.ready_in == pytest.approx(0.1)
     assert lane.later(0.1).asks(5).granted == 1
 
 
 def test_credit_is_a_quarter_of_a_second_at_most():
     """An hour of silence is worth no more."""
-    lane = Lane(Policy(rpm=600))
+    lane = Lane(LanePolicy(rpm=600))
     lane.asks(1)
     assert lane.later(3_600).asks(100).granted == 3
 
 
 def test_many_calls_a_second_are_granted_a_few_at_a_time():
     """Whoever asks is told to come back when several permits have gathered, long before credit is lost."""
-    lane = Lane(Policy(rpm=3_000))
+    lane = Lane(LanePolicy(rpm=3_000))
     lane.asks(1)
-    assert lane.later(1).asks(1_000) == Grant(13, 0.0, Why.RATE, 0.1)
-    slow = Lane(Policy(rpm=6))
+    assert lane.later(1).asks(1_000) == Grant(13, 0.0, BlockedBy.RATE, 0.1)
+    slow = Lane(LanePolicy(rpm=6))
     slow.asks(1)
     slow.later(10).asks(1)
     assert slow.asks(1).ready_in == pytest.approx(9.75)
@@ -75,12 +75,12 @@ def test_many_calls_a_second_are_granted_a_few_at_a_time():
 
 def test_what_headers_say_counts_if_it_is_less():
     """The lower of two limits holds, whoever named it."""
-    lane = Lane(Policy(rpm=600))
+    lane = Lane(LanePolicy(rpm=600))
     lane.asks(1)
-    assert lane.settles(Outcome.OK, limits=limits(60)).state.told_rpm == 60
+    assert lane.settles(CallOutcome.OK, limits=limits(60)).state.advertised_rpm == 60
     lane.asks(1)
     assert lane.view.rpm == 60
-    lane.settles(Outcome.OK, limits=limits(6_000)).asks(1)
+    lane.settles(CallOutcome.OK, limits=limits(6_000)).asks(1)
     assert lane.view.rpm == 600
 
 
@@ -88,23 +88,23 @@ def test_less_left_than_is_on_its_way_holds_the_lane_back():
     """The other side has room for two more, and eight are under way to it."""
     lane = Lane()
     assert lane.asks(8).granted == 8
-    lane.settles(Outcome.OK, limits=limits(60, 2)).asks(1, held=7)
+    lane.settles(CallOutcome.OK, limits=limits(60, 2)).asks(1, held=7)
     assert lane.state.next_request_at == pytest.approx(START + 6)
 
 
 def test_headers_never_move_a_clock_back():
     """Plenty left is no reason to hurry."""
-    lane = Lane(Policy(rpm=60))
+    lane = Lane(LanePolicy(rpm=60))
     lane.asks(1)
     due = lane.state.next_request_at
-    assert lane.settles(Outcome.OK, limits=limits(60, 60)).state.next_request_at == due
+    assert lane.settles(CallOutcome.OK, limits=limits(60, 60)).state.next_request_at == due
 
 
 def test_a_gap_lets_one_call_through_at_a_time():
     """However many are wanted."""
-    lane = Lane(Policy(gap=5.0))
+    lane = Lane(LanePolicy(gap=5.0))
     lane.asks(1)
-    assert lane.later(5).asks(3) == Grant(1, 0.0, Why.GAP, 5.0)
+    assert lane.later(5).asks(3) == Grant(1, 0.0, BlockedBy.GAP, 5.0)
     assert lane.later(4.9).asks(3).granted == 0
     assert lane.later(0.2).asks(1).granted == 1
 
@@ -114,34 +114,34 @@ def test_a_gap_lets_one_call_through_at_a_time():
 
 def test_a_reservation_is_settled_to_what_was_used():
     """Tokens that were not used come back, and those used beyond it are owed."""
-    lane = Lane(Policy(tpm=6_000))
+    lane = Lane(LanePolicy(tpm=6_000))
     lane.asks(1, estimate=100)
     grant = lane.later(1).asks(1, estimate=100)
     assert grant == Grant(1, 100.0)
     due = lane.state.next_token_at
-    lane.settles(Outcome.OK, reserved=100.0, tokens=300)
+    lane.settles(CallOutcome.OK, reserved=100.0, tokens=300)
     assert lane.state.next_token_at == pytest.approx(due + 2.0)
-    lane.settles(Outcome.UNUSED, reserved=100.0)
+    lane.settles(CallOutcome.UNUSED, reserved=100.0)
     assert lane.state.next_token_at == pytest.approx(due + 1.0)
-    lane.settles(Outcome.FAILED, reserved=100.0)
+    lane.settles(CallOutcome.FAILED, reserved=100.0)
     assert lane.state.next_token_at == pytest.approx(due + 1.0)
 
 
 def test_what_calls_take_is_learnt():
     """After the first the estimate of whoever asks counts no more."""
-    lane = Lane(Policy(tpm=600_000)).settles(Outcome.OK, reserved=10.0, tokens=200)
+    lane = Lane(LanePolicy(tpm=600_000)).settles(CallOutcome.OK, reserved=10.0, tokens=200)
     assert lane.asks(1, estimate=10).reserved == 200
-    lane.settles(Outcome.OK, reserved=200.0, tokens=300)
+    lane.settles(CallOutcome.OK, reserved=200.0, tokens=300)
     assert lane.view.tokens_per_call == pytest.approx(210)
 
 
 def test_until_it_is_known_what_calls_take_only_a_few_go_out():
     """An estimate may be wrong by anything."""
-    lane = Lane(Policy(tpm=6_000_000))
+    lane = Lane(LanePolicy(tpm=6_000_000))
     lane.asks(1, estimate=1)
     assert lane.later(1).asks(100, estimate=1).granted == 4
-    assert lane.asks(100, held=4, estimate=1).why is Why.CONCURRENCY
-    assert lane.settles(Outcome.OK, reserved=1.0).asks(100, held=3, estimate=1).granted > 4
+    assert lane.asks(100, held=4, estimate=1).blocked_by is BlockedBy.CONCURRENCY
+    assert lane.settles(CallOutcome.OK, reserved=1.0).asks(100, held=3, estimate=1).granted > 4
 
 
 # Concurrency.
@@ -150,8 +150,8 @@ def test_until_it_is_known_what_calls_take_only_a_few_go_out():
 def test_a_lane_of_unknown_limits_starts_with_few_calls_and_adds_one_for_each_that_went_well():
     """Twice as many after each round, until the first is refused."""
     lane = Lane()
-    assert lane.asks(100) == Grant(8, 0.0, Why.CONCURRENCY, 0.05)
-    lane.settles(Outcome.OK, 8)
+    assert lane.asks(100) == Grant(8, 0.0, BlockedBy.CONCURRENCY, 0.05)
+    lane.settles(CallOutcome.OK, 8)
     assert lane.asks(100).granted == 16
 
 
@@ -160,7 +160,7 @@ def test_what_is_not_used_does_not_grow():
     lane = Lane()
     for _ in range(50):
         lane.asks(1)
-        lane.settles(Outcome.OK)
+        lane.settles(CallOutcome.OK)
     assert lane.state.concurrency == 8
 
 
@@ -168,9 +168,9 @@ def test_a_refusal_halves_once_for_all_calls_under_way():
     """Eight refusals of one round are one piece of news; one of a later call is another."""
     lane = Lane()
     lane.asks(8)
-    lane.later(1).settles(Outcome.RATE_LIMITED, 8, age=1.0)
+    lane.later(1).settles(CallOutcome.RATE_LIMITED, 8, age=1.0)
     assert (lane.state.concurrency, lane.view.rate_limited) == (4, 8)
-    lane.later(5).settles(Outcome.RATE_LIMITED, age=1.0)
+    lane.later(5).settles(CallOutcome.RATE_LIMITED, age=1.0)
     assert lane.state.concurrency == 2
 
 
@@ -178,13 +178,13 @@ def test_after_a_cut_it_grows_by_one_a_round():
     """Four good answers at a limit of four make it five, or nearly so."""
     lane = Lane()
     lane.asks(8)
-    lane.settles(Outcome.RATE_LIMITED, retry_after=1.0)
-    assert lane.later(1).settles(Outcome.OK, 4).state.concurrency == pytest.approx(5, abs=0.1)
+    lane.settles(CallOutcome.RATE_LIMITED, retry_after=1.0)
+    assert lane.later(1).settles(CallOutcome.OK, 4).state.concurrency == pytest.approx(5, abs=0.1)
 
 
 def test_what_is_configured_for_the_fleet_holds_whatever_was_learnt():
     """Three for all, and two are with another."""
-    lane = Lane(Policy(max_concurrency=3))
+    lane = Lane(LanePolicy(max_concurrency=3))
     assert lane.asks(2, who="b").granted == 2
     assert lane.asks(2).granted == 1
 
@@ -204,19 +204,21 @@ def test_an_executor_that_has_gone_silent_is_forgotten():
 
 def test_retry_after_delays_the_lane_and_saves_up_nothing():
     """When it is over calls begin one by one, at the lane's pace."""
-    lane = Lane(Policy(rpm=600))
+    lane = Lane(LanePolicy(rpm=600))
     lane.asks(1)
     lane.later(1).asks(1)
-    lane.settles(Outcome.RATE_LIMITED, retry_after=20.0)
-    assert lane.asks(1) == Grant(0, 0.0, Why.RETRY_AFTER, 1.0)
-    assert (lane.view.why, lane.view.until) == (Why.RETRY_AFTER, START + 21)
+    lane.settles(CallOutcome.RATE_LIMITED, retry_after=20.0)
+    assert lane.asks(1) == Grant(0, 0.0, BlockedBy.RETRY_AFTER, 1.0)
+    assert (lane.view.blocked_by, lane.view.until) == (BlockedBy.RETRY_AFTER, START + 21)
     assert lane.later(20).asks(10).granted == 1
-    assert lane.view.why is Why.RATE
+    assert lane.view.blocked_by is BlockedBy.RATE
 
 
 def test_the_longest_retry_after_counts():
     """A later and shorter one does not open the lane."""
-    lane = Lane().settles(Outcome.RATE_LIMITED, retry_after=20.0).settles(Outcome.OK, retry_after=1.0)
+    lane = (
+        Lane().settles(CallOutcome.RATE_LIMITED, retry_after=20.0).settles(CallOutcome.OK, retry_after=1.0)
+    )
     assert lane.state.blocked_until == START + 20
 
 
@@ -225,24 +227,26 @@ def test_refusals_without_a_word_pause_for_longer_each_time(retry_after):
     """One second, two, four; a call granted since and answered well begins anew."""
     lane, pauses = Lane(), []
     for _ in range(7):
-        lane.settles(Outcome.RATE_LIMITED, retry_after=retry_after)
+        lane.settles(CallOutcome.RATE_LIMITED, retry_after=retry_after)
         pauses.append(lane.state.blocked_until - lane.now)
         lane.later(60)
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
-    assert lane.settles(Outcome.OK).settles(Outcome.RATE_LIMITED).state.blocked_until == lane.now + 1
+    assert (
+        lane.settles(CallOutcome.OK).settles(CallOutcome.RATE_LIMITED).state.blocked_until == lane.now + 1
+    )
 
 
 def test_a_rate_is_learnt_where_nobody_says_one():
     """Ten a second went through when the first was refused; it begins there, and soon tries more."""
     lane = Lane()
     for _ in range(50):
-        lane.later(0.1).settles(Outcome.OK)
-    lane.settles(Outcome.RATE_LIMITED, retry_after=1.0)
+        lane.later(0.1).settles(CallOutcome.OK)
+    lane.settles(CallOutcome.RATE_LIMITED, retry_after=1.0)
     learnt = lane.state.learnt_rpm
     assert 0.95 * 600 < learnt < 1.05 * 600
     lane.later(2).asks(50)
-    assert lane.later(1).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.05 * learnt)
-    assert lane.settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.05 * learnt)
+    assert lane.later(1).settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.05 * learnt)
+    assert lane.settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.05 * learnt)
 
 
 def test_around_a_rate_that_was_refused_little_more_is_tried_at_a_time():
@@ -250,70 +254,70 @@ def test_around_a_rate_that_was_refused_little_more_is_tried_at_a_time():
     lane = Lane()
     lane.state = replace(lane.state, learnt_rpm=720.0, cut_at=START - 60, oks_since=START)
     for _ in range(50):
-        lane.later(0.1).settles(Outcome.OK)
-    refused = lane.settles(Outcome.RATE_LIMITED, retry_after=1.0).state.refused_rpm
+        lane.later(0.1).settles(CallOutcome.OK)
+    refused = lane.settles(CallOutcome.RATE_LIMITED, retry_after=1.0).state.refused_rpm
     assert refused == lane.state.learnt_rpm == pytest.approx(600, rel=0.05)
     lane.later(2).asks(50)
-    assert lane.later(1).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.001 * refused)
+    assert lane.later(1).settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.001 * refused)
     lane.state = replace(lane.state, learnt_rpm=1.2 * refused)
-    assert lane.later(1).settles(Outcome.OK).state.learnt_rpm == pytest.approx(1.05 * 1.2 * refused)
+    assert lane.later(1).settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.05 * 1.2 * refused)
 
 
 def test_no_rate_is_learnt_where_somebody_says_one():
     """A refusal at a known rate is of somebody else's doing."""
-    lane = Lane(Policy(rpm=600)).settles(Outcome.OK, 20).settles(Outcome.RATE_LIMITED)
+    lane = Lane(LanePolicy(rpm=600)).settles(CallOutcome.OK, 20).settles(CallOutcome.RATE_LIMITED)
     assert lane.state.learnt_rpm == 0
 
 
 # The breaker.
 
 
-def broken(policy: Policy = FREE) -> Lane:
+def broken(policy: LanePolicy = FREE) -> Lane:
     lane = Lane(policy)
     lane.asks(8)
-    return lane.later(1).settles(Outcome.FAILED, 5, age=1.0)
+    return lane.later(1).settles(CallOutcome.FAILED, 5, age=1.0)
 
 
 def test_failures_in_a_row_open_the_breaker_and_answers_between_them_do_not():
     """Any answer shows that the other side is there."""
     lane = Lane()
-    for outcome in (Outcome.OK, Outcome.REFUSED, Outcome.RATE_LIMITED):
-        lane.settles(Outcome.FAILED, 4).settles(outcome)
+    for outcome in (CallOutcome.OK, CallOutcome.REFUSED, CallOutcome.RATE_LIMITED):
+        lane.settles(CallOutcome.FAILED, 4).settles(outcome)
     assert lane.view.breaker == "closed"
     assert broken().view.breaker == "open"
-    assert broken().asks(1) == Grant(0, 0.0, Why.BREAKER, 1.0)
+    assert broken().asks(1) == Grant(0, 0.0, BlockedBy.BREAKER, 1.0)
 
 
 def test_one_probe_in_the_whole_fleet():
     """When its time is over one call goes out; who else asks is told to look again."""
     lane = broken().later(30)
     assert lane.view.breaker == "half_open"
-    assert lane.asks(5) == Grant(1, 0.0, Why.BREAKER, 1.0)
+    assert lane.asks(5) == Grant(1, 0.0, BlockedBy.BREAKER, 1.0)
     assert lane.asks(5, who="b").granted == 0
-    assert lane.view.message == "5 calls in a row failed; a probe is under way"
+    assert lane.view.message == "circuit breaker open after 5 consecutive failures; probe in flight"
 
 
 def test_a_probe_that_fails_opens_it_again():
     """For the whole of its time; it has been broken since it first opened."""
     lane = broken().later(30)
     lane.asks(1)
-    lane.later(1).settles(Outcome.FAILED, age=1.0)
+    lane.later(1).settles(CallOutcome.FAILED, age=1.0)
     assert (lane.view.breaker, lane.view.since, lane.view.until) == ("open", START + 1, START + 62)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.REFUSED])
+@pytest.mark.parametrize("outcome", [CallOutcome.OK, CallOutcome.REFUSED])
 def test_a_probe_that_is_answered_closes_it_without_a_herd(outcome):
     """Calls in flight are few again, and no credit is left of the time it was open."""
-    lane = Lane(Policy(rpm=600))
+    lane = Lane(LanePolicy(rpm=600))
     lane.state = replace(lane.state, concurrency=500.0)
-    lane.settles(Outcome.FAILED, 5).later(30)
+    lane.settles(CallOutcome.FAILED, 5).later(30)
     lane.asks(1)
     lane.later(31).settles(outcome)
     assert (lane.view.breaker, lane.view.failures, lane.state.concurrency) == ("closed", 0, 32)
     assert lane.asks(100).granted == 1
 
 
-@pytest.mark.parametrize("outcome", [Outcome.UNUSED, Outcome.ABANDONED])
+@pytest.mark.parametrize("outcome", [CallOutcome.UNUSED, CallOutcome.ABANDONED])
 def test_a_probe_of_which_nothing_was_heard_lets_another_probe(outcome):
     """One given back at once; one whose executor died after a while."""
     lane = broken().later(30)
@@ -326,15 +330,15 @@ def test_a_probe_of_which_nothing_was_heard_lets_another_probe(outcome):
 
 def test_a_failure_from_before_it_opened_does_not_keep_it_open():
     """Calls that hung all the while prove nothing new, then or after it has closed."""
-    lane = broken().later(20).settles(Outcome.FAILED, age=20.5)
+    lane = broken().later(20).settles(CallOutcome.FAILED, age=20.5)
     assert lane.view.until == START + 31
-    lane.settles(Outcome.OK).settles(Outcome.FAILED, 9, age=20.5)
+    lane.settles(CallOutcome.OK).settles(CallOutcome.FAILED, 9, age=20.5)
     assert (lane.view.breaker, lane.view.failures) == ("closed", 0)
 
 
 def test_an_answer_from_before_it_opened_closes_it():
     """It proves that the other side is there, whenever it was asked."""
-    assert broken().later(1).settles(Outcome.OK, age=2.0).view.breaker == "closed"
+    assert broken().later(1).settles(CallOutcome.OK, age=2.0).view.breaker == "closed"
 
 
 # For people.
@@ -342,20 +346,20 @@ def test_an_answer_from_before_it_opened_closes_it():
 
 def test_since_is_when_it_began_to_hold_back_without_a_break():
     """The same reason goes on; a full grant ends it, and so does silence."""
-    lane = Lane(Policy(rpm=60))
+    lane = Lane(LanePolicy(rpm=60))
     lane.asks(1)
     lane.later(0.5).asks(5)
-    assert (lane.view.why, lane.view.since, lane.view.until) == (Why.RATE, START, START + 1)
+    assert (lane.view.blocked_by, lane.view.since, lane.view.until) == (BlockedBy.RATE, START, START + 1)
     lane.later(0.6).asks(1)
-    assert lane.view.why is None
+    assert lane.view.blocked_by is None
     lane.asks(1)
     assert lane.view.since == pytest.approx(START + 1.1)
-    assert lane.later(60).view.why is None
+    assert lane.later(60).view.blocked_by is None
 
 
 def test_a_block_and_an_open_breaker_are_told_whoever_asks_or_not():
     """And not any more when they have passed."""
-    lane = Lane().settles(Outcome.FAILED, retry_after=10.0)
-    assert lane.view.message == "asked to be left alone for 10 s more"
-    assert lane.later(10).view.why is None
-    assert broken().view.why is Why.BREAKER
+    lane = Lane().settles(CallOutcome.FAILED, retry_after=10.0)
+    assert lane.view.message == "Retry-After for 10 s more"
+    assert lane.later(10).view.blocked_by is None
+    assert broken().view.blocked_by is BlockedBy.BREAKER

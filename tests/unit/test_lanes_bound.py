@@ -7,9 +7,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from executor.lanes.arithmetic import settle, take
-from executor.lanes.contract import Ask, Outcome, Policy, Settlement
-from executor.lanes.pace import BURST
+from executor.lanes.contract import AcquireRequest, CallOutcome, LanePolicy, Settlement
+from executor.lanes.gcra import BURST
+from executor.lanes.lane import grant_permits, settle
 from executor.lanes.state import LaneState
 from providers.limits import Headroom, RateLimits
 from tests.unit.lanes_stage import START
@@ -22,7 +22,7 @@ class Story:
     """What several executors do to one lane; it is lost now and then."""
 
     random: Random
-    policy: Policy
+    policy: LanePolicy
     losses: bool = True
     wasteful: float = 0.3
     now: float = START
@@ -47,8 +47,10 @@ class Story:
         settlements = tuple(self._settlement(granted_at) for granted_at in settled)
         for each in settlements:
             self.state = settle(self.state, self.now, self.policy, each)
-        ask = Ask("lane", executor, len(held), self.random.randint(0, 60), 100.0, self.policy, settlements)
-        self.state, grant = take(self.state, self.now, ask)
+        ask = AcquireRequest(
+            "lane", executor, len(held), self.random.randint(0, 60), 100.0, self.policy, settlements
+        )
+        self.state, grant = grant_permits(self.state, self.now, ask)
         held += [self.now] * grant.granted
         self.starts += [self.now] * grant.granted
 
@@ -56,9 +58,15 @@ class Story:
         age = self.now - granted_at
         if self.random.random() < self.wasteful:
             self.starts.remove(granted_at)
-            return Settlement(Outcome.UNUSED, age=age)
-        others = (Outcome.OK, Outcome.OK, Outcome.REFUSED, Outcome.ABANDONED, Outcome.FAILED)
-        outcome = self.random.choice((*others, Outcome.RATE_LIMITED) if age > 2 else others)
+            return Settlement(CallOutcome.UNUSED, age=age)
+        others = (
+            CallOutcome.OK,
+            CallOutcome.OK,
+            CallOutcome.REFUSED,
+            CallOutcome.ABANDONED,
+            CallOutcome.FAILED,
+        )
+        outcome = self.random.choice((*others, CallOutcome.RATE_LIMITED) if age > 2 else others)
         limits = RateLimits(
             Headroom(self.random.choice([None, 30.0, 1e6]), self.random.choice([None, 0, 9e5]))
         )
@@ -79,7 +87,7 @@ class Story:
 @given(seed=st.integers(0, 1 << 32), rpm=st.sampled_from([30.0, 60.0, 500.0, 3_000.0]))
 def test_no_window_has_more_calls_than_promised(seed, rpm):
     """Permits come back unused, calls fail, headers say anything, and the lane is lost at any moment."""
-    story = Story(Random(seed), Policy(rpm=rpm, breaker_failures=20, breaker_seconds=1.0))
+    story = Story(Random(seed), LanePolicy(rpm=rpm, breaker_failures=20, breaker_seconds=1.0))
     story.goes_on(100)
     assert story.most_over() <= 1e-3
 
@@ -87,27 +95,29 @@ def test_no_window_has_more_calls_than_promised(seed, rpm):
 @pytest.mark.parametrize("rpm", [3.0, 10.0])
 def test_of_a_very_slow_lane_each_loss_may_cost_one_call_more(rpm):
     """It would otherwise keep everybody waiting for many seconds before its first call."""
-    story = Story(Random(1), Policy(rpm=rpm))
+    story = Story(Random(1), LanePolicy(rpm=rpm))
     story.goes_on(400)
     assert story.most_over() <= len(story.lost)
 
 
 def test_the_bound_is_met_and_not_only_kept():
     """A lane asked all the time uses what it may."""
-    story = Story(Random(2), Policy(rpm=600.0, breaker_failures=10_000), losses=False, wasteful=0.0)
+    story = Story(Random(2), LanePolicy(rpm=600.0, breaker_failures=10_000), losses=False, wasteful=0.0)
     for _ in range(600):
         story.now += 0.1
-        story.state, grant = take(story.state, story.now, Ask("lane", "a", 0, 3, policy=story.policy))
+        story.state, grant = grant_permits(
+            story.state, story.now, AcquireRequest("lane", "a", 0, 3, policy=story.policy)
+        )
         story.starts += [story.now] * grant.granted
     assert len(story.starts) >= 599
 
 
 def test_what_comes_back_at_once_is_granted_again():
     """A permit that nobody needed costs the others nothing, if none was granted since."""
-    policy = Policy(rpm=60.0)
-    state, _ = take(LaneState(), START, Ask("lane", "a", 0, 1, policy=policy))
-    state, grant = take(state, START + 1, Ask("lane", "a", 0, 1, policy=policy))
+    policy = LanePolicy(rpm=60.0)
+    state, _ = grant_permits(LaneState(), START, AcquireRequest("lane", "a", 0, 1, policy=policy))
+    state, grant = grant_permits(state, START + 1, AcquireRequest("lane", "a", 0, 1, policy=policy))
     assert grant.granted == 1
-    state = settle(state, START + 1.5, policy, Settlement(Outcome.UNUSED, age=0.5))
-    _, grant = take(state, START + 1.5, Ask("lane", "b", 0, 1, policy=policy))
+    state = settle(state, START + 1.5, policy, Settlement(CallOutcome.UNUSED, age=0.5))
+    _, grant = grant_permits(state, START + 1.5, AcquireRequest("lane", "b", 0, 1, policy=policy))
     assert grant.granted == 1

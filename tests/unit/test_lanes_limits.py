@@ -7,10 +7,18 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from executor.lanes.arithmetic import answer
-from executor.lanes.contract import Ask, Grant, LaneLimit, Outcome, Policy, Settlement, Why
+from executor.lanes.contract import (
+    AcquireRequest,
+    BlockedBy,
+    CallOutcome,
+    Grant,
+    LaneLimit,
+    LanePolicy,
+    Settlement,
+)
+from executor.lanes.gcra import BURST
+from executor.lanes.lane import process
 from executor.lanes.limits import LIMIT_LEASE
-from executor.lanes.pace import BURST
 from executor.lanes.state import LaneState
 from executor.lanes.views import view
 from tests.unit.lanes_stage import START
@@ -30,8 +38,8 @@ class OneLane:
     def asks(
         self, wanted: int, *limits: LaneLimit, withdrawn: tuple[str, ...] = (), **fields: object
     ) -> Grant:
-        ask = Ask("lane", "e", self.held, wanted, limits=limits, withdrawn=withdrawn, **fields)  # type: ignore[arg-type]
-        self.state, grant = answer(self.state, self.now, ask)
+        ask = AcquireRequest("lane", "e", self.held, wanted, limits=limits, withdrawn=withdrawn, **fields)  # type: ignore[arg-type]
+        self.state, grant = process(self.state, self.now, ask)
         self.held += grant.granted
         return grant
 
@@ -49,7 +57,7 @@ class OneLane:
         for _ in range(round(seconds * 20)):
             grant = self.later(0.05).asks(50, *limits)
             calls += grant.granted
-            self.settles(*[Settlement(Outcome.OK)] * grant.granted)
+            self.settles(*[Settlement(CallOutcome.OK)] * grant.granted)
         return calls
 
 
@@ -64,9 +72,9 @@ def test_the_strictest_limit_binds_every_batch_on_the_lane():
 @pytest.mark.parametrize(
     ("limit", "why"),
     [
-        (LaneLimit("a limits", max_concurrency=2), Why.CONCURRENCY),
-        (LaneLimit("a limits", gap=5.0), Why.GAP),
-        (LaneLimit("a limits", tpm=60.0), Why.TOKENS),
+        (LaneLimit("a limits", max_concurrency=2), BlockedBy.CONCURRENCY),
+        (LaneLimit("a limits", gap=5.0), BlockedBy.GAP),
+        (LaneLimit("a limits", tpm=60.0), BlockedBy.TOKENS),
     ],
 )
 def test_every_kind_of_limit_binds_a_batch_without_one(limit, why):
@@ -74,7 +82,7 @@ def test_every_kind_of_limit_binds_a_batch_without_one(limit, why):
     lane = OneLane()
     lane.asks(0, limit)
     lane.later(5)
-    assert lane.asks(10, estimate=100.0).why is why
+    assert lane.asks(10, estimate=100.0).blocked_by is why
     assert lane.held <= 2
 
 
@@ -84,9 +92,9 @@ def test_calls_in_flight_of_other_batches_count_and_a_stricter_limit_waits_for_t
     assert lane.asks(8).granted == 8
     strict = LaneLimit("a limits", max_concurrency=2)
     assert lane.asks(1, strict).granted == 0
-    lane.settles(*[Settlement(Outcome.OK)] * 6)
+    lane.settles(*[Settlement(CallOutcome.OK)] * 6)
     assert lane.asks(1).granted == 0
-    lane.settles(Settlement(Outcome.OK))
+    lane.settles(Settlement(CallOutcome.OK))
     assert lane.asks(5).granted == 1
 
 
@@ -124,11 +132,11 @@ def test_a_looser_limit_starts_without_a_burst():
 
 def test_permits_from_before_a_stricter_limit_give_nothing_back():
     """They cost a tenth of what they would be worth now; the lane is asked for more all the time."""
-    lane, unbound = OneLane(), Policy(is_adaptive=False)
+    lane, unbound = OneLane(), LanePolicy(is_adaptive=False)
     for limit, steps in ((LaneLimit("b limits", rpm=6_000.0), 10), (LaneLimit("a limits", rpm=600.0), 20)):
         for _ in range(steps):
             lane.later(0.05).asks(1_000, limit, policy=unbound)
-    lane.settles(*[Settlement(Outcome.UNUSED, age=1.2)] * 5)
+    lane.settles(*[Settlement(CallOutcome.UNUSED, age=1.2)] * 5)
     assert lane.asks(10, policy=unbound).granted == 0
 
 
@@ -154,10 +162,12 @@ def test_from_its_first_moment_a_stricter_limit_holds_in_every_window(seed, rpm)
         declared = [*random.sample(others, random.randint(0, 2)), *([strict] if step >= begins else [])]
         unused = random.randint(0, lane.held) if random.random() < 0.4 else 0
         lane.held -= unused
-        back = tuple(Settlement(Outcome.UNUSED, age=random.choice([0.0, 0.5, 3.0])) for _ in range(unused))
+        back = tuple(
+            Settlement(CallOutcome.UNUSED, age=random.choice([0.0, 0.5, 3.0])) for _ in range(unused)
+        )
         gone = ("a limits", "b limits") if random.random() < 0.2 else ()
         granted = lane.asks(
-            random.randint(0, 40), *declared, withdrawn=gone, settlements=back, policy=Policy()
+            random.randint(0, 40), *declared, withdrawn=gone, settlements=back, policy=LanePolicy()
         )
         if step >= begins:
             starts += [lane.now] * granted.granted

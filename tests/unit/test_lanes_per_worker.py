@@ -2,22 +2,22 @@
 
 import pytest
 
-from executor.lanes.contract import Ask, Outcome, Policy, Settlement
+from executor.lanes.contract import AcquireRequest, CallOutcome, LanePolicy, Settlement
 from executor.lanes.memory import MemoryLanes
-from executor.lanes.per_worker import PerWorkerLanes
+from executor.lanes.per_executor import PerExecutorLanes
 from providers.limits import Headroom, RateLimits
 from tests.unit.lanes_stage import START
 
-POLICY = Policy(rpm=600, tpm=60_000, max_concurrency=10, gap=0.5)
+POLICY = LanePolicy(rpm=600, tpm=60_000, max_concurrency=10, gap=0.5)
 
 
 class Worker:
     def __init__(self) -> None:
         self.alive = 4
-        self.lanes = PerWorkerLanes(MemoryLanes(lambda: START), lambda: self.alive)
+        self.lanes = PerExecutorLanes(MemoryLanes(lambda: START), lambda: self.alive)
 
-    async def view(self, ask: Ask):
-        await self.lanes.ask([ask])
+    async def view(self, ask: AcquireRequest):
+        await self.lanes.acquire([ask])
         (view,) = await self.lanes.views(["one"])
         return view
 
@@ -25,17 +25,21 @@ class Worker:
 async def test_each_takes_its_part_and_more_when_others_go():
     """A quarter of four; all of it when it is alone, or does not see even itself."""
     worker = Worker()
-    view = await worker.view(Ask("one", "a", 0, 1, policy=POLICY))
+    view = await worker.view(AcquireRequest("one", "a", 0, 1, policy=POLICY))
     assert (view.rpm, view.tpm) == (150, 15_000)
     for worker.alive in (1, 0):
-        assert (await worker.view(Ask("one", "a", 0, 1, policy=POLICY))).rpm == 600
+        assert (await worker.view(AcquireRequest("one", "a", 0, 1, policy=POLICY))).rpm == 600
 
 
 async def test_what_headers_say_is_meant_for_all():
     """The limit of an account is divided, whoever names it."""
     limits = RateLimits(Headroom(1_000, 800), Headroom(None, None))
-    settled = Ask(
-        "one", "a", 0, 1, settlements=(Settlement(Outcome.OK, limits=limits), Settlement(Outcome.OK))
+    settled = AcquireRequest(
+        "one",
+        "a",
+        0,
+        1,
+        settlements=(Settlement(CallOutcome.OK, limits=limits), Settlement(CallOutcome.OK)),
     )
     assert (await Worker().view(settled)).rpm == 250
 
@@ -43,12 +47,14 @@ async def test_what_headers_say_is_meant_for_all():
 async def test_one_call_at_a_time_stays_one_for_each():
     """Nothing is divided down to nothing."""
     worker = Worker()
-    (grant,) = await worker.lanes.ask([Ask("one", "a", 0, 9, policy=Policy(max_concurrency=2))])
+    (grant,) = await worker.lanes.acquire(
+        [AcquireRequest("one", "a", 0, 9, policy=LanePolicy(max_concurrency=2))]
+    )
     assert grant.granted == 1
 
 
 async def test_a_gap_is_as_many_times_as_long():
     """So that all together keep to it."""
     worker = Worker()
-    (grant,) = await worker.lanes.ask([Ask("one", "a", 0, 1, policy=Policy(gap=0.4))])
+    (grant,) = await worker.lanes.acquire([AcquireRequest("one", "a", 0, 1, policy=LanePolicy(gap=0.4))])
     assert grant.ready_in == pytest.approx(1.6)

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from executor.lanes.contract import Policy
-from executor.lanes.pace import BURST
+from executor.lanes.contract import LanePolicy
+from executor.lanes.gcra import BURST
 from tests.unit.lanes_stage import START, Fleet, Provider
 
 RPM, TPM = 3_000.0, 300_000.0
@@ -22,7 +22,7 @@ def most_in_a_second(starts: list[float]) -> int:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_known_limit_is_used_up_from_a_cold_start_and_never_overstepped(seed):
     """Of what the provider allows in a minute 98 % is used, and nothing is refused."""
-    fleet = Fleet(Provider(Random(seed), rpm=RPM), Policy(rpm=RPM))
+    fleet = Fleet(Provider(Random(seed), rpm=RPM), LanePolicy(rpm=RPM))
     fleet.run(60)
     assert fleet.provider.served_between(0, 60) >= 0.98 * RPM
     assert fleet.provider.refused == []
@@ -31,7 +31,7 @@ def test_a_known_limit_is_used_up_from_a_cold_start_and_never_overstepped(seed):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_limit_that_only_headers_tell_is_used_up_as_well(seed):
     """The first answers say how much may be asked."""
-    fleet = Fleet(Provider(Random(seed), rpm=RPM, says_limits=True), Policy())
+    fleet = Fleet(Provider(Random(seed), rpm=RPM, says_limits=True), LanePolicy())
     fleet.run(60)
     assert fleet.provider.served_between(0, 60) >= 0.97 * RPM
     assert len(fleet.provider.refused) <= 0.01 * len(fleet.provider.starts)
@@ -40,7 +40,7 @@ def test_a_limit_that_only_headers_tell_is_used_up_as_well(seed):
 @pytest.mark.parametrize("estimate", [40.0, 1_000.0])
 def test_tokens_are_used_up_though_they_were_estimated_five_times_wrong(estimate):
     """What calls take is learnt from the first of them, before many are let through."""
-    fleet = Fleet(Provider(Random(3), tpm=TPM), Policy(tpm=TPM), estimate=estimate)
+    fleet = Fleet(Provider(Random(3), tpm=TPM), LanePolicy(tpm=TPM), estimate=estimate)
     fleet.run(60)
     assert fleet.provider.tokens_between(0, 60) >= 0.98 * TPM
     assert fleet.provider.refused == []
@@ -48,7 +48,7 @@ def test_tokens_are_used_up_though_they_were_estimated_five_times_wrong(estimate
 
 def test_tokens_that_only_headers_limit_are_used_up_as_well():
     """Without a word from the user, too."""
-    fleet = Fleet(Provider(Random(4), tpm=TPM, says_limits=True), Policy(), estimate=40.0)
+    fleet = Fleet(Provider(Random(4), tpm=TPM, says_limits=True), LanePolicy(), estimate=40.0)
     fleet.run(60)
     assert fleet.provider.tokens_between(0, 60) >= 0.97 * TPM
     assert len(fleet.provider.refused) <= 0.01 * len(fleet.provider.starts)
@@ -58,7 +58,7 @@ def test_tokens_that_only_headers_limit_are_used_up_as_well():
 def test_a_limit_that_nobody_tells_is_found(retry_after, share):
     """By what goes through when some are refused; a refusal costs as long a pause as it asks for."""
     for seed in (5, 6, 7):
-        fleet = Fleet(Provider(Random(seed), rpm=RPM, retry_after=retry_after), Policy())
+        fleet = Fleet(Provider(Random(seed), rpm=RPM, retry_after=retry_after), LanePolicy())
         fleet.run(60)
         assert fleet.provider.served_between(0, 60) >= share * RPM
         assert len(fleet.provider.refused) <= 0.01 * len(fleet.provider.starts)
@@ -67,7 +67,7 @@ def test_a_limit_that_nobody_tells_is_found(retry_after, share):
 def test_after_an_outage_one_probe_at_a_time_then_the_rate_and_no_herd():
     """Thirty seconds of failures cost a probe each breaker's time, and the first answer opens the lane."""
     provider = Provider(Random(6), rpm=RPM, down=(START + 10, START + 40))
-    fleet = Fleet(provider, Policy(rpm=RPM, breaker_seconds=5.0))
+    fleet = Fleet(provider, LanePolicy(rpm=RPM, breaker_seconds=5.0))
     fleet.run(100)
     during = [start - START for start in provider.starts if 12.5 < start - START < 40]
     first = min(at - START for at, _ in provider.served if at - START >= 40)
@@ -82,7 +82,7 @@ def test_after_an_outage_one_probe_at_a_time_then_the_rate_and_no_herd():
 def test_slow_calls_do_not_keep_a_lane_from_its_rate():
     """Ten seconds a call want five hundred in flight, far more than the provider has left at any moment."""
     provider = Provider(Random(7), rpm=RPM, says_limits=True, latency=(8.0, 12.0))
-    fleet = Fleet(provider, Policy())
+    fleet = Fleet(provider, LanePolicy())
     fleet.run(100)
     assert provider.served_between(70, 100) >= 0.95 * RPM / 2
     assert provider.refused == []
@@ -91,7 +91,7 @@ def test_slow_calls_do_not_keep_a_lane_from_its_rate():
 def test_a_rate_that_falls_is_followed_down():
     """A provider that halves its rate is asked half as much, and soon refuses little again."""
     provider = Provider(Random(8), rpm=RPM)
-    fleet = Fleet(provider, Policy())
+    fleet = Fleet(provider, LanePolicy())
     fleet.run(30)
     assert provider.requests is not None
     provider.requests.per_second /= 2

@@ -21,7 +21,7 @@ from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, Phase
 from eventlog.timeline import Cursor
 from executor.contract import RateLimited, TargetReply, TargetRequest
-from executor.lanes.contract import Outcome, Policy, Why
+from executor.lanes.contract import BlockedBy, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
 from projections.change import Row
 from projections.ledger import Standing
@@ -47,7 +47,9 @@ OTHER = TargetSpec("fake", "other", is_metered=True)
 async def test_tasks_start_per_lane_without_cross_lane_blocking():
     """Of two providers in one batch, one that takes a call an hour holds up none of the other's."""
     stage, _ = staged(
-        *(MODEL, OTHER), model=LaneUse("shut", Policy(rpm=1 / 60)), other=LaneUse("open", Policy(rpm=6_000))
+        *(MODEL, OTHER),
+        model=LaneUse("shut", LanePolicy(rpm=1 / 60)),
+        other=LaneUse("open", LanePolicy(rpm=6_000)),
     )
     await filled(stage, BATCH, 30, variant=0)
     await filled(stage, BATCH, 30, variant=1)
@@ -59,7 +61,7 @@ async def test_tasks_start_per_lane_without_cross_lane_blocking():
 
 @pytest.mark.parametrize(
     "policy",
-    [Policy(rpm=30), Policy(tpm=240), Policy(gap=2.0)],
+    [LanePolicy(rpm=30), LanePolicy(tpm=240), LanePolicy(gap=2.0)],
     ids=["requests a minute", "tokens a minute", "least gap"],
 )
 @virtually
@@ -84,7 +86,7 @@ async def test_a_lane_respects_rpm_and_tpm_spacing_and_its_least_gap(policy):
 async def test_retry_after_blocks_starts_and_requeues_correctly():
     """One refusal closes the lane for as long as it asks; what was refused comes back then, uncharged."""
     stage, lanes = staged(
-        MODEL, settings=replace(SETTINGS, slots=1), model=LaneUse("model", Policy(rpm=6_000))
+        MODEL, settings=replace(SETTINGS, slots=1), model=LaneUse("model", LanePolicy(rpm=6_000))
     )
     said: list[RateLimited] = [RateLimited("slow down", retry_after=timedelta(seconds=30))]
 
@@ -96,11 +98,11 @@ async def test_retry_after_blocks_starts_and_requeues_correctly():
     stage.target.how = ask
     await filled(stage, BATCH, 10)
     async with stage.executor():
-        await until(lambda: lanes.outcomes()[Outcome.RATE_LIMITED])
+        await until(lambda: lanes.outcomes()[CallOutcome.RATE_LIMITED])
         refused_at = stage.now()
         await asyncio.sleep(25)
         assert len(stage.target.asked) == 1
-        assert (await lanes.views(["model"]))[0].why is Why.RETRY_AFTER
+        assert (await lanes.views(["model"]))[0].blocked_by is BlockedBy.RETRY_AFTER
         await until(lambda: stage.is_drained(line_of(BATCH, "target-0")), timeout=60)
         refused = await stage.last(stage.target.asked[0].evaluation_id)
     assert refused.error.kind == "rate_limited"
@@ -113,22 +115,22 @@ def test_adaptive_concurrency_decreases_on_429_and_increases_on_success():
     lane = Lane()
     lane.asks(8)
     begun = lane.view.concurrency
-    lane.later(1).settles(Outcome.RATE_LIMITED, age=1.0)
+    lane.later(1).settles(CallOutcome.RATE_LIMITED, age=1.0)
     assert lane.view.concurrency == begun / 2
     for _ in range(20):
         lane.later(60).asks(1)
-        lane.later(1).settles(Outcome.RATE_LIMITED, age=1.0)
+        lane.later(1).settles(CallOutcome.RATE_LIMITED, age=1.0)
     assert lane.view.concurrency == 1
     for _ in range(20):
         lane.later(60).asks(1)
-        lane.later(1).settles(Outcome.OK, age=1.0)
+        lane.later(1).settles(CallOutcome.OK, age=1.0)
     assert lane.view.concurrency > 2
 
 
 @virtually
 async def test_an_abort_stops_new_starts_and_cancels_in_flight_tasks():
     """A stopped batch: calls are cancelled within a look at the batch registry, and none begins."""
-    stage, lanes = staged(MODEL, model=LaneUse("model", Policy(rpm=6_000)))
+    stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     stage.target.how = hang
     await filled(stage, BATCH, 20)
     async with stage.executor() as executor:
@@ -138,7 +140,7 @@ async def test_an_abort_stops_new_starts_and_cancels_in_flight_tasks():
         await asyncio.sleep(30)
         assert executor.slot_pool.free == SETTINGS.slots
     assert len(stage.target.asked) == SETTINGS.slots
-    assert lanes.outcomes()[Outcome.ABANDONED] == SETTINGS.slots
+    assert lanes.outcomes()[CallOutcome.ABANDONED] == SETTINGS.slots
 
 
 # -- the flow of a batch

@@ -8,8 +8,8 @@ import pytest
 from domain.batch_spec import BatchSpec, Limits, Options, TargetSpec
 from executor import registry
 from executor.contract import ExecutionEnvironment, Metered
+from executor.lanes.assignment import BatchContext, limits_on
 from executor.lanes.contract import LaneLimit
-from executor.lanes.naming import Place, limits_on
 from scoreline.settings import RateLimitMode, SettingsError, load_settings
 from scoreline.submit.spec.errors import SpecError
 from scoreline.submit.spec.limit_flags import split_limit_flags
@@ -135,7 +135,7 @@ def test_the_most_specific_limit_of_each_kind_is_declared_with_its_origin():
     target = TargetSpec("openai", "gpt", is_metered=True, rate_limits=Limits(rpm=1))
     accounts = {"openai": Limits(rpm=2, tpm=20), "openai:acct": Limits(tpm=30), "anthropic": Limits(rpm=4)}
     limits = Limits(rpm=5, tpm=50, max_concurrency=5)
-    place = Place("b-1", BatchSpec("b", (target,), limits=limits, accounts=accounts))
+    place = BatchContext("b-1", BatchSpec("b", (target,), limits=limits, accounts=accounts))
     assert list(limits_on("openai:acct:gpt-4o", target, place)) == [
         LaneLimit("b-1 targets.gpt", rpm=1),
         LaneLimit("b-1 accounts.openai:acct", tpm=30),

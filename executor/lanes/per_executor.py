@@ -1,37 +1,45 @@
-"""Lanes without a shared store: each executor keeps to its share of what all may use."""
+"""Lanes without a shared store: each executor enforces its share of every limit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from executor.lanes.contract import Ask, Grant, LaneLimit, Lanes, LaneView, Policy, Settlement
+from executor.lanes.contract import (
+    AcquireRequest,
+    Grant,
+    LaneLimit,
+    LanePolicy,
+    Lanes,
+    LaneView,
+    Settlement,
+)
 from providers.limits import Headroom, RateLimits
 
 
-class PerWorkerLanes:
-    """`Lanes` of one executor, which takes one part of `share()`; it asks that anew each time."""
+class PerExecutorLanes:
+    """`Lanes` of one executor; `share()` is the number of executors that divide each limit."""
 
     def __init__(self, lanes: Lanes, share: Callable[[], int]) -> None:
         self._lanes = lanes
         self._share = share
 
-    async def ask(self, asks: Sequence[Ask]) -> list[Grant]:
-        """Ask for this executor's part."""
+    async def acquire(self, requests: Sequence[AcquireRequest]) -> list[Grant]:
+        """Settle, then grant, within this executor's share."""
         parts = max(1, self._share())
-        return await self._lanes.ask([_part_of(each, parts) for each in asks])
+        return await self._lanes.acquire([_part_of(each, parts) for each in requests])
 
     async def views(self, lanes: Sequence[str]) -> list[LaneView]:
-        """Say how this executor's part of each lane stands."""
+        """Return the state of this executor's share of each lane."""
         return await self._lanes.views(lanes)
 
 
-def _part_of(ask: Ask, parts: int) -> Ask:
-    settlements = tuple(_settled(each, parts) for each in ask.settlements)
-    limits = tuple(_limit(each, parts) for each in ask.limits)
-    return replace(ask, policy=_limit(ask.policy, parts), settlements=settlements, limits=limits)
+def _part_of(request: AcquireRequest, parts: int) -> AcquireRequest:
+    settlements = tuple(_settled(each, parts) for each in request.settlements)
+    limits = tuple(_limit(each, parts) for each in request.limits)
+    return replace(request, policy=_limit(request.policy, parts), settlements=settlements, limits=limits)
 
 
-L = TypeVar("L", Policy, LaneLimit)
+L = TypeVar("L", LanePolicy, LaneLimit)
 
 
 def _limit(limit: L, parts: int) -> L:
@@ -45,7 +53,7 @@ def _limit(limit: L, parts: int) -> L:
 
 
 def _settled(settlement: Settlement, parts: int) -> Settlement:
-    """What the other side says is meant for all."""
+    """Divide the limits that the provider advertises for the whole account."""
     if settlement.limits is None:
         return settlement
     requests, tokens = settlement.limits.requests, settlement.limits.tokens
