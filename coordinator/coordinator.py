@@ -19,7 +19,7 @@ from coordinator.braking import Brakes
 from coordinator.budget_keeper import BudgetKeeper
 from coordinator.epochs import Epochs
 from coordinator.groups import contexts
-from coordinator.opening import Openings, lines_of, spec_of
+from coordinator.opening import Openings, layout_of, spec_of
 from coordinator.provider_batches.desk import Desk, ProviderPorts
 from coordinator.provider_batches.driver import ProviderBatches
 from coordinator.provider_batches.requests import is_asked_in
@@ -37,7 +37,7 @@ from projections.tables import TablesUnavailable
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.executor_registry import ExecutorRegistry
-from taskqueue.lines import OWN
+from taskqueue.queue_layout import DEFAULT_PARTITION
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
 logger = logging.getLogger(__name__)
@@ -270,7 +270,7 @@ class Coordinator:
 
     async def _publish(self, batch: Batch, openings: Iterable[Unpublished], epochs: Sequence[str]) -> None:
         told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)
-        await self._publisher.publish(lines_of(batch), told)
+        await self._publisher.publish(layout_of(batch), told)
 
     async def _advance_groups(self, batch: Batch) -> None:
         """Tell executors of those in serial groups whose turn has come."""
@@ -333,6 +333,6 @@ def requires_of(batch: Batch) -> tuple[str, ...]:
 def channels_of(batch: Batch) -> tuple[str, ...]:
     """Name the lines of a batch; one whose spec nobody can read stops only itself."""
     try:
-        return lines_of(batch).channels
+        return layout_of(batch).partitions
     except ValidationError:
-        return (OWN,)
+        return (DEFAULT_PARTITION,)

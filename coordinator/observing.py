@@ -12,7 +12,7 @@ from coordinator.view import OTHER, Overview, View
 from projections.active import ActiveBatch, ActiveBooks
 from projections.tables import TablesUnavailable
 from taskqueue.backends import Queues
-from taskqueue.lines import line_of
+from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Counts, QueueUnavailable
 
 logger = logging.getLogger(__name__)
@@ -75,14 +75,14 @@ class Observer:
 
     async def _queued(self, batches: Sequence[ActiveBatch]) -> dict[str, Counts]:
         named = {batch.batch_id for batch in batches if batch.batch_id}
-        lines = [
-            (entry.batch_id if entry.batch_id in named else OTHER, line_of(entry.batch_id, channel))
+        queues = [
+            (entry.batch_id if entry.batch_id in named else OTHER, queue_name(entry.batch_id, partition))
             for entry in await self._queues.batch_registry.list()
-            for channel in entry.channels
+            for partition in entry.partitions
         ]
-        counted = await self._queues.tasks.counts([line for _, line in lines]) if lines else []
+        counted = await self._queues.tasks.counts([queue for _, queue in queues]) if queues else []
         found: defaultdict[str, Counts] = defaultdict(Counts)
-        for (batch_id, _), more in zip(lines, counted, strict=True):
+        for (batch_id, _), more in zip(queues, counted, strict=True):
             so_far = found[batch_id]
             found[batch_id] = Counts(
                 so_far.ready + more.ready, so_far.delayed + more.delayed, so_far.owned + more.owned

@@ -14,7 +14,7 @@ from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
 from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
 from taskqueue.batch_registry import BatchRegistry
-from taskqueue.lines import Lines
+from taskqueue.queue_layout import QueueLayout
 
 
 class Openings:
@@ -50,7 +50,7 @@ class Openings:
         # One without an epoch waits for its turn in a group, or for a provider.
         queued = [one for one in opened if is_to_be_run(one.events) and one.epoch]
         await self._leave_contexts(batch, queued)
-        await self._publisher.publish(lines_of(batch), ((one.events, one.epoch) for one in queued))
+        await self._publisher.publish(layout_of(batch), ((one.events, one.epoch) for one in queued))
         # An ending concerns nobody who had not heard of the evaluation.
         endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
         await self._tell_of_endings([Unpublished(one.evaluation_id, one.events) for one in endings])
@@ -96,11 +96,11 @@ _unpacked = lru_cache(maxsize=64)(unpack)
 
 
 @lru_cache(maxsize=64)
-def _lines(batch_id: str, spec: bytes) -> Lines:
-    return Lines(batch_id, _unpacked(spec))
+def _lines(batch_id: str, spec: bytes) -> QueueLayout:
+    return QueueLayout(batch_id, _unpacked(spec))
 
 
-def lines_of(batch: Batch) -> Lines:
+def layout_of(batch: Batch) -> QueueLayout:
     """Say where the tasks of a batch wait."""
     return _lines(batch.batch_id, batch.spec)
 

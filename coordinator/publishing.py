@@ -9,7 +9,7 @@ from eventlog import tracing
 from eventlog.clock import utc_now
 from eventlog.events import Event
 from eventlog.log import Append, CommitMark, EncodedEvent, EventLog, Mode
-from taskqueue.lines import Lines
+from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task, TaskQueue
 
 CHUNK = 500
@@ -25,7 +25,7 @@ class Publisher:
         self._log = log
         self._queue = queue
 
-    async def publish(self, lines: Lines | None, openings: Iterable[tuple[Events, str]]) -> int:
+    async def publish(self, layout: QueueLayout | None, openings: Iterable[tuple[Events, str]]) -> int:
         """Append openings, each in its epoch, and enqueue those that the log took; returns how many.
 
         Endings need no line to wait in.
@@ -42,8 +42,8 @@ class Publisher:
                 if reply.results[0].acknowledged and is_to_be_run(events)
             ]
             _trace_publishing(taken, begun)
-            if taken and lines:
-                await self.enqueue(lines, taken)
+            if taken and layout:
+                await self.enqueue(layout, taken)
             told += len(taken)
         return told
 
@@ -53,15 +53,15 @@ class Publisher:
             marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in openings]
             await self._log.settle(marks)
 
-    async def enqueue(self, lines: Lines, openings: Sequence[Event]) -> None:
+    async def enqueue(self, layout: QueueLayout, openings: Sequence[Event]) -> None:
         """Put the tasks of openings where they have to wait."""
         queued: dict[str, list[Event]] = {}
         for event in openings:
             if isinstance(opening := event.data, p.Queued):
-                queued.setdefault(lines.line_for(opening), []).append(event)
-        for line, waiting in queued.items():
+                queued.setdefault(layout.queue_for(opening), []).append(event)
+        for queue, waiting in queued.items():
             begun = utc_now()
-            await self._queue.enqueue_batch(line, [Task(e.evaluation_id, e.attempt) for e in waiting])
+            await self._queue.enqueue_batch(queue, [Task(e.evaluation_id, e.attempt) for e in waiting])
             _trace_enqueuing(waiting, begun)
 
 

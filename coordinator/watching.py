@@ -7,7 +7,7 @@ from datetime import timedelta
 from coordinator import decisions
 from coordinator.epochs import Epochs
 from coordinator.looking import look
-from coordinator.opening import Openings, lines_of, spec_of
+from coordinator.opening import Openings, layout_of, spec_of
 from coordinator.provider_batches.requests import is_asked_in
 from coordinator.publishing import Publisher
 from coordinator.reconcile import Next, reconcile
@@ -80,7 +80,7 @@ class Watch:
                 memory.pop(gone, None)
 
     async def _look_at_all(self, batch: Batch) -> None:
-        lines = await self._queue.counts(lines_of(batch).names)
+        lines = await self._queue.counts(layout_of(batch).queues)
         is_drained = all(counts.is_drained for counts in lines)
         epochs, settled = await self._epochs.look(), self._epochs.all_settled
         made_up_for = self._made_up_for.get(batch.batch_id) == epochs
@@ -156,10 +156,10 @@ class Watch:
         epochs = {one.row.evaluation_id: one.epoch for one in standings}
         openings = await self._ledger.openings(list(epochs))
         told = ((one.events, epochs[one.evaluation_id]) for one in openings)
-        await self._publisher.publish(lines_of(batch), told)
+        await self._publisher.publish(layout_of(batch), told)
 
     async def _enqueue(self, batch: Batch, standings: Sequence[Standing]) -> None:
-        lines = lines_of(batch)
+        lines = layout_of(batch)
         if lines.is_metered:
             openings = await self._ledger.openings([one.row.evaluation_id for one in standings])
             await self._publisher.enqueue(lines, [one.events[0][0] for one in openings])

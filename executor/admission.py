@@ -14,24 +14,24 @@ from executor.lanes.permits import NO_PERMITS, Permits
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What may be started, line by line."""
+    """What may be started, queue by queue."""
 
     granted: Mapping[str, int]
     shut: Mapping[str, float] = field(default_factory=dict)
-    """Lines that got less than was wanted, and in how many seconds it is worth asking again."""
+    """Queues that got less than was wanted, and in how many seconds it is worth asking again."""
     metered: Collection[str] = ()
-    """Lines for which what was granted is taken from somebody else while it is held."""
+    """Queues for which what was granted is taken from somebody else while it is held."""
 
 
 class Admission(Protocol):
-    """Lends capacity, line by line."""
+    """Lends capacity, queue by queue."""
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
-        """Reserve capacity for one task after the other; `turns` names the line of each."""
+        """Reserve capacity for one task after the other; `turns` names the queue of each."""
         ...
 
-    def lend(self, line: str) -> Permits:
-        """Hand over what was granted for one task of a line."""
+    def lend(self, queue: str) -> Permits:
+        """Hand over what was granted for one task of a queue."""
         ...
 
     def give_back(self, unused: Mapping[str, int]) -> None:
@@ -46,7 +46,7 @@ class Unlimited:
         """Grant all."""
         return Admitted(Counter(turns))
 
-    def lend(self, line: str) -> Permits:  # noqa: ARG002 - all lines are alike
+    def lend(self, queue: str) -> Permits:  # noqa: ARG002 - all queues are alike
         """Need no permit."""
         return NO_PERMITS
 

@@ -18,7 +18,7 @@ from executor.lanes.assignment import BatchContext, overall_use
 from executor.lanes.contract import LaneLimit
 from executor.lanes.permits import LaneUse
 from taskqueue.batch_registry import BatchRegistry
-from taskqueue.lines import SCORING, Lines, split, target_of
+from taskqueue.queue_layout import SCORING_PARTITION, QueueLayout, split_queue, target_number
 
 logger = logging.getLogger(__name__)
 
@@ -83,17 +83,17 @@ class BatchRuntime:
         """Find the lane of a variant's target."""
         return self.lanes[number % len(self.targets)] if self.lanes else None
 
-    def uses(self, channel: str) -> tuple[LaneUse, ...]:
-        """Say which lanes the tasks in one of the batch's lines have to ask before they are taken."""
-        found = self._judges_lanes() if channel == SCORING else self._target_lanes(channel)
+    def uses(self, partition: str) -> tuple[LaneUse, ...]:
+        """Say which lanes the tasks in one of the batch's queues have to ask before they are taken."""
+        found = self._judges_lanes() if partition == SCORING_PARTITION else self._target_lanes(partition)
         return (*found, self.overall) if found and self.overall else found
 
     def _judges_lanes(self) -> tuple[LaneUse, ...]:
         judges = [judge.lane for judge in self.judges if isinstance(judge, BatchEvaluator)]
         return tuple({use.lane: use for use in judges if use}.values())
 
-    def _target_lanes(self, channel: str) -> tuple[LaneUse, ...]:
-        number = target_of(channel)
+    def _target_lanes(self, partition: str) -> tuple[LaneUse, ...]:
+        number = target_number(partition)
         use = self.lanes[number] if number is not None and number < len(self.lanes) else None
         return (use,) if use else ()
 
@@ -153,11 +153,11 @@ class RuntimeCache:
                 await self._note_lanes(batch_id, runtime)
             return runtime  # not looked up again: the batch may be over by now
 
-    async def uses(self, line: str) -> tuple[LaneUse, ...]:
-        """Say which lanes the tasks in a line have to ask; none where nothing can be called anyhow."""
-        batch_id, channel = split(line)
-        runtime = await self.of(batch_id) if channel else None
-        return runtime.uses(channel) if isinstance(runtime, BatchRuntime) else ()
+    async def uses(self, queue: str) -> tuple[LaneUse, ...]:
+        """Say which lanes the tasks in a queue have to ask; none where nothing can be called anyhow."""
+        batch_id, partition = split_queue(queue)
+        runtime = await self.of(batch_id) if partition else None
+        return runtime.uses(partition) if isinstance(runtime, BatchRuntime) else ()
 
     def limits(self, batch_ids: Collection[str]) -> dict[str, dict[str, LaneLimit]]:
         """Return the limits that some batches declare: by lane, and by origin."""
@@ -169,9 +169,12 @@ class RuntimeCache:
         return found
 
     async def _note_lanes(self, batch_id: str, runtime: BatchRuntime) -> None:
-        """Let people see what the lines of a batch wait for."""
-        uses = {channel: runtime.uses(channel) for channel in Lines(batch_id, runtime.spec).channels}
-        lanes = {channel: [use.lane for use in each] for channel, each in uses.items() if each}
+        """Let people see what the queues of a batch wait for."""
+        uses = {
+            partition: runtime.uses(partition)
+            for partition in QueueLayout(batch_id, runtime.spec).partitions
+        }
+        lanes = {partition: [use.lane for use in each] for partition, each in uses.items() if each}
         await self._batch_registry.set_lanes(batch_id, lanes)
 
     async def keep_only(self, batch_ids: Collection[str]) -> None:

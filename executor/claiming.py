@@ -74,7 +74,7 @@ class Claiming:
         """Take hold of tasks, and start on them with what each may call; returns what is new."""
         hands = self._slot_pool.take(deliveries)
         for hand in hands:
-            hand.permits = lend(hand.delivery.line)
+            hand.permits = lend(hand.delivery.queue)
         if hands:
             self._spawn(self._claim(hands))
         return hands

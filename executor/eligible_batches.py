@@ -6,7 +6,7 @@ from domain.eligibility import Eligibility
 from executor.batch_runtime import RuntimeCache
 from executor.slot_pool import InterruptReason, SlotPool
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
-from taskqueue.lines import line_of
+from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import TaskQueue
 
 
@@ -29,8 +29,8 @@ class EligibleBatches:
         self._eligibility = eligibility
         self.priorities: Mapping[str, int] = {}
         """The batches to take from, with their weights."""
-        self.lines: Mapping[str, Sequence[str]] = {}
-        """The lines of each of them, in the order in which they are served."""
+        self.queues: Mapping[str, Sequence[str]] = {}
+        """The queues of each of them, in the order in which they are served."""
         self.listed: frozenset[str] = frozenset()
         self._with_budget: frozenset[str] = frozenset()
 
@@ -46,8 +46,9 @@ class EligibleBatches:
         entries = await self._batch_registry.list()
         ours = [each for each in entries if self._is_for_us(each)]
         self.priorities = {each.batch_id: each.priority for each in ours}
-        self.lines = {
-            each.batch_id: [line_of(each.batch_id, channel) for channel in each.channels] for each in ours
+        self.queues = {
+            each.batch_id: [queue_name(each.batch_id, partition) for partition in each.partitions]
+            for each in ours
         }
         self.listed = frozenset(each.batch_id for each in entries)
         self._with_budget = frozenset(each.batch_id for each in entries if each.has_budget)
@@ -64,7 +65,7 @@ class EligibleBatches:
 
     async def nothing_left(self) -> bool:
         """Whether no batch that may be worked on has a task, waiting, delayed or in anybody's hands."""
-        lines = [line for each in self.lines.values() for line in each]
-        if self._slot_pool or not lines:
+        queues = [queue for each in self.queues.values() for queue in each]
+        if self._slot_pool or not queues:
             return not self._slot_pool
-        return all(counts.is_drained for counts in await self._tasks.counts(lines))
+        return all(counts.is_drained for counts in await self._tasks.counts(queues))

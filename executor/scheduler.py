@@ -18,7 +18,7 @@ from executor.eligible_batches import EligibleBatches
 from executor.failure_streak import FailureStreaks
 from executor.lanes.contract import LanesUnavailable
 from executor.outage import Outage, OutageBackoff
-from executor.queue_selector import QueueSelector, in_lines
+from executor.queue_selector import QueueSelector, in_queues
 from executor.settings import Timings
 from executor.slot_pool import SlotPool
 from executor.stride_scheduler import StrideScheduler
@@ -99,22 +99,22 @@ class Scheduler:
 
     async def _take(self, now: float) -> None:
         """Ask for advice, then for tasks, and give back what was granted and not needed."""
-        priorities, lines = self._batches.priorities, self._batches.lines
+        priorities, queues = self._batches.priorities, self._batches.queues
         await self._poll_idle_queues(now)
-        chosen = self._queues.choose(lines, now)
+        chosen = self._queues.choose(queues, now)
         shut = (priorities.keys() - chosen) | self._held(now)
         size = self._fetch_size()
         plan = self._stride.plan(priorities, size, now=now, shut=shut)
-        admitted = await self._admission.admit(list(islice(in_lines(plan.turns, chosen), size)))
+        admitted = await self._admission.admit(list(islice(in_queues(plan.turns, chosen), size)))
         begun: Counter[str] = Counter()
         try:
             deliveries = await self._consume(admitted, now, may_wait=plan.may_wait)
             begun.update(self._begin(deliveries))
         finally:
             self._admission.give_back(Counter(admitted.granted) - begun)
-        taken = Counter(each.line for each in deliveries)
+        taken = Counter(each.queue for each in deliveries)
         self._queues.learn(admitted.granted, taken, shut=admitted.shut, metered=admitted.metered, now=now)
-        dry = [batch for batch in priorities if self._queues.are_empty(lines[batch], now)]
+        dry = [batch for batch in priorities if self._queues.are_empty(queues[batch], now)]
         had = Counter(each.batch_id for each in deliveries)
         self._stride.took(plan, had, dry=dry, now=now)
         if not deliveries:
@@ -126,10 +126,10 @@ class Scheduler:
         return self._streaks.held(now)
 
     async def _poll_idle_queues(self, now: float) -> None:
-        """Count what there is in lines that were empty: nobody is asked for a permit to find nothing."""
-        if lines := self._queues.idle_queues(now):
-            counts = await self._tasks.counts(lines)
-            seen = {line: each.ready for line, each in zip(lines, counts, strict=True)}
+        """Count what there is in queues that were empty: nobody is asked for a permit to find nothing."""
+        if queues := self._queues.idle_queues(now):
+            counts = await self._tasks.counts(queues)
+            seen = {queue: each.ready for queue, each in zip(queues, counts, strict=True)}
             self._queues.saw(seen, now)
 
     def _fetch_size(self) -> int:
@@ -162,23 +162,25 @@ class Scheduler:
     async def _take_over_all(self) -> None:
         """Take what others have left lying, as far as it is admitted."""
         held = self._held(asyncio.get_running_loop().time())
-        lines = [line for batch, each in self._batches.lines.items() if batch not in held for line in each]
-        admitted = await self._admission.admit((lines * self._slot_pool.free)[: self._fetch_size()])
+        queues = [
+            queue for batch, each in self._batches.queues.items() if batch not in held for queue in each
+        ]
+        admitted = await self._admission.admit((queues * self._slot_pool.free)[: self._fetch_size()])
         begun: Counter[str] = Counter()
         try:
-            for line, limit in admitted.granted.items():
-                begun.update(self._begin(await self._take_over(line, limit)))
+            for queue, limit in admitted.granted.items():
+                begun.update(self._begin(await self._take_over(queue, limit)))
         finally:
             self._admission.give_back(Counter(admitted.granted) - begun)
 
-    async def _take_over(self, line: str, limit: int) -> list[Delivery]:
+    async def _take_over(self, queue: str, limit: int) -> list[Delivery]:
         idle = self._timings.take_over_idle
-        return await self._tasks.take_over(self._instance_id, [line], idle=idle, limit=limit)
+        return await self._tasks.take_over(self._instance_id, [queue], idle=idle, limit=limit)
 
     def _begin(self, deliveries: Sequence[Delivery]) -> list[str]:
-        """Start on what was taken, and name its lines; what comes while stopping goes back."""
+        """Start on what was taken, and name its queues; what comes while stopping goes back."""
         if self._stopping:
             for delivery in deliveries:
                 self._acks.nack(delivery)
             return []
-        return [hand.delivery.line for hand in self._claiming.begin(deliveries, self._admission.lend)]
+        return [hand.delivery.queue for hand in self._claiming.begin(deliveries, self._admission.lend)]

@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from executor.contract import Permanent
 from executor.lanes.permits import NO_PERMITS, Permits
-from taskqueue.lines import split
+from taskqueue.queue_layout import split_queue
 from taskqueue.tasks import Delivery
 
 P = ParamSpec("P")
@@ -142,19 +142,19 @@ class SlotPool:
     @property
     def batches(self) -> set[str]:
         """The batches that something is in hand of."""
-        return {split(line)[0] for line, _ in self._held}
+        return {split_queue(queue)[0] for queue, _ in self._held}
 
     def take(self, deliveries: Iterable[Delivery]) -> list[ActiveTask]:
         """Take hold of tasks; what is in hand already is not taken again."""
-        new = [each for each in deliveries if (each.line, each.id) not in self._held]
+        new = [each for each in deliveries if (each.queue, each.id) not in self._held]
         now = asyncio.get_running_loop().time()
         taken = [ActiveTask(delivery, since=now, _on_recorded=self._on_recorded) for delivery in new]
-        self._held |= {(hand.delivery.line, hand.delivery.id): hand for hand in taken}
+        self._held |= {(hand.delivery.queue, hand.delivery.id): hand for hand in taken}
         return taken
 
     def release(self, hand: ActiveTask) -> None:
         """Have no more to do with a task."""
-        if self._held.pop((hand.delivery.line, hand.delivery.id), None) and hand.is_recorded:
+        if self._held.pop((hand.delivery.queue, hand.delivery.id), None) and hand.is_recorded:
             self._recorded -= 1
         hand.permits.release()
         self._changed.set()

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from domain.ids import FLEET
-from taskqueue.lines import OWN
+from taskqueue.queue_layout import DEFAULT_PARTITION
 
 
 class BatchState(StrEnum):
@@ -21,7 +21,7 @@ class BatchState(StrEnum):
     """Cancelled or expired: abort active tasks."""
 
 
-@dataclass(frozen=True, slots=True, config=ConfigDict(extra="ignore"))
+@dataclass(frozen=True, slots=True, config=ConfigDict(extra="ignore", validate_by_name=True))
 class BatchEntry:
     """One batch of the registry."""
 
@@ -30,8 +30,10 @@ class BatchEntry:
     priority: int = Field(default=1, ge=1, le=100)
     """Its share of the slots, relative to other batches."""
     project: str = "default"
-    channels: tuple[str, ...] = (OWN,)
-    """The lines in which its tasks wait, in the order in which they are served."""
+    partitions: Annotated[
+        tuple[str, ...], Field(validation_alias="channels", serialization_alias="channels")
+    ] = (DEFAULT_PARTITION,)
+    """The partitions of its queue, in the order in which executors serve them."""
     has_budget: bool = False
     """Whether its calls are reserved in its budget account before they are made."""
     requires: tuple[str, ...] = ()

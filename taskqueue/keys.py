@@ -1,25 +1,25 @@
 """The names of keys in Redis; they are public, and all keys of a batch share its cluster slot."""
 
-from taskqueue.lines import split
+from taskqueue.queue_layout import split_queue
 
 GROUP = "eval-workers"
 BATCHES = "eval:batches"
 EXECUTORS = "eval:executors"
 
 
-def tasks_key(line: str) -> str:
+def tasks_key(queue: str) -> str:
     """Name the stream of a line's tasks."""
-    return _of_line("eval:tasks", line)
+    return _of_line("eval:tasks", queue)
 
 
-def delayed_key(line: str) -> str:
+def delayed_key(queue: str) -> str:
     """Name the sorted set of a line's tasks that are not due yet."""
-    return _of_line("eval:delayed", line)
+    return _of_line("eval:delayed", queue)
 
 
-def _of_line(what: str, line: str) -> str:
-    batch_id, channel = split(line)
-    return f"{what}:{{{batch_id}}}:{channel}" if channel else f"{what}:{{{batch_id}}}"
+def _of_line(what: str, queue: str) -> str:
+    batch_id, partition = split_queue(queue)
+    return f"{what}:{{{batch_id}}}:{partition}" if partition else f"{what}:{{{batch_id}}}"
 
 
 def dead_letters_key(batch_id: str) -> str:

@@ -14,7 +14,7 @@ from itertools import count, islice
 
 from taskqueue.batch_registry import BatchEntry
 from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance
-from taskqueue.lines import OWN, line_of
+from taskqueue.queue_layout import DEFAULT_PARTITION, queue_name
 from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
 
 Clock = Callable[[], float]
@@ -62,17 +62,17 @@ class MemoryTaskQueue:
         self._lines: dict[str, _Line] = defaultdict(_Line)
         self._dead: dict[str, _DeadLetters] = {}
 
-    async def enqueue(self, line: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
+    async def enqueue(self, queue: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
         """Add a task, to be handed out now or after a while; returns the id of its message."""
-        return self._add(line, task, delay)
+        return self._add(queue, task, delay)
 
-    async def enqueue_batch(self, line: str, tasks: Sequence[Task]) -> list[str]:
+    async def enqueue_batch(self, queue: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
-        return [self._add(line, task, timedelta(0)) for task in tasks]
+        return [self._add(queue, task, timedelta(0)) for task in tasks]
 
-    def _add(self, line: str, task: Task, delay: timedelta) -> str:
+    def _add(self, queue: str, task: Task, delay: timedelta) -> str:
         number = next(self._ids)
-        waiting = self._lines[line]
+        waiting = self._lines[queue]
         if delay > timedelta(0):
             heapq.heappush(waiting.delayed, (self._clock() + delay.total_seconds(), number, task))
         else:
@@ -88,7 +88,7 @@ class MemoryTaskQueue:
         await asyncio.sleep(0)  # whoever takes without end must not keep the loop for itself
         loop = asyncio.get_running_loop()
         deadline = loop.time() + block.total_seconds()
-        wanted = {line: limit for line, limit in wanted.items() if limit > 0}
+        wanted = {queue: limit for queue, limit in wanted.items() if limit > 0}
         while True:
             taken = [one for item in wanted.items() for one in self._take(consumer, *item)]
             left = deadline - loop.time()
@@ -96,26 +96,26 @@ class MemoryTaskQueue:
                 return taken
             await self._change(min(left, max(self._until_due(wanted), SHORTEST_WAIT)))
 
-    def _take(self, consumer: str, line: str, limit: int) -> Iterator[Delivery]:
-        waiting = self._promoted(line)
+    def _take(self, consumer: str, queue: str, limit: int) -> Iterator[Delivery]:
+        waiting = self._promoted(queue)
         for _ in range(min(limit, len(waiting.ready))):
-            yield self._hand_out(line, waiting.ready.popleft(), consumer)
+            yield self._hand_out(queue, waiting.ready.popleft(), consumer)
 
-    def _hand_out(self, line: str, message: _Message, consumer: str) -> Delivery:
+    def _hand_out(self, queue: str, message: _Message, consumer: str) -> Delivery:
         before, message.consumer, message.taken_at = message.consumer, consumer, self._clock()
         message.deliveries += 1
-        self._lines[line].held[str(message.id)] = message
-        return Delivery(line, str(message.id), message.task, message.deliveries, before)
+        self._lines[queue].held[str(message.id)] = message
+        return Delivery(queue, str(message.id), message.task, message.deliveries, before)
 
-    def _promoted(self, line: str) -> _Line:
+    def _promoted(self, queue: str) -> _Line:
         """Look a line up, with all in it ready that is due."""
-        waiting = self._lines.get(line) or _Line()
+        waiting = self._lines.get(queue) or _Line()
         while waiting.delayed and waiting.delayed[0][0] <= self._clock():
             waiting.ready.append(_Message(next(self._ids), heapq.heappop(waiting.delayed)[2]))
         return waiting
 
-    def _until_due(self, lines: Iterable[str]) -> float:
-        heaps = [self._lines[line].delayed for line in lines if line in self._lines]
+    def _until_due(self, queues: Iterable[str]) -> float:
+        heaps = [self._lines[queue].delayed for queue in queues if queue in self._lines]
         return min((heap[0][0] for heap in heaps if heap), default=float("inf")) - self._clock()
 
     async def _change(self, seconds: float) -> None:
@@ -126,39 +126,39 @@ class MemoryTaskQueue:
             return
 
     async def take_over(
-        self, consumer: str, lines: Sequence[str], *, idle: timedelta, limit: int
+        self, consumer: str, queues: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
         """Take tasks whose consumer has neither finished nor extended them for so long."""
-        left = self._left_since(lines, self._clock() - idle.total_seconds())
+        left = self._left_since(queues, self._clock() - idle.total_seconds())
         return [self._hand_out(*each, consumer) for each in list(islice(left, limit))]
 
-    def _left_since(self, lines: Sequence[str], moment: float) -> Iterator[tuple[str, _Message]]:
-        for line in lines:
-            held = self._promoted(line).held.values()
+    def _left_since(self, queues: Sequence[str], moment: float) -> Iterator[tuple[str, _Message]]:
+        for queue in queues:
+            held = self._promoted(queue).held.values()
             for message in sorted(held, key=lambda each: each.id):
                 if message.taken_at <= moment:
-                    yield line, message
+                    yield queue, message
 
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
         """Let finished tasks go; returns how many of them this consumer still held."""
         return sum(self._let_go(consumer, each) for each in deliveries)
 
     def _held(self, consumer: str, delivery: Delivery) -> _Message | None:
-        waiting = self._lines.get(delivery.line)
+        waiting = self._lines.get(delivery.queue)
         message = waiting and waiting.held.get(delivery.id)
         return message if message and message.consumer == consumer else None
 
     def _let_go(self, consumer: str, delivery: Delivery) -> bool:
         held = self._held(consumer, delivery) is not None
         if held:
-            del self._lines[delivery.line].held[delivery.id]
+            del self._lines[delivery.queue].held[delivery.id]
         return held
 
     async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
         """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
         held = self._let_go(consumer, delivery)
         if held:
-            self._add(delivery.line, delivery.task, delay)
+            self._add(delivery.queue, delivery.task, delay)
         return held
 
     async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
@@ -178,9 +178,9 @@ class MemoryTaskQueue:
             message.taken_at = self._clock()
         return [delivery for delivery, _ in held]
 
-    async def counts(self, lines: Sequence[str]) -> list[Counts]:
+    async def counts(self, queues: Sequence[str]) -> list[Counts]:
         """Say how much of each line is ready, delayed, and in somebody's hands."""
-        found = [self._promoted(line) for line in lines]
+        found = [self._promoted(queue) for queue in queues]
         return [Counts(len(each.ready), len(each.delayed), len(each.held)) for each in found]
 
     async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
@@ -188,10 +188,10 @@ class MemoryTaskQueue:
         dead = self._dead.get(batch_id)
         return list(islice(dead.letters, limit)) if dead and self._clock() < dead.until else []
 
-    async def forget(self, batch_id: str, channels: Sequence[str] = (OWN,)) -> None:
+    async def forget(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
         """Remove all that these lines of a batch hold; its dead letters stay for a day."""
-        for channel in channels:
-            self._lines.pop(line_of(batch_id, channel), None)
+        for partition in partitions:
+            self._lines.pop(queue_name(batch_id, partition), None)
         if batch_id in self._dead:
             self._dead[batch_id].until = self._clock() + DEAD_LETTERS_STAY.total_seconds()
 
@@ -238,7 +238,7 @@ class MemoryBatchRegistry:
     async def set_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
         """Say which lanes each line of a batch has to ask."""
         if lanes:
-            said = {channel: tuple(names) for channel, names in lanes.items()}
+            said = {partition: tuple(names) for partition, names in lanes.items()}
             self._lanes[batch_id] = self._lanes.get(batch_id, {}) | said
 
     async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:

@@ -35,7 +35,7 @@ class RedisBatchRegistry:
         async with self._redis.pipeline(transaction=False) as pipe:
             # The spec first: an executor that reads an entry must find its spec.
             pipe.set(keys.spec_key(entry.batch_id), spec)
-            pipe.hset(keys.BATCHES, entry.batch_id, _ENTRY.dump_json(entry))
+            pipe.hset(keys.BATCHES, entry.batch_id, _ENTRY.dump_json(entry, by_alias=True))
             await answers(pipe)
 
     async def _on(self, name: str, command: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401 - a reply
@@ -81,7 +81,7 @@ class RedisBatchRegistry:
     async def set_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
         """Record which lanes each partition of a batch needs permits of."""
         if lanes:
-            encoded = {channel: to_json(list(names)) for channel, names in lanes.items()}
+            encoded = {partition: to_json(list(names)) for partition, names in lanes.items()}
             name = keys.lanes_key(batch_id)
             with translated():
                 await self._on(name, partial(self._redis.hset, name, items=_flat(encoded)))
@@ -91,7 +91,7 @@ class RedisBatchRegistry:
         name = keys.lanes_key(batch_id)
         with translated():
             encoded: Any = await self._on(name, partial(self._redis.hgetall, name))
-        return {channel.decode(): tuple(from_json(names)) for channel, names in encoded.items()}
+        return {partition.decode(): tuple(from_json(names)) for partition, names in encoded.items()}
 
 
 def _flat(fields: Mapping[str, bytes]) -> list[Any]:

@@ -22,7 +22,7 @@ from eventlog.key_quarantine import is_wrong_type, quarantine
 from eventlog.scripts import Call, Script
 from taskqueue import keys, telemetry
 from taskqueue.entries import as_dead_letter, as_task
-from taskqueue.lines import OWN, line_of, split
+from taskqueue.queue_layout import DEFAULT_PARTITION, queue_name, split_queue
 from taskqueue.refusals import answers, means_gone, translated
 from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
 
@@ -56,19 +56,19 @@ class RedisTaskQueue:
         self._redis = redis
         telemetry.begin()
 
-    async def enqueue(self, line: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
+    async def enqueue(self, queue: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
         """Add a task, to be handed out now or after a while; returns the id of its message."""
-        return (await self._enqueue(line, [task], delay))[0]
+        return (await self._enqueue(queue, [task], delay))[0]
 
-    async def enqueue_batch(self, line: str, tasks: Sequence[Task]) -> list[str]:
+    async def enqueue_batch(self, queue: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
-        return await self._enqueue(line, tasks, timedelta(0))
+        return await self._enqueue(queue, tasks, timedelta(0))
 
-    async def _enqueue(self, line: str, tasks: Sequence[Task], delay: timedelta) -> list[str]:
+    async def _enqueue(self, queue: str, tasks: Sequence[Task], delay: timedelta) -> list[str]:
         calls: list[Call] = []
         for chunk in _chunks(tasks):
             fields = [field for task in chunk for field in task]
-            calls.append((_pair(line), [_milliseconds(delay), uuid4().hex, *fields]))
+            calls.append((_pair(queue), [_milliseconds(delay), uuid4().hex, *fields]))
         replies = await self._run(_ENQUEUE, calls)
         telemetry.enqueued.add(len(tasks))
         return [message.decode() for reply in replies for message in reply]
@@ -77,7 +77,7 @@ class RedisTaskQueue:
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
         """Take up to so many tasks of each line; waits at most `block` for the first of them."""
-        wanted = {line: limit for line, limit in wanted.items() if limit > 0}
+        wanted = {queue: limit for queue, limit in wanted.items() if limit > 0}
         loop = asyncio.get_running_loop()
         deadline = loop.time() + block.total_seconds()
         while wanted:
@@ -93,7 +93,7 @@ class RedisTaskQueue:
         """Take what is ready; says, too, in how many seconds the next delayed task is due."""
         stays = int(EMPTY_STAYS.total_seconds())
         calls: list[Call] = [
-            (_pair(line), [keys.GROUP, consumer, limit, CHUNK, stays]) for line, limit in wanted.items()
+            (_pair(queue), [keys.GROUP, consumer, limit, CHUNK, stays]) for queue, limit in wanted.items()
         ]
         replies = await self._run(_TAKE, calls)
         due = min((wait / 1000 for _, wait in replies if wait >= 0), default=float("inf"))
@@ -102,9 +102,9 @@ class RedisTaskQueue:
 
     async def _wait(self, consumer: str, wanted: Mapping[str, int], seconds: float) -> list[Delivery]:
         """Take what comes first, in whichever line."""
-        lines = {keys.tasks_key(line).encode(): line for line in wanted}
+        queues = {keys.tasks_key(queue).encode(): queue for queue in wanted}
         options = ("COUNT", min(wanted.values()), "BLOCK", max(1, int(seconds * 1000)))
-        everything_new = (">",) * len(lines)
+        everything_new = (">",) * len(queues)
         with translated():
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.response_callbacks = {}  # raw: the scripts' replies are, too
@@ -115,7 +115,7 @@ class RedisTaskQueue:
                     consumer,
                     *options,
                     "STREAMS",
-                    *lines,
+                    *queues,
                     *everything_new,
                 )
                 reply = (await pipe.execute(raise_on_error=False))[0]
@@ -126,34 +126,34 @@ class RedisTaskQueue:
             if isinstance(reply, Exception):
                 raise reply
         found = dict(reply or {})
-        return await self._read(consumer, ((lines[name], found[name]) for name in found))
+        return await self._read(consumer, ((queues[name], found[name]) for name in found))
 
     async def _read(self, consumer: str, found: Iterable[tuple[str, list[Any]]]) -> list[Delivery]:
         """Read entries; what is no task is let go, since it would come back for ever."""
         deliveries = []
-        for line, entries in found:
+        for queue, entries in found:
             for message, fields, *claim in entries:
                 task = as_task(fields)
                 if task:
-                    deliveries.append(_delivery(line, message, task, *claim))
+                    deliveries.append(_delivery(queue, message, task, *claim))
                 else:
-                    await self._drop(consumer, line, message.decode())
+                    await self._drop(consumer, queue, message.decode())
         return deliveries
 
-    async def _drop(self, consumer: str, line: str, message: str) -> None:
-        logger.error("no task, dropped", extra={"batch_id": split(line)[0], "message_id": message})
-        await self._run(_ACK, [([keys.tasks_key(line)], [keys.GROUP, consumer, message])])
+    async def _drop(self, consumer: str, queue: str, message: str) -> None:
+        logger.error("no task, dropped", extra={"batch_id": split_queue(queue)[0], "message_id": message})
+        await self._run(_ACK, [([keys.tasks_key(queue)], [keys.GROUP, consumer, message])])
 
     async def take_over(
-        self, consumer: str, lines: Sequence[str], *, idle: timedelta, limit: int
+        self, consumer: str, queues: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
         """Take tasks whose consumer has neither finished nor extended them for so long."""
         taken: list[Delivery] = []
-        for line in lines:
+        for queue in queues:
             if len(taken) < limit:
                 arguments = [keys.GROUP, consumer, _milliseconds(idle), limit - len(taken)]
-                replies = await self._run(_TAKE_OVER, [([keys.tasks_key(line)], arguments)])
-                taken += await self._read(consumer, [(line, replies[0])])
+                replies = await self._run(_TAKE_OVER, [([keys.tasks_key(queue)], arguments)])
+                taken += await self._read(consumer, [(queue, replies[0])])
         telemetry.count_claims(each.claimed_from for each in taken)
         return taken
 
@@ -166,13 +166,13 @@ class RedisTaskQueue:
     async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
         """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
         arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, _milliseconds(delay)]
-        held = bool((await self._run(_REQUEUE, [(_pair(delivery.line), arguments)]))[0])
+        held = bool((await self._run(_REQUEUE, [(_pair(delivery.queue), arguments)]))[0])
         telemetry.nacked.add(held, telemetry.RETRY)
         return held
 
     async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
         """Let a task go, and remember that it was given up; False if it was no longer held."""
-        names = [keys.tasks_key(delivery.line), keys.dead_letters_key(delivery.batch_id)]
+        names = [keys.tasks_key(delivery.queue), keys.dead_letters_key(delivery.batch_id)]
         arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, reason, DEAD_LETTERS_KEPT]
         held = bool((await self._run(_DEAD_LETTER, [(names, arguments)]))[0])
         telemetry.nacked.add(held, telemetry.DEAD_LETTER)
@@ -187,11 +187,11 @@ class RedisTaskQueue:
             for (names, _), reply in zip(calls, replies, strict=True)
             for message in reply
         }
-        return [each for each in deliveries if (keys.tasks_key(each.line), each.id) in held]
+        return [each for each in deliveries if (keys.tasks_key(each.queue), each.id) in held]
 
-    async def counts(self, lines: Sequence[str]) -> list[Counts]:
+    async def counts(self, queues: Sequence[str]) -> list[Counts]:
         """Say how much of each line is ready, delayed, and in somebody's hands."""
-        replies = await self._run(_COUNTS, [(_pair(line), [keys.GROUP]) for line in lines])
+        replies = await self._run(_COUNTS, [(_pair(queue), [keys.GROUP]) for queue in queues])
         return [Counts(*reply) for reply in replies]
 
     async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
@@ -200,11 +200,13 @@ class RedisTaskQueue:
             entries: Any = await self._redis.xrevrange(keys.dead_letters_key(batch_id), count=limit)
         return [as_dead_letter(*entry) for entry in entries]
 
-    async def forget(self, batch_id: str, channels: Sequence[str] = (OWN,)) -> None:
+    async def forget(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
         """Remove all that these lines of a batch hold; its dead letters stay for a day."""
         with translated():
             async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.unlink(*(key for channel in channels for key in _pair(line_of(batch_id, channel))))
+                pipe.unlink(
+                    *(key for partition in partitions for key in _pair(queue_name(batch_id, partition)))
+                )
                 pipe.expire(keys.dead_letters_key(batch_id), DEAD_LETTERS_STAY)
                 await answers(pipe)
 
@@ -213,22 +215,22 @@ class RedisTaskQueue:
             return await script.run(self._redis, list(calls))
 
 
-def _delivery(line: str, message: bytes, task: Task, count: int = 1, holder: bytes = b"") -> Delivery:
-    return Delivery(line, message.decode(), task, count, holder.decode())
+def _delivery(queue: str, message: bytes, task: Task, count: int = 1, holder: bytes = b"") -> Delivery:
+    return Delivery(queue, message.decode(), task, count, holder.decode())
 
 
-def _pair(line: str) -> list[str]:
-    return [keys.tasks_key(line), keys.delayed_key(line)]
+def _pair(queue: str) -> list[str]:
+    return [keys.tasks_key(queue), keys.delayed_key(queue)]
 
 
 def _holders_calls(consumer: str, deliveries: Sequence[Delivery]) -> Iterator[Call]:
     """Ask something about the messages of each line, for their holder."""
     messages: dict[str, list[str]] = defaultdict(list)
     for delivery in deliveries:
-        messages[delivery.line].append(delivery.id)
-    for line, ids in messages.items():
+        messages[delivery.queue].append(delivery.id)
+    for queue, ids in messages.items():
         for chunk in _chunks(ids):
-            yield [keys.tasks_key(line)], [keys.GROUP, consumer, *chunk]
+            yield [keys.tasks_key(queue)], [keys.GROUP, consumer, *chunk]
 
 
 def _chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -1,8 +1,8 @@
 """The contract of a task queue; `tests/conformance` holds every form to it.
 
-A task is an evaluation's id and an attempt, nothing else: whoever takes it must still claim the attempt
-in the log, so a task that comes twice is harmless. Tasks wait in lines (`taskqueue.lines`), most batches
-have but one. What holds of a task that was taken:
+A task is an evaluation id and an attempt, nothing else: its consumer must still claim the attempt in the
+log, so that at-least-once delivery is harmless. Tasks wait in queues (`taskqueue.queue_layout`); most
+batches have one. A delivered task:
 
 - it stays with its consumer until it is acked or nacked, or until it was left idle for too long and
   somebody took it over; `extend` says that it is still being worked on;
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from taskqueue.lines import OWN, split
+from taskqueue.queue_layout import DEFAULT_PARTITION, split_queue
 
 DEAD_LETTERS_STAY = timedelta(days=1)
 """How long the dead letters of a batch outlive it."""
@@ -38,7 +38,7 @@ class Task(NamedTuple):
 class Delivery:
     """A task in the hands of a consumer."""
 
-    line: str
+    queue: str
     id: str
     task: Task
     deliveries: int = 1
@@ -49,7 +49,7 @@ class Delivery:
     @property
     def batch_id(self) -> str:
         """The batch it is of."""
-        return split(self.line)[0]
+        return split_queue(self.queue)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +82,11 @@ class QueueUnavailable(Exception):  # noqa: N818 - what callers catch to wait an
 class TaskQueue(Protocol):
     """Where tasks wait, line by line."""
 
-    async def enqueue(self, line: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
+    async def enqueue(self, queue: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
         """Add a task, to be handed out now or after a while; returns the id of its message."""
         ...
 
-    async def enqueue_batch(self, line: str, tasks: Sequence[Task]) -> list[str]:
+    async def enqueue_batch(self, queue: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
         ...
 
@@ -100,7 +100,7 @@ class TaskQueue(Protocol):
         ...
 
     async def take_over(
-        self, consumer: str, lines: Sequence[str], *, idle: timedelta, limit: int
+        self, consumer: str, queues: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
         """Take tasks whose consumer has neither finished nor extended them for so long.
 
@@ -125,7 +125,7 @@ class TaskQueue(Protocol):
         """Say that tasks are still being worked on; returns those that this consumer still holds."""
         ...
 
-    async def counts(self, lines: Sequence[str]) -> list[Counts]:
+    async def counts(self, queues: Sequence[str]) -> list[Counts]:
         """Say how much of each line is ready, delayed, and in somebody's hands."""
         ...
 
@@ -133,6 +133,6 @@ class TaskQueue(Protocol):
         """List what was given up, newest first."""
         ...
 
-    async def forget(self, batch_id: str, channels: Sequence[str] = (OWN,)) -> None:
+    async def forget(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
         """Remove all that these lines of a batch hold; its dead letters stay for a day."""
         ...

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from coordinator.opening import lines_of, spec_of
+from coordinator.opening import layout_of, spec_of
 from coordinator.provider_batches import telemetry
 from coordinator.provider_batches.desk import Desk
 from coordinator.provider_batches.forming import Changed, Forming
@@ -127,7 +127,7 @@ class Sending:
             limit = min(room, self._desk.settings.page)
             released = await self._desk.books.release(batch, epochs=epochs, limit=limit)
             told = ((one.events, self._desk.epochs.of(one.evaluation_id)) for one in released)
-            await self._publisher.publish(lines_of(batch), told)
+            await self._publisher.publish(layout_of(batch), told)
             room -= len(released)
             if len(released) < limit:
                 self._released[batch.batch_id] = batch.spec, self._clock()

@@ -25,7 +25,7 @@ from eventlog.codec import encode, make_event
 from eventlog.keys import shard_of
 from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, LogWriter, Mode
 from projections.ledger import Batch
-from taskqueue.lines import Lines, line_of, target_of
+from taskqueue.queue_layout import QueueLayout, queue_name, target_number
 from taskqueue.tasks import Delivery, TaskQueue
 
 CHUNK = 500
@@ -94,9 +94,11 @@ def _is_free(reply: AppendResponse) -> bool:
 
 def lines_to_ask(batch_id: str, spec: BatchSpec) -> list[str]:
     """Name the lines in which nothing waits but what a provider batch could answer."""
-    targets = ((channel, target_of(channel)) for channel in Lines(batch_id, spec).channels)
+    targets = (
+        (partition, target_number(partition)) for partition in QueueLayout(batch_id, spec).partitions
+    )
     return [
-        line_of(batch_id, channel)
-        for channel, target in targets
+        queue_name(batch_id, partition)
+        for partition, target in targets
         if target is not None and has_batches(spec.targets[target])
     ]

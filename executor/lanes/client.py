@@ -22,7 +22,7 @@ from executor.lanes.contract import (
 )
 from executor.lanes.permits import LaneUse, Permit, Permits
 from executor.lanes.telemetry import LaneMetrics
-from taskqueue.lines import split
+from taskqueue.queue_layout import split_queue
 
 Uses = Callable[[str], Awaitable[Sequence[LaneUse]]]
 """Returns the lanes that the tasks of a queue need permits from."""
@@ -144,7 +144,7 @@ class LaneClient:
     def lend(self, queue: str) -> Permits:
         """Return the permits granted for one task of a queue."""
         granted = self._granted.get(queue)
-        reached = self._reached[split(queue)[0]]
+        reached = self._reached[split_queue(queue)[0]]
         return Permits(self, granted.pop() if granted else {}, reached=reached)
 
     def give_back(self, unused: Mapping[str, int]) -> None:

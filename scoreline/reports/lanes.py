@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from executor.lanes.contract import BlockedBy, LaneLimit, LanesUnavailable, LaneView
 from executor.lanes.redis_lanes import RedisLanes
 from scoreline.formatting import clock, counted, printable, span
-from taskqueue.lines import line_of
+from taskqueue.queue_layout import queue_name
 from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_streams import RedisTaskQueue
 from taskqueue.tasks import QueueUnavailable
@@ -28,11 +28,11 @@ class LaneWait:
 async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
     """Look at the lanes that a batch has to ask; none where Redis does not say."""
     try:
-        channels = await RedisBatchRegistry(redis).lanes(batch_id)
-        lines = [line_of(batch_id, channel) for channel in channels]
-        counts = await RedisTaskQueue(redis).counts(lines)
+        partitions = await RedisBatchRegistry(redis).lanes(batch_id)
+        queues = [queue_name(batch_id, partition) for partition in partitions]
+        counts = await RedisTaskQueue(redis).counts(queues)
         behind: dict[str, int] = {}
-        for lanes, count in zip(channels.values(), counts, strict=True):
+        for lanes, count in zip(partitions.values(), counts, strict=True):
             for lane in lanes:
                 behind[lane] = behind.get(lane, 0) + count.ready + count.delayed
         views = await RedisLanes(redis).views(list(behind))

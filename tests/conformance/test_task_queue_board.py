@@ -15,7 +15,9 @@ BOB = ExecutorInstance("bob-1", "bob")
 
 async def test_an_announced_batch_is_listed_with_its_spec(queues):
     """All that was said of it comes back as it was."""
-    entry = BatchEntry(BATCH, BatchState.PAUSED, priority=7, project="p", channels=("scoring", "target-0"))
+    entry = BatchEntry(
+        BATCH, BatchState.PAUSED, priority=7, project="p", partitions=("scoring", "target-0")
+    )
     await queues.batch_registry.upsert(entry, b'{"spec": 1}')
     await queues.batch_registry.upsert(BatchEntry(OTHER), b"{}")
     assert sorted(await queues.batch_registry.list(), key=lambda each: each.batch_id) == [

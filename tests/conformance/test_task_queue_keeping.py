@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from taskqueue.lines import line_of
+from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import DEAD_LETTERS_STAY, Counts, Task
 from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
 from tests.waiting import until
@@ -185,13 +185,13 @@ async def test_any_name_will_do(queues, name):
 
 async def test_lines_of_one_batch_are_apart_but_for_its_dead_letters(queues):
     """What waits in one line is not found in another; forgetting a batch forgets all that is named."""
-    scoring = line_of(BATCH, "scoring")
+    scoring = queue_name(BATCH, "scoring")
     await queues.tasks.enqueue(scoring, task(1))
     await queues.tasks.enqueue(scoring, task(2), delay=LATER)
     await queues.tasks.enqueue(BATCH, task(3))
     assert await queues.tasks.counts([BATCH, scoring]) == [Counts(ready=1), Counts(ready=1, delayed=1)]
     taken = await queues.tasks.consume("a", {scoring: 9, BATCH: 9}, block=NOW)
-    assert {each.line: each.task for each in taken} == {scoring: task(1), BATCH: task(3)}
+    assert {each.queue: each.task for each in taken} == {scoring: task(1), BATCH: task(3)}
     assert {each.batch_id for each in taken} == {BATCH}
     assert await queues.tasks.extend("a", taken) == taken
     for each in taken:

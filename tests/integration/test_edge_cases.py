@@ -30,7 +30,7 @@ from projections.tables import Committed, TablesUnavailable
 from scoreline.submit.spec.metering import metered
 from storage_worker.storage import Storage
 from storage_worker.woken import Woken
-from taskqueue.lines import SCORING, line_of
+from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE, history
 from tests.integration.coordinating import ANSWER, House, house
 from tests.provider import provider
@@ -253,7 +253,7 @@ async def test_edge_case_10_cached_result():
     for number in range(20):
         await stage.queue(f"e-{number}", opening=p.Queued(case=CASE, answer=replace(SAID, cached=True)))
     async with stage.executor():
-        await until(lambda: stage.is_drained(line_of(BATCH, SCORING)))
+        await until(lambda: stage.is_drained(queue_name(BATCH, SCORING_PARTITION)))
         assert stage.loop.time() < 10
     assert stage.target.asked == []
     assert lanes.outcomes()[CallOutcome.OK] == 0
@@ -269,7 +269,7 @@ async def test_edge_case_11_invalid_input():
     for number in range(3):
         await stage.queue(f"e-{number}")
     async with stage.executor():
-        await until(lambda: stage.is_drained(line_of(BATCH, "target-0")))
+        await until(lambda: stage.is_drained(queue_name(BATCH, "target-0")))
     assert stage.target.asked == []
     assert (await stage.last("e-0")).error.kind == "invalid"
     assert set(lanes.outcomes()) == {CallOutcome.UNUSED}

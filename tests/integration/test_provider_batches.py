@@ -19,7 +19,7 @@ from eventlog.log import EXPIRY_SECONDS
 from projections.provider_batches_shown import shown_chunks, unanswered
 from scoreline.provider_sim.simulator import Simulator
 from scoreline.reports.provider_batches import AtProviders, provider_document, provider_lines
-from taskqueue.lines import line_of
+from taskqueue.queue_layout import queue_name
 from tests.integration.coordinating import CONSUMER, House, house
 from tests.provider import provider
 from tests.waiting import until
@@ -109,8 +109,8 @@ async def test_a_submission_that_nobody_heard_of_is_found_by_listing(here: House
     assert sim.stats.batches_created == 1
     other = here.another(provider=SETTINGS)
     await go_round(here, other, times=3)
-    [line] = provider_lines(await looked_at(here), utc_now())
-    assert "may be it" in line
+    [queue] = provider_lines(await looked_at(here), utc_now())
+    assert "may be it" in queue
     sim.finish_batches()
     await until_standing(here, *["2 queued"] * 4)
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 4)
@@ -205,8 +205,8 @@ async def test_what_no_executor_has_begun_is_moved_to_provider_batches(here: Hou
     """Two are in hand, and stay there; the rest is asked together, once, and at no charge."""
     await here.submit(B, 8, spec=spec(None, is_metered=True))
     await go_round(here, times=2)
-    line = line_of(B, "target-0")
-    taken = await here.queues.tasks.consume(CONSUMER, {line: 2}, block=NO_TIME)
+    queue = queue_name(B, "target-0")
+    taken = await here.queues.tasks.consume(CONSUMER, {queue: 2}, block=NO_TIME)
     begun = sorted(int(each.task.evaluation_id.rpartition(".")[2]) for each in taken)
     for number in begun:
         await here.claim(B, number)
@@ -252,8 +252,8 @@ async def test_what_was_told_before_redis_started_again_is_moved_too(here: House
     for shard in range(here.log.shards):
         await here.log.redis.delete(epoch_key(shard))
     assert (await here.operator.ask_in_batches(B, BatchFallback.RESUBMIT)).withdrawn == 4
-    [line] = await here.queues.tasks.counts([line_of(B, "target-0")])
-    assert line.is_drained
+    [queue] = await here.queues.tasks.counts([queue_name(B, "target-0")])
+    assert queue.is_drained
 
     async def are_asked() -> bool:
         await go_round(here)

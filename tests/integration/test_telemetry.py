@@ -26,7 +26,7 @@ from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog, connect
 from taskqueue.backends import Backend, open_queues
 from taskqueue.batch_registry import BatchEntry
-from taskqueue.lines import Lines
+from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task
 from tests.builders import BATCH, event, records
 from tests.integration.worker import SCORELINE, ended_in_any_case, environment, free_port, scoreline
@@ -84,10 +84,10 @@ async def submit(redis_url: str, *targets: TargetSpec, each: int = 1) -> list[st
         limits=Limits(rpm=600, tpm=1_000_000),
         retries=0,
     )
-    lines = Lines(BATCH, spec)
+    layout = QueueLayout(BATCH, spec)
     redis = connect(redis_url)
     log, queues = RedisEventLog(redis), open_queues(Backend.REDIS, redis)
-    await queues.batch_registry.upsert(BatchEntry(BATCH, channels=lines.channels), pack(spec))
+    await queues.batch_registry.upsert(BatchEntry(BATCH, partitions=layout.partitions), pack(spec))
     ids = []
     for variant in range(len(targets)):
         for number in range(each):
@@ -96,7 +96,7 @@ async def submit(redis_url: str, *targets: TargetSpec, each: int = 1) -> list[st
             opening = p.Queued(case=case, variant=variant, retries=0)
             made = replace(event(opening, evaluation_id=evaluation_id), traceparent=TRACEPARENT)
             await log.append([Append(evaluation_id, records([made]), epoch="")])
-            await queues.tasks.enqueue(lines.line_for(opening), Task(evaluation_id, 1))
+            await queues.tasks.enqueue(layout.queue_for(opening), Task(evaluation_id, 1))
             ids.append(evaluation_id)
     await redis.aclose()
     return ids

@@ -16,7 +16,7 @@ from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from taskqueue.batch_registry import BatchEntry, BatchState
-from taskqueue.lines import Lines
+from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task
 from tests.limits.measure import Call, InForce, violations
 from tests.limits.plans import BatchPlan, RunPlan
@@ -76,11 +76,11 @@ class Run:
         spec = BatchSpec(
             "batch", (MODEL,), evaluators=judges, limits=plan.limits, max_concurrency=plan.overall
         )
-        lines = Lines(plan.batch_id, spec)
-        entry = BatchEntry(plan.batch_id, project=plan.batch_id, channels=lines.channels)
+        layout = QueueLayout(plan.batch_id, spec)
+        entry = BatchEntry(plan.batch_id, project=plan.batch_id, partitions=layout.partitions)
         await self.stage.batch_registry.upsert(entry, pack(spec))
         for number in range(plan.tasks):
-            await self._enqueue(f"{plan.batch_id}.{number}", lines)
+            await self._enqueue(f"{plan.batch_id}.{number}", layout)
         await asyncio.sleep(plan.over - plan.begins)
         self.over[plan.batch_id] = self.stage.clock()
         if plan.is_paused:
@@ -88,10 +88,10 @@ class Run:
         else:
             await self.stage.batch_registry.unregister(plan.batch_id)
 
-    async def _enqueue(self, evaluation_id: str, lines: Lines) -> None:
+    async def _enqueue(self, evaluation_id: str, layout: QueueLayout) -> None:
         opening = p.Queued(case=p.Case(id=evaluation_id, input="2+2", expected="4"))
         await self.stage.write(opening, evaluation_id, attempt=1, sequence=0)
-        await self.stage.tasks.enqueue(lines.line_for(opening), Task(evaluation_id, 1))
+        await self.stage.tasks.enqueue(layout.queue_for(opening), Task(evaluation_id, 1))
 
     def in_force(self) -> list[InForce]:
         """List the limits, and when each was in force."""

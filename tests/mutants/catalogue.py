@@ -767,9 +767,9 @@ MUTANTS = (
         (EXECUTOR_LANES, "tests/integration/test_edge_cases.py"),
     ),
     Mutant(
-        "an empty line asks no lane",
+        "an empty queue requests no permit",
         "executor/queue_selector.py",
-        "                if line in metered:\n                    self._sleep(line, now)\n",
+        "                if queue in metered:\n                    self._sleep(queue, now)\n",
         "",
         (EXECUTOR_LANES,),
     ),

@@ -32,8 +32,8 @@ from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
-from taskqueue.lines import Lines
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
+from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE, event, records
 from tests.simulation.virtual_loop import VirtualLoop, run_virtually
@@ -162,9 +162,9 @@ class Stage:
     async def register(
         self, batch_id: str = BATCH, *, state: BatchState = BatchState.RUNNING, **entry: Any
     ) -> None:
-        channels = Lines(batch_id, self.spec).channels
+        partitions = QueueLayout(batch_id, self.spec).partitions
         await self.batch_registry.upsert(
-            BatchEntry(batch_id, state, channels=channels, **entry), pack(self.spec)
+            BatchEntry(batch_id, state, partitions=partitions, **entry), pack(self.spec)
         )
 
     async def write(
@@ -184,8 +184,8 @@ class Stage:
         """Be the coordinator: open an attempt, and put its task into the queue."""
         opening = opening or p.Queued(case=CASE)
         await self.write(opening, evaluation_id, attempt=attempt, sequence=0)
-        line = Lines(batch_id, self.spec).line_for(opening)
-        await self.tasks.enqueue(line, Task(evaluation_id, attempt))
+        queue = QueueLayout(batch_id, self.spec).queue_for(opening)
+        await self.tasks.enqueue(queue, Task(evaluation_id, attempt))
 
     async def fence(self, evaluation_id: str, *, attempt: int = 2) -> None:
         """Be the coordinator: end the evaluation by opening an attempt that ends it."""

@@ -35,8 +35,8 @@ from projections.progress import Progress
 from projections.provider_batches_memory import MemoryProviderBooks
 from storage_worker.storage import Storage
 from taskqueue.budget.memory import MemoryBudgets
-from taskqueue.lines import Lines
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
+from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task
 from tests.builders import START
 from tests.storing import PATIENCE
@@ -225,8 +225,8 @@ class Stage:
 
     async def tasks(self, spec: BatchSpec = SPEC) -> list[Task]:
         """Take all tasks there are, in whichever line they wait."""
-        lines = dict.fromkeys(Lines(B, spec).names, 10_000)
-        taken = await self.queue.consume("executor", lines, block=NO_TIME)
+        queues = dict.fromkeys(QueueLayout(B, spec).queues, 10_000)
+        taken = await self.queue.consume("executor", queues, block=NO_TIME)
         await self.queue.ack("executor", taken)
         return sorted({each.task for each in taken})
 

@@ -35,7 +35,7 @@ from executor.lanes.permits import LaneUse
 from executor.settings import ExecutorSettings
 from providers.limits import Headroom, RateLimits
 from taskqueue.batch_registry import BatchState
-from taskqueue.lines import SCORING, line_of
+from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE
 from tests.unit.executor_stage import (
     ANSWER,
@@ -103,7 +103,7 @@ async def test_calls_keep_to_the_rate_and_the_rest_stays_in_the_queue():
         await asyncio.sleep(10)
         assert len(stage.target.asked) in (9, 10, 11)
         assert len(executor.slot_pool) <= 1
-        [counts] = await stage.tasks.counts([line_of(BATCH, "target-0")])
+        [counts] = await stage.tasks.counts([queue_name(BATCH, "target-0")])
         assert counts.ready >= 19
     assert lanes.outcomes()[CallOutcome.OK] == len(stage.target.asked)
     assert (await stage.batch_registry.lanes(BATCH)) == {"target-0": ("slow",)}
@@ -161,7 +161,7 @@ async def test_what_is_only_to_be_judged_comes_before_new_work():
     for number in range(3):
         answered = p.Queued(case=CASE, answer=ANSWER)
         await stage.queue(f"answered-{number}", opening=answered)
-    [counts] = await stage.tasks.counts([line_of(BATCH, SCORING)])
+    [counts] = await stage.tasks.counts([queue_name(BATCH, SCORING_PARTITION)])
     assert counts.ready == 3
     async with stage.executor():
         await until(lambda: "j" in stage.evaluators and len(stage.evaluators["j"].judged) >= 3)
@@ -184,7 +184,7 @@ async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
         assert "judge" in closing.error.message
         answered = p.Queued(case=CASE, answer=ANSWER, reason=p.OpeningReason.SCORING)
         await stage.queue(late, attempt=2, opening=answered)
-        await until(lambda: stage.is_drained(line_of(BATCH, SCORING)))
+        await until(lambda: stage.is_drained(queue_name(BATCH, SCORING_PARTITION)))
         assert (await stage.story(late)).endswith("completed")
     assert len(stage.target.asked) == 1
 
@@ -250,7 +250,7 @@ async def test_lanes_that_are_away_are_waited_for():
         await asyncio.sleep(5)
         assert stage.target.asked == []
         lanes.is_away = False
-        await until(lambda: stage.is_drained(line_of(BATCH, "target-0")))
+        await until(lambda: stage.is_drained(queue_name(BATCH, "target-0")))
     assert lanes.outcomes()[CallOutcome.OK] == 40
 
 

@@ -20,7 +20,7 @@ from executor.sandbox.job import Outcome
 from executor.sandbox.telemetry import counted
 from executor.slot_pool import SlotPool
 from executor.telemetry import ExecutorCounters, at_work
-from taskqueue.lines import line_of
+from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Delivery, Task
 from tests.builders import BATCH, CASE, event, records
 from tests.telemetry import measuring, tracing_spans
@@ -203,7 +203,7 @@ async def test_an_executor_tells_of_the_lanes_it_uses():
 
 
 async def _is_done(stage: Stage) -> bool:
-    [counts] = await stage.tasks.counts([line_of(BATCH, "target-0")])
+    [counts] = await stage.tasks.counts([queue_name(BATCH, "target-0")])
     return counts.is_drained and bool(stage.target.asked)
 
 
@@ -343,7 +343,7 @@ async def test_a_permit_has_its_span():
     with tracing_spans() as spans:
         opening = replace(event(p.Queued(case=CASE), evaluation_id="e-1"), traceparent=TRACEPARENT)
         await stage.log.append([Append("e-1", records([opening]), epoch="")])
-        await stage.tasks.enqueue(line_of(BATCH, "target-0"), Task("e-1", 1))
+        await stage.tasks.enqueue(queue_name(BATCH, "target-0"), Task("e-1", 1))
         async with stage.executor():
             await until(lambda: _is_done(stage), timeout=86_400)
     [acquired] = [each for each in spans if each.name == "eval.rate_limiter.acquire"]

@@ -9,8 +9,8 @@ from eventlog.codec import encode
 from eventlog.events import Event
 from eventlog.log import Append, EncodedEvent
 from eventlog.memory import MemoryEventLog
-from taskqueue.lines import Lines
 from taskqueue.memory import MemoryTaskQueue
+from taskqueue.queue_layout import QueueLayout
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, history
 
@@ -29,7 +29,7 @@ class Stage:
     async def publish(self, *openings: Sequence[Event], epoch: str | None = None) -> int:
         """Publish openings, in the epoch of now if no other is given."""
         return await self.publisher.publish(
-            Lines(BATCH, SPEC),
+            QueueLayout(BATCH, SPEC),
             [
                 (
                     [(event, encode(event)) for event in events],

@@ -27,7 +27,7 @@ from projections.change import Row
 from projections.ledger import Standing
 from storage_worker.woken import Woken
 from taskqueue.batch_registry import BatchState
-from taskqueue.lines import line_of
+from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, START, history
 from tests.storing import World
@@ -54,7 +54,7 @@ async def test_tasks_start_per_lane_without_cross_lane_blocking():
     await filled(stage, BATCH, 30, variant=0)
     await filled(stage, BATCH, 30, variant=1)
     async with stage.executor():
-        await until(lambda: stage.is_drained(line_of(BATCH, "target-1")))
+        await until(lambda: stage.is_drained(queue_name(BATCH, "target-1")))
         assert stage.loop.time() < 5
     assert len(stage.target.asked) == 30
 
@@ -103,7 +103,7 @@ async def test_retry_after_blocks_starts_and_requeues_correctly():
         await asyncio.sleep(25)
         assert len(stage.target.asked) == 1
         assert (await lanes.views(["model"]))[0].blocked_by is BlockedBy.RETRY_AFTER
-        await until(lambda: stage.is_drained(line_of(BATCH, "target-0")), timeout=60)
+        await until(lambda: stage.is_drained(queue_name(BATCH, "target-0")), timeout=60)
         refused = await stage.last(stage.target.asked[0].evaluation_id)
     assert refused.error.kind == "rate_limited"
     assert refused.retry_at - refused_at > timedelta(seconds=29)
