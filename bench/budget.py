@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.budget_trials import FLEET, Fleet, Outcome, draw, run
 from bench.lanes_stage import KEY, all_present, provider, say
-from projections.database import prepare
+from projections.database.readiness import prepare
 from scoreline.local import fleet as fleets
 from scoreline.local.embedded import embedded_servers
 from scoreline.local.processes import process_manager

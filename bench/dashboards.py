@@ -24,7 +24,7 @@ from eventlog.clock import utc_now
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window, expand
 from grafana.model import Sql
-from projections.database import prepare
+from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 
 FILL = Path(__file__).with_name("dashboards_fill.sql")

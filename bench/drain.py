@@ -29,7 +29,7 @@ from eventlog.codec import fields_of
 from eventlog.keys import shard_of
 from eventlog.log import EncodedEvent
 from eventlog.redis_streams import RedisEventLog
-from projections.database import prepare
+from projections.database.readiness import prepare
 from projections.sql import query
 from scoreline.local.embedded import embedded_servers
 from scoreline.servers.addresses import Servers

@@ -21,7 +21,7 @@ from rich.console import Console
 from bench.cpu import family, room_of, server_pids
 from bench.lanes_figures import Seen, read_stats
 from eventlog.redis_streams import connect
-from projections.database import prepare
+from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.local.fleet import Fleet, start
 from scoreline.local.processes import process_manager

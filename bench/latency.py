@@ -26,7 +26,7 @@ from bench.worker import storage_workers, until_completed
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, OwnedAttempt, QueueSettings
 from eventlog.redis_streams import RedisEventLog
-from projections.database import prepare
+from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.servers.addresses import Servers
 

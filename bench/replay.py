@@ -27,13 +27,14 @@ from bench.histories import life
 from eventlog.codec import Entry
 from eventlog.keys import shard_of
 from eventlog.timeline import Cursor, replay
-from projections.change import Change, Row, fold
-from projections.database import prepare
-from projections.pages import PAGE, read_batch
-from projections.parallel import processes_for
-from projections.postgres import PostgresTables, make_pool
-from projections.rebuild import rebuild
-from projections.verify import verify
+from projections.database.connection import make_pool
+from projections.database.readiness import prepare
+from projections.folds.change import Change, Row, fold
+from projections.store.postgres import PostgresTables
+from projections.verification.page_workers import processes_for
+from projections.verification.pages import PAGE, read_batch
+from projections.verification.rebuild import rebuild
+from projections.verification.verify import verify
 from scoreline.local.embedded import embedded_servers
 
 SHARDS = 4

@@ -24,7 +24,7 @@ from typing import Any
 
 from bench.runner import throughput
 from eventlog.tasks import end
-from projections.database import prepare
+from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.observability.wiring import Job, telling
 from scoreline.settings import Settings

@@ -16,7 +16,7 @@ from eventlog import tracing
 from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import shard_of
-from projections.ledger import Accepted, BatchHead, Ledger, Link
+from projections.ledger.contract import Accepted, BatchHead, Ledger, Link
 
 LOOK_UP = 50
 """Questions looked up in the cache at a time: each, and its answer, may take a megabyte."""

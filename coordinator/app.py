@@ -24,11 +24,11 @@ from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog
 from eventlog.scripts import Script
 from eventlog.tasks import end
-from projections.active import ActiveBooks
-from projections.leadership import coordinator_lock, leadership
-from projections.ledger_postgres import PostgresLedger
-from projections.postgres import make_pool
-from projections.provider_batches_postgres import PostgresProviderBooks
+from projections.database.connection import make_pool
+from projections.leader_election.advisory_lock import coordinator_lock, leadership
+from projections.ledger.postgres import PostgresLedger
+from projections.ledger.provider_batches_postgres import PostgresProviderBooks
+from projections.queries.monitoring import ActiveBooks
 from taskqueue.backends import Queues, choose, open_queues
 from taskqueue.budget.redis_budgets import RedisBudgets
 from taskqueue.tasks import QueueUnavailable

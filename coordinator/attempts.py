@@ -12,7 +12,7 @@ from domain.retry_policy import HANDED_BACK_KINDS, UNCHARGED_KINDS
 from eventlog import payloads as p
 from eventlog.codec import make_event
 from eventlog.events import Event, EventKey
-from projections.change import Row
+from projections.folds.change import Row
 
 LOST_LIMIT = 3
 """Executors that a case may take with it before it is given up."""

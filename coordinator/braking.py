@@ -7,7 +7,7 @@ from coordinator.budget import LOOKED_AT, Streak, hopeless, overspent
 from coordinator.budget_keeper import BudgetKeeper
 from coordinator.first_contact import FirstContacts
 from coordinator.opening import spec_of
-from projections.ledger import Batch, Ledger
+from projections.ledger.contract import Batch, Ledger
 
 
 class Brakes:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple, Self, TypeVar
 
-from projections.amounts import ZERO
-from projections.ledger import Batch, Failure, Purse
+from projections.folds.amounts import ZERO
+from projections.ledger.contract import Batch, Failure, Purse
 
 Figure = TypeVar("Figure", Decimal, int)
 MEANINGLESS = Decimal("0.000000001")

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from coordinator.budget import overspent
-from projections.ledger import Batch, Ledger
+from projections.ledger.contract import Batch, Ledger
 from taskqueue.budget.contract import (
     NOTHING,
     PROVIDER_BATCH,

@@ -32,8 +32,8 @@ from eventlog import payloads as p
 from eventlog.clock import ServerClock
 from eventlog.keys import shard_of
 from eventlog.log import EventLog, LogUnavailable
-from projections.ledger import Batch, Ledger, Unpublished
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.ledger.contract import Batch, Ledger, Unpublished
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.executor_registry import ExecutorRegistry
@@ -42,7 +42,7 @@ from taskqueue.tasks import QueueUnavailable, TaskQueue
 
 logger = logging.getLogger(__name__)
 
-AWAY = (LogUnavailable, TablesUnavailable, QueueUnavailable)
+AWAY = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 """What waiting mends."""
 STATES = {"running": BatchState.RUNNING, "paused": BatchState.PAUSED}
 

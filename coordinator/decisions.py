@@ -11,8 +11,8 @@ from coordinator.attempts import PROVIDER_BATCH, Ending, Logged, Opener
 from domain.retry_policy import MOVED
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED
-from projections.change import Row
-from projections.ledger import Decide, Opening, Standing
+from projections.folds.change import Row
+from projections.ledger.contract import Decide, Opening, Standing
 
 OpenerOf = Callable[[str], Opener]
 """Who opens an attempt of this evaluation: it knows the epoch of the evaluation's shard."""

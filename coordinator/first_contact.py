@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from coordinator.opening import spec_of
 from domain.batch_spec import BatchSpec
 from domain.retry_policy import UNREACHABLE
-from projections.ledger import Batch, Ledger, Unreached
+from projections.ledger.contract import Batch, Ledger, Unreached
 
 GRACE = 20.0
 """Seconds for which an endpoint may take to answer for the first time: it may be starting."""

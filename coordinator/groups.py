@@ -17,7 +17,7 @@ from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
-from projections.ledger import Ledger, Link
+from projections.ledger.contract import Ledger, Link
 
 Logs = Mapping[str, Mapping[EventKey, Event]]
 

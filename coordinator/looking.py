@@ -10,7 +10,7 @@ from eventlog.codec import Entry, RawEntry, RejectedEntry, read_entry
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.timeline import arrival_ms
-from projections.ledger import Standing
+from projections.ledger.contract import Standing
 
 
 @dataclass(frozen=True, slots=True)

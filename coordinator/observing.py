@@ -9,8 +9,8 @@ from time import monotonic
 
 from coordinator import telemetry
 from coordinator.view import OTHER, Overview, View
-from projections.active import ActiveBatch, ActiveBooks
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.queries.monitoring import ActiveBatch, ActiveBooks
 from taskqueue.backends import Queues
 from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Counts, QueueUnavailable
@@ -60,7 +60,7 @@ class Observer:
             workers = len(await self._queues.executor_registry.live())
             self.view.reached(REDIS)
             self.view.show(Overview(tuple(batches), queued, workers, stuck, asked, tuple(finished)))
-        except TablesUnavailable:
+        except DatabaseUnavailable:
             self.view.missed(POSTGRES)
         except QueueUnavailable:
             self.view.missed(REDIS)

@@ -12,7 +12,7 @@ from coordinator.publishing import Publisher, is_to_be_run
 from coordinator.settings import CoordinatorSettings
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
-from projections.ledger import Batch, Decide, Ledger, Opened, Unpublished
+from projections.ledger.contract import Batch, Decide, Ledger, Opened, Unpublished
 from taskqueue.batch_registry import BatchRegistry
 from taskqueue.queue_layout import QueueLayout
 

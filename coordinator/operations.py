@@ -13,8 +13,8 @@ from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchFallback, BatchSpec, pack
 from eventlog import tracing
 from eventlog.lifecycle import SETTLED
-from projections.ledger import Batch, Ledger, Purse
-from projections.provider_batches import ProviderBooks
+from projections.ledger.contract import Batch, Ledger, Purse
+from projections.ledger.provider_batches import ProviderBooks
 from taskqueue.tasks import QueueUnavailable
 
 PAGE = 2_000

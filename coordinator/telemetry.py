@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from coordinator.publishing import is_to_be_run
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
-from projections.ledger import Batch, Opened
+from projections.ledger.contract import Batch, Opened
 
 ROUND_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 BATCH_SECONDS = (1, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800)

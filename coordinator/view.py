@@ -8,7 +8,7 @@ from time import monotonic
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
 from coordinator.telemetry import status_of
-from projections.active import ActiveBatch, FinishedBatch
+from projections.queries.monitoring import ActiveBatch, FinishedBatch
 from taskqueue.tasks import Counts
 
 OTHER = "other"

@@ -15,7 +15,7 @@ from coordinator.settings import CoordinatorSettings
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.log import EventLog
-from projections.ledger import Batch, Ledger, Standing
+from projections.ledger.contract import Batch, Ledger, Standing
 from taskqueue.executor_registry import ExecutorRegistry
 from taskqueue.tasks import Task, TaskQueue
 

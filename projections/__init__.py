@@ -1,5 +1,12 @@
-"""What the log comes to: pure folds, and everything that touches Postgres.
+"""PostgreSQL: projections of the event log, the coordinator's ledger, datasets and read models.
 
-`change.py` says what one evaluation's new events mean for the tables, `scorecard.py` and `progress.py`
-fold them, `tables.py` is the contract that Postgres and the memory form keep. SQL lives in `.sql` files.
+sql              named queries, one file per aggregate
+database         connections, errors, migrations, readiness
+folds            pure folds of events into rows, scorecards and counters
+store            the transactional projection that storage workers commit
+ledger           the coordinator's store of batches, attempts and provider batches
+leader_election  one leader by an advisory lock
+datasets         imported datasets
+verification     comparison of the tables with the log, and rebuild
+queries          read models
 """

@@ -22,7 +22,8 @@ from redis.exceptions import RedisError
 from eventlog.keys import GROUP, wake_key
 from eventlog.redis_streams import RedisEventLog
 from eventlog.tasks import end
-from projections.postgres import PostgresTables, make_pool
+from projections.database.connection import make_pool
+from projections.store.postgres import PostgresTables
 from storage_worker.consumer import Consumer
 from storage_worker.gaps import Patience
 from storage_worker.health import serve_health

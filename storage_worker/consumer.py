@@ -22,7 +22,7 @@ from eventlog.keys import GROUP, events_key, shard_of, wake_key
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import translated
 from eventlog.scripts import Script
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
 from storage_worker.storage import Storage
 from storage_worker.stream_scan import StreamScan
 from storage_worker.woken import WakeUp, read_wake_ups
@@ -101,7 +101,7 @@ class Consumer:
         shard = self._streams.index(stream)
         strays = {key for key in evaluation_ids if shard_of(key, self._shards) != shard}
         # A server that is away now is no reason to hold the wake-ups: the next scan finds the streams.
-        with suppress(RedisError, OSError, LogUnavailable, TablesUnavailable):
+        with suppress(RedisError, OSError, LogUnavailable, DatabaseUnavailable):
             await self.scan.quarantine([events_key(shard, key).encode() for key in sorted(strays)])
 
     async def _acknowledge(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:

@@ -7,7 +7,7 @@ from eventlog import payloads as p
 from eventlog.codec import RawEntry, RejectedEntry, read_entry
 from eventlog.events import Event
 from eventlog.timeline import arrival_ms
-from projections.scorecard import Scorecard
+from projections.folds.scorecard import Scorecard
 from storage_worker.sighting import Resolution
 
 

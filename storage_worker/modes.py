@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 
 from psycopg_pool import AsyncConnectionPool
 
-from projections.postgres import transaction
+from projections.database.connection import transaction
+from projections.database.errors import DatabaseUnavailable
 from projections.sql import query
-from projections.tables import TablesUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,6 @@ class Modes:
                 async with transaction(self._pool) as conn:
                     cursor = await conn.execute(query("batch_target_types"), [unknown])
                     self._known |= dict(await cursor.fetchall())
-            except TablesUnavailable as error:  # the evaluations are stored: only their label is not known
+            except DatabaseUnavailable as error:  # the evaluations are stored without the label
                 logger.debug("could not look up modes", extra={"error": str(error)})
         return self._known

@@ -16,8 +16,8 @@ from eventlog.codec import Entry, QuarantineReason, RawEntry, RejectedEntry, dec
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSED, Phase
 from eventlog.timeline import Cursor, Disposition, Gap, entry_order, replay
-from projections.attempt_totals import AttemptTotals, left_out
-from projections.change import Change, Quarantined, Row, Stored, fold, quarantined
+from projections.folds.attempt_totals import AttemptTotals, left_out
+from projections.folds.change import Change, Quarantined, Row, Stored, fold, quarantined
 
 MAX_ENTRIES = 5_000
 """Entries read of one stream; no honest evaluation comes near it."""

@@ -23,8 +23,9 @@ from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
 from eventlog.log import CommitMark, LogReader, LogUnavailable
 from eventlog.timeline import Cursor
-from projections.change import Change, Quarantined, Row, Stored, quarantined
-from projections.tables import Committed, Tables, TablesUnavailable, Unstorable
+from projections.database.errors import DatabaseUnavailable, UnstorableData
+from projections.folds.change import Change, Quarantined, Row, Stored, quarantined
+from projections.store.contract import Committed, Tables
 from storage_worker import telemetry
 from storage_worker.company import Company
 from storage_worker.endings import Ended, ended_of
@@ -83,7 +84,7 @@ class Storage:
             try:
                 await self.quarantine(woken.refused)
                 await self._company.join(woken.evaluation_ids)
-            except (LogUnavailable, TablesUnavailable) as error:
+            except (LogUnavailable, DatabaseUnavailable) as error:
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())
             else:
@@ -230,7 +231,7 @@ class Storage:
             return Committed()
         try:
             return await self._tables.commit(changes)
-        except Unstorable as error:
+        except UnstorableData as error:
             if len(changes) == 1:
                 return await self._give_up(changes[0], error)
         middle = len(changes) // 2
@@ -240,7 +241,7 @@ class Storage:
         newly = first.newly_quarantined + second.newly_quarantined
         return Committed(first.lost | second.lost, newly, first.progress)
 
-    async def _give_up(self, change: Change, error: Unstorable) -> Committed:
+    async def _give_up(self, change: Change, error: UnstorableData) -> Committed:
         """Keep what the database refuses as bytes, with its reason, so that it stops only itself."""
         key = change.evaluation_id
         logger.error("events refused by the database", extra={"evaluation_id": key, "error": str(error)})

@@ -23,7 +23,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from eventlog.codec import QuarantineReason, RejectedEntry
 from eventlog.keys import events_key, shard_of
-from projections.change import Quarantined, quarantined
+from projections.folds.change import Quarantined, quarantined
 from storage_worker.storage import Storage
 
 logger = logging.getLogger(__name__)

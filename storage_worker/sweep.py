@@ -13,8 +13,8 @@ from psycopg_pool import AsyncConnectionPool
 from redis.exceptions import RedisError
 
 from eventlog.log import LogUnavailable
-from projections.leadership import leadership
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.leader_election.advisory_lock import leadership
 from storage_worker.consumer import Consumer
 from storage_worker.settings import StorageSettings
 from storage_worker.storage import Storage
@@ -34,7 +34,7 @@ async def sweep_forever(
         await asyncio.sleep(interval)
         try:
             await _lead_while_possible(storage, pool, consumer, settings)
-        except (psycopg.Error, RedisError, LogUnavailable, TablesUnavailable, OSError) as error:
+        except (psycopg.Error, RedisError, LogUnavailable, DatabaseUnavailable, OSError) as error:
             logger.warning("the sweep was interrupted", extra={"error": str(error)})
 
 

@@ -13,7 +13,7 @@ from opentelemetry import metrics
 
 from eventlog import payloads as p
 from eventlog import tracing
-from projections.progress import Progress
+from projections.folds.progress import Progress
 from storage_worker.endings import Ended
 from storage_worker.tally import Tally
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from eventlog.codec import QuarantineReason, RejectedEntry
-from projections.change import Quarantined, quarantined
+from projections.folds.change import Quarantined, quarantined
 
 WakeUp = tuple[bytes, dict[bytes, bytes]]
 """An entry's id and fields."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg import AsyncConnection, sql
 
-from projections.memory import MemoryTables
+from projections.store.memory import MemoryTables
 
 TABLES = ("evaluations", "events", "scorecards", "batch_progress", "gap_bridges", "quarantine")
 ARRIVAL = ["entry_id", "head", "recorded_at", "updated_at", "bridged_at", "quarantined_at", "last_ended_at"]

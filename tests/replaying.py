@@ -13,9 +13,15 @@ from datetime import UTC, datetime, timedelta
 from eventlog.codec import Entry, decode_body
 from eventlog.events import Event, EventKey
 from eventlog.timeline import Cursor, Disposition
-from projections.change import Change, Row
-from projections.recorded import History, RecordedBridge, RecordedEvent, RecordedRefusal, Standing
-from projections.tables import Committed
+from projections.folds.change import Change, Row
+from projections.queries.evaluation_records import (
+    History,
+    RecordedBridge,
+    RecordedEvent,
+    RecordedRefusal,
+    Standing,
+)
+from projections.store.contract import Committed
 from scoreline.reports.replay.lines import REPEATS
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story

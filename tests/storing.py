@@ -8,8 +8,8 @@ from eventlog.events import Event, EventKey
 from eventlog.log import LogReader
 from eventlog.memory import MemoryEventLog, _Stream
 from eventlog.timeline import Cursor
-from projections.memory import MemoryTables
-from projections.tables import Tables
+from projections.store.contract import Tables
+from projections.store.memory import MemoryTables
 from storage_worker.gaps import GapBreaker, Patience
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, raw_entry

@@ -28,7 +28,7 @@ from domain.batch_spec import TargetSpec
 from eventlog.clock import utc_now
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
-from projections.provider_batches import Counts
+from projections.ledger.provider_batches import Counts
 from providers.access import Access, access_to
 from providers.bounded_replies import LINES, Redirected
 from providers.clients import MissingSdk, anthropic_client, errors_of, patience

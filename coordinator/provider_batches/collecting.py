@@ -19,8 +19,8 @@ from coordinator.provider_batches.requests import members_of, number_in
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog import tracing
-from projections.ledger import Batch
-from projections.provider_batches import Chunk
+from projections.ledger.contract import Batch
+from projections.ledger.provider_batches import Chunk
 
 MAX_GROUP = 4 * p.MAX_TEXT
 """Characters of answers that are held at the same time, but for the last of them."""

@@ -9,8 +9,8 @@ from coordinator.opening import Openings
 from coordinator.provider_batches.provider import ProviderOf
 from coordinator.provider_batches.reservations import BatchReservations
 from coordinator.provider_batches.settings import ProviderBatchSettings
-from projections.ledger import Batch, Ledger
-from projections.provider_batches import ProviderBooks
+from projections.ledger.contract import Batch, Ledger
+from projections.ledger.provider_batches import ProviderBooks
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from coordinator.provider_batches.sending import AWAY, Sending
 from coordinator.provider_batches.withdrawing import Withdrawing
 from coordinator.publishing import Publisher
 from eventlog import tracing
-from projections.ledger import Batch
-from projections.provider_batches import Chunk, ChunkState, ProviderBooks
+from projections.ledger.contract import Batch
+from projections.ledger.provider_batches import Chunk, ChunkState, ProviderBooks
 
 logger = logging.getLogger(__name__)
 

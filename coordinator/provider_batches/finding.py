@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from coordinator.provider_batches.desk import Desk
 from coordinator.provider_batches.provider import BatchProvider, Seen
 from coordinator.provider_batches.requests import number_in
-from projections.provider_batches import Chunk
+from projections.ledger.provider_batches import Chunk
 
 
 @dataclass(frozen=True, slots=True)

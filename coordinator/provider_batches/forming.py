@@ -24,8 +24,8 @@ from coordinator.provider_batches.requests import (
 from coordinator.provider_batches.reservations import Allowance
 from domain.batch_spec import BatchSpec
 from eventlog import payloads as p
-from projections.ledger import Batch
-from projections.provider_batches import Asked, Chunk
+from projections.ledger.contract import Batch
+from projections.ledger.provider_batches import Asked, Chunk
 from taskqueue.budget.contract import NOTHING, Amount
 
 OPENING, CLOSING = b'{"requests":[', b"]}"

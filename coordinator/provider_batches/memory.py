@@ -15,7 +15,7 @@ from coordinator.provider_batches.provider import (
     TurnedAway,
     Unanswered,
 )
-from projections.provider_batches import Counts
+from projections.ledger.provider_batches import Counts
 
 Outcome = Callable[[dict[str, Any]], Any]
 """What becomes of a request."""

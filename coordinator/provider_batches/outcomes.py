@@ -22,9 +22,9 @@ from domain.batch_spec import BatchFallback, BatchSpec
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.lifecycle import ENDED, Phase
-from projections.change import Row
-from projections.ledger import Decide, Opening, Standing
-from projections.provider_batches import Chunk
+from projections.folds.change import Row
+from projections.ledger.contract import Decide, Opening, Standing
+from projections.ledger.provider_batches import Chunk
 
 
 @dataclass(frozen=True, slots=True)

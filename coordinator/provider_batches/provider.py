@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from domain.batch_spec import TargetSpec
 from eventlog.redaction import redact
-from projections.provider_batches import Counts
+from projections.ledger.provider_batches import Counts
 
 
 class ProviderTrouble(Exception):  # noqa: N818 - what callers wait out

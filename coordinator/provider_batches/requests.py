@@ -14,7 +14,7 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
-from projections.provider_batches import Asked, Chunk
+from projections.ledger.provider_batches import Asked, Chunk
 from providers.requests import request_of
 from providers.table import PROVIDERS, Sdk
 

@@ -13,8 +13,8 @@ from coordinator.provider_batches.outcomes import Outcome
 from coordinator.provider_batches.reading import price_in_batches
 from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
-from projections.ledger import Batch
-from projections.provider_batches import Chunk
+from projections.ledger.contract import Batch
+from projections.ledger.provider_batches import Chunk
 from providers.prices import BATCH_DISCOUNT, FREE
 from providers.requests import characters_of, max_output_of
 from taskqueue.budget.contract import (

@@ -14,14 +14,14 @@ from coordinator.provider_batches.provider import BatchProvider, ProviderTrouble
 from coordinator.publishing import Publisher
 from eventlog import tracing
 from eventlog.log import LogUnavailable
-from projections.ledger import Batch
-from projections.provider_batches import Chunk, ChunkState
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.ledger.contract import Batch
+from projections.ledger.provider_batches import Chunk, ChunkState
 from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
-AWAY = (LogUnavailable, TablesUnavailable, QueueUnavailable)
+AWAY = (LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 LONGEST_LULL = timedelta(seconds=5)
 """Between two looks at whether a batch has something to submit."""
 RELEASE_AGAIN = 60.0

@@ -8,7 +8,7 @@ from opentelemetry.metrics import get_meter
 
 from coordinator.provider_batches.outcomes import Outcome, Round
 from eventlog import payloads as p
-from projections.provider_batches import Chunk
+from projections.ledger.provider_batches import Chunk
 from providers.prices import BATCH_DISCOUNT
 
 NOT_ASKED = frozenset({"expired", "canceled"})

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import LiteralString
 
-from projections import timestamps  # noqa: F401 - registers the loaders that every query's rows pass
+from projections.sql import timestamps  # noqa: F401 - registers the loaders that every query's rows pass
 
 SQL_FILES = sorted(Path(__file__).parent.glob("*.sql"))
 NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)

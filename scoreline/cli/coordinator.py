@@ -63,7 +63,7 @@ def check() -> None:
     """Say whether a coordinator leads, and is getting on with it."""
     import asyncio
 
-    from projections.leadership import COORDINATOR
+    from projections.leader_election.advisory_lock import COORDINATOR
     from scoreline.local.servers import ready_servers
     from scoreline.reports.checks import check_leader
     from scoreline.settings import load_settings

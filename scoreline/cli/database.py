@@ -19,7 +19,7 @@ def migrate() -> None:
 
     from psycopg.errors import InsufficientPrivilege
 
-    from projections.database import prepare
+    from projections.database.readiness import prepare
     from scoreline.local.servers import reachable_servers
     from scoreline.problem import Problem
     from scoreline.servers.availability import check_postgres

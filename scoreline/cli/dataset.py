@@ -50,7 +50,7 @@ def import_(  # noqa: PLR0913 - a command has its flags
     ] = False,
 ) -> None:
     """Import a file of cases: all of its rows, or none if one of them is wrong."""
-    from projections.datasets import NewDataset
+    from projections.datasets.repository import NewDataset
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
     from scoreline.submit.datasets.columns import Columns

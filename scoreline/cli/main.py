@@ -158,8 +158,8 @@ def _server_problem(error: Exception) -> str | None:
 
 def _explained() -> tuple[type[Exception], ...]:
     """List the errors whose text is written for the user."""
-    from projections.database import DatabaseNotReady
-    from projections.migrate import MigrationError
+    from projections.database.migrations import MigrationError
+    from projections.database.readiness import DatabaseNotReady
     from scoreline.local.embedded import EmbeddedServerError
     from scoreline.problem import Problem
     from scoreline.servers.availability import Unavailable

@@ -16,8 +16,8 @@ from rich.console import Console
 from coordinator.coordinator import requires_of
 from coordinator.operations import Budget, Moved
 from domain.ids import FLEET
-from projections.batches import read_snapshot
-from projections.ledger import Batch
+from projections.ledger.contract import Batch
+from projections.queries.batches import read_snapshot
 from scoreline.formatting import counted
 from scoreline.invocation import batch_command
 from scoreline.local.drive import Drive, drive

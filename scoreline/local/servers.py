@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from projections.database import DatabaseNotReady, check_ready, prepare
+from projections.database.readiness import DatabaseNotReady, check_ready, prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.private_files import default_root
 from scoreline.servers.addresses import Servers

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from domain.batch_spec import unpack
 from executor.lanes.contract import BlockedBy
-from projections.batches import Snapshot, Waiting
+from projections.queries.batches import Snapshot, Waiting
 from scoreline.formatting import counted, printable, span
 from scoreline.invocation import batch_command
 from scoreline.observability.thresholds import Thresholds

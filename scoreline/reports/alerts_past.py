@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from projections.batches import Snapshot
+from projections.queries.batches import Snapshot
 from scoreline.observability.thresholds import Thresholds
 from scoreline.reports.look import Look
 from taskqueue.executor_registry import ExecutorInstance

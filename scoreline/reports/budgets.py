@@ -5,7 +5,7 @@ from typing import Any
 
 from coordinator.budget import dollars, more, over, unknown_cost, unknown_tokens
 from coordinator.operations import Budget
-from projections.batches import Snapshot
+from projections.queries.batches import Snapshot
 from scoreline.formatting import money
 from scoreline.problem import Problem
 from scoreline.submit.spec.keys import KEYS

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from eventlog.redis_streams import connect
 from executor.sandbox.probe import probe
-from projections.leadership import leader_quiet_for
+from projections.leader_election.advisory_lock import leader_quiet_for
 from scoreline.problem import Problem
 from taskqueue.backends import Backend, open_queues
 

@@ -4,9 +4,9 @@ import asyncio
 import json
 from enum import StrEnum
 
-from projections.batches import Snapshot, read_snapshot
-from projections.pages import Connection, one_state
-from projections.streams import export_rows, pairs
+from projections.database.connection import Connection, one_snapshot
+from projections.queries.batches import Snapshot, read_snapshot
+from projections.queries.export import export_rows, pairs
 from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.compare_fold import Comparison, Side
 from scoreline.reports.compare_variants import Pairing, pair_variants
@@ -60,7 +60,7 @@ def run_compare(  # noqa: PLR0913 - two batches and how they are shown
 
 
 async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> Compared:
-    async with connected(postgres_url) as conn, one_state(conn):
+    async with connected(postgres_url) as conn, one_snapshot(conn):
         before, after = await read_snapshot(conn, left), await read_snapshot(conn, right)
         pairing = _pairing(before, after)
         comparison = Comparison(

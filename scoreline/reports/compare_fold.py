@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from projections.streams import Pair
+from projections.queries.export import Pair
 from scoreline.reports.compare_statistics import RunningMean
 from scoreline.reports.pass_rate import PassRate
 

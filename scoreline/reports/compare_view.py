@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from projections.batches import Snapshot
+from projections.queries.batches import Snapshot
 from scoreline.formatting import counted, excerpt, printable
 from scoreline.invocation import batch_command, typed
 from scoreline.reports.compare_fold import Comparison, Flip, Side

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from eventlog.redis_streams import connect
-from projections.batches import Snapshot
+from projections.queries.batches import Snapshot
 from scoreline.reports.lanes import LaneWait, read_lanes
 from scoreline.servers.availability import Unavailable, check_redis
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry

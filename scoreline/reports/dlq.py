@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from projections.batches import GivenUp, Snapshot, given_up, given_up_kinds, read_snapshot
-from projections.pages import one_state
+from projections.database.connection import one_snapshot
+from projections.queries.batches import GivenUp, Snapshot, given_up, given_up_kinds, read_snapshot
 from scoreline.formatting import excerpt, printable, stamp
 from scoreline.invocation import batch_command, typed
 from scoreline.reports.faults import scores_kept, why_ended
@@ -40,7 +40,7 @@ def run_dlq(servers: Servers, batch_id: str, *, limit: int, as_json: bool) -> in
     """Print a batch's dead letters."""
 
     async def ask(url: str) -> DeadLetters:
-        async with connected(url) as conn, one_state(conn):
+        async with connected(url) as conn, one_snapshot(conn):
             snapshot = await read_snapshot(conn, batch_id)
             kinds = await given_up_kinds(conn, batch_id)
             return DeadLetters(snapshot, kinds, await given_up(conn, batch_id, limit=limit))

@@ -15,9 +15,9 @@ from typing import IO, NamedTuple
 
 from rich.console import Console
 
-from projections.batches import Snapshot, read_snapshot
-from projections.pages import Connection, one_state
-from projections.streams import endings, export_rows
+from projections.database.connection import Connection, one_snapshot
+from projections.queries.batches import Snapshot, read_snapshot
+from projections.queries.export import endings, export_rows
 from providers.extras import install_command
 from scoreline.formatting import counted, printable
 from scoreline.problem import Problem
@@ -114,7 +114,7 @@ def run_export(servers: Servers, wanted: Wanted) -> int:
 
 async def export_to(postgres_url: str, wanted: Wanted) -> int:
     """Write an export; returns how many evaluations it has."""
-    async with connected(postgres_url) as conn, one_state(conn):
+    async with connected(postgres_url) as conn, one_snapshot(conn):
         snapshot = await read_snapshot(conn, wanted.batch_id)
         counts = await endings(conn, wanted.batch_id)
         if wanted.failed:

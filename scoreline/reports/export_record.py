@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from projections.streams import ExportRow
+from projections.queries.export import ExportRow
 from scoreline.reports.faults import WhyEnded, why_ended
 from scoreline.reports.labels import VariantLabel
 from scoreline.reports.rendered_prompt import RecordedCase, rendered_prompt

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from projections.batches import ListedBatch, list_batches
-from projections.leadership import led_runs
+from projections.leader_election.advisory_lock import led_runs
+from projections.queries.batches import ListedBatch, list_batches
 from scoreline.formatting import excerpt, money, printable, span
 from scoreline.invocation import batch_command, typed
 from scoreline.reports.look import STARTING

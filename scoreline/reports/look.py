@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from projections.batches import (
+from projections.database.connection import Connection
+from projections.leader_election.advisory_lock import coordinator_lock, leader_quiet
+from projections.queries.batches import (
     Snapshot,
     VariantResult,
     Waiting,
@@ -12,8 +14,6 @@ from projections.batches import (
     variant_results,
     waiting,
 )
-from projections.leadership import coordinator_lock, leader_quiet
-from projections.pages import Connection
 from scoreline.reports.checks import QUIET
 from scoreline.reports.crew import NOT_ASKED, Crew, CrewReader
 from scoreline.reports.labels import VariantLabel, variant_labels

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic_core import from_json
 
-from projections.batches import ListedBatch, Snapshot, VariantResult
+from projections.queries.batches import ListedBatch, Snapshot, VariantResult
 from scoreline.reports.compare_statistics import Interval, wilson
 
 NOT_SCORED = "not scored"

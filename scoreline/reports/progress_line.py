@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from projections.batches import Snapshot
+from projections.queries.batches import Snapshot
 from scoreline.formatting import counted, printable, span
 from scoreline.reports.budgets import spending
 from scoreline.reports.crew import NOT_ASKED, Crew

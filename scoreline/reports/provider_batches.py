@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from projections.pages import Connection
-from projections.provider_batches_shown import ShownChunk, Unanswered, shown_chunks, unanswered
+from projections.database.connection import Connection
+from projections.queries.provider_batches import ShownChunk, Unanswered, shown_chunks, unanswered
 from scoreline.formatting import counted, excerpt, printable, span, stamp
 
 AT_WORK = frozenset({"intended", "submitted", "ended"})

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from rich.console import Console
 from rich.text import Text
 
-from projections.queries import QuarantinedEntry, quarantine_find, quarantine_list
+from projections.queries.quarantine import QuarantinedEntry, quarantine_find, quarantine_list
 from scoreline.formatting import printable
 from scoreline.problem import Problem
 from scoreline.reports.screen import screen

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.batch_spec import unpack
-from projections.batches import Snapshot, VariantResult, variant_results
-from projections.pages import Connection
-from projections.results import (
+from projections.database.connection import Connection
+from projections.queries.batches import Snapshot, VariantResult, variant_results
+from projections.queries.export import export_rows
+from projections.queries.results import (
     DeadLetterGroup,
     EvaluatorResult,
     dead_letter_groups,
     evaluator_results,
     first_failed,
 )
-from projections.streams import export_rows
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.faults import why_ended
 from scoreline.reports.labels import VariantLabel, variant_labels

@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from projections.batches import Snapshot
-from projections.results import DeadLetterGroup
+from projections.queries.batches import Snapshot
+from projections.queries.results import DeadLetterGroup
 from scoreline.formatting import counted, excerpt, printable
 from scoreline.invocation import batch_command, typed
 from scoreline.reports.export_record import Record, as_text

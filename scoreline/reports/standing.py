@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any
 
 from coordinator.budget import over
-from projections.batches import Snapshot
+from projections.queries.batches import Snapshot
 from scoreline.reports.pass_rate import batch_pass_rate
 
 STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")

@@ -8,7 +8,7 @@ from datetime import datetime
 from psycopg import AsyncConnection, InterfaceError, OperationalError
 
 from eventlog.backoff import Backoff
-from projections.pages import Connection
+from projections.database.connection import Connection
 from scoreline.reports.crew import CrewReader
 from scoreline.reports.look import STARTING, Look, take_look
 from scoreline.reports.standing import is_over

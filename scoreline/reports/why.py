@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from projections.batches import Waiting
+from projections.queries.batches import Waiting
 from scoreline.formatting import clock, excerpt, printable, span
 from scoreline.invocation import as_started, batch_command
 from scoreline.reports.budgets import flags_to_go_on

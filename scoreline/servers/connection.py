@@ -8,8 +8,9 @@ from difflib import get_close_matches
 
 from psycopg import AsyncConnection, DataError, InterfaceError, OperationalError
 
-from projections.pages import Connection, UnknownBatch
-from projections.summary import nearby_batches
+from projections.database.connection import Connection
+from projections.database.errors import UnknownBatch
+from projections.queries.batch_summary import nearby_batches
 from scoreline.formatting import printable
 from scoreline.problem import Problem
 

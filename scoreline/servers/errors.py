@@ -11,7 +11,7 @@ import psycopg
 from redis import exceptions as redis_errors
 
 from eventlog.log import LogUnavailable
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
 from taskqueue.tasks import QueueUnavailable
 
 _MIGRATE = "Run: scoreline db migrate"
@@ -61,7 +61,7 @@ def explain(error: BaseException) -> str | None:
         if isinstance(beneath, redis_errors.RedisError) and (said := explain_redis(beneath)):
             return said
     match error:
-        case TablesUnavailable():
+        case DatabaseUnavailable():
             return "PostgreSQL went away; nothing is half done. Try again."
         case LogUnavailable() | QueueUnavailable():
             return "Redis went away; nothing is half done. Try again."

@@ -13,10 +13,10 @@ from coordinator.coordinator import AWAY
 from coordinator.operations import Operator, Refused, UnknownBatch
 from coordinator.settings import CoordinatorSettings
 from eventlog.redis_streams import RedisEventLog
-from projections import pages
-from projections.batches import Snapshot, read_snapshot
-from projections.ledger_postgres import PostgresLedger
-from projections.postgres import make_pool
+from projections.database import errors
+from projections.database.connection import make_pool
+from projections.ledger.postgres import PostgresLedger
+from projections.queries.batches import Snapshot, read_snapshot
 from scoreline.invocation import batch_command
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
@@ -74,7 +74,7 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
         yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, whoever())
     except UnknownBatch as unknown:
         async with connected(servers.postgres_url):
-            raise pages.UnknownBatch(unknown.batch_id) from None  # which names those near it
+            raise errors.UnknownBatch(unknown.batch_id) from None  # which names those near it
     except Refused as refused:
         raise Problem(str(refused)) from refused
     except AWAY as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from psycopg import AsyncConnection
 
-from projections.datasets import mentions
+from projections.datasets.repository import mentions
 from scoreline.problem import Problem
 from scoreline.submit.datasets.opening import opened
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource

@@ -11,9 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from coordinator.accepting import accept
 from coordinator.submission import NewBatch, NewEvaluation
 from domain.ids import FLEET
-from projections.ledger_postgres import PostgresLedger
-from projections.postgres import make_pool
-from projections.tables import TablesUnavailable
+from projections.database.connection import make_pool
+from projections.database.errors import DatabaseUnavailable
+from projections.ledger.postgres import PostgresLedger
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import check_privileges
@@ -53,7 +53,7 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
                 now = await ledger.now()
                 total = await accept(ledger, batch, read, now=now, shards=settings.shards)
             return batch.batch_id, total
-    except TablesUnavailable as error:
+    except DatabaseUnavailable as error:
         said = explain(error) or "PostgreSQL went away."
         raise Problem(
             f"{said} The batch was accepted whole or not at all: see scoreline batch list."

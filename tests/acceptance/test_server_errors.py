@@ -14,7 +14,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError as NotYet
 
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import prepare
+from projections.database.readiness import prepare
 from tests.integration.worker import free_port, scoreline
 from tests.waiting import until
 

@@ -22,7 +22,7 @@ from executor.contract import ExecutionEnvironment, ScoringRequest, TargetReques
 from executor.options import OptionModel
 from executor.registry import EVALUATORS, TARGETS, Kind
 from executor.sandbox.job import Limits
-from projections.batches import Snapshot
+from projections.queries.batches import Snapshot
 from providers.table import PROVIDERS
 from scoreline.cli.main import app
 from scoreline.local.drive import BELOW_THE_GATE

@@ -1,6 +1,6 @@
 """The checker: whatever happened, the tables must be such that nobody could tell. It asserts nothing.
 
-That the tables follow from the log is `projections.verify`'s business. Here is what the log itself can't
+`projections.verification.verify` compares the tables with the log. Here is what the log itself can't
 know: what the writers were told was on record, what they paid, which poison was put in, which events were
 made away with; and that nothing is left in anybody's hands in Redis.
 """
@@ -17,8 +17,8 @@ from redis.exceptions import RedisError
 
 from eventlog.codec import QuarantineReason
 from eventlog.keys import DEFAULT_SHARDS, GROUP, wake_key
-from projections.pages import UnknownBatch
-from projections.verify import verify
+from projections.database.errors import UnknownBatch
+from projections.verification.verify import verify
 from tests.chaos.findings import Findings
 from tests.chaos.witness import EventName
 

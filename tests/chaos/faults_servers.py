@@ -82,7 +82,7 @@ async def postgres_full(run: Run) -> None:
         disk = await run.stack.enter_async_context(small_disk(run))
     await run.moment(0.0, 0.3)
     with fill(disk):
-        await until(lambda: run.noted()["TablesUnavailable"] > 0, 60)
+        await until(lambda: run.noted()["DatabaseUnavailable"] > 0, 60)
         await run.pause(0.1, 0.6)
 
 

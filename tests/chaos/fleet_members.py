@@ -20,7 +20,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
 from executor.contract import ExecutionEnvironment
 from executor.settings import Connection, ExecutorSettings, Timings
-from projections.ledger_postgres import PostgresLedger
+from projections.ledger.postgres import PostgresLedger
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_executor_registry import RedisExecutorRegistry

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from psycopg import AsyncConnection, sql
 
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import prepare
+from projections.database.readiness import prepare
 from tests.chaos.run import Run
 from tests.waiting import until
 

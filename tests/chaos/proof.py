@@ -28,7 +28,7 @@ SELDOM = {
     "lost race": "two workers moved one evaluation, and one lost",
     "worker left by itself": "a worker ended because Redis had lost its groups",
     "LogUnavailable": "a worker waited for Redis",
-    "TablesUnavailable": "a worker waited for Postgres",
+    "DatabaseUnavailable": "a worker waited for Postgres",
     "owner lost": "an attempt was opened because the last one's executor was gone",
     "answer found on record": "an attempt went on with an answer that another had paid for",
     "coordinator killed": "a coordinator was killed",

@@ -11,10 +11,10 @@ from coordinator.accepting import accept
 from coordinator.submission import NewBatch, NewEvaluation
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS
-from projections import ledger_postgres
-from projections.ledger import BatchExists
-from projections.ledger_postgres import PostgresLedger
-from projections.postgres import make_pool
+from projections.database.connection import make_pool
+from projections.ledger import postgres as ledger_postgres
+from projections.ledger.contract import BatchExists
+from projections.ledger.postgres import PostgresLedger
 from tests.chaos.failpoints import after, fuse
 from tests.chaos.fleet_members import Point
 

@@ -17,8 +17,9 @@ from psycopg import AsyncConnection, sql
 from eventlog.codec import QuarantineReason, encode
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import prepare
-from projections.postgres import PostgresTables, make_pool
+from projections.database.connection import make_pool
+from projections.database.readiness import prepare
+from projections.store.postgres import PostgresTables
 from scoreline.servers.addresses import Servers
 from tests.builders import event, history
 from tests.chaos.checker import Expected, check, poison

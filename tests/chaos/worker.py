@@ -14,8 +14,8 @@ from faststream.redis.subscriber.usecases import stream_subscriber
 from psycopg_pool.base import AttemptWithBackoff
 
 from eventlog.redis_streams import RedisEventLog
-from projections import postgres
-from projections.postgres import PostgresTables
+from projections.store import postgres
+from projections.store.postgres import PostgresTables
 from storage_worker import app
 from storage_worker.consumer import Consumer
 from storage_worker.settings import StorageSettings

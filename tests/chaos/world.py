@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import prepare
+from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.local.embedded.layout import Layout
 from scoreline.servers.addresses import Servers

@@ -6,8 +6,8 @@ import pytest
 from psycopg import AsyncConnection
 
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import prepare
-from projections.postgres import make_pool
+from projections.database.connection import make_pool
+from projections.database.readiness import prepare
 from tests.conformance.forms import Form, MemoryForm, RedisForm
 from tests.conformance.ledger_forms import LedgerForm, MemoryLedgerForm, PostgresLedgerForm
 from tests.conformance.task_queue_forms import MemoryQueueForm, QueueForm, RedisQueueForm

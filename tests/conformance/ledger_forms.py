@@ -13,8 +13,9 @@ from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, shard_of
 from eventlog.timeline import replay
-from projections.change import fold
-from projections.ledger import (
+from projections.folds.change import fold
+from projections.folds.progress import Progress
+from projections.ledger.contract import (
     Accepted,
     Batch,
     BatchHead,
@@ -25,12 +26,11 @@ from projections.ledger import (
     Opening,
     Standing,
 )
-from projections.ledger_memory import MemoryLedger
-from projections.ledger_postgres import PostgresLedger
-from projections.memory import MemoryTables
-from projections.postgres import PostgresTables
-from projections.progress import Progress
-from projections.tables import Tables
+from projections.ledger.memory import MemoryLedger
+from projections.ledger.postgres import PostgresLedger
+from projections.store.contract import Tables
+from projections.store.memory import MemoryTables
+from projections.store.postgres import PostgresTables
 from tests.builders import CASE, arrive
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)

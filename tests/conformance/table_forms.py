@@ -9,12 +9,12 @@ from psycopg_pool import AsyncConnectionPool
 
 from eventlog.events import Event
 from eventlog.timeline import Cursor, replay
-from projections.change import Change, Quarantined, Row, fold
-from projections.memory import MemoryTables
-from projections.postgres import PostgresTables
-from projections.progress import Progress
-from projections.scorecard import Scorecard
-from projections.tables import Tables
+from projections.folds.change import Change, Quarantined, Row, fold
+from projections.folds.progress import Progress
+from projections.folds.scorecard import Scorecard
+from projections.store.contract import Tables
+from projections.store.memory import MemoryTables
+from projections.store.postgres import PostgresTables
 from tests.builders import BATCH, EVALUATION, arrive
 
 Key = tuple[str, int, int]

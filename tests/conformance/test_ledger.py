@@ -9,10 +9,10 @@ from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.change import Row
-from projections.ledger import BatchExists, BatchHead, Link
-from projections.progress import Progress
-from projections.tables import Unstorable
+from projections.database.errors import UnstorableData
+from projections.folds.change import Row
+from projections.folds.progress import Progress
+from projections.ledger.contract import BatchExists, BatchHead, Link
 from tests.builders import PAYLOADS, payload
 from tests.conformance.ledger_forms import (
     EPOCHS,
@@ -93,7 +93,7 @@ async def test_a_batch_of_somebody_else_is_not_taken_over(books):
 
 async def test_an_evaluation_is_not_accepted_twice(books):
     """Neither in one batch nor in two; what stood beside it is not accepted either."""
-    with pytest.raises(Unstorable):
+    with pytest.raises(UnstorableData):
         await books.ledger.accept(BatchHead(B, b"{}"), one_by_one([accepted(1), accepted(1)]), now=NOW)
     assert await books.ledger.batch(B) is None
 

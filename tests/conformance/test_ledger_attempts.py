@@ -7,8 +7,8 @@ import pytest
 
 from eventlog import payloads as p
 from eventlog.lifecycle import Phase
-from projections.ledger import Link
-from projections.progress import Progress
+from projections.folds.progress import Progress
+from projections.ledger.contract import Link
 from tests.builders import CASE, FAULT, PAYLOADS
 from tests.conformance.ledger_forms import (
     EPOCHS,

@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from eventlog import payloads as p
-from projections.ledger import BatchHead, Failure, Purse, Unreached
+from projections.ledger.contract import BatchHead, Failure, Purse, Unreached
 from tests.conformance.ledger_forms import (
     NOW,
     B,

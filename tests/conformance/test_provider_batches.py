@@ -6,12 +6,12 @@ from datetime import timedelta
 from eventlog import payloads as p
 from eventlog.codec import make_event
 from eventlog.events import Event
-from projections.ledger import Opening
-from projections.ledger_memory import MemoryLedger
-from projections.ledger_postgres import PostgresLedger
-from projections.provider_batches import Chunk, ChunkState, Counts, ProviderBooks
-from projections.provider_batches_memory import MemoryProviderBooks
-from projections.provider_batches_postgres import PostgresProviderBooks
+from projections.ledger.contract import Opening
+from projections.ledger.memory import MemoryLedger
+from projections.ledger.postgres import PostgresLedger
+from projections.ledger.provider_batches import Chunk, ChunkState, Counts, ProviderBooks
+from projections.ledger.provider_batches_memory import MemoryProviderBooks
+from projections.ledger.provider_batches_postgres import PostgresProviderBooks
 from tests.builders import CASE
 from tests.conformance.ledger_forms import (
     EPOCHS,

@@ -12,13 +12,13 @@ from eventlog.codec import QuarantineReason, RejectedEntry, encode
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections import postgres
-from projections.change import Row, quarantined
-from projections.database import prepare
-from projections.postgres import make_pool
-from projections.progress import Progress
-from projections.scorecard import scorecard
-from projections.tables import Unstorable
+from projections.database.connection import make_pool
+from projections.database.errors import UnstorableData
+from projections.database.readiness import prepare
+from projections.folds.change import Row, quarantined
+from projections.folds.progress import Progress
+from projections.folds.scorecard import scorecard
+from projections.store import postgres
 from tests.builders import BATCH, EVALUATION, event, history
 from tests.conformance.table_forms import SHARD, MemoryForm, PostgresForm, TablesForm, change_of, store
 
@@ -95,7 +95,7 @@ async def test_an_event_can_not_be_stored_twice(form):
     forged = await change_of(form, *history("running", first=2))
     forged.events = [forged.events[0]._replace(sequence=1)]
     neighbour = await change_of(form, event("queued", evaluation_id="other"), evaluation_id="other")
-    with pytest.raises(Unstorable):
+    with pytest.raises(UnstorableData):
         await form.tables.commit([neighbour, forged])
     assert await form.contents() == before
 

@@ -33,10 +33,11 @@ from eventlog.clock import utc_now
 from eventlog.event_queue import AttemptLost, Claimed, EventQueue, OwnedAttempt, QueueSettings
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
-from projections.database import prepare
-from projections.ledger_postgres import PostgresLedger
-from projections.postgres import PostgresTables, make_pool
-from projections.verify import verify
+from projections.database.connection import make_pool
+from projections.database.readiness import prepare
+from projections.ledger.postgres import PostgresLedger
+from projections.store.postgres import PostgresTables
+from projections.verification.verify import verify
 from storage_worker.storage import Storage
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.executor_registry import ExecutorInstance

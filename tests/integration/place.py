@@ -15,10 +15,11 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import prepare
-from projections.postgres import PostgresTables, make_pool
-from projections.rebuild import Rebuilt, rebuild
-from projections.verify import Difference, Verified, verify
+from projections.database.connection import make_pool
+from projections.database.readiness import prepare
+from projections.store.postgres import PostgresTables
+from projections.verification.rebuild import Rebuilt, rebuild
+from projections.verification.verify import Difference, Verified, verify
 from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.dumps import postgres_dump

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from projections.database import prepare
-from projections.ledger_postgres import PostgresLedger
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.database.readiness import prepare
+from projections.ledger.postgres import PostgresLedger
 from scoreline.cli.batch import app
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
@@ -163,7 +163,7 @@ async def test_a_database_that_goes_away_at_submission_is_explained(
     async def granted(*_: object) -> None: ...
 
     async def now(*_: object) -> datetime:
-        raise TablesUnavailable("server closed the connection: postgresql://me:hunter2@db")
+        raise DatabaseUnavailable("server closed the connection: postgresql://me:hunter2@db")
 
     monkeypatch.setattr(submitting, "check_privileges", granted)
     monkeypatch.setattr(PostgresLedger, "now", now)

@@ -10,7 +10,7 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger import BatchExists
+from projections.ledger.contract import BatchExists
 from taskqueue.batch_registry import BatchEntry
 from taskqueue.tasks import Task
 from tests.integration.coordinating import SPEC, House, house

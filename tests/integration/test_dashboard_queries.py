@@ -8,7 +8,7 @@ import pytest
 
 from bench.dashboards import READER, fill, questions
 from grafana.expansion import Window, expand
-from projections.database import prepare
+from projections.database.readiness import prepare
 
 SHARDS = 4
 NOW = datetime(2026, 11, 16, tzinfo=UTC)

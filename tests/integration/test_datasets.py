@@ -10,8 +10,8 @@ from psycopg import AsyncConnection
 from typer.testing import CliRunner, Result
 
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import prepare
-from projections.datasets import NewDataset, UnknownDataset, list_datasets, stored_cases
+from projections.database.readiness import prepare
+from projections.datasets.repository import NewDataset, UnknownDataset, list_datasets, stored_cases
 from scoreline.cli.dataset import app
 from scoreline.problem import Problem
 from scoreline.submit.datasets.errors import BadRow

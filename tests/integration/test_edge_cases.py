@@ -24,9 +24,10 @@ from executor.lanes.permits import LaneUse
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import parse_evaluator, parse_target
 from executor.settings import Connection, ExecutorSettings
-from projections.change import Change
-from projections.memory import MemoryTables
-from projections.tables import Committed, TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.folds.change import Change
+from projections.store.contract import Committed
+from projections.store.memory import MemoryTables
 from scoreline.submit.spec.metering import metered
 from storage_worker.storage import Storage
 from storage_worker.woken import Woken
@@ -183,7 +184,7 @@ async def test_edge_case_06_db_write_failure():
             fate = fates.pop(0) if fates else ""
             committed = None if fate == "unreached" else await super().commit(changes)
             if fate or committed is None:
-                raise TablesUnavailable(fate)
+                raise DatabaseUnavailable(fate)
             return committed
 
     await stage.register()

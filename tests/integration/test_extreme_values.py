@@ -17,9 +17,9 @@ from psycopg import AsyncConnection
 from eventlog.codec import Entry, encode, read_entry
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.moments import EARLIEST, LATEST, clamped, is_in_range
-from projections.history import read_history
-from projections.ledger_postgres import PostgresLedger
-from projections.postgres import make_pool
+from projections.database.connection import make_pool
+from projections.ledger.postgres import PostgresLedger
+from projections.queries.evaluation_history import read_history
 from scoreline.reports.replay.document import document
 from scoreline.reports.replay.telling import Evidence, tell
 from tests.builders import BATCH, PAYLOADS, START, event, history

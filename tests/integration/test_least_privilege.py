@@ -14,7 +14,7 @@ from redis import Redis
 from redis.exceptions import NoPermissionError
 
 from eventlog.keys import DEFAULT_SHARDS
-from projections.database import check_ready, prepare
+from projections.database.readiness import check_ready, prepare
 from tests.integration.debian_servers import (
     POSTGRES_15,
     REDIS_7_0,

@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection, sql
 
-from projections import migrate as migrate_module
-from projections.database import DatabaseNotReady, check_ready, prepare
-from projections.migrate import Migration, MigrationError, available, migrate, pending
+from projections.database import migrations as migrate_module
+from projections.database.migrations import Migration, MigrationError, available, migrate, pending
+from projections.database.readiness import DatabaseNotReady, check_ready, prepare
 
 FIRST = Migration(1, "first", "CREATE TABLE first (n integer)")
 SECOND = Migration(2, "second", "CREATE TABLE second (n integer); INSERT INTO second VALUES (1)")

@@ -16,8 +16,9 @@ from eventlog.codec import encode, fields_of
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, events_key, shard_of
 from eventlog.redis_streams import RedisEventLog
-from projections.database import prepare
-from projections.postgres import PostgresTables, make_pool
+from projections.database.connection import make_pool
+from projections.database.readiness import prepare
+from projections.store.postgres import PostgresTables
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.dumps import TABLES, postgres_dump

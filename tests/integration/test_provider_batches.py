@@ -16,7 +16,7 @@ from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import epoch_key, events_key, shard_of
 from eventlog.log import EXPIRY_SECONDS
-from projections.provider_batches_shown import shown_chunks, unanswered
+from projections.queries.provider_batches import shown_chunks, unanswered
 from scoreline.provider_sim.simulator import Simulator
 from scoreline.reports.provider_batches import AtProviders, provider_document, provider_lines
 from taskqueue.queue_layout import queue_name

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from projections import rebuild as rebuilding
-from projections.rebuild import RebuildUnderWay
+from projections.verification import rebuild as rebuilding
+from projections.verification.rebuild import RebuildUnderWay
 from tests.builders import BATCH, history
 from tests.integration.place import Place, Row, life, place
 from tests.waiting import until

@@ -12,8 +12,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.memory import MemoryEventLog
-from projections.database import prepare
-from projections.postgres import PostgresTables, make_pool
+from projections.database.connection import make_pool
+from projections.database.readiness import prepare
+from projections.store.postgres import PostgresTables
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.storing import PATIENCE, World

@@ -8,7 +8,7 @@ from coordinator import app
 from coordinator.observing import BEYOND, NAMED, STUCK_LIMIT, Observer
 from coordinator.view import View, shown
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
-from projections.active import ActiveBooks
+from projections.queries.monitoring import ActiveBooks
 from tests.integration.coordinating import House, house
 from tests.telemetry import Measured, measuring
 from tests.waiting import until

@@ -4,7 +4,7 @@ import pytest
 
 from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog.keys import DEFAULT_SHARDS, GROUP, wake_key
-from projections.postgres import PostgresTables
+from projections.store.postgres import PostgresTables
 from storage_worker.consumer import Consumer
 from storage_worker.modes import Modes
 from storage_worker.observing import observe

@@ -10,12 +10,13 @@ from psycopg import AsyncConnection
 
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.timeline import Disposition
-from projections.change import Change
-from projections.pages import UnknownBatch
-from projections.postgres import PostgresTables, make_pool
-from projections.rebuild import BrokenLog, rebuild
-from projections.tables import Committed
-from projections.verify import verify
+from projections.database.connection import make_pool
+from projections.database.errors import UnknownBatch
+from projections.folds.change import Change
+from projections.store.contract import Committed
+from projections.store.postgres import PostgresTables
+from projections.verification.rebuild import BrokenLog, rebuild
+from projections.verification.verify import verify
 from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.integration.place import Place, life, place
@@ -230,12 +231,13 @@ async def never_done(conn: AsyncConnection[Any], _job: object) -> None:
 PARENT = f"""
 import asyncio, sys
 from psycopg import AsyncConnection
-from projections.pages import one_state, read_batch
-from projections.parallel import over_pages
+from projections.verification.pages import read_batch
+from projections.database.connection import one_snapshot
+from projections.verification.page_workers import over_pages
 from {__name__} import {never_done.__name__} as work
 
 async def main():
-    async with await AsyncConnection.connect(sys.argv[1]) as conn, one_state(conn):
+    async with await AsyncConnection.connect(sys.argv[1]) as conn, one_snapshot(conn):
         batch = await read_batch(conn, "{BATCH}")
         async for _ in over_pages(conn, batch, work, shards=4, processes=2):
             pass

@@ -27,7 +27,7 @@ from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS, GROUP, events_key, shard_of, wake_key
 from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog
-from projections.database import prepare
+from projections.database.readiness import prepare
 from storage_worker.app import build_app
 from storage_worker.settings import StorageSettings
 from tests.builders import records

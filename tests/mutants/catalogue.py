@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "compare-and-set in memory",
-        "projections/memory.py",
+        "projections/store/memory.py",
         "return (held.row.cursor if held else None) == change.before",
         "return True",
         (PERMUTATIONS, SIMULATION),
@@ -152,14 +152,14 @@ MUTANTS = (
     ),
     Mutant(
         "losers of a race count nothing",
-        "projections/postgres.py",
+        "projections/store/postgres.py",
         "    for change in winners:\n        progress[",
         "    for change in moving:\n        progress[",
         (TABLES,),
     ),
     Mutant(
         "a side event is counted by whoever inserts it",
-        "projections/postgres.py",
+        "projections/store/postgres.py",
         "    for evaluation_id, attempt, sequence in await cursor.fetchall():\n",
         "    await cursor.fetchall()\n    for _, evaluation_id, attempt, sequence, *_ in rows:\n",
         (TABLES,),
@@ -387,63 +387,63 @@ MUTANTS = (
     # Rebuild equals live, and the checker can fail.
     Mutant(
         "the checker looks at the log's order",
-        "projections/retrace.py",
+        "projections/folds/refold.py",
         'self._breaks(event, f"was applied next after {after}, and no bridge leads there")',
         "pass",
         (RETRACE, VERIFY),
     ),
     Mutant(
         "the checker looks at transitions",
-        "projections/retrace.py",
+        "projections/folds/refold.py",
         'self._breaks(event, f"was applied, but {phase} does not accept {event.type} there")',
         "pass",
         (RETRACE, VERIFY),
     ),
     Mutant(
         "the checker looks at scorecards",
-        "projections/verify.py",
+        "projections/verification/verify.py",
         '    yield from _compare("scorecards", key, page.scorecards.get(key), retraced.change.scorecard)\n',
         "",
         (VERIFY,),
     ),
     Mutant(
         "the checker looks at evaluations",
-        "projections/verify.py",
+        "projections/verification/verify.py",
         '    yield from _compare("evaluations", key, page.evaluations.get(key), expected_row(retraced))\n',
         "",
         (VERIFY,),
     ),
     Mutant(
         "the checker counts again",
-        "projections/verify.py",
+        "projections/verification/verify.py",
         "            if is_now[column] != value:\n",
         "            if is_now is value:\n",
         (VERIFY,),
     ),
     Mutant(
         "the checker finds rows that are gone",
-        "projections/pages.py",
+        "projections/verification/pages.py",
         "    for first in range(0, len(strays), size):\n",
         "    for first in range(0):\n",
         (VERIFY,),
     ),
     Mutant(
         "writers wait for a rebuild's swap",
-        "projections/rebuild.py",
+        "projections/verification/rebuild.py",
         '            await self._conn.execute(query("lock_rebuilt"))\n',
         "",
         (REBUILD,),
     ),
     Mutant(
         "a rebuild catches up before it swaps",
-        "projections/rebuild.py",
+        "projections/verification/rebuild.py",
         'query("lock_rebuilt"))\n            await self._catch_up()\n',
         'query("lock_rebuilt"))\n',
         (f"{REBUILD}::test_what_is_written_during_a_rebuild_is_part_of_it",),
     ),
     Mutant(
         "a rebuild trusts no broken log",
-        "projections/rebuild.py",
+        "projections/verification/rebuild.py",
         "        if folded.broken:\n",
         "        if folded is None:\n",
         (VERIFY,),
@@ -550,7 +550,7 @@ MUTANTS = (
     ),
     Mutant(
         "what was handed back, moved or never started is no retry",
-        "projections/change.py",
+        "projections/folds/change.py",
         "        and not opening.resumed\n",
         "",
         (CHANGE,),
@@ -1046,7 +1046,7 @@ MUTANTS = (
     ),
     Mutant(
         "a failed evaluation keeps its scores",
-        "projections/scorecard.py",
+        "projections/folds/scorecard.py",
         'scores=to_json(failed.scores) if failed.scores else b"[]"',
         'scores=b"[]"',
         (SCORECARD,),
@@ -1084,7 +1084,7 @@ MUTANTS = (
     Mutant(
         "a stored time that Python cannot represent is clamped",
         "projections/sql/__init__.py",
-        "from projections import timestamps  #",
+        "from projections.sql import timestamps  #",
         "#",
         (EXTREMES,),
     ),
@@ -1134,7 +1134,7 @@ MUTANTS = (
     # Promises at the command line.
     Mutant(
         "a batch is accepted in one transaction",
-        "projections/ledger_postgres.py",
+        "projections/ledger/postgres.py",
         "                await _insert_chunk(conn, month, head.batch_id, chunk)\n",
         "                async with transaction(self._pool) as other:\n"
         "                    await _insert_chunk(other, month, head.batch_id, chunk)\n",
@@ -1809,7 +1809,7 @@ MUTANTS = (
     ),
     Mutant(
         "evaluations are accepted in chunks of bounded size",
-        "projections/ledger_postgres.py",
+        "projections/ledger/postgres.py",
         "if len(chunk) == size or held >= ACCEPT_BYTES:",
         "if len(chunk) == size:",
         (ACCEPTING,),

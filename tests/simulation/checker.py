@@ -11,10 +11,10 @@ from eventlog.events import EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
 from eventlog.timeline import Disposition, replay
-from projections.change import EventRow, Row
-from projections.memory import MemoryTables
-from projections.progress import Progress
-from projections.retrace import Retraced, retrace
+from projections.folds.change import EventRow, Row
+from projections.folds.progress import Progress
+from projections.folds.refold import Retraced, retrace
+from projections.store.memory import MemoryTables
 from tests.simulation.embedder import Embedder
 from tests.simulation.executor import Executing
 from tests.simulation.foreign import Stranger

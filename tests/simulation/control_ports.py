@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, cast
 
 from eventlog import payloads as p
-from projections.ledger import Accepted, Batch, BatchHead, Decide, Ledger, Opened, Unpublished
-from projections.ledger_memory import MemoryLedger
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.ledger.contract import Accepted, Batch, BatchHead, Decide, Ledger, Opened, Unpublished
+from projections.ledger.memory import MemoryLedger
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.executor_registry import ExecutorRegistry
 from taskqueue.tasks import Delivery, QueueUnavailable, Task, TaskQueue
@@ -56,7 +56,7 @@ class _DistantLedger(_Distant):
     """The ledger, whose callers bring evaluations along."""
 
     def __init__(self, life: Life) -> None:
-        super().__init__(life, _WatchedLedger(life.world), TablesUnavailable)
+        super().__init__(life, _WatchedLedger(life.world), DatabaseUnavailable)
 
     async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
         """Accept a batch: its source is on this side of the line."""
@@ -65,7 +65,7 @@ class _DistantLedger(_Distant):
         async def commit() -> int:
             return await self._life.world.ledger.accept(head, _one_by_one(accepted), now=now)
 
-        return await self._life.call(f"accept {head.batch_id}", commit, TablesUnavailable)
+        return await self._life.call(f"accept {head.batch_id}", commit, DatabaseUnavailable)
 
 
 async def _one_by_one(evaluations: Sequence[Accepted]) -> AsyncIterator[Accepted]:

@@ -10,7 +10,7 @@ from coordinator.coordinator import AWAY, Coordinator
 from coordinator.operations import Operator, Refused
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewBatch, NewEvaluation
-from projections.ledger import BatchExists
+from projections.ledger.contract import BatchExists
 from tests.simulation.control_ports import (
     distant_batch_registry,
     distant_executor_registry,

@@ -8,8 +8,9 @@ from eventlog.codec import RawEntry
 from eventlog.events import EventKey
 from eventlog.lifecycle import FINAL
 from eventlog.log import Append, AppendResponse, AppendResult, CommitMark, LogUnavailable, Mode
-from projections.change import Change, Quarantined, Row, Stored
-from projections.tables import Committed, TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.folds.change import Change, Quarantined, Row, Stored
+from projections.store.contract import Committed
 from tests.simulation.process import Life
 from tests.simulation.world import Acknowledgement, Harm
 
@@ -108,20 +109,22 @@ class DistantTables:
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
         """Ask for months."""
-        return await self._life.call("months", partial(self._tables.months, batch_ids), TablesUnavailable)
+        return await self._life.call("months", partial(self._tables.months, batch_ids), DatabaseUnavailable)
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
         """Ask for rows."""
-        return await self._life.call("rows", partial(self._tables.rows, evaluation_ids), TablesUnavailable)
+        return await self._life.call(
+            "rows", partial(self._tables.rows, evaluation_ids), DatabaseUnavailable
+        )
 
     async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
         """Ask for events."""
-        return await self._life.call("stored", partial(self._tables.stored, rows), TablesUnavailable)
+        return await self._life.call("stored", partial(self._tables.stored, rows), DatabaseUnavailable)
 
     async def commit(self, changes: Sequence[Change]) -> Committed:
         """Commit."""
         what = "commit " + " ".join(map(_changed, changes))
-        committed = await self._life.call(what, partial(self._watched, changes), TablesUnavailable)
+        committed = await self._life.call(what, partial(self._watched, changes), DatabaseUnavailable)
         if committed.lost:
             self._life.world.seen["compare-and-set lost"] += 1
             self._life.world.tell(self._life.name, f"  lost the race for {sorted(committed.lost)}")
@@ -142,13 +145,13 @@ class DistantTables:
     async def quarantine(self, refused: Sequence[Quarantined]) -> int:
         """Quarantine."""
         return await self._life.call(
-            "quarantine", partial(self._tables.quarantine, refused), TablesUnavailable
+            "quarantine", partial(self._tables.quarantine, refused), DatabaseUnavailable
         )
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
         """Ask for what is open."""
         ask = partial(self._tables.open_evaluations, after=after, unchanged_for=unchanged_for, limit=limit)
-        return await self._life.call("open evaluations", ask, TablesUnavailable)
+        return await self._life.call("open evaluations", ask, DatabaseUnavailable)
 
 
 def _described(call: Append) -> str:

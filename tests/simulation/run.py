@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from eventlog.log import EXPIRY_SECONDS, CommitMark
 from eventlog.memory import MemoryEventLog
-from projections.memory import MemoryTables
+from projections.store.memory import MemoryTables
 from storage_worker.storage import Storage
 from tests.dumps import memory_dump
 from tests.simulation.checker import check

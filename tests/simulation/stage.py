@@ -14,7 +14,7 @@ from eventlog.event_queue import AttemptLost, Claimed, EventQueue, OwnedAttempt,
 from eventlog.events import Event
 from eventlog.lifecycle import TRANSITIONS
 from eventlog.log import Append, AppendResult
-from projections.progress import Progress
+from projections.folds.progress import Progress
 from storage_worker.gaps import Patience
 from tests.builders import BATCH, event, payload, records
 from tests.simulation.naive_model import NaiveModel

@@ -7,7 +7,7 @@ from datetime import timedelta
 from eventlog.codec import Entry, RawEntry, read_entry
 from eventlog.log import LogUnavailable
 from eventlog.timeline import Cursor, replay
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
 from storage_worker.gaps import BreakerLimits, GapBreaker, Patience
 from storage_worker.storage import Storage
 from storage_worker.woken import WakeUp, read_wake_ups
@@ -95,7 +95,7 @@ class StorageWorker(Process):
             await asyncio.sleep(self.world.random.uniform(0.8, 1.2) * SWEEP)
             try:
                 await storage.sweep(unchanged_for=SWEEP, page=self.world.random.choice((1, 100)))
-            except (LogUnavailable, TablesUnavailable) as error:
+            except (LogUnavailable, DatabaseUnavailable) as error:
                 self.world.tell(life.name, f"the sweep was interrupted: {error}")
             if storage.in_a_hurry:
                 self.world.seen["in a hurry"] += 1

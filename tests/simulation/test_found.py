@@ -24,10 +24,11 @@ from eventlog.lifecycle import Phase
 from eventlog.log import Append, AppendResponse
 from eventlog.memory import MemoryEventLog
 from eventlog.timeline import Cursor
-from projections.change import Change, Row, Stored
-from projections.ledger_memory import MemoryLedger
-from projections.memory import MemoryTables
-from projections.tables import Committed, TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
+from projections.folds.change import Change, Row, Stored
+from projections.ledger.memory import MemoryLedger
+from projections.store.contract import Committed
+from projections.store.memory import MemoryTables
 from storage_worker.storage import Storage
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 from taskqueue.tasks import Task
@@ -44,7 +45,7 @@ class Forgetful(MemoryTables):
         committed = await super().commit(changes)
         if self.loses_reply:
             self.loses_reply = False
-            raise TablesUnavailable("no reply")
+            raise DatabaseUnavailable("no reply")
         return committed
 
 
@@ -58,7 +59,7 @@ async def test_what_a_broken_off_sweep_has_ended_is_let_go_by_the_next():
     await storage.store([EVALUATION])
     world.wait(GAP_TIMEOUT * 2)
     tables.loses_reply = True
-    with pytest.raises(TablesUnavailable):
+    with pytest.raises(DatabaseUnavailable):
         await storage.sweep(unchanged_for=0, page=10)
     assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 3, Phase.COMPLETED)
     await storage.sweep(unchanged_for=0, page=10)

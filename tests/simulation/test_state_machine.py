@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
-from projections.progress import Progress
+from projections.folds.progress import Progress
 from tests.builders import history
 from tests.simulation.checker import retraced_all
 from tests.simulation.naive_model import ENDED

@@ -10,9 +10,9 @@ from eventlog.codec import Entry
 from eventlog.log import EXPIRY_SECONDS, AppendResult, CommitMark, EncodedEvent, Mode
 from eventlog.memory import MemoryEventLog, _fields, _learn, _Stream
 from eventlog.outbox import AttemptBuffer, Outbox
-from projections.change import Change
-from projections.memory import MemoryTables
-from projections.progress import Progress
+from projections.folds.change import Change
+from projections.folds.progress import Progress
+from projections.store.memory import MemoryTables
 from storage_worker.gaps import Patience
 from storage_worker.sighting import Sighting
 from storage_worker.storage import Storage

@@ -9,8 +9,8 @@ from coordinator.coordinator import Coordinator
 from coordinator.opening import Openings
 from coordinator.watching import Watch
 from executor.eligible_batches import EligibleBatches
-from projections.ledger import Waiting
-from projections.ledger_memory import MemoryLedger
+from projections.ledger.contract import Waiting
+from projections.ledger.memory import MemoryLedger
 from taskqueue.memory import MemoryTaskQueue
 from tests.simulation import coordinator, executor
 from tests.simulation.profiles import Profile

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from eventlog.events import EventKey
 from eventlog.log import LogUnavailable
 from eventlog.memory import MemoryEventLog
-from projections.ledger import BatchExists
-from projections.ledger_memory import MemoryLedger
-from projections.memory import MemoryTables
-from projections.tables import TablesUnavailable, Unstorable
+from projections.database.errors import DatabaseUnavailable, UnstorableData
+from projections.ledger.contract import BatchExists
+from projections.ledger.memory import MemoryLedger
+from projections.store.memory import MemoryTables
 from taskqueue.tasks import QueueUnavailable
 from tests.builders import FIRST_ARRIVAL_MS
 from tests.simulation.profiles import Faults, Profile, draw_faults
@@ -27,7 +27,7 @@ START = datetime.fromtimestamp(FIRST_ARRIVAL_MS / 1000, UTC)
 EMBEDDED = "embedded"
 """The batch of what is opened without a coordinator."""
 NO_FAULTS = Faults()
-NOBODY_TO_TELL = (Unstorable, BatchExists, LogUnavailable, TablesUnavailable, QueueUnavailable)
+NOBODY_TO_TELL = (UnstorableData, BatchExists, LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 """What may become of a call whose caller has given up."""
 
 

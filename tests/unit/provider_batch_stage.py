@@ -28,11 +28,11 @@ from eventlog import payloads as p
 from eventlog.events import EventKey
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.memory import MemoryEventLog
-from projections.change import Row
-from projections.ledger_memory import MemoryLedger
-from projections.memory import MemoryTables
-from projections.progress import Progress
-from projections.provider_batches_memory import MemoryProviderBooks
+from projections.folds.change import Row
+from projections.folds.progress import Progress
+from projections.ledger.memory import MemoryLedger
+from projections.ledger.provider_batches_memory import MemoryProviderBooks
+from projections.store.memory import MemoryTables
 from storage_worker.storage import Storage
 from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue

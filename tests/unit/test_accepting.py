@@ -12,10 +12,10 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger import Accepted, Link
-from projections.ledger_memory import MemoryLedger
-from projections.ledger_postgres import ACCEPT_BYTES, LINK_BYTES, _chunks
-from projections.memory import MemoryTables
+from projections.ledger.contract import Accepted, Link
+from projections.ledger.memory import MemoryLedger
+from projections.ledger.postgres import ACCEPT_BYTES, LINK_BYTES, _chunks
+from projections.store.memory import MemoryTables
 from tests.builders import START, event
 from tests.telemetry import tracing_spans
 

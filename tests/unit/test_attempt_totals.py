@@ -10,7 +10,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.codec import encode
 from eventlog.events import Event
-from projections.scorecard import Scorecard
+from projections.folds.scorecard import Scorecard
 from tests.builders import EVALUATION, history
 from tests.storing import World
 

@@ -23,7 +23,7 @@ from eventlog import lifecycle as life
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.timeline import Cursor
-from projections.change import Row
+from projections.folds.change import Row
 from tests.builders import BATCH, CASE, EVALUATION, START, history
 
 OPENER = Opener("coordinator", START, "epoch-7")

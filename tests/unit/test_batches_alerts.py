@@ -14,8 +14,8 @@ import pytest
 from domain.batch_spec import BatchSpec, TargetSpec, pack
 from executor.lanes.contract import BlockedBy, LaneView
 from grafana.alerts import alerts
-from projections.batches import Snapshot, Waiting
-from projections.provider_batches_shown import Unanswered
+from projections.queries.batches import Snapshot, Waiting
+from projections.queries.provider_batches import Unanswered
 from scoreline.observability.thresholds import Thresholds
 from scoreline.reports import alerts as decided
 from scoreline.reports.alert_measure import Measure, Unit, severity_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.streams import Pair
+from projections.queries.export import Pair
 from scoreline.problem import Problem
 from scoreline.reports.compare_fold import Comparison
 from scoreline.reports.compare_statistics import Z95, RunningMean, mcnemar, rate_difference, wilson

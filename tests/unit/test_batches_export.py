@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.streams import ExportRow
+from projections.queries.export import ExportRow
 from scoreline.reports.export_junit import junit
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.export_writers import csv_table, json_lines, safe_cell

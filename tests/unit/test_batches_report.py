@@ -1,8 +1,8 @@
 """The rows of a report: one for each variant, and one for each evaluator of the spec."""
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec, pack
-from projections.batches import VariantResult
-from projections.results import EvaluatorResult
+from projections.queries.batches import VariantResult
+from projections.queries.results import EvaluatorResult
 from scoreline.reports.report import ReportRow, report_rows
 
 DEAD = VariantResult(0, total=3, done=3, completed=0, passed=0, dead_letters=3, score=None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from projections.batches import Snapshot, Waiting
+from projections.queries.batches import Snapshot, Waiting
 from scoreline.reports.crew import Crew
 from scoreline.reports.faults import why_ended
 from scoreline.reports.look import Look

@@ -6,10 +6,10 @@ from datetime import date
 from decimal import Decimal
 
 from coordinator.budget_keeper import RECOVERY, STORED_WITHIN, BudgetKeeper
-from projections.ledger import Batch
-from projections.ledger_memory import MemoryLedger
-from projections.memory import MemoryTables
-from projections.progress import Progress
+from projections.folds.progress import Progress
+from projections.ledger.contract import Batch
+from projections.ledger.memory import MemoryLedger
+from projections.store.memory import MemoryTables
 from taskqueue.budget.contract import (
     Amount,
     BudgetGrant,

@@ -9,7 +9,7 @@ from eventlog.codec import QuarantineReason, RejectedEntry, encode
 from eventlog.events import Event
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor, replay
-from projections.change import Change, Row, fold, quarantined
+from projections.folds.change import Change, Row, fold, quarantined
 from tests.builders import BATCH, CASE, EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
 
 MONTH = date(2026, 1, 1)

@@ -8,8 +8,8 @@ import pytest
 from coordinator.telemetry import mode_of, status_of
 from coordinator.view import STALE_AFTER, Overview, View, shown
 from domain.batch_spec import BatchSpec, TargetSpec
-from projections.active import ActiveBatch
-from projections.ledger import Batch
+from projections.ledger.contract import Batch
+from projections.queries.monitoring import ActiveBatch
 from taskqueue.tasks import Counts
 from tests.telemetry import measuring
 

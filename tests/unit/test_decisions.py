@@ -9,8 +9,8 @@ from coordinator.attempts import Logged, Opener
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED, Phase
 from eventlog.timeline import Cursor
-from projections.change import Row
-from projections.ledger import Decide, Opening, Standing
+from projections.folds.change import Row
+from projections.ledger.contract import Decide, Opening, Standing
 from tests.builders import BATCH, EVALUATION, START, history
 
 ENDING = p.Cancelled(by="operator")

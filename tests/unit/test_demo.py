@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from eventlog import payloads as p
-from projections.batches import Snapshot
-from projections.verify import Difference, Verified
+from projections.queries.batches import Snapshot
+from projections.verification.verify import Difference, Verified
 from scoreline.local.demo import gsm8k
 from scoreline.local.demo.outcome import (
     Outcome,

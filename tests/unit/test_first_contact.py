@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.first_contact import FORGET_AFTER, GRACE, LOOK_EVERY, FirstContacts
 from domain.batch_spec import BatchSpec, TargetSpec, pack
-from projections.ledger import Batch, Ledger, Unreached
+from projections.ledger.contract import Batch, Ledger, Unreached
 
 SPEC = BatchSpec("b", (TargetSpec("http", "one"), TargetSpec("http", "two")), fail_fast_after=5)
 BATCH = Batch(

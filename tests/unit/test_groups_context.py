@@ -9,8 +9,8 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger import Link
-from projections.ledger_memory import MemoryLedger
+from projections.ledger.contract import Link
+from projections.ledger.memory import MemoryLedger
 from tests.builders import START, history
 from tests.storing import World
 

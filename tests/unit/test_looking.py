@@ -10,8 +10,8 @@ from eventlog import payloads as p
 from eventlog.codec import RawEntry
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.change import Row
-from projections.ledger import Standing
+from projections.folds.change import Row
+from projections.ledger.contract import Standing
 from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, event, history, raw_entry, wire
 
 ALLOWED = timedelta(seconds=60)

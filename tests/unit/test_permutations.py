@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from eventlog.codec import RawEntry
 from eventlog.events import Event, EventKey
 from eventlog.log import CommitMark, LogReader
-from projections.change import Change, Row, Stored
-from projections.memory import MemoryTables
-from projections.tables import Committed
+from projections.folds.change import Change, Row, Stored
+from projections.store.contract import Committed
+from projections.store.memory import MemoryTables
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.dumps import memory_dump

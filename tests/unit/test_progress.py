@@ -11,8 +11,8 @@ from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor, replay
-from projections.progress import Progress
-from projections.scorecard import scorecard
+from projections.folds.progress import Progress
+from projections.folds.scorecard import scorecard
 from tests.builders import arrive, event, history
 
 AT_ONCE = 2**62

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from projections.ledger import Batch
+from projections.ledger.contract import Batch
 from tests.unit.provider_batch_stage import COST, B, Stage, a_stage
 
 

@@ -17,9 +17,9 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.change import Row
-from projections.ledger import Standing
-from projections.provider_batches import Chunk
+from projections.folds.change import Row
+from projections.ledger.contract import Standing
+from projections.ledger.provider_batches import Chunk
 from tests.builders import START, history
 from tests.unit.provider_batch_stage import COST, SPEC, B, Stage, a_stage, cases, with_fallback
 

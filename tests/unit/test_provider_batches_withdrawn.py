@@ -18,8 +18,8 @@ from eventlog.codec import encode, make_event
 from eventlog.lifecycle import Phase
 from eventlog.log import EXPIRY_SECONDS, Append, AppendResult, EncodedEvent, Mode
 from eventlog.timeline import Cursor
-from projections.change import Row
-from projections.ledger import Standing
+from projections.folds.change import Row
+from projections.ledger.contract import Standing
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Task
 from tests.builders import START, history

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 
 from eventlog.events import Event
 from eventlog.timeline import Cursor, Disposition
-from projections.change import EventRow, Row
-from projections.memory import MemoryTables
-from projections.progress import Progress
-from projections.retrace import Retraced, retrace
+from projections.folds.change import EventRow, Row
+from projections.folds.progress import Progress
+from projections.folds.refold import Retraced, retrace
+from projections.store.memory import MemoryTables
 from tests.builders import BATCH, EVALUATION, arrive, history
 from tests.storing import World, store_badly
 

@@ -23,8 +23,8 @@ from eventlog.timeline import Cursor
 from executor.contract import RateLimited, TargetReply, TargetRequest
 from executor.lanes.contract import BlockedBy, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
-from projections.change import Row
-from projections.ledger import Standing
+from projections.folds.change import Row
+from projections.ledger.contract import Standing
 from storage_worker.woken import Woken
 from taskqueue.batch_registry import BatchState
 from taskqueue.queue_layout import queue_name

@@ -9,8 +9,8 @@ from hypothesis import given
 from pydantic_core import from_json
 
 from eventlog import payloads as p
-from projections.amounts import exact
-from projections.scorecard import scorecard
+from projections.folds.amounts import exact
+from projections.folds.scorecard import scorecard
 from tests.builders import BATCH, EVALUATION, event
 
 SCORES = (

@@ -6,7 +6,7 @@ from psycopg import errors
 from redis import exceptions as redis_errors
 
 from eventlog.log import LogUnavailable
-from projections.tables import TablesUnavailable
+from projections.database.errors import DatabaseUnavailable
 from scoreline.servers.errors import explain
 
 
@@ -31,7 +31,7 @@ def test_every_state_of_postgres_has_its_meaning(state: str, words: str) -> None
     assert said is not None
     assert words in said
     assert ("disk" in said) == (state == "53100")
-    unavailable = TablesUnavailable("away")
+    unavailable = DatabaseUnavailable("away")
     unavailable.__cause__ = errors.lookup(state)()
     assert explain(unavailable) == said
 

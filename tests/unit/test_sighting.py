@@ -9,7 +9,7 @@ from eventlog.codec import RawEntry, encode
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import OPENINGS, Phase
 from eventlog.timeline import Cursor
-from projections.change import Row, Stored
+from projections.folds.change import Row, Stored
 from storage_worker import sighting
 from storage_worker.sighting import Resolution, resolve, sight
 from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, event, history, raw_entry, wire

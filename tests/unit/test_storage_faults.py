@@ -10,9 +10,10 @@ import pytest
 from eventlog.lifecycle import Phase
 from eventlog.log import Append, LogUnavailable
 from eventlog.timeline import Cursor
-from projections.change import Change, Row
-from projections.memory import MemoryTables
-from projections.tables import Committed, TablesUnavailable, Unstorable
+from projections.database.errors import DatabaseUnavailable, UnstorableData
+from projections.folds.change import Change, Row
+from projections.store.contract import Committed
+from projections.store.memory import MemoryTables
 from storage_worker.storage import Storage
 from storage_worker.woken import Woken
 from tests.builders import EVALUATION, event, history, records
@@ -103,7 +104,7 @@ class Refusing(MemoryTables):
     async def commit(self, changes: Sequence[Change]) -> Committed:
         self.sizes.append(len(changes))
         if any(change.evaluation_id == self.refused for change in changes):
-            raise Unstorable("out of range")
+            raise UnstorableData("out of range")
         return await super().commit(changes)
 
 
@@ -200,7 +201,7 @@ async def test_an_outage_is_waited_out_without_double_effect(world, port, call, 
         return memory_dump(here.tables)
 
     log: Any = Faulty(world.log, LogUnavailable)
-    tables: Any = Faulty(world.tables, TablesUnavailable)
+    tables: Any = Faulty(world.tables, DatabaseUnavailable)
     faulty = {"log": log, "tables": tables}[port]
     faulty.fates[call].extend([fate, fate, "fine", fate])
     storage = faulty.storage = world.storage(log=log, tables=tables)
@@ -225,7 +226,7 @@ async def test_an_outage_is_told_of_once_and_so_is_its_end(world, caplog):
 
 async def test_a_sweep_leaves_an_outage_to_its_caller(world):
     """Only wake-ups are held on to; the sweep comes round again by itself."""
-    tables: Any = Faulty(world.tables, TablesUnavailable)
+    tables: Any = Faulty(world.tables, DatabaseUnavailable)
     tables.fates["open_evaluations"].append("unreached")
-    with pytest.raises(TablesUnavailable):
+    with pytest.raises(DatabaseUnavailable):
         await world.storage(tables=tables).sweep(unchanged_for=0, page=10)

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from eventlog.log import Append
-from projections.change import Change
-from projections.memory import MemoryTables
-from projections.tables import Committed
+from projections.folds.change import Change
+from projections.store.contract import Committed
+from projections.store.memory import MemoryTables
 from storage_worker import picture as picture_module
 from storage_worker import storage as storage_module
 from storage_worker.gaps import BreakerLimits, GapBreaker

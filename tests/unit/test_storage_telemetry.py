@@ -7,7 +7,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.log import LogUnavailable
-from projections.memory import MemoryTables
+from projections.store.memory import MemoryTables
 from storage_worker import telemetry
 from storage_worker.gaps import Patience
 from storage_worker.picture import FORGOTTEN_AFTER, LULL, POSTGRES, REDIS, Picture, shown

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from projections.batches import Snapshot
-from projections.verify import Verified
+from projections.queries.batches import Snapshot
+from projections.verification.verify import Verified
 from scoreline.local.demo.strike import Struck
 from scoreline.reports.export_record import Record
 

@@ -8,10 +8,10 @@ from secrets import token_hex
 from rich.console import Console
 from rich.text import Text
 
-from projections.batches import read_snapshot
-from projections.pages import Connection
-from projections.streams import export_rows
-from projections.verify import verify
+from projections.database.connection import Connection
+from projections.queries.batches import read_snapshot
+from projections.queries.export import export_rows
+from projections.verification.verify import verify
 from scoreline.local.demo import gsm8k
 from scoreline.local.demo.outcome import Outcome, complaints, document, some_failed, target_results
 from scoreline.local.demo.report import show

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from projections.pages import Connection
-from projections.summary import batch_ids
+from projections.database.connection import Connection
+from projections.queries.batch_summary import batch_ids
 
 
 async def wanted_batches(conn: Connection, batch_id: str | None) -> Sequence[str]:

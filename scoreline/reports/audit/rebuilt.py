@@ -8,9 +8,10 @@ from dataclasses import asdict
 from psycopg.errors import InsufficientPrivilege
 from rich.console import Console
 
-from projections.pages import Connection, read_batch
-from projections.parallel import processes_for
-from projections.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
+from projections.database.connection import Connection
+from projections.verification.page_workers import processes_for
+from projections.verification.pages import read_batch
+from projections.verification.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
 from scoreline.formatting import printable
 from scoreline.problem import Problem
 from scoreline.reports.audit.batches import progress_bar, wanted_batches

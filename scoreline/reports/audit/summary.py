@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from projections.pages import one_state
-from projections.summary import Summary, batch_summary
+from projections.database.connection import one_snapshot
+from projections.queries.batch_summary import Summary, batch_summary
 from scoreline.formatting import money, printable, span, stamp
 from scoreline.reports.pass_rate import PassRate
 from scoreline.servers.addresses import Servers
@@ -23,7 +23,7 @@ def run_summary(servers: Servers, batch_id: str, *, as_json: bool) -> int:
     """Show a batch's life."""
 
     async def ask(url: str) -> Summary:
-        async with connected(url) as conn, one_state(conn):
+        async with connected(url) as conn, one_snapshot(conn):
             return await batch_summary(conn, batch_id)
 
     summary = asyncio.run(ask(servers.postgres_url))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from psycopg import AsyncConnection
 
-from projections.queries import batch_unfinished
+from projections.queries.batch_status import batch_unfinished
 from scoreline.formatting import counted, printable, span
 from scoreline.reports.replay.lines import Fate
 from scoreline.reports.replay.origin import Origin

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass
 
 from rich.console import Console
 
-from projections.pages import Connection, read_batch
-from projections.parallel import processes_for
-from projections.verify import Verified, verify
+from projections.database.connection import Connection
+from projections.verification.page_workers import processes_for
+from projections.verification.pages import read_batch
+from projections.verification.verify import Verified, verify
 from scoreline.formatting import printable
 from scoreline.invocation import as_started
 from scoreline.reports.audit.batches import progress_bar, wanted_batches

@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from eventlog.events import EVENT_ADAPTER, EventKey
 from eventlog.timeline import Cursor
-from projections.scorecard import Scorecard
+from projections.folds.scorecard import Scorecard
 from scoreline.reports.replay.asof import Then
 from scoreline.reports.replay.gaps import Bridging, OpenGap
 from scoreline.reports.replay.lines import Line, Refusal

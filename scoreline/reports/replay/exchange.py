@@ -11,9 +11,10 @@ from typing import Any
 from rich.text import Text
 
 from eventlog import payloads as p
-from projections.batches import read_snapshot
-from projections.pages import Connection, UnknownBatch, one_state
-from projections.streams import export_rows
+from projections.database.connection import Connection, one_snapshot
+from projections.database.errors import UnknownBatch
+from projections.queries.batches import read_snapshot
+from projections.queries.export import export_rows
 from scoreline.formatting import printable
 from scoreline.reports.export_record import Record, as_text, make_record
 from scoreline.reports.labels import variant_labels
@@ -44,7 +45,7 @@ async def read_exchange(conn: Connection | None, story: Story) -> Exchange:
     """Read what was asked and answered."""
     if conn is None or story.batch_id is None:
         return Exchange(None, NOT_READ)
-    async with one_state(conn):
+    async with one_snapshot(conn):
         try:
             snapshot = await read_snapshot(conn, story.batch_id)
         except UnknownBatch:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from eventlog.events import Event, EventKey
 from eventlog.timeline import Bridge, Gap
-from projections.recorded import RecordedBridge
+from projections.queries.evaluation_records import RecordedBridge
 from scoreline.reports.replay.lines import REPEATS, Line, arrival_order, arrival_time
 
 

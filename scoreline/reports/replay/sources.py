@@ -16,11 +16,11 @@ from eventlog import keys
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog, translated
 from eventlog.timeline import Cursor
-from projections.change import Row
-from projections.database import check_ready
-from projections.history import connect, is_batch, nearby_ids, read_history
-from projections.pages import Connection
-from projections.recorded import History
+from projections.database.connection import Connection, connect_read_only
+from projections.database.readiness import check_ready
+from projections.folds.change import Row
+from projections.queries.evaluation_history import is_batch, nearby_ids, read_history
+from projections.queries.evaluation_records import History
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
 from scoreline.reports.replay.telling import NOTHING, Evidence, tell
@@ -77,7 +77,7 @@ class Sources:
         if self.postgres_url is None:
             return None
         if self.conn is None or self.conn.closed:
-            self.conn = await connect(self.postgres_url)
+            self.conn = await connect_read_only(self.postgres_url)
         return self.conn
 
     async def near(self, probes: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.timeline import Cursor
-from projections.scorecard import Scorecard
+from projections.folds.scorecard import Scorecard
 from scoreline.reports.replay.gaps import Bridging, OpenGap
 from scoreline.reports.replay.lines import REPEATS, Fate, Line, Refusal
 

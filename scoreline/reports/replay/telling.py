@@ -22,11 +22,11 @@ from eventlog.timeline import (
     replay,
     was_committed_first,
 )
-from projections.attempt_totals import AttemptTotals, Totals
-from projections.change import quarantined
-from projections.recorded import History, RecordedEvent, RecordedRefusal
-from projections.retrace import PHASE_AFTER
-from projections.scorecard import Scorecard, scorecard
+from projections.folds.attempt_totals import AttemptTotals, Totals
+from projections.folds.change import quarantined
+from projections.folds.refold import PHASE_AFTER
+from projections.folds.scorecard import Scorecard, scorecard
+from projections.queries.evaluation_records import History, RecordedEvent, RecordedRefusal
 from scoreline.reports.replay.gaps import Bridging, open_gap, recorded_bridgings, worked_out_bridgings
 from scoreline.reports.replay.lines import Fate, Line, Refusal, in_order, ranked
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story

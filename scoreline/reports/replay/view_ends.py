@@ -10,7 +10,7 @@ from rich.text import Text
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED
 from eventlog.timeline import Cursor
-from projections.scorecard import Scorecard
+from projections.folds.scorecard import Scorecard
 from scoreline.formatting import counted, excerpt, money, printable, span, stamp
 from scoreline.invocation import typed
 from scoreline.reports.replay import wording

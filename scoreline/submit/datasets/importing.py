@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from projections.datasets import DatasetExists, NewDataset, StoredCase, import_dataset
+from projections.datasets.repository import DatasetExists, NewDataset, StoredCase, import_dataset
 from scoreline.formatting import counted
 from scoreline.problem import Problem
 from scoreline.submit.datasets.opening import OnRead

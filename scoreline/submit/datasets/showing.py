@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from domain.template import as_text
-from projections.datasets import (
+from projections.datasets.repository import (
     Dataset,
     StoredCase,
     UnknownDataset,

@@ -7,7 +7,7 @@ from pathlib import Path
 from psycopg import AsyncConnection
 
 from eventlog import payloads as p
-from projections.datasets import UnknownDataset, stored_cases
+from projections.datasets.repository import UnknownDataset, stored_cases
 from scoreline.problem import Problem
 from scoreline.submit.datasets.cases import Row
 from scoreline.submit.datasets.columns import Columns

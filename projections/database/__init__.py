@@ -1,0 +1,1 @@
+"""The PostgreSQL database: connections, errors, migrations and readiness."""

@@ -1,0 +1,1 @@
+"""Pure folds: the rows, scorecards and counters that events add up to."""

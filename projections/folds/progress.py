@@ -1,0 +1,104 @@
+"""Batch progress: counters that only ever move by what really moved."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from operator import attrgetter
+from typing import Self
+
+from eventlog import payloads as p
+from eventlog.lifecycle import SETTLED, Phase
+from eventlog.timeline import Disposition, ReplayStep
+from projections.folds.amounts import EXACT, ZERO, exact
+from projections.folds.scorecard import Scorecard
+
+SPENDING_TYPES = frozenset({"responded", "scored", "completed"})
+"""Event types that say what something cost."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What some events add to a batch's counters, in the order of `batch_progress`' columns."""
+
+    total: int = 0
+    completed: int = 0
+    passed: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    retried: int = 0
+    bridged: int = 0
+    scored: int = 0
+    score_sum: Decimal = ZERO
+    tokens: int = 0
+    cost_usd: Decimal = ZERO
+
+    def __iadd__(self, other: "Progress") -> Self:
+        self.total += other.total
+        self.completed += other.completed
+        self.passed += other.passed
+        self.failed += other.failed
+        self.timed_out += other.timed_out
+        self.cancelled += other.cancelled
+        self.retried += other.retried
+        self.bridged += other.bridged
+        self.scored += other.scored
+        self.score_sum = EXACT.add(self.score_sum, other.score_sum)
+        self.tokens += other.tokens
+        self.cost_usd = EXACT.add(self.cost_usd, other.cost_usd)
+        return self
+
+    def __bool__(self) -> bool:
+        return any(counters_of(self))
+
+    def add_ending(self, card: Scorecard) -> None:
+        """Count an evaluation that has ended."""
+        match card.status:
+            case "completed":
+                self.completed += 1
+                self.passed += card.verdict == "passed"
+                if card.score is not None:
+                    self.scored += 1
+                    self.score_sum = EXACT.add(self.score_sum, exact(card.score))
+            case "failed":
+                self.failed += 1
+            case "timed_out":
+                self.timed_out += 1
+            case "cancelled":
+                self.cancelled += 1
+
+    def remove_ending(self, phase: Phase) -> None:
+        """Take back a settled evaluation that an operator has reopened."""
+        if phase not in SETTLED:
+            raise ValueError(f"{phase} is not settled: it can't be reopened")
+        if phase is Phase.FAILED:
+            self.failed -= 1
+        else:
+            self.timed_out -= 1
+
+    def add_spending(self, step: ReplayStep, *, before: Phase) -> None:
+        """Count what an event says was paid, whatever became of the event: money does not come back.
+
+        A completed event carries its attempt's totals, which count only where no answer was recorded
+        before it; and what turns up late for a completed attempt is in those totals already.
+        """
+        data = step.entry.event.data
+        match data:
+            case p.Responded() | p.Scored():
+                if step.disposition is Disposition.LATE and step.phase is Phase.COMPLETED:
+                    return
+                if isinstance(data, p.Responded) and data.cached:
+                    return
+            case p.Completed():
+                if before is Phase.RESPONDED or step.disposition is not Disposition.APPLIED:
+                    return
+            case _:
+                return
+        self.tokens += data.usage.total
+        self.cost_usd = EXACT.add(self.cost_usd, exact(data.cost_usd))
+
+
+counters_of: Callable[[Progress], tuple[int | Decimal, ...]] = attrgetter(
+    *(f.name for f in fields(Progress))
+)
+"""The counters in the order of their columns; `astuple` would copy each of them, deeply."""

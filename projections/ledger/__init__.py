@@ -1,0 +1,1 @@
+"""The coordinator's ledger: its store of batches, attempts and provider batches."""

@@ -1,0 +1,420 @@
+"""The ledger in memory, over the tables in memory: the same contract, for unit tests and simulation.
+
+No call gives way to another before it is done, so each is the transaction that it is in Postgres.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from itertools import islice
+
+from domain.ids import FLEET
+from eventlog import payloads as p
+from eventlog.codec import decode_body, encode
+from eventlog.events import Event, EventKey
+from eventlog.keys import shard_of
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
+from projections.database.errors import UnstorableData
+from projections.folds.amounts import EXACT, ZERO, exact
+from projections.folds.change import Change, Row
+from projections.folds.progress import Progress
+from projections.ledger.contract import (
+    LONGEST_RETRY_DELAY,
+    Accepted,
+    Batch,
+    BatchExists,
+    BatchHead,
+    Decide,
+    Failure,
+    Link,
+    Opened,
+    Opening,
+    Purse,
+    Standing,
+    Unpublished,
+    Unreached,
+    Waiting,
+)
+from projections.ledger.memory_batches import BatchEvent, MemoryBatches, Window
+from projections.ledger.opening_rows import accepted_row, newest_attempt, opening_change
+from projections.store.memory import MemoryTables
+
+Decided = tuple[Standing, Opening]
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the ledger alone knows of an evaluation."""
+
+    epoch: str = ""
+    published: bool = True
+    asked_in: str | None = None
+    """The provider batch whose answer it waits for; empty until it is in one."""
+
+
+class MemoryLedger:
+    """`Ledger` without a server; `now` is the database's time of day."""
+
+    def __init__(self, tables: MemoryTables, *, shards: int, now: Callable[[], datetime]) -> None:
+        self.tables = tables
+        self.batches = MemoryBatches(tables.horizons)
+        self._shards = shards
+        self._now = now
+        self._links: dict[str, Link] = {}
+        self._told: dict[str, _Told] = defaultdict(_Told)
+        self.told_apart: dict[str, int] = defaultdict(int)
+        """Evaluations that no window counts, because they waited for a provider batch."""
+        self._responses: dict[str, list[str]] = defaultdict(list)
+
+    async def now(self) -> datetime:
+        """Return the time of the server."""
+        return self._now()
+
+    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+        """Commit a batch and all its evaluations, or nothing; returns how many there are."""
+        accepted = [one async for one in evaluations]
+        self._refuse_known(head.batch_id, [one.event.evaluation_id for one in accepted])
+        month = now.astimezone(UTC).date().replace(day=1)
+        self.tables.batches[head.batch_id] = month
+        for one in accepted:
+            self._insert(head.batch_id, month, one)
+        self.batches.accept(head, month=month, total=len(accepted), now=now)
+        return len(accepted)
+
+    def _refuse_known(self, batch_id: str, evaluation_ids: Sequence[str]) -> None:
+        if batch_id in self.tables.batches:
+            raise BatchExists(batch_id)
+        if (
+            len(set(evaluation_ids)) < len(evaluation_ids)
+            or self.tables.evaluations.keys() & evaluation_ids
+        ):
+            raise UnstorableData(f"{batch_id} has evaluations that are there already")
+
+    def _insert(self, batch_id: str, month: date, one: Accepted) -> None:
+        key, event = one.event.evaluation_id, accepted_row(month, one)
+        self.tables.insert(Row(key, batch_id, month, Cursor(1, 0, Phase.QUEUED)), event)
+        counted = self.tables.progress.setdefault((batch_id, one.shard), Progress())
+        counted += Progress(total=1)
+        if one.link:
+            self._links[key] = one.link
+        if one.cache_key:
+            self._responses[one.cache_key].append(key)
+
+    async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
+        """Return the newest `responded` event to each question that has one."""
+        found = {key: self._answers(self._responses.get(key, ())) for key in cache_keys}
+        return {
+            key: max(answers, key=lambda event: event.occurred_at)
+            for key, answers in found.items()
+            if answers
+        }
+
+    def _answers(self, evaluation_ids: Iterable[str]) -> list[Event]:
+        logged = (event for key in evaluation_ids for event in self._logged(key).values())
+        return [event for event in logged if isinstance(event.data, p.Responded)]
+
+    # -- batches
+
+    async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
+        """List submitted batches that are not over and that this run serves, or the fleet."""
+        return [self._counted(batch) for batch in self.batches.unfinished() if batch.run_id == run_id]
+
+    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+        """Return those of these batches that are not over and that another run serves."""
+        others = {batch.batch_id for batch in self.batches.unfinished() if batch.run_id != run_id}
+        return others.intersection(batch_ids)
+
+    async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
+        """Let this run serve a batch, and no other."""
+        self.batches.assign_run(run_id, BatchEvent(batch_id, "assigned", by, reason))
+
+    async def batch(self, batch_id: str) -> Batch | None:
+        """Return one submitted batch."""
+        return self._counted(self.batches.held[batch_id]) if batch_id in self.batches.held else None
+
+    def _counted(self, batch: Batch) -> Batch:
+        counts = [each for (key, _), each in self.tables.progress.items() if key == batch.batch_id]
+        ended = sum(each.completed + each.failed + each.timed_out + each.cancelled for each in counts)
+        return replace(
+            batch,
+            ended=ended,
+            published=self.batches.published(batch.batch_id) + self.told_apart[batch.batch_id],
+            spent_usd=reduce(EXACT.add, (each.cost_usd for each in counts), ZERO),
+            spent_tokens=sum(each.tokens for each in counts),
+            failed=sum(each.failed for each in counts),
+            completed=sum(each.completed for each in counts),
+        )
+
+    async def ask(
+        self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
+    ) -> bool:
+        """Write down what is asked of a batch; False if it was so already, or can't be."""
+        return self.batches.ask(BatchEvent(batch_id, state, by, reason), run_id=run_id)
+
+    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+        """Write down what a batch may cost from now on."""
+        self.batches.allow(purse, BatchEvent(batch_id, "budget", by, reason))
+
+    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record the estimated spend that no event records; a smaller figure changes nothing."""
+        self.batches.note_unrecorded(batch_id, usd, tokens)
+
+    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record what the next call may cost; cleared when the batch goes on."""
+        self.batches.note_next(batch_id, usd, tokens)
+
+    async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
+        """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
+        spent: dict[str, tuple[Decimal, int]] = {}
+        for event in map(decode_body, [row.event for row in self.tables.events.values()]):
+            data = event.data
+            if event.batch_id != batch_id or not isinstance(data, p.Responded | p.Scored):
+                continue
+            if not (isinstance(data, p.Responded) and data.cached):
+                cost, tokens = spent.get(event.source, (ZERO, 0))
+                spent[event.source] = EXACT.add(cost, exact(data.cost_usd)), tokens + data.usage.total
+        return spent
+
+    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+        """Return the newest failures of a batch, the newest first."""
+        cards = self.tables.scorecards.values()
+        failed = [card for card in cards if card.batch_id == batch_id and card.status == "failed"]
+        stored = {card.evaluation_id: self.tables.evaluations[card.evaluation_id] for card in failed}
+        newest = sorted(
+            sorted(failed), key=lambda card: stored[card.evaluation_id].updated_at, reverse=True
+        )[:limit]
+        return [self._failure(card.evaluation_id) for card in newest]
+
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
+        cards = self.tables.scorecards.values()
+        done = {
+            self._variant(card.evaluation_id)
+            for card in cards
+            if card.batch_id == batch.batch_id and card.status == "completed"
+        }
+        keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
+        found = (self._unreached(key, kind) for key in keys)
+        waiting = list(islice((each for each in found if each), limit))
+        return [each for each in waiting if each.variant not in done]
+
+    def _unreached(self, key: str, kind: str) -> Unreached | None:
+        attempt, sequence, _ = self.tables.evaluations[key].row.cursor
+        closing = self._logged(key)[attempt, sequence].data
+        if not isinstance(closing, p.Retrying) or closing.error.kind != kind:
+            return None
+        return Unreached(key, attempt, self._variant(key), closing.error.message)
+
+    def _variant(self, key: str) -> int:
+        opening = self._logged(key)[1, 0].data
+        return opening.variant if isinstance(opening, p.Queued) else 0
+
+    def _failure(self, key: str) -> Failure:
+        attempt, sequence, _ = self.tables.evaluations[key].row.cursor
+        logged = self._logged(key)
+        opening, closing = logged[attempt, 0].data, logged[attempt, sequence].data
+        if not isinstance(closing, p.Failed) or not isinstance(opening, p.Queued):
+            raise TypeError(f"{key} has not failed")
+        is_lost = opening.reason is p.OpeningReason.LOST
+        again = is_lost or opening.reason is p.OpeningReason.RETRY
+        return Failure(closing.error.kind, closing.error.message, sequence > 1 or is_lost, not again)
+
+    async def finish(self, batch_id: str) -> bool:
+        """Write down that a batch is over; False if something of it is still open."""
+        return not self._open(batch_id) and self.batches.finish(batch_id)
+
+    async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
+        """Write down that a batch goes on, though it may have been over."""
+        self.batches.reopen(BatchEvent(batch_id, "running", by, reason), now=self._now())
+
+    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
+        """Return the openings after what is published, and the last id looked at."""
+        keys = [key for key in self._open(batch.batch_id) if key > batch.published_to][:limit]
+        openings = [self._unpublished(key, [] if key in self._links else [(1, 0)]) for key in keys]
+        return openings, keys[-1] if keys else batch.published_to
+
+    async def open_window(
+        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+    ) -> bool:
+        """Write down, before anybody is told, which evaluations are published in which epochs."""
+        opened = self.batches.open_window(batch, Window(last_id, size, tuple(epochs)))
+        for key in asked if opened else ():
+            self._told[key].asked_in = ""
+        return opened
+
+    # -- where evaluations stand
+
+    def _open(self, batch_id: str) -> list[str]:
+        held = self.tables.evaluations.items()
+        return sorted(key for key, each in held if each.row.batch_id == batch_id and not each.ended_at)
+
+    def _standing(self, key: str) -> Standing:
+        row = self.tables.evaluations[key].row
+        return Standing(row, self._epoch_of(row), self._told[key].published)
+
+    def _epoch_of(self, row: Row) -> str:
+        """Say in which epoch the newest attempt was published; empty if nobody was ever told of it."""
+        told = self._told[row.evaluation_id]
+        is_asked = told.asked_in is not None
+        if told.epoch or row.cursor.attempt > 1 or is_asked or row.evaluation_id in self._links:
+            return told.epoch
+        window = self.batches.window_of(row)
+        return window.epochs[shard_of(row.evaluation_id, self._shards)] if window else ""
+
+    async def unmoved(  # noqa: PLR0913 - a page of a selection
+        self,
+        batch: Batch,
+        *,
+        after: str,
+        unchanged_for: timedelta,
+        hung_after: timedelta,
+        live: Sequence[str],
+        queued: bool,
+        limit: int,
+    ) -> list[Standing]:
+        """Return a page of published evaluations that have not ended nor moved for a while."""
+
+        def is_doubtful(key: str) -> bool:
+            held = self.tables.evaluations[key]
+            unmoved = timedelta(seconds=self.tables.clock() - held.updated_at)
+            if self._told[key].asked_in is not None:
+                return False
+            if unmoved <= unchanged_for or held.row.cursor.phase is Phase.RETRYING:
+                return False
+            if held.row.cursor.phase is Phase.QUEUED and not queued:
+                return False
+            return not (held.row.owner in live and unmoved < hung_after)
+
+        keys = (key for key in self._open(batch.batch_id) if after < key <= batch.published_to)
+        return [self._standing(key) for key in islice(filter(is_doubtful, keys), limit)]
+
+    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
+        """Return evaluations whose next attempt is due."""
+
+        def is_due(key: str) -> bool:
+            held = self.tables.evaluations[key]
+            if held.row.cursor.phase is not Phase.RETRYING:
+                return False
+            closing = self._logged(key)[held.row.cursor[:2]]
+            if not isinstance(closing.data, p.Retrying):
+                return True
+            stored = now - timedelta(seconds=self.tables.clock() - held.updated_at)
+            delay = min(closing.data.retry_at - closing.occurred_at, LONGEST_RETRY_DELAY)
+            return stored + max(delay, timedelta(0)) <= now
+
+        keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
+        return [self._standing(key) for key in islice(filter(is_due, keys), limit)]
+
+    async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
+        """Return where some evaluations stand."""
+        known = self.tables.evaluations.keys() & set(evaluation_ids)
+        return [self._standing(key) for key in sorted(known)]
+
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+        """Return the events that the newest attempts of some evaluations were opened with."""
+        standings = await self.standings(evaluation_ids)
+        return [self._opening(one.row) for one in standings]
+
+    def _opening(self, row: Row) -> Unpublished:
+        """Return sequence 0, and what the coordinator itself wrote after it."""
+        attempt = row.cursor.attempt
+        second = self.tables.events.get((row.evaluation_id, attempt, 1))
+        gave_up = second is not None and second.type == "failed"
+        return self._unpublished(row.evaluation_id, [(attempt, 0), (attempt, 1)][: 1 + gave_up])
+
+    def _unpublished(self, key: str, places: Iterable[EventKey]) -> Unpublished:
+        bodies = [self.tables.events[(key, *place)].event for place in places]
+        return Unpublished(key, tuple((decode_body(body), body) for body in bodies))
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Event]]:
+        """Return all events the log for good has of some evaluations."""
+        return {row.evaluation_id: self._logged(row.evaluation_id) for row in rows}
+
+    def _logged(self, key: str) -> dict[EventKey, Event]:
+        stored = self.tables.stored_of(key)
+        return {place: decode_body(row.event) for place, row in stored.items()}
+
+    # -- attempts
+
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+        """Open the next attempt of each, as `decide` says, nobody else having a say meanwhile."""
+        standings = await self.standings(evaluation_ids)
+        decided = [(one, decide(one, self._logged(one.row.evaluation_id))) for one in standings]
+        return await self._open_all([(one, opening) for one, opening in decided if opening is not None])
+
+    async def _open_all(self, decided: Sequence[Decided]) -> list[Opened]:
+        opened, changes = [], []
+        for standing, opening in decided:
+            events = tuple((event, encode(event)) for event in opening.events)
+            change = opening_change(standing.row, events, shards=self._shards)
+            changes.append(change)
+            told = standing.epoch != ""
+            key, newest = standing.row.evaluation_id, newest_attempt(events)
+            one = Opened(key, newest, opening.epoch, told, change.progress)
+            opened.append(one)
+        await self.tables.commit(changes)
+        for one, change, (_, opening) in zip(opened, changes, decided, strict=True):
+            if change.moves:
+                self._tell(one, change, asks=opening.asks)
+        return [one for one, change in zip(opened, changes, strict=True) if change.moves]
+
+    def _tell(self, one: Opened, change: Change, *, asks: bool) -> None:
+        known = not (change.ended_at and one.was_published)
+        was_asked = self._told[one.evaluation_id].asked_in is not None
+        self.told_apart[change.batch_id] += was_asked - asks
+        self._told[one.evaluation_id] = _Told(one.epoch, published=known, asked_in="" if asks else None)
+        if not change.ended_at:
+            self.batches.keep_open(change.batch_id)
+
+    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+        """Return endings that executors may not have been told of."""
+        keys = sorted(key for key, told in self._told.items() if not told.published)
+        return await self.openings(keys[:limit])
+
+    async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
+        """Write down that executors can no longer miss these endings."""
+        for key in evaluation_ids:
+            self._told[key].published = True
+
+    async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that have not ended."""
+        return [key for key in self._open(batch_id) if key > after][:limit]
+
+    async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that failed or timed out."""
+        cards = self.tables.scorecards.values()
+        dead = (card for card in cards if card.status in {"failed", "timed_out"})
+        keys = sorted(card.evaluation_id for card in dead if card.batch_id == batch_id)
+        return [key for key in keys if key > after][:limit]
+
+    # -- serial groups
+
+    async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
+        """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
+        held, batch = self.tables.evaluations, self.batches.held.get(batch_id)
+        waiting = (
+            Waiting(key, self._links[key])
+            for key in self._open(batch_id)
+            if batch and key <= batch.published_to and key in self._links and not self._told[key].epoch
+        )
+        due = (one for one in waiting if one.link.follows in held and held[one.link.follows].ended_at)
+        return list(islice(due, limit))
+
+    async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, Link]:
+        """Return the links of those of these evaluations that are in a serial group."""
+        return {key: self._links[key] for key in evaluation_ids if key in self._links}
+
+    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+        """Write down, before anybody is told, in which epochs these are published."""
+        released = []
+        for one in await self.standings(evaluation_ids):
+            held = self.tables.evaluations[one.row.evaluation_id]
+            told = self._told[one.row.evaluation_id]
+            if not told.epoch and held.ended_at is None:
+                told.epoch = epochs[shard_of(one.row.evaluation_id, self._shards)]
+                released.append(one.row.evaluation_id)
+        return await self.openings(released)

@@ -1,0 +1,163 @@
+"""The batches of the ledger in memory: what was accepted, asked for, and published."""
+
+from collections import defaultdict
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from projections.folds.amounts import ZERO
+from projections.folds.change import Row
+from projections.ledger.contract import Batch, BatchHead, Purse
+
+
+class Window(NamedTuple):
+    """Evaluations that were published together."""
+
+    last_id: str
+    evaluations: int
+    epochs: tuple[str, ...]
+
+
+class BatchEvent(NamedTuple):
+    """What was asked of a batch, by whom, and when it was over."""
+
+    batch_id: str
+    type: str
+    by: str
+    reason: str = ""
+
+
+class MemoryBatches:
+    """Be the tables `batches`, `batch_events` and `batch_windows`; tells sweeps how far they may look."""
+
+    def __init__(self, horizons: dict[str, str]) -> None:
+        self.held: dict[str, Batch] = {}
+        self.events: list[BatchEvent] = []
+        self.windows: dict[str, list[Window]] = defaultdict(list)
+        self._horizons = horizons
+
+    def _put(self, batch: Batch) -> None:
+        self.held[batch.batch_id] = batch
+        self._horizons[batch.batch_id] = "" if batch.finished else batch.published_to
+
+    def accept(self, head: BatchHead, *, month: date, total: int, now: datetime) -> None:
+        """Add a batch."""
+        self._put(_batch(head, month, total, now))
+        self.events.append(BatchEvent(head.batch_id, "accepted", head.submitted_by))
+
+    def unfinished(self) -> list[Batch]:
+        """List what is not over, in the order of acceptance."""
+        left = (batch for batch in self.held.values() if not batch.finished)
+        return sorted(left, key=lambda batch: (batch.accepted_at, batch.batch_id))
+
+    def assign_run(self, run_id: str, asked: BatchEvent) -> None:
+        """Change which run serves a batch."""
+        batch = self.held.get(asked.batch_id)
+        if batch and batch.run_id != run_id:
+            self._put(replace(batch, run_id=run_id))
+            self.events.append(asked)
+
+    def ask(self, asked: BatchEvent, *, run_id: str | None = None) -> bool:
+        """Change a batch's state, unless it is over, was stopped, is so already, or has another run."""
+        batch = self.held.get(asked.batch_id)
+        if batch is None or batch.finished or batch.state not in {"running", "paused"} - {asked.type}:
+            return False
+        if run_id not in {None, batch.run_id}:
+            return False
+        batch = replace(batch, state=asked.type, reason=asked.reason)
+        goes_on = asked.type == "running"
+        self._put(replace(batch, next_usd=ZERO, next_tokens=0) if goes_on else batch)
+        self.events.append(asked)
+        return True
+
+    def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Raise the estimated spend that no event records."""
+        if batch := self.held.get(batch_id):
+            usd, tokens = max(usd, batch.unrecorded_usd), max(tokens, batch.unrecorded_tokens)
+            self._put(replace(batch, unrecorded_usd=usd, unrecorded_tokens=tokens))
+
+    def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Set what the next call may cost."""
+        if batch := self.held.get(batch_id):
+            self._put(replace(batch, next_usd=usd, next_tokens=tokens))
+
+    def allow(self, purse: Purse, asked: BatchEvent) -> None:
+        """Change what a batch may cost."""
+        if batch := self.held.get(asked.batch_id):
+            self._put(replace(batch, max_cost_usd=purse.max_cost_usd, max_tokens=purse.max_tokens))
+            self.events.append(asked)
+
+    def change_spec(self, spec: bytes, asked: BatchEvent) -> bool:
+        """Change what a batch is about, unless it is over."""
+        batch = self.held.get(asked.batch_id)
+        if batch is None or batch.finished:
+            return False
+        self._put(replace(batch, spec=spec))
+        self.events.append(asked)
+        return True
+
+    def finish(self, batch_id: str) -> bool:
+        """End a batch that has not been ended."""
+        batch = self.held.get(batch_id)
+        if batch is None or batch.finished:
+            return False
+        state = "completed" if batch.state in {"running", "paused"} else batch.state
+        self._put(replace(batch, state=state, finished=True, published_to=f"{batch_id}/"))
+        self.events.append(BatchEvent(batch_id, "finished", "coordinator"))
+        return True
+
+    def reopen(self, asked: BatchEvent, *, now: datetime) -> None:
+        """Let a batch go on."""
+        if batch := self.held.get(asked.batch_id):
+            deadline = batch.deadline if batch.deadline and batch.deadline > now else None
+            self._put(replace(batch, state="running", reason="", deadline=deadline, finished=False))
+            self.events.append(asked)
+
+    def keep_open(self, batch_id: str) -> None:
+        """Let a batch go on that was ended between an operator's word and what follows from it."""
+        batch = self.held.get(batch_id)
+        if batch and batch.finished:
+            state = "cancelled" if batch.state == "cancelled" else "running"
+            self._put(replace(batch, state=state, finished=False))
+
+    def open_window(self, seen: Batch, window: Window) -> bool:
+        """Publish further, if the batch is running and published no further than was seen."""
+        batch = self.held[seen.batch_id]
+        if batch.published_to != seen.published_to or batch.state != "running":
+            return False
+        self._put(replace(batch, published_to=window.last_id))
+        self.windows[seen.batch_id].append(window)
+        return True
+
+    def published(self, batch_id: str) -> int:
+        """Count the evaluations within all windows."""
+        return sum(window.evaluations for window in self.windows[batch_id])
+
+    def window_of(self, row: Row) -> Window | None:
+        """Find the window that an evaluation was published in."""
+        windows = (window for window in self.windows[row.batch_id] if window.last_id >= row.evaluation_id)
+        return min(windows, default=None)
+
+
+def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
+    return Batch(
+        head.batch_id,
+        month,
+        head.name,
+        head.project,
+        head.priority,
+        head.spec,
+        state="running",
+        reason="",
+        total=total,
+        ended=0,
+        published=0,
+        published_to="",
+        deadline=now + head.max_duration if head.max_duration else None,
+        finished=False,
+        accepted_at=now,
+        max_cost_usd=head.max_cost_usd,
+        max_tokens=head.max_tokens,
+        run_id=head.run_id,
+    )

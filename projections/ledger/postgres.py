@@ -1,0 +1,437 @@
+"""The ledger in Postgres."""
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+from pydantic_core import from_json, to_json
+
+from domain.ids import FLEET
+from eventlog.codec import decode_body, encode
+from eventlog.events import Event, EventKey
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
+from projections.database.connection import transaction
+from projections.folds.change import Row, Stored
+from projections.folds.progress import Progress
+from projections.ledger.contract import (
+    Accepted,
+    Batch,
+    BatchExists,
+    BatchHead,
+    Decide,
+    Failure,
+    Link,
+    Opened,
+    Opening,
+    Purse,
+    Standing,
+    Unpublished,
+    Unreached,
+    Waiting,
+)
+from projections.ledger.opening_rows import accepted_row, newest_attempt, opening_change
+from projections.ledger.provider_batches_postgres import leave_chunks
+from projections.sql import query
+from projections.store.binary_copy import binary_rows
+from projections.store.postgres import PostgresTables, add_progress, commit_changes, read_stored
+
+Connection = AsyncConnection[Any]
+
+ACCEPT_CHUNK = 2_000
+"""Evaluations inserted at a time, at most."""
+ACCEPT_BYTES = 4 * 1024 * 1024
+"""Bytes of their events and links after which a chunk is inserted, however few they are."""
+LINK_BYTES = 200
+"""What one link to an earlier evaluation takes in memory, roughly."""
+EVALUATION_TYPES = ("text", "text", "date", "int2", "int4", "int4", "text", "text", "int2", "int4")
+
+
+class PostgresLedger:
+    """`Ledger` on a PostgreSQL server."""
+
+    def __init__(self, pool: AsyncConnectionPool, *, shards: int) -> None:
+        self._pool = pool
+        self._shards = shards
+        self._tables = PostgresTables(pool)
+
+    async def now(self) -> datetime:
+        """Return the time of the server."""
+        [(now,)] = await self._rows("ledger_now", [])
+        found: datetime = now
+        return found
+
+    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+        """Commit a batch and all its evaluations, or nothing; returns how many there are."""
+        # On its own: whoever makes a partition locks the whole log until the transaction is over.
+        await self._execute("ensure_month", [now])
+        async with transaction(self._pool) as conn:
+            month = await _insert_head(conn, head, now)
+            totals: Counter[int] = Counter()
+            async for chunk in _chunks(evaluations, ACCEPT_CHUNK):
+                totals.update(one.shard for one in chunk)
+                await _insert_chunk(conn, month, head.batch_id, chunk)
+            await _add_totals(conn, head.batch_id, totals)
+            told = {"batch_id": head.batch_id, "by": head.submitted_by, "total": totals.total()}
+            await conn.execute(query("set_batch_total"), told)
+        return totals.total()
+
+    async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
+        """Return the newest `responded` event to each question that has one."""
+        rows = await self._binary_rows("cached_responses", [list(cache_keys)])
+        return {key: decode_body(body) for key, body in rows}
+
+    async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
+        """List submitted batches that are not over and that this run serves, or the fleet."""
+        return await self._batches(None, run_id)
+
+    async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
+        """Return those of these batches that are not over and that another run serves."""
+        wanted = {"batch_ids": list(batch_ids), "run_id": run_id}
+        return {batch_id for (batch_id,) in await self._rows("batches_of_other_runs", wanted)}
+
+    async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
+        """Let this run serve a batch, and no other."""
+        assigned = {"batch_id": batch_id, "run_id": run_id, "by": by, "reason": reason}
+        await self._execute("assign_run", assigned)
+
+    async def batch(self, batch_id: str) -> Batch | None:
+        """Return one submitted batch."""
+        found = await self._batches(batch_id)
+        return found[0] if found else None
+
+    async def _batches(self, batch_id: str | None, run_id: str = FLEET) -> list[Batch]:
+        async with transaction(self._pool) as conn:
+            cursor = await conn.execute(query("ledger_batches"), {"batch_id": batch_id, "run_id": run_id})
+            rows = await cursor.fetchall()
+        return [Batch(*_with_bytes(row)) for row in rows]
+
+    async def ask(
+        self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
+    ) -> bool:
+        """Write down what is asked of a batch; False if it was so already, or can't be."""
+        asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason, "run_id": run_id}
+        return await self._execute("request_batch_state", asked) > 0
+
+    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+        """Write down what a batch may cost from now on."""
+        limits = {"max_cost_usd": purse.max_cost_usd, "max_tokens": purse.max_tokens}
+        await self._execute(
+            "set_batch_budget", {"batch_id": batch_id, "by": by, "reason": reason, **limits}
+        )
+
+    async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record the estimated spend that no event records; a smaller figure changes nothing."""
+        noted = {"batch_id": batch_id, "usd": usd, "tokens": tokens}
+        await self._execute("raise_unrecorded_spend", noted)
+
+    async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
+        """Record what the next call may cost; cleared when the batch goes on."""
+        await self._execute("set_next_call_cost", {"batch_id": batch_id, "usd": usd, "tokens": tokens})
+
+    async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
+        """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
+        rows = await self._rows("spent_by_source", {"batch_id": batch_id})
+        return {source: (cost, tokens) for source, cost, tokens in rows}
+
+    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+        """Return the newest failures of a batch, the newest first."""
+        rows = await self._rows("newest_failures", {"batch_id": batch_id, "limit": limit})
+        return [Failure(*row) for row in rows]
+
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
+        wanted = {
+            "batch_id": batch.batch_id,
+            "published_to": batch.published_to,
+            "kind": kind,
+            "limit": limit,
+        }
+        return [Unreached(*row) for row in await self._rows("unreachable_evaluations", wanted)]
+
+    async def finish(self, batch_id: str) -> bool:
+        """Write down that a batch is over; False if something of it is still open."""
+        async with transaction(self._pool) as conn:
+            # Two statements: the second must see what whoever held the lock has opened.
+            await conn.execute(query("lock_batch"), [batch_id])
+            return (await conn.execute(query("finish_batch"), {"batch_id": batch_id})).rowcount > 0
+
+    async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
+        """Write down that a batch goes on, though it may have been over."""
+        await self._execute("reopen_batch", {"batch_id": batch_id, "by": by, "reason": reason})
+
+    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
+        """Return the openings after what is published, and the last id looked at."""
+        wanted = {
+            "batch_id": batch.batch_id,
+            "after": batch.published_to,
+            "month": batch.month,
+            "limit": limit,
+        }
+        rows = await self._binary_rows("next_window", wanted)
+        openings = [
+            Unpublished(key, () if waits else ((decode_body(body), body),)) for key, body, waits in rows
+        ]
+        return openings, rows[-1][0] if rows else batch.published_to
+
+    async def open_window(
+        self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
+    ) -> bool:
+        """Write down, before anybody is told, which evaluations are published in which epochs."""
+        window = {
+            "batch_id": batch.batch_id,
+            "after": batch.published_to,
+            "last_id": last_id,
+            "size": size,
+            "epochs": list(epochs),
+            "asked": list(asked),
+        }
+        return await self._execute("open_window", window) > 0
+
+    async def unmoved(  # noqa: PLR0913 - a page of a selection
+        self,
+        batch: Batch,
+        *,
+        after: str,
+        unchanged_for: timedelta,
+        hung_after: timedelta,
+        live: Sequence[str],
+        queued: bool,
+        limit: int,
+    ) -> list[Standing]:
+        """Return a page of published evaluations that have not ended nor moved for a while."""
+        wanted = {
+            "batch_id": batch.batch_id,
+            "published_to": batch.published_to,
+            "after": after,
+            "unchanged_for": unchanged_for,
+            "hung_after": hung_after,
+            "live": list(live),
+            "queued": queued,
+            "limit": limit,
+        }
+        return [_standing(row) for row in await self._rows("unmoved_evaluations", wanted)]
+
+    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
+        """Return evaluations whose next attempt is due."""
+        wanted = {
+            "batch_id": batch.batch_id,
+            "published_to": batch.published_to,
+            "now": now,
+            "limit": limit,
+        }
+        return [_standing(row) for row in await self._rows("due_retries", wanted)]
+
+    async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
+        """Return where some evaluations stand."""
+        return [_standing(row) for row in await self._rows("evaluation_states", [list(evaluation_ids)])]
+
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+        """Return the events that the newest attempts of some evaluations were opened with."""
+        found: dict[str, list[tuple[Event, bytes]]] = defaultdict(list)
+        for key, body in await self._binary_rows("attempt_openings", [list(evaluation_ids)]):
+            found[key].append((decode_body(body), body))
+        return [Unpublished(key, tuple(events)) for key, events in found.items()]
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Event]]:
+        """Return all events the log for good has of some evaluations."""
+        return _decoded(await self._tables.stored(rows))
+
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+        """Open the next attempt of each, as `decide` says inside the transaction, its row locked."""
+        async with transaction(self._pool) as conn:
+            await conn.execute(query("lock_batches"), [list(evaluation_ids)])
+            rows = await (await conn.execute(query("lock_evaluations"), [list(evaluation_ids)])).fetchall()
+            standings = [_standing(row) for row in rows]
+            stored = _decoded(await read_stored(conn, [one.row for one in standings]))
+            decided = [(one, decide(one, stored.get(one.row.evaluation_id, {}))) for one in standings]
+            opened = [(one, opening) for one, opening in decided if opening is not None]
+            return await self._open(conn, opened)
+
+    async def _open(self, conn: Connection, decided: Sequence[tuple[Standing, Opening]]) -> list[Opened]:
+        if not decided:
+            return []
+        opened = []
+        changes = []
+        for standing, opening in decided:
+            events = tuple((event, encode(event)) for event in opening.events)
+            change = opening_change(standing.row, events, shards=self._shards)
+            changes.append(change)
+            told = standing.epoch != ""
+            key, newest = standing.row.evaluation_id, newest_attempt(events)
+            one = Opened(key, newest, opening.epoch, told, change.progress)
+            opened.append(one)
+        committed = await commit_changes(conn, changes)
+        if committed.lost:
+            raise RuntimeError(f"rows moved though they were locked: {sorted(committed.lost)[:3]}")
+        await leave_chunks(conn, decided)
+        # What came too late to open anything is on record, and that is all.
+        moved = [(one, change) for one, change in zip(opened, changes, strict=True) if change.moves]
+        columns: list[list[Any]] = [
+            [one.evaluation_id for one, _ in moved],
+            [one.epoch for one, _ in moved],
+            [not (change.ended_at and one.was_published) for one, change in moved],
+        ]
+        await conn.execute(query("set_epochs"), columns)
+        going_on = sorted({change.batch_id for _, change in moved if not change.ended_at})
+        await conn.execute(query("keep_batches_open"), [going_on])
+        return [one for one, _ in moved]
+
+    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+        """Return endings that executors may not have been told of."""
+        rows = await self._rows("unpublished_endings", [limit])
+        return await self.openings([key for (key,) in rows]) if rows else []
+
+    async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
+        """Write down that executors can no longer miss these endings."""
+        await self._execute("mark_published", [list(evaluation_ids)])
+
+    async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that have not ended."""
+        return await self._ids("open_evaluation_ids", batch_id, after, limit)
+
+    async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
+        """Name a page of evaluations that failed or timed out."""
+        return await self._ids("dead_letter_ids", batch_id, after, limit)
+
+    async def _ids(self, name: str, batch_id: str, after: str, limit: int) -> list[str]:
+        wanted = {"batch_id": batch_id, "after": after, "limit": limit}
+        return [key for (key,) in await self._rows(name, wanted)]
+
+    async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
+        """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
+        rows = await self._rows("due_serial_links", {"batch_id": batch_id, "limit": limit})
+        return [Waiting(key, Link(follows, _recalls(recalls))) for key, follows, recalls in rows]
+
+    async def links(self, evaluation_ids: Sequence[str]) -> dict[str, Link]:
+        """Return the links of those of these evaluations that are in a serial group."""
+        rows = await self._rows("serial_links_of", [list(evaluation_ids)])
+        return {key: Link(follows, _recalls(recalls)) for key, follows, recalls in rows}
+
+    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+        """Write down, before anybody is told, in which epochs these are published."""
+        wanted = {"evaluation_ids": list(evaluation_ids), "epochs": list(epochs)}
+        rows = await self._rows("publish_evaluations", wanted)
+        return await self.openings([key for (key,) in rows]) if rows else []
+
+    async def _execute(self, name: str, values: Any) -> int:  # noqa: ANN401 - as the query takes them
+        async with transaction(self._pool) as conn:
+            return (await conn.execute(query(name), values)).rowcount
+
+    async def _rows(self, name: str, values: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - as above
+        async with transaction(self._pool) as conn:
+            return await (await conn.execute(query(name), values)).fetchall()
+
+    async def _binary_rows(self, name: str, values: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - as above
+        async with transaction(self._pool) as conn, conn.cursor(binary=True) as cursor:
+            return await (await cursor.execute(query(name), values)).fetchall()
+
+
+async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date:
+    values = {
+        "batch_id": head.batch_id,
+        "name": head.name,
+        "project": head.project,
+        "dataset": head.dataset,
+        "tags": list(head.tags),
+        "priority": head.priority,
+        "spec": head.spec.decode(),
+        "max_duration": head.max_duration,
+        "max_cost_usd": head.max_cost_usd,
+        "max_tokens": head.max_tokens,
+        "run_id": head.run_id,
+        "now": now,
+    }
+    row = await (await conn.execute(query("insert_batch"), values)).fetchone()
+    if row is None:
+        raise BatchExists(head.batch_id)
+    month: date = row[0]
+    return month
+
+
+async def _insert_chunk(conn: Connection, month: date, batch_id: str, chunk: Sequence[Accepted]) -> None:
+    async with conn.cursor() as cursor, cursor.copy(query("copy_accepted_evaluations")) as copy:
+        copy.set_types(EVALUATION_TYPES)
+        for one in chunk:
+            key = one.event.evaluation_id
+            row = (
+                key,
+                batch_id,
+                month,
+                one.shard,
+                1,
+                0,
+                "queued",
+                one.case_id,
+                one.variant,
+                one.repetition,
+            )
+            await copy.write_row(row)
+    async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
+        await copy.write(binary_rows(accepted_row(month, one) for one in chunk))
+    await _insert_links(conn, batch_id, chunk)
+    await _insert_responses(conn, month, chunk)
+
+
+async def _insert_links(conn: Connection, batch_id: str, chunk: Sequence[Accepted]) -> None:
+    linked = [(one.event.evaluation_id, one.link) for one in chunk if one.link]
+    if linked:
+        links = {
+            "batch_id": batch_id,
+            "evaluation_ids": [key for key, _ in linked],
+            "follows": [link.follows for _, link in linked],
+            "recalls": [to_json(link.recalls).decode() for _, link in linked],
+        }
+        await conn.execute(query("insert_serial_links"), links)
+
+
+async def _insert_responses(conn: Connection, month: date, chunk: Sequence[Accepted]) -> None:
+    asked = [(one.cache_key, one.event.evaluation_id) for one in chunk if one.cache_key]
+    if asked:
+        keys, ids = ([*column] for column in zip(*asked, strict=True))
+        values = {"month": month, "cache_keys": keys, "evaluation_ids": ids}
+        await conn.execute(query("insert_cache_keys"), values)
+
+
+async def _add_totals(conn: Connection, batch_id: str, totals: Counter[int]) -> None:
+    added = {(batch_id, shard): Progress(total=count) for shard, count in totals.items()}
+    await add_progress(conn, added)
+
+
+async def _chunks(evaluations: AsyncIterator[Accepted], size: int) -> AsyncIterator[list[Accepted]]:
+    chunk: list[Accepted] = []
+    held = 0
+    async for one in evaluations:
+        chunk.append(one)
+        held += len(one.body) + (LINK_BYTES * len(one.link.recalls) if one.link else 0)
+        if len(chunk) == size or held >= ACCEPT_BYTES:
+            yield chunk
+            chunk, held = [], 0
+    if chunk:
+        yield chunk
+
+
+def _standing(row: Sequence[Any]) -> Standing:
+    key, batch_id, month, attempt, sequence, state, owner, bridged, head, epoch, published = row
+    cursor = Cursor(attempt, sequence, Phase(state))
+    return Standing(Row(key, batch_id, month, cursor, owner, bridged, head), epoch, published)
+
+
+def _decoded(stored: Mapping[str, Mapping[EventKey, Stored]]) -> dict[str, dict[EventKey, Event]]:
+    return {
+        key: {place: decode_body(known.body) for place, known in events.items()}
+        for key, events in stored.items()
+    }
+
+
+def _with_bytes(row: Sequence[Any]) -> list[Any]:
+    """Turn a batch's spec back into the bytes that travel."""
+    return [*row[:5], row[5].encode(), *row[6:]]
+
+
+def _recalls(text: str) -> tuple[tuple[str, str | None], ...]:
+    return tuple((who, name) for who, name in from_json(text))

@@ -1,0 +1,1 @@
+"""Read models: queries for status, reports, export and metrics."""

@@ -1,0 +1,120 @@
+"""A batch's life in figures: read queries over its rows and its log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from projections.database.connection import Connection
+from projections.database.errors import UnknownBatch
+from projections.queries.batch_status import BatchStatus, batch_reordered, batch_status, batch_verdicts
+from projections.sql import query
+
+SHOWN_EXECUTORS = 12
+SHOWN_SLOWEST = 5
+
+
+class Span(NamedTuple):
+    """When a batch lived, and how much was written about it."""
+
+    kind: str
+    accepted_at: datetime
+    events: int
+    began_at: datetime | None
+    ended_at: datetime | None
+    attempts: int
+    is_scored: bool = True
+
+    @property
+    def length(self) -> timedelta:
+        """From its first event to its last."""
+        if self.began_at is None or self.ended_at is None:
+            return timedelta()
+        return self.ended_at - self.began_at
+
+
+class Wait(NamedTuple):
+    """How long one step took, over a whole batch, in seconds."""
+
+    step: str
+    times: int
+    median: float
+    p95: float
+    longest: float
+
+
+class Slow(NamedTuple):
+    """One of the slowest evaluations."""
+
+    evaluation_id: str
+    state: str
+    attempt: int
+    owner: str | None
+    seconds: float
+
+
+class ExecutorShare(NamedTuple):
+    """What one executor did in a batch; `unclosed` attempts were lost or are at work."""
+
+    executor: str
+    attempts: int
+    completed: int
+    retried: int
+    failed: int
+    unclosed: int
+    median: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All that one screen shows of a batch."""
+
+    batch_id: str
+    span: Span
+    status: BatchStatus | None
+    states: dict[str, int]
+    waits: list[Wait]
+    retries: dict[str, int]
+    """Attempts after the first, by the reason for which they were opened."""
+    verdicts: dict[str, int]
+    reordered: tuple[int, int]
+    """Events that arrived after a successor, and the evaluations this happened to."""
+    quarantined: dict[str, int]
+    slowest: list[Slow]
+    executors: list[ExecutorShare]
+
+
+async def batch_summary(conn: Connection, batch_id: str) -> Summary:
+    """Read what there is to say of a batch, or raise `UnknownBatch`."""
+
+    async def rows(name: str, *more: object) -> list[tuple[Any, ...]]:
+        return await (await conn.execute(query(name), [batch_id, *more])).fetchall()
+
+    spans = await rows("summary_span")
+    if not spans:
+        raise UnknownBatch(batch_id)
+    return Summary(
+        batch_id,
+        Span(*spans[0]),
+        await batch_status(conn, batch_id),
+        dict(await rows("summary_states")),
+        [Wait(*row) for row in [*await rows("summary_waits"), *await rows("summary_storing")]],
+        dict(await rows("summary_retries")),
+        await batch_verdicts(conn, batch_id),
+        await batch_reordered(conn, batch_id),
+        dict(await rows("summary_quarantine")),
+        [Slow(*row) for row in await rows("summary_slowest", SHOWN_SLOWEST)],
+        [ExecutorShare(*row) for row in await rows("summary_executors", SHOWN_EXECUTORS)],
+    )
+
+
+async def batch_ids(conn: Connection) -> Sequence[str]:
+    """List all batches, the oldest first."""
+    return [key for (key,) in await (await conn.execute(query("batch_ids"))).fetchall()]
+
+
+async def nearby_batches(conn: Connection, wanted: str, *, limit: int) -> list[str]:
+    """List batches whose ids stand next to one that does not exist."""
+    rows = await conn.execute(query("nearby_batches"), {"wanted": wanted, "limit": limit})
+    return [key for (key,) in await rows.fetchall()]

@@ -1,0 +1,219 @@
+"""Read queries about batches: how they stand, what waits in them, what was given up.
+
+None of them reads more of a batch than its counters and a window of open evaluations, but for
+`variant_results` and `serial_waiting`, which look at every row and are meant for single questions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from pydantic import AwareDatetime, TypeAdapter
+
+from domain.ids import FLEET
+from projections.database.connection import Connection
+from projections.database.errors import UnknownBatch
+from projections.ledger.contract import Purse
+from projections.sql import query
+
+_TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
+
+
+class ListedBatch(NamedTuple):
+    """A batch in one line."""
+
+    batch_id: str
+    name: str
+    project: str
+    status: str
+    total: int
+    completed: int
+    passed: int
+    failed: int
+    timed_out: int
+    cancelled: int
+    cost_usd: Decimal
+    accepted_at: datetime
+    finished_at: datetime | None
+    now: datetime
+    is_scored: bool
+    """Whether it has an evaluator."""
+    run_id: str = FLEET
+    unrecorded_usd: Decimal = Decimal(0)
+    """Estimated cost of calls that no event records."""
+
+    @property
+    def spent_usd(self) -> Decimal:
+        """The spend that a budget counts."""
+        return self.cost_usd + self.unrecorded_usd
+
+    @property
+    def done(self) -> int:
+        """Evaluations that have ended."""
+        return self.completed + self.failed + self.timed_out + self.cancelled
+
+    @property
+    def dead_letters(self) -> int:
+        """Evaluations that were given up."""
+        return self.failed + self.timed_out
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A batch and its counters at one moment, on the database's clock."""
+
+    batch_id: str
+    kind: str
+    name: str
+    project: str
+    dataset: str
+    state: str
+    reason: str
+    spec: str | None
+    accepted_at: datetime
+    deadline: datetime | None
+    finished_at: datetime | None
+    now: datetime
+    total: int = 0
+    completed: int = 0
+    passed: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    cancelled: int = 0
+    retried: int = 0
+    bridged: int = 0
+    score: float | None = None
+    tokens: int = 0
+    cost_usd: Decimal = Decimal(0)
+    max_cost_usd: Decimal | None = None
+    max_tokens: int | None = None
+    unrecorded_usd: Decimal = Decimal(0)
+    """Estimated cost of calls that no event records."""
+    unrecorded_tokens: int = 0
+    next_usd: Decimal = Decimal(0)
+    next_tokens: int = 0
+    run_id: str = FLEET
+    """The local run that serves it."""
+    requires: Sequence[str] = ()
+    """Labels that an executor must declare to serve it."""
+
+    @property
+    def purse(self) -> Purse:
+        """What it may cost, and what it has cost."""
+        return Purse(
+            *(self.max_cost_usd, self.max_tokens),
+            self.cost_usd + self.unrecorded_usd,
+            self.tokens + self.unrecorded_tokens,
+            *(self.next_usd, self.next_tokens),
+            *(self.unrecorded_usd, self.unrecorded_tokens),
+        )
+
+    @property
+    def done(self) -> int:
+        """Evaluations that have ended."""
+        return self.completed + self.failed + self.timed_out + self.cancelled
+
+    @property
+    def pending(self) -> int:
+        """Evaluations that have not ended."""
+        return max(0, self.total - self.done)
+
+    @property
+    def dead_letters(self) -> int:
+        """Evaluations that were given up."""
+        return self.failed + self.timed_out
+
+    @property
+    def duration(self) -> timedelta:
+        """From its acceptance to its end, or until now."""
+        return max(timedelta(), (self.finished_at or self.now) - self.accepted_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Published evaluations of one state that have not ended."""
+
+    state: str
+    count: int
+    unmoved_since: datetime
+    oldest: str
+    """The evaluation that has not moved for longest."""
+    next_retry: datetime | None = None
+
+
+class VariantResult(NamedTuple):
+    """What one variant has come to."""
+
+    variant: int
+    total: int
+    done: int
+    completed: int
+    passed: int
+    dead_letters: int
+    score: float | None
+
+
+class GivenUp(NamedTuple):
+    """A dead letter as the tables have it; `error` and `closing` are JSON."""
+
+    evaluation_id: str
+    case_id: str
+    variant: int
+    repetition: int
+    attempt: int
+    status: str
+    error: str | None
+    closing: str | None
+    ended_at: datetime
+
+
+async def list_batches(
+    conn: Connection, *, status: str | None, project: str | None, limit: int
+) -> list[ListedBatch]:
+    """List batches, newest first."""
+    wanted = {"status": status, "project": project, "limit": limit}
+    rows = await (await conn.execute(query("batches_list"), wanted)).fetchall()
+    return [ListedBatch(*row) for row in rows]
+
+
+async def read_snapshot(conn: Connection, batch_id: str) -> Snapshot:
+    """Read how a batch stands, or raise `UnknownBatch`."""
+    row = await (await conn.execute(query("batches_snapshot"), [batch_id])).fetchone()
+    if row is None:
+        raise UnknownBatch(batch_id)
+    return Snapshot(*row)
+
+
+async def waiting(conn: Connection, batch_id: str) -> list[Waiting]:
+    """Count what has been published and has not ended, by state, the most first."""
+    rows = await (await conn.execute(query("batches_waiting"), [batch_id])).fetchall()
+    return [
+        Waiting(state, count, since, oldest, None if retry_at is None else _TIME.validate_python(retry_at))
+        for state, count, since, oldest, retry_at in rows
+    ]
+
+
+async def serial_waiting(conn: Connection, batch_id: str) -> int:
+    """Count evaluations that wait for an earlier one of their group."""
+    row = await (await conn.execute(query("batches_serial"), [batch_id])).fetchone()
+    return row[0] if row else 0
+
+
+async def variant_results(conn: Connection, batch_id: str) -> list[VariantResult]:
+    """Say what each variant has come to."""
+    rows = await (await conn.execute(query("batches_variants"), [batch_id])).fetchall()
+    return [VariantResult(*row) for row in rows]
+
+
+async def given_up(conn: Connection, batch_id: str, *, limit: int) -> list[GivenUp]:
+    """List a batch's dead letters, newest first."""
+    wanted = {"batch": batch_id, "limit": limit}
+    rows = await (await conn.execute(query("dead_letters"), wanted)).fetchall()
+    return [GivenUp(*row) for row in rows]
+
+
+async def given_up_kinds(conn: Connection, batch_id: str) -> dict[str, int]:
+    """Count a batch's dead letters by the kind of their error."""
+    return dict(await (await conn.execute(query("dead_letter_kinds"), [batch_id])).fetchall())

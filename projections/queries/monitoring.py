@@ -1,0 +1,78 @@
+"""What goes on, for those who watch: a few numbers that cost little, however many evaluations there are."""
+
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from psycopg_pool import AsyncConnectionPool
+
+from domain.batch_spec import unpack
+from domain.ids import FLEET
+from projections.database.connection import transaction
+from projections.sql import query
+
+
+class ActiveBatch(NamedTuple):
+    """A batch that is not over; without an id: all that are too many to be named, added up."""
+
+    batch_id: str | None
+    running: int
+    """1 or 0 for a single one, as `paused`."""
+    paused: int
+    pending: int
+    completed: int
+    failed: int
+    timed_out: int
+    cancelled: int
+    passed: int | None
+    """None where there is no evaluator."""
+    cost_usd: float
+    accepted_at: float
+    """Seconds since 1970."""
+    idle_seconds: float
+    budget_spent: float | None
+    """The larger share of its limits that is spent; None without limits."""
+
+
+class FinishedBatch(NamedTuple):
+    """A batch that finished a short while ago."""
+
+    batch_id: str
+    state: str
+    total: int
+    completed: int
+    finished_at: float
+    """Seconds since 1970."""
+
+
+class ActiveBooks:
+    """Reads them from Postgres, for the batches that one run serves, or the fleet."""
+
+    def __init__(self, pool: AsyncConnectionPool, *, run_id: str = FLEET) -> None:
+        self._pool = pool
+        self._run_id = run_id
+
+    async def batches(self, *, limit: int) -> list[ActiveBatch]:
+        """List batches that are not over, the oldest first; those beyond the limit as one."""
+        return [ActiveBatch(*row) for row in await self._rows("active_batches", {"limit": limit})]
+
+    async def finished(self, *, within: timedelta, limit: int) -> list[FinishedBatch]:
+        """List batches that finished within a span of time, newest first."""
+        wanted = {"within": within, "limit": limit}
+        return [FinishedBatch(*row) for row in await self._rows("recently_finished_batches", wanted)]
+
+    async def stuck(self, *, beyond: timedelta, limit: int) -> int:
+        """Count evaluations unchanged for `beyond` past the deadline of an attempt, up to a limit."""
+        specs = await self._rows("running_batch_specs", {})
+        deadlines = {batch_id: unpack(spec).attempt_deadline for batch_id, spec in specs}
+        batches = {"batch_ids": list(deadlines), "deadlines": list(deadlines.values())}
+        [(count,)] = await self._rows("stuck_evaluations", {**batches, "beyond": beyond, "limit": limit})
+        return int(count)
+
+    async def provider_batches(self) -> int:
+        """Count the batches that are with providers."""
+        [(count,)] = await self._rows("submitted_provider_batches", {})
+        return int(count)
+
+    async def _rows(self, name: str, wanted: dict[str, Any]) -> list[tuple[Any, ...]]:
+        async with transaction(self._pool) as conn:
+            return await (await conn.execute(query(name), {**wanted, "run_id": self._run_id})).fetchall()

@@ -1,0 +1,50 @@
+"""Read queries about what a batch came to: by evaluator, what failed first, dead letters by reason.
+
+They look at every scorecard of a batch and are meant for its end.
+"""
+
+from typing import NamedTuple
+
+from projections.database.connection import Connection
+from projections.sql import query
+
+
+class EvaluatorResult(NamedTuple):
+    """What one evaluator scored of one variant."""
+
+    variant: int
+    evaluator: str
+    scored: int
+    passed: int
+    decided: int
+    """Scores that say whether they pass; none of an evaluator that only scores."""
+    score: float | None
+
+
+class DeadLetterGroup(NamedTuple):
+    """Dead letters with the same reason; `error` and `closing` of one of them are JSON."""
+
+    kind: str
+    count_: int
+    example: str
+    status: str
+    error: str | None
+    closing: str | None
+
+
+async def evaluator_results(conn: Connection, batch_id: str) -> list[EvaluatorResult]:
+    """Sum up each evaluator, variant by variant."""
+    rows = await (await conn.execute(query("evaluator_results"), [batch_id])).fetchall()
+    return [EvaluatorResult(*row) for row in rows]
+
+
+async def first_failed(conn: Connection, batch_id: str, *, limit: int) -> list[str]:
+    """Name the first evaluations whose answer did not pass."""
+    wanted = {"batch": batch_id, "limit": limit}
+    return [name for (name,) in await (await conn.execute(query("failed_evaluations"), wanted)).fetchall()]
+
+
+async def dead_letter_groups(conn: Connection, batch_id: str) -> list[DeadLetterGroup]:
+    """Group dead letters by reason, the most frequent first."""
+    rows = await (await conn.execute(query("dead_letter_groups"), [batch_id])).fetchall()
+    return [DeadLetterGroup(*row) for row in rows]

@@ -1,0 +1,221 @@
+"""The tables in Postgres: bulk reads by binary arrays, bulk writes by COPY, one transaction a commit.
+
+The compare-and-set comes first. Whoever wins it owns the keys that follow, so events go straight into
+their partition by COPY; the unique key stands behind it all, should that reasoning ever be wrong.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+from psycopg_pool import AsyncConnectionPool
+
+from eventlog.events import EventKey
+from eventlog.lifecycle import Phase
+from eventlog.timeline import Cursor
+from projections.database.connection import RETRIED, Connection, transaction
+from projections.folds.change import Change, Quarantined, Row, Stored
+from projections.folds.progress import Progress, counters_of
+from projections.sql import query
+from projections.store.binary_copy import binary_rows
+from projections.store.contract import Committed
+
+MAX_KNOWN_BATCHES = 10_000
+STAGED_TYPES = (
+    *("text", "text", "date", "int2", "int4", "int4", "int4", "int4", "text", "text", "bool", "text"),
+    *("timestamptz", "text", "text", "float8", "bytea", "int8", "numeric", "float8", "int8", "bytea"),
+)
+"""Wire types of the COPY; json travels as the plain bytes of its text."""
+_NO_ROW = (None, None)
+_NO_CARD = (None,) * 9
+
+
+class PostgresTables:
+    """`Tables` on a PostgreSQL server."""
+
+    def __init__(self, pool: AsyncConnectionPool) -> None:
+        self._pool = pool
+        self._months: dict[str, date] = {}
+
+    async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
+        """Return each batch's month, making external batches of those nobody submitted."""
+        known = {batch_id: self._months[batch_id] for batch_id in batch_ids if batch_id in self._months}
+        unknown = sorted(set(batch_ids) - known.keys())
+        if not unknown:
+            return known
+        async with transaction(self._pool) as conn:
+            await conn.execute(query("insert_external_batches"), [unknown])
+            cursor = await conn.execute(query("read_batch_months"), [unknown])
+            found = {batch_id: month for batch_id, month, _ in await cursor.fetchall()}
+        # Remembered only once it is committed: a month without its partition could not be written to.
+        if len(self._months) > MAX_KNOWN_BATCHES:
+            self._months.clear()
+        self._months |= found
+        return known | found
+
+    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
+        """Return the evaluations that have a row."""
+        async with transaction(self._pool) as conn:
+            cursor = await conn.cursor(binary=True).execute(
+                query("read_evaluations"), [list(evaluation_ids)]
+            )
+            found = await cursor.fetchall()
+        return {
+            key: Row(key, batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, bridged, head)
+            for key, batch_id, month, attempt, sequence, state, owner, bridged, head in found
+        }
+
+    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+        """Return all events the log for good has of some evaluations."""
+        async with transaction(self._pool) as conn:
+            return await read_stored(conn, rows)
+
+    async def commit(self, changes: Sequence[Change]) -> Committed:
+        """Write everything in one transaction; rows move only if they are still as they were read."""
+        while True:
+            try:
+                async with transaction(self._pool) as conn:
+                    return await commit_changes(conn, changes)
+            except RETRIED:
+                continue  # the others went first; nothing of ours was written
+
+    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+        """Keep what could not be taken as an event; returns how many were new."""
+        async with transaction(self._pool) as conn:
+            return await insert_quarantined(conn, refused)
+
+    async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
+        """Return a page of evaluations that have not ended nor moved for so many seconds."""
+        async with transaction(self._pool) as conn:
+            wanted = {"after": after, "unchanged_for": unchanged_for, "limit": limit}
+            cursor = await conn.execute(query("read_open_evaluations"), wanted)
+            return [evaluation_id for (evaluation_id,) in await cursor.fetchall()]
+
+
+async def read_stored(conn: Connection, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    """Return all events the log for good has of some evaluations, in a transaction of the caller's."""
+    found: dict[str, dict[EventKey, Stored]] = defaultdict(dict)
+    wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
+    cursor = await conn.execute(query("read_stored_events"), wanted)
+    for evaluation_id, attempt, sequence, body, verdict in await cursor.fetchall():
+        found[evaluation_id][attempt, sequence] = Stored(body.encode(), verdict)
+    return found
+
+
+async def commit_changes(conn: Connection, changes: Sequence[Change]) -> Committed:
+    """Write changes in a transaction of the caller's; what somebody else has moved is left out."""
+    moving = sorted((c for c in changes if c.moves), key=lambda change: change.evaluation_id)
+    lost = await _move(conn, moving)
+    standing = [c for c in changes if c.evaluation_id not in lost]
+    winners = [c for c in moving if c.evaluation_id not in lost]
+
+    async with conn.cursor() as cursor, cursor.copy(query("copy_events")) as copy:
+        await copy.write(binary_rows(event for c in winners for event in c.events))
+    await _write_scorecards(conn, winners, lost)
+    await _insert_bridges(conn, winners)
+    bad = [refused for change in standing for refused in change.quarantined]
+    newly_quarantined = await insert_quarantined(conn, bad)
+    progress = await _insert_side_events(conn, standing)
+    for change in winners:
+        progress[change.batch_id, change.shard] += change.progress
+    # Last, because every worker of a batch wants these rows: they are locked for as short as can be.
+    await add_progress(conn, progress)
+    committed = Committed(lost, newly_quarantined)
+    for added in progress.values():
+        committed.progress += added
+    return committed
+
+
+async def _move(conn: Connection, changes: Sequence[Change]) -> set[str]:
+    """Create and move rows by compare-and-set; returns the evaluations that lost the race."""
+    if not changes:
+        return set()
+    async with conn.cursor() as cursor, cursor.copy(query("copy_staged")) as copy:
+        copy.set_types(STAGED_TYPES)
+        for change in changes:
+            await copy.write_row(_staged(change))
+    created = await conn.execute(query("insert_evaluations"))
+    moved = created.rowcount
+    if any(change.before is not None for change in changes):
+        moved += (await conn.execute(query("move_evaluations"))).rowcount
+    if moved == len(changes):
+        return set()
+    cursor = await conn.execute(query("read_lost_races"))
+    return {evaluation_id for (evaluation_id,) in await cursor.fetchall()}
+
+
+def _staged(change: Change) -> tuple[Any, ...]:
+    card = change.scorecard
+    return (
+        change.evaluation_id,
+        change.batch_id,
+        change.month,
+        change.shard,
+        *(change.before or _NO_ROW)[:2],
+        *change.after,
+        change.owner,
+        change.bridged,
+        change.head,
+        change.ended_at,
+        *(card[3:12] if card else _NO_CARD),
+    )
+
+
+async def _write_scorecards(conn: Connection, changes: Sequence[Change], lost: set[str]) -> None:
+    reopened = [c.evaluation_id for c in changes if c.reopened]
+    if reopened:
+        await conn.execute(query("delete_scorecards"), [reopened])
+    if any(c.scorecard for c in changes):
+        await conn.execute(query("upsert_scorecards"), [list(lost)])
+
+
+async def _insert_bridges(conn: Connection, changes: Sequence[Change]) -> None:
+    rows = [
+        (c.evaluation_id, bridge.attempt, bridge.closing.event.sequence, _multirange(bridge.missing))
+        for c in changes
+        for bridge in c.bridges
+    ]
+    if rows:
+        await conn.execute(query("insert_bridges"), _columns(rows))
+
+
+async def insert_quarantined(conn: Connection, refused: Sequence[Quarantined]) -> int:
+    """Keep what was refused, in a transaction of the caller's; returns how much of it was new."""
+    if not refused:
+        return 0
+    cursor = await conn.execute(query("insert_quarantine"), _columns(refused))
+    return cursor.rowcount
+
+
+async def _insert_side_events(
+    conn: Connection, changes: Sequence[Change]
+) -> defaultdict[tuple[str, int], Progress]:
+    """Insert what stands beside the path, and count only what was really new."""
+    progress: defaultdict[tuple[str, int], Progress] = defaultdict(Progress)
+    side = {c.evaluation_id: c for c in changes if c.side_events}
+    rows = [event for change in side.values() for event in change.side_events]
+    if not rows:
+        return progress
+    cursor = await conn.execute(query("insert_side_events"), _columns(rows))
+    for evaluation_id, attempt, sequence in await cursor.fetchall():
+        change = side[evaluation_id]
+        spent = change.side_progress.get((attempt, sequence))
+        if spent:
+            progress[change.batch_id, change.shard] += spent
+    return progress
+
+
+async def add_progress(conn: Connection, progress: Mapping[tuple[str, int], Progress]) -> None:
+    """Add to the counters of batches and shards, in a transaction of the caller's."""
+    rows = [(*key, *counters_of(added)) for key, added in sorted(progress.items()) if added]
+    if rows:
+        await conn.execute(query("add_progress"), _columns(rows))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _multirange(missing: Iterable[range]) -> str:
+    return "{" + ",".join(f"[{hole.start},{hole.stop})" for hole in missing) + "}"

@@ -1,0 +1,1 @@
+"""Keyset pages of a batch, its verification against the log, and its rebuild."""

@@ -1,0 +1,147 @@
+"""A batch read page by page: all that the tables hold of a few thousand evaluations at a time.
+
+However large the batch, memory holds one page. Whoever wants pages that fit together reads them in one
+transaction that sees one state of the database.
+"""
+
+import gc
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+from psycopg.types.multirange import Multirange
+
+from eventlog.events import EventKey
+from projections.database.connection import Connection
+from projections.database.errors import UnknownBatch
+from projections.folds.change import EventRow, Quarantined
+from projections.folds.progress import Progress
+from projections.folds.refold import Crossings
+from projections.folds.scorecard import Scorecard
+from projections.sql import query
+
+PAGE = 1_000
+"""Evaluations of one page."""
+
+
+class Batch(NamedTuple):
+    """A batch as its row has it, and how many evaluations belong to it."""
+
+    batch_id: str
+    month: date
+    month_of_acceptance: date
+    evaluations: int
+
+
+class EvaluationRow(NamedTuple):
+    """One row of `evaluations`: the columns that the log decides."""
+
+    evaluation_id: str
+    batch_id: str
+    month: date
+    shard: int
+    attempt: int
+    sequence: int
+    state: str
+    owner: str | None
+    bridged: bool
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some evaluations, and every row there is of them; what has no row is not in the mapping."""
+
+    ids: Sequence[str]
+    evaluations: dict[str, EvaluationRow]
+    events: defaultdict[str, list[EventRow]]
+    crossings: defaultdict[str, dict[EventKey, tuple[range, ...]]]
+    scorecards: dict[str, Scorecard]
+    quarantined: dict[str, Quarantined]
+    """By the ids of their rows."""
+
+    def crossings_of(self, evaluation_id: str) -> Crossings:
+        """The gaps of an evaluation that were stepped over."""
+        return self.crossings.get(evaluation_id, {})
+
+
+async def read_batch(conn: Connection, batch_id: str) -> Batch:
+    """Read a batch's own row, or raise `UnknownBatch`."""
+    row = await (await conn.execute(query("page_batch"), [batch_id])).fetchone()
+    if row is None:
+        raise UnknownBatch(batch_id)
+    return Batch(batch_id, *row)
+
+
+async def page_ids(conn: Connection, batch: Batch, *, size: int = PAGE) -> AsyncIterator[list[str]]:
+    """Name a batch's evaluations, page by page; last those that claim to be of it and have no row in it."""
+    after = ""
+    while ids := await _ids(conn, "page_ids", [batch.batch_id, after, size]):
+        yield ids
+        after = ids[-1]
+    strays = await _ids(conn, "page_strays", {"batch": batch.batch_id, "month": batch.month})
+    for first in range(0, len(strays), size):
+        yield strays[first : first + size]
+
+
+async def read_page(conn: Connection, month: date, ids: Sequence[str]) -> Page:
+    """Read all there is of some evaluations."""
+    wanted = [list(ids)]
+    events: defaultdict[str, list[EventRow]] = defaultdict(list)
+    for row in await _rows(conn, "page_events", [month, *wanted]):
+        events[row[1]].append(EventRow(*row))
+    crossings: defaultdict[str, dict[EventKey, tuple[range, ...]]] = defaultdict(dict)
+    for key, attempt, closing, missing in await _rows(conn, "page_bridges", wanted):
+        crossings[key][attempt, closing] = ranges(missing)
+    return Page(
+        ids,
+        {row[0]: EvaluationRow(*row) for row in await _rows(conn, "page_evaluations", wanted)},
+        events,
+        crossings,
+        await read_scorecards(conn, ids),
+        {row[0]: Quarantined(*row) for row in await _rows(conn, "page_quarantine", wanted)},
+    )
+
+
+async def read_scorecards(conn: Connection, ids: Sequence[str]) -> dict[str, Scorecard]:
+    """Read the scorecards that some evaluations have."""
+    return {row[0]: _scorecard(row) for row in await _rows(conn, "page_scorecards", [list(ids)])}
+
+
+def ranges(missing: Multirange[int]) -> tuple[range, ...]:
+    """Turn what a bridge calls missing into ranges."""
+    return tuple(range(hole.lower or 0, hole.upper or 0) for hole in missing)
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Keep the garbage collector from looking at every page again and again: events hold no cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+async def read_progress(conn: Connection, batch_id: str) -> dict[int, Progress]:
+    """Read a batch's counters, by shard."""
+    rows = await (await conn.execute(query("read_progress"), [batch_id])).fetchall()
+    return {shard: Progress(*counters) for shard, *counters in rows}
+
+
+def _scorecard(row: tuple[Any, ...]) -> Scorecard:
+    card = Scorecard(*row)
+    return card._replace(scores=row[6].encode(), error=None if row[11] is None else row[11].encode())
+
+
+async def _ids(conn: Connection, name: str, values: Any) -> list[str]:  # noqa: ANN401 - as the query takes them
+    return [key for (key,) in await (await conn.execute(query(name), values)).fetchall()]
+
+
+async def _rows(conn: Connection, name: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    async with conn.cursor(binary=True) as cursor:
+        return await (await cursor.execute(query(name), values)).fetchall()

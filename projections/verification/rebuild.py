@@ -1,0 +1,214 @@
+"""The tables of a batch made anew from its log, beside the ones that serve, and put in their place at once.
+
+    build   one state of the database is folded, page by page, into a shadow schema; nobody waits
+    swap    one transaction: writers wait, what was written meanwhile is folded too, and every row that
+            differs is replaced; readers see all of it or nothing, and never an empty table
+
+Rows are swapped, not tables: other batches go on in the same tables, and views, grants and the workers'
+plans are bound to them. A batch whose log breaks a rule is left as it is.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from projections.database.connection import Connection, one_snapshot
+from projections.folds.change import Quarantined
+from projections.folds.progress import counters_of
+from projections.folds.refold import Retraced
+from projections.sql import query
+from projections.store.postgres import insert_quarantined
+from projections.verification.page_workers import Job, over_pages
+from projections.verification.pages import PAGE, Batch, read_batch, read_page
+from projections.verification.verify import expected_row, is_of, lacks_its_log, retrace_in, wrong_month
+
+LOCK = "scoreline.rebuild"
+ROW_TYPES = (
+    *("text", "text", "date", "int2", "int4", "int4", "text", "text", "bool", "timestamptz"),
+    *("text", "int4"),
+    *("int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "int8", "numeric", "int8", "numeric"),
+)
+CARD_TYPES = (
+    *("text", "text", "int4", "text", "text", "float8", "bytea", "int8", "numeric", "float8", "int8"),
+    *("bytea", "bool", "timestamptz"),
+)
+"""Wire types of the COPYs; json travels as the plain bytes of its text."""
+
+
+class RebuildUnderWay(Exception):  # noqa: N818 - a state of the world
+    """Somebody else is rebuilding."""
+
+    def __init__(self) -> None:
+        super().__init__("Another rebuild is under way; there can be only one at a time.")
+
+
+class BrokenLog(Exception):  # noqa: N818 - what is wrong
+    """The log itself breaks a rule, so nothing can be built on it."""
+
+    def __init__(self, evaluation_id: str, rule: str) -> None:
+        super().__init__(
+            f"The log of {evaluation_id} breaks a rule, and nothing was changed: {rule}. "
+            "Events are never updated by Scoreline: restore them from a backup."
+        )
+        self.evaluation_id = evaluation_id
+        self.rule = rule
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What a rebuild came to: what it folded, and how many rows it put right."""
+
+    batch_id: str
+    evaluations: int = 0
+    events: int = 0
+    folded_again: int = 0
+    """Evaluations that had moved on before the swap."""
+    evaluation_rows: int = 0
+    scorecard_rows: int = 0
+    counter_rows: int = 0
+    quarantine_rows: int = 0
+
+
+async def rebuild(
+    conn: Connection,
+    batch_id: str,
+    *,
+    shards: int,
+    processes: int = 1,
+    on_page: Callable[[int], None] = lambda _: None,
+) -> Rebuilt:
+    """Make a batch's tables anew; `on_page` hears how many evaluations were folded."""
+    async with _only_one(conn):
+        batch = await _batch(conn, batch_id)
+        if wrong := wrong_month(batch):
+            raise BrokenLog(f"batch {batch_id}", "its month is {}, and should be {}".format(*wrong))
+        builder = _Builder(conn, batch, shards)
+        await _run_script(conn, "create_rebuild")
+        try:
+            await builder.build(on_page, processes=processes)
+            await builder.swap()
+        finally:
+            if not conn.closed:
+                await _run_script(conn, "drop_rebuild")
+        return builder.rebuilt
+
+
+@asynccontextmanager
+async def _only_one(conn: Connection) -> AsyncIterator[None]:
+    """Keep others from rebuilding; the lock goes with the connection, so a crash leaves none behind."""
+    async with conn.transaction():
+        asked = await conn.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])
+        if await asked.fetchone() != (True,):
+            raise RebuildUnderWay
+    try:
+        yield
+    finally:
+        if not conn.closed:
+            async with conn.transaction():
+                await conn.execute("SELECT pg_advisory_unlock(hashtext(%s))", [LOCK])
+
+
+async def _batch(conn: Connection, batch_id: str) -> Batch:
+    async with conn.transaction():
+        return await read_batch(conn, batch_id)
+
+
+async def _run_script(conn: Connection, name: str) -> None:
+    async with conn.transaction():
+        await conn.execute(query(name))
+
+
+class _Builder:
+    """One rebuild of one batch."""
+
+    def __init__(self, conn: Connection, batch: Batch, shards: int) -> None:
+        self.rebuilt = Rebuilt(batch.batch_id)
+        self._conn = conn
+        self._batch = batch
+        self._shards = shards
+        self._unlisted: dict[str, Quarantined] = {}
+
+    async def build(self, on_page: Callable[[int], None], *, processes: int) -> None:
+        """Fold one state of the database into the shadow."""
+        async with one_snapshot(self._conn):
+            pages = over_pages(self._conn, self._batch, fold_page, shards=self._shards, processes=processes)
+            async with aclosing(pages):
+                async for job, folded in pages:
+                    self._take(folded)
+                    on_page(len(job.ids))
+
+    async def swap(self) -> None:
+        """Let writers wait, catch up with them, and put every row right."""
+        rebuilt, batch_id = self.rebuilt, self._batch.batch_id
+        async with self._conn.transaction():
+            await self._catch_up()  # so that next to nothing is left to do while the writers wait
+        async with self._conn.transaction():
+            await self._conn.execute(query("lock_rebuilt"))
+            await self._catch_up()
+            rebuilt.evaluations, rebuilt.events = await self._folded()
+            rebuilt.evaluation_rows = await self._changed("swap_evaluations")
+            rebuilt.scorecard_rows = await self._changed("swap_scorecards_away", batch_id)
+            rebuilt.scorecard_rows += await self._changed("swap_scorecards")
+            rebuilt.counter_rows = await self._changed("swap_progress_away", batch_id)
+            rebuilt.counter_rows += await self._changed("swap_progress")
+            rebuilt.quarantine_rows = await insert_quarantined(self._conn, list(self._unlisted.values()))
+
+    async def _catch_up(self) -> None:
+        found = await self._conn.execute(query("rebuild_outdated"), [self._batch.batch_id])
+        outdated = [key for (key,) in await found.fetchall()]
+        self.rebuilt.folded_again += len(outdated)
+        for first in range(0, len(outdated), PAGE):
+            ids = outdated[first : first + PAGE]
+            await self._conn.execute(query("delete_rebuilt"), {"ids": ids})
+            self._take(await fold_page(self._conn, Job(self._batch, self._shards, ids)))
+
+    def _take(self, folded: "PageFolded") -> None:
+        if folded.broken:
+            raise BrokenLog(*folded.broken)
+        self._unlisted |= {bad.id: bad for bad in folded.unlisted}
+
+    async def _folded(self) -> tuple[int, int]:
+        [(evaluations, events)] = await (await self._conn.execute(query("rebuild_counted"))).fetchall()
+        return evaluations, events
+
+    async def _changed(self, name: str, *values: object) -> int:
+        return (await self._conn.execute(query(name), values)).rowcount
+
+
+class PageFolded(NamedTuple):
+    """What one page came to, besides the rows in the shadow."""
+
+    unlisted: list[Quarantined]
+    """What was refused and somebody has taken off the quarantine's list: to be listed again."""
+    broken: tuple[str, str] | None = None
+    """Whose log breaks a rule, and which; nothing of the page was written then."""
+
+
+async def fold_page(conn: Connection, job: Job) -> PageFolded:
+    """Fold some evaluations and write them into the shadow."""
+    page = await read_page(conn, job.batch.month, job.ids)
+    for key in page.ids:
+        if lost := lacks_its_log(page, key):
+            return PageFolded([], (key, lost))
+    folded = {key: retrace_in(page, key, job) for key in page.ids if is_of(job.batch, page, key)}
+    for key, retraced in folded.items():
+        if retraced.broken:
+            return PageFolded([], (key, retraced.broken[0]))
+    rows = [_shadow_row(retraced, len(page.events.get(key, ()))) for key, retraced in folded.items()]
+    await _copy(conn, "copy_rebuilt_evaluations", ROW_TYPES, rows)
+    cards = [retraced.change.scorecard for retraced in folded.values()]
+    await _copy(conn, "copy_rebuilt_scorecards", CARD_TYPES, [card for card in cards if card])
+    refused = (bad for retraced in folded.values() for bad in retraced.change.quarantined)
+    return PageFolded([bad for bad in refused if bad.id not in page.quarantined])
+
+
+async def _copy(conn: Connection, name: str, types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+    async with conn.cursor() as cursor, cursor.copy(query(name)) as copy:
+        copy.set_types(types)
+        for row in rows:
+            await copy.write_row(row)
+
+
+def _shadow_row(retraced: Retraced, events: int) -> tuple[Any, ...]:
+    return (*expected_row(retraced), retraced.change.head, events, *counters_of(retraced.progress))

@@ -1,0 +1,263 @@
+"""Do the tables equal the log? Every row of every table of a batch, against a fold of its events.
+
+The same function serves operators (`scoreline replay --verify`) and the fault tests. It reads one state
+of the database, page by page, while workers go on writing.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode
+from eventlog.keys import shard_of
+from eventlog.timeline import Cursor
+from projections.database.connection import Connection, one_snapshot
+from projections.folds.change import EventRow, Quarantined, Row, quarantined
+from projections.folds.progress import Progress
+from projections.folds.refold import Retraced, retrace
+from projections.folds.scorecard import Scorecard
+from projections.verification.page_workers import Job, over_pages
+from projections.verification.pages import Batch, EvaluationRow, Page, read_batch, read_page, read_progress
+
+TableRow = EvaluationRow | Scorecard
+NOTHING = "no such row"
+DERIVED = frozenset({"evaluations", "scorecards", "batch_progress"})
+REASONS = {reason.value for reason in QuarantineReason}
+MAX_NAMED = 100
+"""Differences that are named; all are counted."""
+
+
+class Difference(NamedTuple):
+    """One place where the tables are not what the log says."""
+
+    table: str
+    key: str
+    column: str
+    found: str
+    expected: str
+
+    @property
+    def is_mendable(self) -> bool:
+        """Whether a rebuild puts it right: what is derived from the log, not the facts themselves."""
+        return self.table in DERIVED or self.found == NOTHING
+
+    @property
+    def where(self) -> str:
+        """The place, in a few words."""
+        return " ".join(part for part in (self.table, self.key, self.column) if part)
+
+    def __str__(self) -> str:
+        if not self.expected:
+            return f"{self.where}: {self.found}"
+        return f"{self.where}: is {self.found}, should be {self.expected}"
+
+
+@dataclass(slots=True)
+class Verified:
+    """What a verification came to."""
+
+    batch_id: str
+    evaluations: int = 0
+    events: int = 0
+    open: int = 0
+    """Evaluations that have not ended."""
+    differing: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    """The first of them."""
+
+    def take(self, page: "PageVerified") -> None:
+        """Add what one page came to."""
+        self.evaluations += page.evaluations
+        self.events += page.events
+        self.open += page.open
+        for difference in page.differences:
+            self.add(difference)
+
+    def add(self, difference: Difference) -> None:
+        """Count a difference, and name it if it is among the first."""
+        self.differing += 1
+        if len(self.differences) < MAX_NAMED:
+            self.differences.append(difference)
+
+
+@dataclass(slots=True)
+class PageVerified:
+    """What one page came to."""
+
+    evaluations: int = 0
+    events: int = 0
+    open: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    recount: defaultdict[int, Progress] = field(default_factory=lambda: defaultdict(Progress))
+
+
+async def verify(
+    conn: Connection,
+    batch_id: str,
+    *,
+    shards: int,
+    processes: int = 1,
+    on_page: Callable[[int], None] = lambda _: None,
+) -> Verified:
+    """Fold a batch's log and compare; `on_page` hears how many evaluations were looked at."""
+    verified = Verified(batch_id)
+    recount: defaultdict[int, Progress] = defaultdict(Progress)
+    async with one_snapshot(conn):
+        batch = await read_batch(conn, batch_id)
+        if wrong := wrong_month(batch):
+            # Its events are looked for in its month: nothing else could be said of it.
+            verified.add(Difference("batches", batch_id, "month", *wrong))
+            return verified
+        pages = over_pages(conn, batch, verify_page, shards=shards, processes=processes)
+        async with aclosing(pages):
+            async for job, found in pages:
+                verified.take(found)
+                for shard, counted in found.recount.items():
+                    recount[shard] += counted
+                on_page(len(job.ids))
+        for difference in _compare_batch(batch, recount, await read_progress(conn, batch_id)):
+            verified.add(difference)
+    return verified
+
+
+async def verify_page(conn: Connection, job: Job) -> PageVerified:
+    """Fold some evaluations and compare them with their rows."""
+    page = await read_page(conn, job.batch.month, job.ids)
+    found = PageVerified()
+    for key in page.ids:
+        found.differences += _compare_one(page, key, job, found)
+    found.differences += _compare_quarantined(page.quarantined.values())
+    return found
+
+
+def expected_row(retraced: Retraced) -> EvaluationRow:
+    """Lay out the row that an evaluation should have."""
+    change = retraced.change
+    attempt, sequence, phase = change.after
+    return EvaluationRow(
+        change.evaluation_id,
+        change.batch_id,
+        change.month,
+        change.shard,
+        attempt,
+        sequence,
+        phase.value,
+        change.owner,
+        change.bridged,
+        change.ended_at,
+    )
+
+
+def wrong_month(batch: Batch) -> tuple[str, str] | None:
+    """Return the month that a batch's row names and the one it should, if they differ."""
+    if batch.month == batch.month_of_acceptance:
+        return None
+    return f"{batch.month}", f"{batch.month_of_acceptance}"
+
+
+def lacks_its_log(page: Page, evaluation_id: str) -> str:
+    """Say so where there are results of an evaluation, and no event they could come from."""
+    row = page.evaluations.get(evaluation_id)
+    has_results = (row is not None and row.attempt > 0) or evaluation_id in page.scorecards
+    lost = has_results and not page.events.get(evaluation_id)
+    return "has results, but the log has none of its events" if lost else ""
+
+
+def is_of(batch: Batch, page: Page, evaluation_id: str) -> bool:
+    """Whether an evaluation is of a batch: by its row, or where that names another batch by its events.
+
+    One with a row and no events still waits for its opening; one with neither has only a scorecard.
+    """
+    row, logged = page.evaluations.get(evaluation_id), page.events.get(evaluation_id, [])
+    if row is None:
+        return bool(logged)
+    return row.batch_id == batch.batch_id or any(_names(batch, each) for each in logged)
+
+
+def _names(batch: Batch, logged: EventRow) -> bool:
+    entry = decode(logged.entry_id.encode(), logged.event)
+    return isinstance(entry, Entry) and entry.event.batch_id == batch.batch_id
+
+
+def retrace_in(page: Page, evaluation_id: str, job: Job) -> Retraced:
+    """Fold one evaluation of a page."""
+    row = Row(evaluation_id, job.batch.batch_id, job.batch.month, Cursor())
+    logged = page.events.get(evaluation_id, [])
+    return retrace(row, shard_of(evaluation_id, job.shards), logged, page.crossings_of(evaluation_id))
+
+
+def _compare_one(page: Page, key: str, job: Job, found: PageVerified) -> Iterator[Difference]:
+    if lost := lacks_its_log(page, key):
+        yield Difference("events", key, "", lost, "")
+        return
+    if not is_of(job.batch, page, key):
+        yield from _compare("scorecards", key, page.scorecards.get(key), None)
+        return
+    retraced = retrace_in(page, key, job)
+    found.recount[retraced.change.shard] += retraced.progress
+    found.evaluations += 1
+    found.events += len(page.events.get(key, ()))
+    found.open += retraced.change.ended_at is None
+    yield from _compare_evaluation(page, key, retraced)
+    for bad in retraced.change.quarantined:
+        if bad.id not in page.quarantined:
+            yield Difference("quarantine", key, bad.id[:12], NOTHING, f"{bad.reason}: {bad.detail}")
+
+
+def _compare_evaluation(page: Page, key: str, retraced: Retraced) -> Iterator[Difference]:
+    for rule in retraced.broken:
+        yield Difference("events", key, "", rule, "")
+    yield from _compare("evaluations", key, page.evaluations.get(key), expected_row(retraced))
+    yield from _compare("scorecards", key, page.scorecards.get(key), retraced.change.scorecard)
+
+
+def _compare(
+    table: str, key: str, found: TableRow | None, expected: TableRow | None
+) -> Iterator[Difference]:
+    """Name the columns that differ, or that one of the rows is not there."""
+    if found == expected:
+        return
+    if found is None or expected is None:
+        yield Difference(table, key, "", _shown_row(found), _shown_row(expected))
+        return
+    for column, is_now, should_be in zip(expected._fields, found, expected, strict=True):
+        if is_now != should_be:
+            yield Difference(table, key, column, _shown(is_now), _shown(should_be))
+
+
+def _compare_quarantined(rows: Iterable[Quarantined]) -> Iterator[Difference]:
+    """An entry of the quarantine is named by its content."""
+    for row in rows:
+        if row.reason not in REASONS:
+            yield Difference("quarantine", row.evaluation_id or "-", "reason", row.reason, "a known one")
+            continue
+        again = quarantined(
+            row.evaluation_id,
+            RejectedEntry(row.entry_id.encode(), QuarantineReason(row.reason), row.detail, row.body),
+        )
+        if again.id != row.id:
+            what = "is no longer what its id was made of: reason, evaluation or body was altered"
+            yield Difference("quarantine", row.evaluation_id or "-", row.id[:12], what, "")
+
+
+def _compare_batch(
+    batch: Batch, recount: dict[int, Progress], found: dict[int, Progress]
+) -> Iterator[Difference]:
+    for shard in sorted(recount.keys() | found.keys()):
+        key = f"{batch.batch_id} shard {shard}"
+        is_now, should_be = asdict(found.get(shard, Progress())), asdict(recount.get(shard, Progress()))
+        for column, value in should_be.items():
+            if is_now[column] != value:
+                yield Difference("batch_progress", key, column, f"{is_now[column]}", f"{value}")
+
+
+def _shown_row(row: TableRow | None) -> str:
+    if row is None:
+        return NOTHING
+    return ", ".join(_shown(value) for value in row[2:] if value is not None)
+
+
+def _shown(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else "nothing" if value is None else str(value)
