@@ -117,7 +117,7 @@ def _arm(point: str, at_call: int) -> None:
         case "at the commit's door":
             before(PostgresTables, "commit", die)
         case "in the open transaction":
-            after(postgres, "_commit", die)
+            after(postgres, "commit_changes", die)
         case "after the commit":
             after(PostgresTables, "commit", die)
         case "after the marks":
