@@ -16,7 +16,7 @@ from scoreline.submit.datasets.errors import BadRow, DatasetError
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.spec.errors import SpecError
 from scoreline.submit.spec.making import make_plan
-from storage_worker.stream_scan import sort_keys
+from storage_worker.stream_scan import sort_page
 from tests.builders import EVALUATION, PAYLOADS, event
 from tests.fuzz import inputs
 from tests.fuzz.target import FuzzTarget
@@ -62,7 +62,7 @@ def _codec(body: bytes) -> None:
 
 def _wire(body: bytes) -> None:
     read_entry(EVALUATION, (b"1-0", body.split(b"\n")))
-    sort_keys(body.split(b"\n"), shards=4)
+    sort_page(body.split(b"\n"), shards=4)
 
 
 def _wire_fields(kind: str) -> bytes:

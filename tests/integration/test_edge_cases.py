@@ -30,7 +30,7 @@ from projections.store.contract import Committed
 from projections.store.memory import MemoryTables
 from scoreline.submit.spec.metering import metered
 from storage_worker.storage import Storage
-from storage_worker.woken import Woken
+from storage_worker.wake_ups import WakeUpBatch
 from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE, history
 from tests.integration.coordinating import ANSWER, House, house
@@ -169,8 +169,8 @@ async def test_edge_case_05_high_throughput():
     for key in ids:
         world.xadd(*history("queued provisioning running responded completed", evaluation_id=key))
     storage = world.storage(tables=tables)
-    await storage.wake(Woken(ids))
-    assert storage.tally.events["applied"] == 5_000
+    await storage.process(WakeUpBatch(ids))
+    assert storage.counts.events["applied"] == 5_000
     assert commits == [1_000]
 
 
@@ -192,7 +192,7 @@ async def test_edge_case_06_db_write_failure():
     async with stage.executor():
         await until(stage.is_drained)
     tables = Away(lambda: 0.0)
-    await Storage(stage.log, tables, PATIENCE).wake(Woken(["e-1"]))
+    await Storage(stage.log, tables, PATIENCE).process(WakeUpBatch(["e-1"]))
     assert (fates, len(stage.target.asked)) == ([], 1)
     assert len(tables.events) == 5
     [progress] = tables.progress.values()

@@ -1,6 +1,6 @@
-"""One look at one evaluation: its stream against its row, and what that comes to. Pure.
+"""The diff of one evaluation's stream against its row: what is new, and what that changes. Pure.
 
-A stream is read whole each time, and most of it is known already. `sight` leaves out what the row
+A stream is read whole each time, and most of it is applied already. `diff_stream` leaves out what the row
 covers without decoding it, as long as the stream is the one that was read before: then it still holds
 the newest entry that was applied (the row's `head`), and nothing covered is newer. A stream written
 anew (Redis was lost), one with older attempts in it, or one whose gap was bridged is compared with
@@ -26,15 +26,15 @@ USUAL_FIELDS = [b"attempt", b"sequence", b"type", b"event"]
 
 
 @dataclass(slots=True)
-class Sighting:
-    """What a look at a stream found, beyond what the row covers."""
+class StreamDiff:
+    """The entries of a stream beyond what the row covers."""
 
     evaluation_id: str
     row: Row | None
     entries: list[Entry] = field(default_factory=list)
-    refused: list[RejectedEntry] = field(default_factory=list)
-    must_compare: bool = False
-    """Whether Postgres must be asked which of the entries it has."""
+    rejected: list[RejectedEntry] = field(default_factory=list)
+    needs_comparison: bool = False
+    """Whether the entries must be compared with those that Postgres has."""
     needs_totals: bool = False
     """Whether a `completed` leaves out what the row's attempt has on record."""
 
@@ -48,37 +48,37 @@ class Sighting:
 
 @dataclass(slots=True)
 class Resolution:
-    """What a sighting comes to."""
+    """The change that a diff makes, and what could not become part of it."""
 
     change: Change | None
     orphans: list[Quarantined] = field(default_factory=list)
-    """What was refused of an evaluation that has no row."""
+    """Rejected entries of an evaluation that has no row."""
     gap: Gap | None = None
     duplicates: int = 0
 
 
-def sight(evaluation_id: str, raw: Sequence[RawEntry], row: Row | None) -> Sighting:
+def diff_stream(evaluation_id: str, raw: Sequence[RawEntry], row: Row | None) -> StreamDiff:
     """Read a stream against its row."""
-    seen = Sighting(evaluation_id, row)
+    diff = StreamDiff(evaluation_id, row)
     if len(raw) > MAX_ENTRIES:
         detail = f"more than {MAX_ENTRIES} entries; those beyond were not read"
-        seen.refused.append(RejectedEntry(raw[MAX_ENTRIES][0], QuarantineReason.OVERLONG, detail, b""))
+        diff.rejected.append(RejectedEntry(raw[MAX_ENTRIES][0], QuarantineReason.OVERLONG, detail, b""))
         raw = raw[:MAX_ENTRIES]
-    batch_id = seen.batch_id
-    for entry in _uncovered(seen, raw) if row else raw:
+    batch_id = diff.batch_id
+    for entry in _unapplied(diff, raw) if row else raw:
         read = read_entry(evaluation_id, entry)
         if isinstance(read, RejectedEntry):
-            seen.refused.append(read)
+            diff.rejected.append(read)
         elif read.event.batch_id != (batch_id := batch_id or read.event.batch_id):
             detail = f"names batch {read.event.batch_id!r}, the evaluation is of {batch_id!r}"
-            seen.refused.append(RejectedEntry(read.id, QuarantineReason.MISMATCH, detail, read.body))
+            diff.rejected.append(RejectedEntry(read.id, QuarantineReason.MISMATCH, detail, read.body))
         else:
-            seen.entries.append(read)
-            seen.needs_totals = seen.needs_totals or _leaves_out(read, row)
-    return seen
+            diff.entries.append(read)
+            diff.needs_totals = diff.needs_totals or _needs_totals(read, row)
+    return diff
 
 
-def _leaves_out(entry: Entry, row: Row | None) -> bool:
+def _needs_totals(entry: Entry, row: Row | None) -> bool:
     """Whether a scorecard needs events of this attempt that were applied before."""
     if row is None or row.cursor.phase is not Phase.RESPONDED or entry.event.attempt != row.cursor.attempt:
         return False
@@ -86,10 +86,10 @@ def _leaves_out(entry: Entry, row: Row | None) -> bool:
     return isinstance(result, p.Completed) and bool(left_out(result, entry.body))
 
 
-def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
+def _unapplied(diff: StreamDiff, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
     """Leave out what the row covers, unless something about the stream is not as it was left."""
-    row = seen.row
-    assert row is not None  # noqa: S101 - asked only where there is a row
+    row = diff.row
+    assert row is not None  # noqa: S101 - called only where there is a row
     attempt, sequence, _ = row.cursor
     covered: dict[int, Sequence[bytes]] = {}
     rest: list[RawEntry] = []
@@ -101,18 +101,18 @@ def _uncovered(seen: Sighting, raw: Sequence[RawEntry]) -> Sequence[RawEntry]:
         new = bool(head) and entry_order(entry_id) > entry_order(head)
         if key is None or key > (attempt, sequence):
             rest.append((entry_id, fields))
-            # A higher attempt's opening may have been refused before, and be gone: Postgres knows.
-            seen.must_compare = seen.must_compare or (key is not None and key[0] > attempt)
+            # A higher attempt's opening may have been rejected before, and be gone: Postgres knows.
+            diff.needs_comparison = diff.needs_comparison or (key is not None and key[0] > attempt)
         elif key[0] < attempt or covered.setdefault(key[1], fields) != fields:
-            seen.must_compare = True
+            diff.needs_comparison = True
         elif new and covered[key[1]] is fields:
-            seen.must_compare = True  # covered, yet it came after all that was ever applied
-    seen.must_compare = seen.must_compare or row.bridged or (bool(covered) and not same_stream)
-    return raw if seen.must_compare else rest
+            diff.needs_comparison = True  # covered, yet it came after all that was ever applied
+    diff.needs_comparison = diff.needs_comparison or row.bridged or (bool(covered) and not same_stream)
+    return raw if diff.needs_comparison else rest
 
 
 def _key(fields: Sequence[bytes]) -> EventKey | None:
-    """Read a key off the wire fields without decoding; None where the entry is sure to be refused."""
+    """Read a key off the wire fields without decoding; None where the entry is sure to be rejected."""
     if fields[::2] == USUAL_FIELDS:
         attempt, sequence = _number(fields[1]), _number(fields[3])
     else:
@@ -128,29 +128,31 @@ def _number(text: bytes) -> int | None:
 
 
 def resolve(
-    seen: Sighting,
+    diff: StreamDiff,
     *,
     shard: int,
     month: date | None,
     stored: Mapping[EventKey, Stored],
     bridge_until_ms: int,
 ) -> Resolution:
-    """Say what a sighting changes, given what Postgres already has of it."""
-    entries = _not_stored(seen, stored) if seen.must_compare else seen.entries
-    row = seen.row
-    if row is None and month is not None and seen.batch_id is not None:
-        row = Row(seen.evaluation_id, seen.batch_id, month, Cursor())
+    """Replay a diff from the row's cursor, given what Postgres already has of the entries."""
+    entries = _not_stored(diff, stored) if diff.needs_comparison else diff.entries
+    row = diff.row
+    if row is None and month is not None and diff.batch_id is not None:
+        row = Row(diff.evaluation_id, diff.batch_id, month, Cursor())
     if row is None:
-        return Resolution(None, [quarantined(seen.evaluation_id, bad) for bad in seen.refused])
-    refused = frozenset(
+        return Resolution(None, [quarantined(diff.evaluation_id, each) for each in diff.rejected])
+    rejected_attempts = frozenset(
         a for (a, s), known in stored.items() if s == 0 and known.verdict == Disposition.REJECTED
     )
-    walked = replay(row.cursor, entries, bridge_until_ms=bridge_until_ms, refused_attempts=refused)
-    totals = _totals(row.cursor, stored) if seen.needs_totals else None
-    change = fold(row, shard, walked, exists=seen.row is not None, totals=totals)
-    seen.refused += (_conflict(entry) for entry in walked.conflicts)
-    change.quarantined += (quarantined(seen.evaluation_id, bad) for bad in seen.refused)
-    return Resolution(change, gap=walked.gap, duplicates=walked.duplicates)
+    result = replay(
+        row.cursor, entries, bridge_until_ms=bridge_until_ms, rejected_attempts=rejected_attempts
+    )
+    totals = _totals(row.cursor, stored) if diff.needs_totals else None
+    change = fold(row, shard, result, exists=diff.row is not None, totals=totals)
+    diff.rejected += (_conflict(entry) for entry in result.conflicts)
+    change.quarantined += (quarantined(diff.evaluation_id, each) for each in diff.rejected)
+    return Resolution(change, gap=result.gap, duplicates=result.duplicates)
 
 
 def _totals(cursor: Cursor, stored: Mapping[EventKey, Stored]) -> AttemptTotals:
@@ -162,14 +164,14 @@ def _totals(cursor: Cursor, stored: Mapping[EventKey, Stored]) -> AttemptTotals:
     return totals
 
 
-def _not_stored(seen: Sighting, stored: Mapping[EventKey, Stored]) -> list[Entry]:
+def _not_stored(diff: StreamDiff, stored: Mapping[EventKey, Stored]) -> list[Entry]:
     fresh = []
-    for entry in seen.entries:
+    for entry in diff.entries:
         known = stored.get(entry.key)
-        if known is None or (seen.row and _is_ahead(seen.row, entry.key, known)):
+        if known is None or (diff.row and _is_ahead(diff.row, entry.key, known)):
             fresh.append(entry)
         elif known.body != entry.body and decode_body(known.body) != entry.event:
-            seen.refused.append(_conflict(entry))
+            diff.rejected.append(_conflict(entry))
     return fresh
 
 

@@ -1,4 +1,4 @@
-"""What wake-ups ask for. Pure."""
+"""Wake-ups: the messages that name evaluations with new events. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -15,27 +15,27 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Woken:
-    """What a batch of wake-ups asks for."""
+class WakeUpBatch:
+    """The evaluations that a batch of wake-ups names, and the entries that are no wake-up."""
 
     evaluation_ids: list[str] = field(default_factory=list)
-    refused: list[Quarantined] = field(default_factory=list)
+    rejected: list[Quarantined] = field(default_factory=list)
 
 
-def read_wake_ups(wake_ups: Sequence[WakeUp]) -> Woken:
-    """Take the evaluation ids out; what is no id is kept with its reason."""
-    woken = Woken()
+def parse_wake_ups(wake_ups: Sequence[WakeUp]) -> WakeUpBatch:
+    """Read the evaluation ids; an entry without a valid one is kept with its reason."""
+    batch = WakeUpBatch()
     for entry_id, fields in wake_ups:
         raw = fields.get(b"id", b"") if fields else b""
         try:
             evaluation_id = raw.decode()
-            usable = 0 < len(raw) <= MAX_ID_BYTES and not _CONTROL.search(evaluation_id)
+            is_valid = 0 < len(raw) <= MAX_ID_BYTES and not _CONTROL.search(evaluation_id)
         except UnicodeDecodeError:
-            usable = False
-        if usable:
-            woken.evaluation_ids.append(evaluation_id)
+            is_valid = False
+        if is_valid:
+            batch.evaluation_ids.append(evaluation_id)
         elif fields:
             detail = "a wake-up has one field `id`: an evaluation id, UTF-8 without control characters"
-            refused = RejectedEntry(entry_id, QuarantineReason.BAD_WAKE_UP, detail, repr(fields).encode())
-            woken.refused.append(quarantined(None, refused))
-    return woken
+            rejected = RejectedEntry(entry_id, QuarantineReason.BAD_WAKE_UP, detail, repr(fields).encode())
+            batch.rejected.append(quarantined(None, rejected))
+    return batch
