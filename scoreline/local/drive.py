@@ -178,7 +178,11 @@ class Driving:
         settings = self.settings.model_copy(update={"worker_drain": min(DRAIN, self.settings.worker_drain)})
         environ = worker_environ(settings, self.servers)
         return process_manager(
-            environ, log_to=log, on_restart=self._restarted, on_failure=self._could_not_start
+            environ,
+            log_to=log,
+            on_restart=self._restarted,
+            on_failure=self._could_not_start,
+            forks=True,
         )
 
     # -- what ends a run before its batch is over

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.integration.worker import SCORELINE, environment, scoreline
+from tests.processes import command_line, descendants
 from tests.waiting import until
 
 PATIENCE = 100
@@ -36,11 +37,9 @@ class Demo:
 
     def kill_services(self) -> None:
         """kill -9 storage worker and coordinator."""
-        pid = self.process.pid
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            started_as = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            if b"storage-worker" in started_as or b"coordinator" in started_as:
-                os.kill(int(child), signal.SIGKILL)
+        for child in descendants(self.process.pid):
+            if {"storage-worker", "coordinator"} & set(command_line(child)):
+                os.kill(child, signal.SIGKILL)
 
     def kill_servers(self) -> None:
         """kill -9 Redis and Postgres."""

@@ -261,7 +261,8 @@ async def test_a_process_that_cannot_start_stops_the_run(folder: Folder) -> None
     """After three tries its last line and its log are named, the batch is paused, the exit code is 1."""
     folder.write(
         "sitecustomize.py",
-        "import sys\n\nif 'worker' in sys.orig_argv:\n    sys.exit('ImportError: a broken installation')\n",
+        "import sys\n\nif {'worker', 'scoreline.cli.fork_server'} & set(sys.orig_argv):\n"
+        "    sys.exit('ImportError: a broken installation')\n",
     )
     ran = await folder.run(
         *(*RUN, "--target", "python:app:who", "--evaluator", "exact"), PYTHONPATH=str(folder.root)
@@ -272,7 +273,7 @@ async def test_a_process_that_cannot_start_stops_the_run(folder: Folder) -> None
     assert (ran.code, ran.told["status"], ran.told["reason"]) == (1, "paused", reason), ran.stderr
     assert f"error: {reason}. Its log: {log}" in ran.stderr
     assert ran.stderr.count("executor 0 ended (code 1): started again") == 2
-    assert log.read_text().count("SystemExit: ImportError") == 3
+    assert log.read_text().count("SystemExit: ImportError") == 4  # the fork server's, and three more
     status = await folder.run("batch", "status", batch_id)
     assert f"scoreline batch resume {batch_id}" in status.stdout
 
