@@ -15,6 +15,7 @@ from eventlog.log import AppendResult
 from eventlog.timeline import Disposition
 from scoreline.settings import PREFIX, Settings
 from tests.escapes.corpus import CORPUS
+from tests.proof.document import PAGE, rewrite
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,3 +111,23 @@ def test_the_readme_is_a_landing_page():
     assert len(text.splitlines()) <= 100
     assert {"providers", "otel", "parquet"} <= extras.keys()
     assert f"{len(CORPUS)} escape programs" in text
+
+
+def test_the_tables_of_faults_and_mutants_are_those_of_the_code():
+    """`python -m tests.proof.document` would change nothing."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert rewrite(text) == text, "run: python -m tests.proof.document"
+
+
+CODE_PATH = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|lua|sql|md|json|yml|yaml|sh|acl))`")
+TOP = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_of_the_repository_that_is_named_exists(document: Path):
+    """A path in backticks whose first folder is one of the repository's names a file."""
+    if document.name == "CHANGELOG.md":
+        return  # history: names of their time
+    named = CODE_PATH.findall(document.read_text(encoding="utf-8"))
+    missing = [path for path in named if path.split("/")[0] in TOP and not (ROOT / path).exists()]
+    assert missing == []
