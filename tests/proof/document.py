@@ -3,7 +3,6 @@
 python -m tests.proof.document
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,13 +36,9 @@ def mutants() -> Iterator[str]:
 def rewrite(text: str) -> str:
     """Replace the derived tables of the page."""
     for name, rows in (("faults", faults()), ("mutants", mutants())):
-        table = "\n".join(rows)
-        text = re.sub(
-            rf"<!-- {name}: begin -->.*?<!-- {name}: end -->",
-            lambda _, name=name, table=table: f"<!-- {name}: begin -->\n{table}\n<!-- {name}: end -->",
-            text,
-            flags=re.DOTALL,
-        )
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        head, _, rest = text.partition(begin)
+        text = "\n".join([head + begin, *rows, end + rest.partition(end)[2]])
     return text
 
 
