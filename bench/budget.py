@@ -26,7 +26,7 @@ from projections.database.readiness import prepare
 from scoreline.local import fleet as fleets
 from scoreline.local.embedded import embedded_servers
 from scoreline.local.processes import process_manager
-from scoreline.local.workers import worker_environ
+from scoreline.local.storage_workers import worker_environ
 from scoreline.settings import Settings
 
 MOST = 0.05

@@ -17,12 +17,12 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from bench.lanes_stage import KEY, MODEL, Provider
-from scoreline.local.departed import report_dead
+from scoreline.local.dead_executors import report_dead
 from scoreline.local.processes import ProcessManager
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.spec.making import make_plan
-from scoreline.submit.submit import submit
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.submission import submit
 from taskqueue.budget.redis_budgets import budget_key
 
 INPUT, OUTPUT = 1.0, 5.0

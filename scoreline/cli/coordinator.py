@@ -33,8 +33,8 @@ def start(
 
     from coordinator.app import Site, run
     from coordinator.settings import CoordinatorSettings
-    from scoreline.local.managed import ready_report
     from scoreline.local.processes import end_with_parent
+    from scoreline.local.readiness import ready_report
     from scoreline.local.redis_scripts import executor_scripts
     from scoreline.local.servers import ready_servers
     from scoreline.observability.logs import configure

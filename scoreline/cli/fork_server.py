@@ -30,7 +30,7 @@ from scoreline.cli.main import main as run_command
 
 SERVICES = (
     *("coordinator.app", "executor.app", "storage_worker.app", "uvloop"),
-    *("scoreline.local.workers", "scoreline.observability.wiring"),
+    *("scoreline.local.storage_workers", "scoreline.observability.wiring"),
 )
 """What services import when they start, beside the command line."""
 _PR_SET_PDEATHSIG = 1

@@ -62,8 +62,8 @@ def start(  # noqa: PLR0913 - a command has its flags
     from executor.app import collect_garbage_rarely, run_executor
     from executor.contract import ExecutionEnvironment
     from executor.settings import Connection, ExecutorSettings, Timings
-    from scoreline.local.managed import ready_report
     from scoreline.local.processes import end_with_parent
+    from scoreline.local.readiness import ready_report
     from scoreline.observability.logs import configure, warn_of_short_secrets
     from scoreline.observability.wiring import Job, telling
     from scoreline.private_files import default_root

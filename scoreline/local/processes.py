@@ -21,7 +21,7 @@ from typing import IO
 from eventlog.backoff import Backoff
 from eventlog.tasks import end
 from scoreline.local.forked_processes import ForkedProcess, ForkServer, can_fork
-from scoreline.local.managed import READY_FD, UNAVAILABLE
+from scoreline.local.readiness import READY_FD, UNAVAILABLE
 
 logger = logging.getLogger(__name__)
 

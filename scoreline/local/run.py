@@ -20,12 +20,12 @@ from projections.ledger.contract import Batch
 from projections.queries.batches import read_snapshot
 from scoreline.formatting import counted
 from scoreline.invocation import batch_command
-from scoreline.local.drive import Drive, drive
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import InterruptedRun, Interruption
 from scoreline.local.process_log import log_of
 from scoreline.local.processes import service_argv
 from scoreline.local.servers import ready_servers
+from scoreline.local.supervisor import Drive, drive
 from scoreline.observability.wiring import Job, telling
 from scoreline.private_files import default_root, open_private
 from scoreline.problem import Problem
@@ -35,11 +35,11 @@ from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
 from scoreline.settings import Settings, load_settings
 from scoreline.startup_interrupt import INTERRUPTED, NOTHING_ACCEPTED, STARTUP_INTERRUPT
-from scoreline.submit.control import operator
+from scoreline.submit.batch_control import operator
 from scoreline.submit.preflight import Preflight, preflight
-from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.values import batch_api as read_batch_api
-from scoreline.submit.submit import submit
+from scoreline.submit.submission import submit
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4

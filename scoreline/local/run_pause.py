@@ -12,7 +12,7 @@ from projections.sql import query
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.control import operator, whoever
+from scoreline.submit.batch_control import operator, whoever
 from taskqueue.tasks import QueueUnavailable
 
 PATIENCE = 10.0

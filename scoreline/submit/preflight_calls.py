@@ -26,7 +26,7 @@ from executor.targets.programs import words
 from providers.access import access_to
 from providers.table import PROVIDERS, split_model
 from scoreline.private_files import default_root
-from scoreline.submit.finding import Finding
+from scoreline.submit.preflight_finding import Finding
 
 IMPORT_SECONDS = 3.0
 RESOLVE_SECONDS = 1.0

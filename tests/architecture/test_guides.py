@@ -25,15 +25,15 @@ from executor.sandbox.job import Limits
 from projections.queries.batches import Snapshot
 from providers.table import PROVIDERS
 from scoreline.cli.main import app
-from scoreline.local.drive import BELOW_THE_GATE
+from scoreline.local.supervisor import BELOW_THE_GATE
 from scoreline.reports.export_writers import COLUMNS
 from scoreline.reports.look import Look
 from scoreline.reports.standing import STATUSES, ExitCode
 from scoreline.reports.status import look_document
 from scoreline.startup_interrupt import INTERRUPTED
-from scoreline.submit.marks import MARKS
+from scoreline.submit.group_fields import MARKS
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.keys import DATASET_KEYS, KEYS, SINGULAR
-from scoreline.submit.spec.making import make_plan
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = tuple(

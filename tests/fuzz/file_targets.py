@@ -14,8 +14,8 @@ from providers.prices import read_prices
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.errors import BadRow, DatasetError
 from scoreline.submit.datasets.rows import file_rows
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from scoreline.submit.spec.making import make_plan
 from storage_worker.stream_scan import sort_page
 from tests.builders import EVALUATION, PAYLOADS, event
 from tests.fuzz import inputs

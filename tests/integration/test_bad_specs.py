@@ -17,8 +17,8 @@ from scoreline.cli.batch import app
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, SettingsError
-from scoreline.submit import submit as submitting
-from scoreline.submit.spec.making import make_plan
+from scoreline.submit import submission as submitting
+from scoreline.submit.spec.builder import make_plan
 
 GOOD = '{"input": "a", "expected": "a"}\n'
 FILES = {

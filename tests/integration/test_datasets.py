@@ -14,12 +14,12 @@ from projections.database.readiness import prepare
 from projections.datasets.repository import NewDataset, UnknownDataset, list_datasets, stored_cases
 from scoreline.cli.dataset import app
 from scoreline.problem import Problem
+from scoreline.submit.datasets.dataset_import import import_file
 from scoreline.submit.datasets.errors import BadRow
-from scoreline.submit.datasets.importing import import_file
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, source_rows
 from scoreline.submit.evaluations import evaluations
-from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.builder import make_plan
 from tests.unit.submitting import wrote
 
 ROWS: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from eventlog import payloads as p
 from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog
-from scoreline.local.demo.strike import Striker
+from scoreline.local.demo.executor_kill import Striker
 from scoreline.local.processes import Child, ProcessManager, process_manager
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.redis_executor_registry import RedisExecutorRegistry

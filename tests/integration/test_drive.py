@@ -11,10 +11,10 @@ import pytest
 from redis.asyncio import Redis
 from rich.console import Console
 
-from scoreline.local.drive import Drive, Driving
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.processes import Child, ProcessManager
+from scoreline.local.supervisor import Drive, Driving
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from taskqueue.executor_registry import ExecutorInstance

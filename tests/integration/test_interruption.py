@@ -15,9 +15,9 @@ from psycopg import AsyncConnection
 from psycopg.errors import QueryCanceled
 from rich.console import Console
 
-from scoreline.local.drive import Drive, Driving
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import SIGNALS, InterruptedRun, Interruption
+from scoreline.local.supervisor import Drive, Driving
 from scoreline.reports.crew import crew_reader
 from scoreline.reports.watch import Watcher
 from scoreline.servers.addresses import Servers
@@ -52,7 +52,7 @@ def collected() -> Iterator[None]:
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that starts no process, and queries without a pause: there is always a query to interrupt."""
     monkeypatch.setattr("scoreline.local.fleet.start", lambda _fleet, _manager: None)
-    monkeypatch.setattr("scoreline.local.drive.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("scoreline.local.supervisor.LOOK_EVERY", 0.0)
 
 
 def driving(servers: Servers, root: Path, interruption: Interruption) -> Driving:
@@ -122,7 +122,7 @@ async def test_an_interrupt_ends_a_run_while_postgres_hangs(
 ) -> None:
     """A query that never returns delays neither message nor end; the output says what is not known."""
     monkeypatch.setattr("scoreline.local.run_pause.PATIENCE", 0.5)
-    monkeypatch.setattr("scoreline.local.drive.ABANDONED", 0.2)
+    monkeypatch.setattr("scoreline.local.supervisor.ABANDONED", 0.2)
 
     async def waiting() -> bool:
         with psycopg.connect(postgres_url) as conn:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scoreline.local.managed import UNAVAILABLE
 from scoreline.local.process_log import last_error
 from scoreline.local.processes import START_ATTEMPTS, Child, process_manager
+from scoreline.local.readiness import UNAVAILABLE
 from tests.waiting import until
 
 STOPS = """
@@ -88,7 +88,7 @@ async def test_a_child_reports_that_it_has_started(tmp_path: Path) -> None:
     """It finds the descriptor in its environment, and leaves it to none of the processes it starts."""
     log = tmp_path / "log"
     ready = (
-        "import os, sys; from scoreline.local.managed import READY_FD, ready_report; ready_report()(); "
+        "import os, sys; from scoreline.local.readiness import READY_FD, ready_report; ready_report()(); "
         "open(sys.argv[1], 'w').write(str(READY_FD in os.environ)); sys.stdin.read()"
     )
     async with process_manager(os.environ) as manager:

@@ -9,7 +9,7 @@ import pytest
 from coordinator.submission import NewEvaluation
 from scoreline.problem import Problem
 from scoreline.submit.evaluations import evaluations
-from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.plan import Plan
 
 

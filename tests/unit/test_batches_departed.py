@@ -2,7 +2,7 @@
 
 import pytest
 
-from scoreline.local.departed import strike_off
+from scoreline.local.dead_executors import strike_off
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.memory import MemoryExecutorRegistry
 

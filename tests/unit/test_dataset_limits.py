@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from scoreline.submit import groups
-from scoreline.submit.datasets import opening, seen
+from scoreline.submit.datasets import file_formats as opening
+from scoreline.submit.datasets import id_index as seen
 from scoreline.submit.datasets.columns import Columns, no_column
 from scoreline.submit.datasets.errors import Unfit
+from scoreline.submit.datasets.id_index import SeenIds
 from scoreline.submit.datasets.metered_stream import READ_AHEAD, MeteredStream
 from scoreline.submit.datasets.plain_yaml import PlainLoader
 from scoreline.submit.datasets.record import MAX_ROW_BYTES
 from scoreline.submit.datasets.rows import file_rows
-from scoreline.submit.datasets.seen import SeenIds
+from scoreline.submit.group_fields import Marks
 from scoreline.submit.groups import Sequencing, Ties
-from scoreline.submit.marks import Marks
 from tests.unit.test_dataset_formats import refused, unreadable, written
 
 
@@ -160,7 +161,7 @@ def test_ties_and_turns_are_limited(monkeypatch):
         sequencing.next(case, Marks(conversation="long"))
     with pytest.raises(Unfit, match="'long' has more than 3 turns: split it"):
         sequencing.next(4, Marks(conversation="long"))
-    monkeypatch.setattr("scoreline.submit.marks.MAX_TIES", 5)
+    monkeypatch.setattr("scoreline.submit.group_fields.MAX_TIES", 5)
     for case in range(5, 9):
         sequencing.next(case, Marks(conversation=f"c{case}"))
     with pytest.raises(Unfit, match="more than 5 conversations"):

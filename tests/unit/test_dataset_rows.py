@@ -11,8 +11,8 @@ from eventlog.payloads import Case
 from scoreline.submit.datasets.cases import row_of
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.errors import Unfit
+from scoreline.submit.datasets.id_index import SeenIds
 from scoreline.submit.datasets.rows import file_rows
-from scoreline.submit.datasets.seen import SeenIds
 from tests.unit.test_dataset_formats import refused, written
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

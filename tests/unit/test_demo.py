@@ -9,6 +9,7 @@ from eventlog import payloads as p
 from projections.queries.batches import Snapshot
 from projections.verification.verify import Difference, Verified
 from scoreline.local.demo import gsm8k
+from scoreline.local.demo.executor_kill import Held, Struck, held
 from scoreline.local.demo.outcome import (
     Outcome,
     TargetResult,
@@ -18,9 +19,8 @@ from scoreline.local.demo.outcome import (
     target_results,
 )
 from scoreline.local.demo.report import next_steps
-from scoreline.local.demo.strike import Held, Struck, held
 from scoreline.reports.export_record import Record
-from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.builder import make_plan
 from taskqueue.tasks import Task
 from tests.builders import EVALUATION, START, history, wire
 from tests.unit.submitting import submitted

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from grafana.model import Panel, Prom
-from scoreline.local.observe.answers import Shown, Told
-from scoreline.local.observe.figures import figure
+from scoreline.local.observe.numbers import figure
+from scoreline.local.observe.panel_queries import Shown, Told
 from scoreline.local.observe.view import document, problems
 
 

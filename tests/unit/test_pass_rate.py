@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoreline.reports.pass_rate import PassRate, batch_pass_rate
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from scoreline.submit.spec.making import make_plan
 from tests.unit.test_batches_standing import NOW, standing
 
 UNSCORED = '{"evaluators": []}'

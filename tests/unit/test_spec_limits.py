@@ -11,9 +11,9 @@ from executor.contract import ExecutionEnvironment, Metered
 from executor.lanes.assignment import BatchContext, limits_on
 from executor.lanes.contract import LaneLimit
 from scoreline.settings import RateLimitMode, SettingsError, load_settings
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
 from scoreline.submit.spec.limit_flags import split_limit_flags
-from scoreline.submit.spec.making import make_plan
 from scoreline.submit.spec.plan import Plan
 
 SPEC = "dataset: a.jsonl\ntargets: [simulated, {type: recorded, path: b.jsonl}]\nevaluators: [exact]\n"

@@ -7,8 +7,8 @@ import pytest
 
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, SyntheticSource
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from scoreline.submit.spec.making import make_plan
 from scoreline.submit.spec.plan import Plan
 
 WHOLE = """\

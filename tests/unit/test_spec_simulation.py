@@ -6,9 +6,9 @@ import pytest
 
 from domain.batch_spec import EvaluatorSpec, TargetSpec
 from executor.registry import EVALUATORS, TARGETS, evaluator_type
-from scoreline.submit.spec.described import Targets
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.spec.components import Targets
 from scoreline.submit.spec.errors import SpecError
-from scoreline.submit.spec.making import make_plan
 from scoreline.submit.spec.simulation import (
     IN_PROCESS_EVALUATORS,
     IN_PROCESS_TARGETS,

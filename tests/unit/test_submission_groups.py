@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from coordinator.submission import Recall, SerialPlace
 from eventlog.payloads import Case
+from scoreline.submit.group_fields import Reading
 from scoreline.submit.groups import Grid, Sequencing, Ties
-from scoreline.submit.marks import Reading
 from tests.unit.submitting import plan_of, refused, submitted
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scoreline.submit.evaluations import prepared
-from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.plan import Plan
 from tests.unit.submitting import plan_of, refused, submitted, wrote
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from eventlog import tracing
 from providers.extras import install_command
-from scoreline.local.workers import worker_environ
+from scoreline.local.storage_workers import worker_environ
 from scoreline.observability.addresses import left_for_prometheus
 from scoreline.observability.farewell import within
 from scoreline.observability.logs import JsonFormatter

@@ -20,10 +20,10 @@ from eventlog.clock import utc_now
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window
 from providers.extras import install_command
-from scoreline.local.observe.answers import Asker, Shown
+from scoreline.local.observe.panel_queries import Asker, Shown
 from scoreline.local.observe.prometheus import MISSING, Prometheus, prometheus
 from scoreline.local.observe.view import document, problems, show
-from scoreline.local.observe.work import PROCESSES, QUICK, TooSlow, Work, crew
+from scoreline.local.observe.workload import PROCESSES, QUICK, TooSlow, Work, crew
 from scoreline.local.servers import ready_servers
 from scoreline.observability.wiring import check_installed
 from scoreline.private_files import default_root

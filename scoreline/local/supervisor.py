@@ -23,7 +23,7 @@ from eventlog.tasks import end
 from scoreline.formatting import printable
 from scoreline.invocation import batch_command
 from scoreline.local import fleet as fleets
-from scoreline.local.departed import is_gone, report_dead
+from scoreline.local.dead_executors import is_gone, report_dead
 from scoreline.local.interruption import Interruption
 from scoreline.local.process_log import last_error, log_of
 from scoreline.local.processes import START_ATTEMPTS, Child, ProcessManager, process_manager
@@ -34,7 +34,7 @@ from scoreline.local.run_pause import (
     read_outcome,
     record_unrecorded,
 )
-from scoreline.local.workers import worker_environ
+from scoreline.local.storage_workers import worker_environ
 from scoreline.private_files import default_root, open_private
 from scoreline.reports.crew import NOT_ASKED, crew_reader
 from scoreline.reports.export import Output, Wanted, export_to

@@ -16,7 +16,7 @@ from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchSpec, Limits
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
-from scoreline.submit.spec.described import Evaluators, Targets, read_evaluators, read_targets, refuse_keys
+from scoreline.submit.spec.components import Evaluators, Targets, read_evaluators, read_targets, refuse_keys
 from scoreline.submit.spec.document import read_document
 from scoreline.submit.spec.errors import SpecError
 from scoreline.submit.spec.keys import SINGULAR, Place, read_keys

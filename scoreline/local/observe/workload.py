@@ -12,9 +12,9 @@ from rich.console import Console
 
 from scoreline.local import fleet as fleets
 from scoreline.local.demo import gsm8k
-from scoreline.local.observe.disorder import Foreign
+from scoreline.local.observe.unordered_writer import Foreign
 from scoreline.local.processes import process_manager
-from scoreline.local.workers import worker_environ
+from scoreline.local.storage_workers import worker_environ
 from scoreline.observability.wiring import ENDPOINT
 from scoreline.private_files import open_private, private_root
 from scoreline.provider_sim.settings import Settings as SimulatorSettings
@@ -22,9 +22,9 @@ from scoreline.provider_sim.settings import changed
 from scoreline.provider_sim.simulator import Simulator, simulated
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.control import operator
-from scoreline.submit.spec.making import make_plan
-from scoreline.submit.submit import new_batch_id, submit
+from scoreline.submit.batch_control import operator
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.submission import new_batch_id, submit
 
 SPECS = Path(__file__).parent / "specs"
 PROVIDER: dict[str, object] = {

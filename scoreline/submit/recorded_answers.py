@@ -19,7 +19,7 @@ from eventlog.payloads import MAX_TEXT
 from scoreline.submit.datasets.cases import Row, safe
 from scoreline.submit.datasets.columns import EXPECTED_NAMES, OUTPUT_NAMES, mapped_value, no_column
 from scoreline.submit.datasets.errors import BadRow, Unfit
-from scoreline.submit.datasets.opening import unit_of
+from scoreline.submit.datasets.file_formats import unit_of
 from scoreline.submit.datasets.record import Fields, Record
 from scoreline.submit.datasets.rows import records
 from scoreline.submit.datasets.sources import FileSource, Source

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from projections.datasets.repository import DatasetExists, NewDataset, StoredCase, import_dataset
 from scoreline.formatting import counted
 from scoreline.problem import Problem
-from scoreline.submit.datasets.opening import OnRead
+from scoreline.submit.datasets.file_formats import OnRead
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource
 

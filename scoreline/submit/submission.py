@@ -19,7 +19,7 @@ from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import check_privileges
 from scoreline.servers.errors import explain
 from scoreline.settings import Settings
-from scoreline.submit.control import whoever
+from scoreline.submit.batch_control import whoever
 from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.plan import Plan
 
