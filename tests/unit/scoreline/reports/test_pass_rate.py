@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scoreline.reports.pass_rate import PassRate, batch_pass_rate
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from tests.unit.test_batches_standing import NOW, standing
+from tests.unit.scoreline.reports.test_standing import NOW, standing
 
 UNSCORED = '{"evaluators": []}'
 counts = st.integers(0, 1_000)

@@ -20,7 +20,7 @@ from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, source_rows
 from scoreline.submit.evaluations import evaluations
 from scoreline.submit.spec.builder import make_plan
-from tests.unit.submitting import wrote
+from tests.unit.scoreline.submit.submission_stage import wrote
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "question": "x\0", "answer": ["1", None], "tags": ["t"], "level": 1.5},

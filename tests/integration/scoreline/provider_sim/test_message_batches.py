@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.test_provider_sim_anthropic import ASK, asking
+from tests.integration.scoreline.provider_sim.test_anthropic_messages import ASK, asking
 from tests.waiting import until
 
 anthropic = pytest.importorskip("anthropic")

@@ -16,8 +16,8 @@ import pytest
 from eventlog import payloads as p
 from scoreline.problem import Problem
 from scoreline.reports import export as exporting
-from tests.integration.batch_stage import WILD, Stage, spec, stage
 from tests.integration.place import life
+from tests.integration.scoreline.batch_stage import WILD, Stage, spec, stage
 from tests.integration.worker import SCORELINE, environment
 
 WORDS = ["passed", "failed", "dead", "timed_out", "cancelled", "known", "retried", "queued"]

@@ -16,8 +16,8 @@ from scoreline.problem import Problem
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from tests.builders import history
-from tests.integration.batch_stage import WILD, Stage, spec, stage
 from tests.integration.place import life
+from tests.integration.scoreline.batch_stage import WILD, Stage, spec, stage
 from tests.integration.worker import SCORELINE, environment
 from tests.waiting import until
 

@@ -23,7 +23,7 @@ from scoreline.reports.watch import Watcher
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.startup_interrupt import INTERRUPTED
-from tests.integration.batch_stage import stage
+from tests.integration.scoreline.batch_stage import stage
 from tests.waiting import until
 
 INTERRUPTS = 100

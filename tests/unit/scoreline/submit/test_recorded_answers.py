@@ -7,9 +7,9 @@ import pytest
 from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.plan import Plan
-from tests.unit.submitting import plan_of, refused, submitted, wrote
+from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submitted, wrote
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[5] / "shared" / "data"
 needs_shared = pytest.mark.skipif(not SHARED.exists(), reason="the public datasets are not here")
 
 NAMED = [{"id": "a", "input": "x"}, {"id": "b", "input": "y"}]

@@ -7,7 +7,7 @@ import pytest
 from eventlog import payloads as p
 from scoreline.problem import Problem
 from tests.builders import history
-from tests.integration.batch_stage import Stage, spec, stage
+from tests.integration.scoreline.batch_stage import Stage, spec, stage
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.errors import Unfit
 from scoreline.submit.datasets.id_index import SeenIds
 from scoreline.submit.datasets.rows import file_rows
-from tests.unit.test_dataset_formats import refused, written
+from tests.unit.scoreline.submit.datasets.test_file_formats import refused, written
 
-SHARED = Path(__file__).parents[3] / "shared" / "data"
+SHARED = Path(__file__).parents[6] / "shared" / "data"
 
 
 def case_of(columns: Columns | None = None, **fields: Any) -> Case:

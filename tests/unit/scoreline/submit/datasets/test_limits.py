@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from scoreline.submit import groups
-from scoreline.submit.datasets import file_formats as opening
-from scoreline.submit.datasets import id_index as seen
+from scoreline.submit.datasets import file_formats, id_index
 from scoreline.submit.datasets.columns import Columns, no_column
 from scoreline.submit.datasets.errors import Unfit
 from scoreline.submit.datasets.id_index import SeenIds
@@ -18,7 +17,7 @@ from scoreline.submit.datasets.record import MAX_ROW_BYTES
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.group_fields import Marks
 from scoreline.submit.groups import Sequencing, Ties
-from tests.unit.test_dataset_formats import refused, unreadable, written
+from tests.unit.scoreline.submit.datasets.test_file_formats import refused, unreadable, written
 
 
 def test_a_token_is_bounded_and_an_event_starts_the_count_anew():
@@ -72,7 +71,7 @@ def test_gzip_that_unfolds_without_measure_is_refused(tmp_path, monkeypatch):
     """Beyond a size that is always unpacked, the ratio counts; what is below is read whole."""
     path = written(tmp_path, "a.jsonl.gz", b'{"input": "%s"}\n' % (b"x" * 100_000) * 20)
     assert len(list(file_rows(path))) == 20
-    monkeypatch.setattr(opening, "ALWAYS_UNPACKED", 1_000_000)
+    monkeypatch.setattr(file_formats, "ALWAYS_UNPACKED", 1_000_000)
     assert "more than 100 times as many" in unreadable(path)
     incompressible = b"".join(b'{"input": "%d"}\n' % (number**9) for number in range(60_000))
     honest = tmp_path / "b.jsonl.gz"
@@ -82,7 +81,7 @@ def test_gzip_that_unfolds_without_measure_is_refused(tmp_path, monkeypatch):
 
 def test_ids_on_disk_are_found_like_those_in_memory(monkeypatch):
     """An id is noticed a second time however many were between, and the table on disk is removed."""
-    monkeypatch.setattr(seen, "MAX_IN_MEMORY", 10)
+    monkeypatch.setattr(id_index, "MAX_IN_MEMORY", 10)
     with SeenIds() as ids:
         assert [ids.add(f"id-{number}", number) for number in range(1, 96)] == [None] * 95
         assert len(ids._newest) < 10

@@ -7,7 +7,7 @@ import pytest
 from scoreline.submit.datasets.errors import BadRow
 from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.builder import make_plan
-from tests.unit.submitting import plan_of, refused, submitted
+from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submitted
 
 TWO = [{"id": "a", "input": "x", "expected": "1"}, {"id": "b", "input": "y", "expected": "2"}]
 
