@@ -74,7 +74,7 @@ class Ran:
         self.code, self.stdout, self.stderr = code, stdout, stderr
 
     @property
-    def told(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """The one JSON object that it printed."""
         [line] = self.stdout.splitlines()
         found: dict[str, Any] = json.loads(line)
@@ -153,7 +153,7 @@ class Folder:
             conn.execute(statement.encode())
 
     def ended(self) -> int:
-        """How many evaluations have ended, as far as the database can say just now."""
+        """Count the evaluations that have ended, as far as the database has them."""
         found = self.ask("SELECT count(*) FROM evaluations WHERE ended_at IS NOT NULL")
         return int(found[0][0]) if found else 0
 

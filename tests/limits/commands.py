@@ -102,7 +102,7 @@ class Command:
             await asyncio.to_thread(self.process.wait, PATIENCE)
 
     def in_force(self, calls: list[Call]) -> list[InForce]:
-        """Say when the batch's limits were in force: from its first call to its last, or its interrupt."""
+        """Return when the batch's limits were in force: from first call to last, or its interrupt."""
         own = [call.started for call in calls if call.batch_id == self.name and call.started <= self.over]
         overall = self.limits.max_concurrency
         return [InForce(self.name, self.limits, min(own), max(own), overall)] if own else []
