@@ -3,14 +3,16 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from eventlog.codec import QuarantineReason
 from eventlog.diagram import redraw
-from eventlog.events import EVENT_CLASSES
+from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION
 from eventlog.log import AppendResult
 from eventlog.timeline import Disposition
 from scoreline.settings import PREFIX, Settings
@@ -32,6 +34,22 @@ def test_the_protocol_names_every_word_of_the_wire():
     text = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
     words = [*EVENT_CLASSES, *AppendResult, *Disposition, *QuarantineReason]
     assert [word for word in words if f"`{word}`" not in text] == []
+
+
+PAYLOAD_ROW = re.compile(r"^\| `(\w+)` \| (.*\*\*.*) \|$", re.MULTILINE)
+
+
+def test_the_protocol_lists_every_field_of_every_payload():
+    """Required fields are bold; no field is missing, and the schema version is the current one."""
+    text = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
+    rows = dict(PAYLOAD_ROW.findall(text))
+    assert rows.keys() == EVENT_CLASSES.keys()
+    for name, event in EVENT_CLASSES.items():
+        for field in fields(get_type_hints(event)["data"]):
+            is_required = field.default is MISSING and field.default_factory is MISSING
+            word = f"**`{field.name}`**" if is_required else f"`{field.name}`"
+            assert word in rows[name], f"{name}.{field.name}"
+    assert f"`schema_version` is {SCHEMA_VERSION}." in text
 
 
 SETTING_ROW = re.compile(r"^\| `(EVAL_\w+)` \| (.+?) \|", re.MULTILINE)
