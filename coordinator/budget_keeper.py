@@ -20,7 +20,7 @@ from taskqueue.budget.contract import (
     BudgetAccounts,
     BudgetTerms,
     BudgetView,
-    Holding,
+    HolderReservation,
     NewAccount,
     larger,
     nanodollars,
@@ -65,7 +65,7 @@ class BudgetKeeper:
         """Whether heartbeats can be trusted: not right after a loss of Redis."""
         self._clock = clock
         self._waits: dict[str, StorageWait] = {}
-        self._holding: dict[str, Mapping[str, Holding]] = {}
+        self._holding: dict[str, Mapping[str, HolderReservation]] = {}
         """What was last seen of each batch's holders: it outlives the account."""
 
     async def reason_to_pause(self, batch: Batch) -> str | None:

@@ -18,8 +18,8 @@ from eventlog.codec import OversizeEvent
 from eventlog.event_queue import AttemptLost, OwnedAttempt
 from eventlog.redacted_payloads import redact_answer
 from executor.batch_runtime import BatchEvaluator, BatchRuntime, invalid
-from executor.budget.purposes import judge_call, target_call
-from executor.budget.spending import Paid, PaidCall
+from executor.budget.billable_calls import judge_call, target_call
+from executor.budget.task_budget import BillableCall, CallCost
 from executor.contract import (
     NeverReached,
     RateLimited,
@@ -66,10 +66,10 @@ class Prepared:
     is_sequential: bool = False
     """Whether judges are called one after the other: the batch limits its calls in flight overall."""
 
-    def paid_call(self) -> PaidCall:
+    def paid_call(self) -> BillableCall:
         """Describe the call of the target, for the batch's budget."""
         if self.runtime is None:
-            return PaidCall("target")
+            return BillableCall("target")
         return target_call(self.runtime, self.variant.number, self.request)
 
 
@@ -136,7 +136,7 @@ async def obtain(prepared: Prepared, permits: Permits) -> TargetReply:
     loop = asyncio.get_running_loop()
     started = loop.time()
     ask = partial(permits.run_call, prepared.lane, partial(_ask, target, request, label), _used_by_reply)
-    reply = await permits.spending.paying(prepared.paid_call, ask, _paid_for_reply)
+    reply = await permits.budget.pay_for(prepared.paid_call, ask, _paid_for_reply)
     return reply if reply.answer.latency_ms else _timed(reply, loop.time() - started)
 
 
@@ -157,9 +157,9 @@ def _used_by_reply(reply: TargetReply) -> CallUsage:
     return CallUsage(reply.answer.usage.total, reply.limits)
 
 
-def _paid_for_reply(reply: TargetReply) -> Paid:
+def _paid_for_reply(reply: TargetReply) -> CallCost:
     answer = reply.answer
-    return Paid(p.TokenUsage(), 0.0) if answer.cached else Paid(answer.usage, answer.cost_usd)
+    return CallCost(p.TokenUsage(), 0.0) if answer.cached else CallCost(answer.usage, answer.cost_usd)
 
 
 def _timed(reply: TargetReply, seconds: float) -> TargetReply:
@@ -252,7 +252,7 @@ async def _judgement(
             partial(_heard_out, judge, judged),
             lambda score: CallUsage(score.usage.total, said[-1] if said else None),
         )
-        score = await permits.spending.paying(partial(judge_call, judge, judged), ask, _paid_for_score)
+        score = await permits.budget.pay_for(partial(judge_call, judge, judged), ask, _paid_for_score)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a judge may not take the executor with it
         return EvaluatorFault(spec.name, error)
     if score.evaluator != spec.name:
@@ -274,8 +274,8 @@ async def _heard_out(judge: BatchEvaluator, judged: ScoringRequest) -> p.Score:
         raise EvaluatorTimedOut(judge.spec.timeout) from None
 
 
-def _paid_for_score(score: p.Score) -> Paid:
-    return Paid(score.usage, score.cost_usd)
+def _paid_for_score(score: p.Score) -> CallCost:
+    return CallCost(score.usage, score.cost_usd)
 
 
 def _say_score(judging: Span, score: p.Score) -> None:

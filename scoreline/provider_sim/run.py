@@ -5,12 +5,12 @@ import signal
 from collections.abc import Callable
 
 from scoreline.problem import Problem
-from scoreline.provider_sim.settings import Settings
+from scoreline.provider_sim.settings import SimulatorSettings
 from scoreline.provider_sim.simulator import simulated
 
 
 async def run_until_stopped(
-    settings: Settings, *, host: str, port: int, announce: Callable[[str], None]
+    settings: SimulatorSettings, *, host: str, port: int, announce: Callable[[str], None]
 ) -> None:
     """Serve until SIGINT or SIGTERM; `announce` hears the base URL once it answers."""
     stop = asyncio.Event()

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from executor.sandbox.walls import Footing
+from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
 from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
@@ -29,7 +29,7 @@ SPEC = {
 @pytest.fixture(params=FOOTINGS)
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_url: str, postgres_url: str) -> Folder:
     """A folder whose commands build their sandboxes on the given footing."""
-    footing: Footing = request.param
+    footing: PrivilegeMode = request.param
     folder = Folder(tmp_path, redis_url, postgres_url)
     folder.prefix = PREFIXES[footing]
     return folder

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executor.sandbox.walls import Footing
+from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
 from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
 from tests.integration.worker import SCORELINE, environment
@@ -58,7 +58,7 @@ def log_lines(stderr: str, words: str) -> list[dict[str, Any]]:
 @needs_sandbox
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("footing", FOOTINGS)
-def test_every_wall_and_limit_is_tried_and_holds(footing: Footing) -> None:
+def test_every_wall_and_limit_is_tried_and_holds(footing: PrivilegeMode) -> None:
     """On each footing the check names it, tries every wall and limit, and ends with exit code 0."""
     checked = run(*PREFIXES[footing], SCORELINE, "sandbox", "check", "--json")
     document = json.loads(checked.stdout)

@@ -797,7 +797,7 @@ MUTANTS = (
     ),
     Mutant(
         "a settlement is declared before its event is appended",
-        "executor/budget/spending.py",
+        "executor/budget/task_budget.py",
         "        await _declare(client)\n        return got\n",
         "        return got\n",
         (EXECUTOR_BUDGET,),
@@ -840,7 +840,7 @@ MUTANTS = (
     Mutant(
         "a judge is reserved for",
         "executor/steps.py",
-        "score = await permits.spending.paying(partial(judge_call, judge, judged), ask, _paid_for_score)",
+        "score = await permits.budget.pay_for(partial(judge_call, judge, judged), ask, _paid_for_score)",
         "score = await ask()",
         (EXECUTOR_BUDGET,),
     ),
@@ -1001,7 +1001,7 @@ MUTANTS = (
     # What a target does with its input is its own affair.
     Mutant(
         "a closed standard input is no error",
-        "executor/sandbox/child.py",
+        "executor/sandbox/process.py",
         "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
         "if True:\n                writer.write(stdin)",
         (SANDBOX,),
@@ -1024,7 +1024,7 @@ MUTANTS = (
     ),
     Mutant(
         "what the standard library loads late is loaded before the user's folder is on the path",
-        "executor/python_host/child.py",
+        "executor/python_host/function_server.py",
         "    importlib.import_module(_name)\n",
         "    pass\n",
         (PYTHON_TARGET,),
@@ -1149,7 +1149,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sandboxed program has no network",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--unshare-net", ',
         "",
         (f"{PROMISES}::test_untrusted_code_reaches_nothing",),
@@ -1208,14 +1208,14 @@ MUTANTS = (
     ),
     Mutant(
         "the first process of a sandbox can't be traced",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--perms", "0111"',
         '"--perms", "0555"',
         (f"{WALLS}::test_the_first_process_is_executable_and_not_readable",),
     ),
     Mutant(
         "the self-test refuses a first process that can be traced",
-        "executor/sandbox/wall_checks.py",
+        "executor/sandbox/isolation_checks.py",
         "(: < /proc/1/environ) 2>/dev/null || exit 0",
         "exit 0",
         (f"{FIRST_PROCESS}::test_the_self_test_refuses_a_first_process_that_can_be_traced",),
@@ -1236,7 +1236,7 @@ MUTANTS = (
     ),
     Mutant(
         "variables of the user reach no privileged tool",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         "return [*command, *with_variables(job.argv, variables)]",
         "return with_variables((*command, *job.argv), variables)",
         (f"{WALLS}::test_limits_come_before_the_change_of_user_and_that_before_variables_and_the_program",),
@@ -1264,14 +1264,14 @@ MUTANTS = (
     ),
     Mutant(
         "/dev/zero can't be mapped",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '    yield from ("--dev-bind", "/dev/full", "/dev/zero")\n',
         "",
         (f"{SANDBOX_MEMORY}::test_memory_that_outlives_its_mapping_is_refused",),
     ),
     Mutant(
         "files of a sandbox are counted",
-        "executor/sandbox/watch.py",
+        "executor/sandbox/resource_monitor.py",
         'return "disk" if now.files > limits.files else None',
         "return None",
         (f"{SANDBOX_MEMORY}::test_empty_files_are_counted",),
@@ -1313,7 +1313,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a killed executor left unbuilt is ended by the next",
-        "executor/sandbox/leftovers.py",
+        "executor/sandbox/orphans.py",
         "signal.pidfd_send_signal(pidfd, signal.SIGKILL)",
         "pass",
         (f"{FIRST_PROCESS}::test_a_sandbox_that_was_never_built_is_ended_by_the_next",),
@@ -1329,20 +1329,20 @@ MUTANTS = (
     Mutant(
         "a sandboxed program has a user id of its own",
         "executor/sandbox/assembly.py",
-        "secrets.randbelow(_UIDS) if footing is Footing.OWN_UID else None",
-        "secrets.randbelow(_UIDS) if footing is not Footing.OWN_UID else None",
+        "secrets.randbelow(_UIDS) if footing is PrivilegeMode.OWN_UID else None",
+        "secrets.randbelow(_UIDS) if footing is not PrivilegeMode.OWN_UID else None",
         (ESCAPES,),
     ),
     Mutant(
         "a sandbox has a network namespace",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--unshare-net", ',
         "",
         (ESCAPES,),
     ),
     Mutant(
         "a sandbox has a pid namespace",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")\n'
         '    yield from (\n        "--as-pid-1",\n',
         '("--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")\n    yield from (\n',
@@ -1350,28 +1350,28 @@ MUTANTS = (
     ),
     Mutant(
         "the size of a sandbox's file systems",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--size", str(limits.disk_mb * MEGABYTE), ',
         "",
         (ESCAPES,),
     ),
     Mutant(
         "RLIMIT_NPROC of a sandboxed program",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         'f"--nproc={job.limits.processes}", ',
         "",
         (ESCAPES,),
     ),
     Mutant(
         "the time limit of a sandboxed program",
-        "executor/sandbox/child.py",
+        "executor/sandbox/process.py",
         'call_later(seconds, self.kill, "time")',
         'call_later(seconds + 60, self.kill, "time")',
         (ESCAPES,),
     ),
     Mutant(
         "socket buffers count as memory of a run",
-        "executor/sandbox/watch.py",
+        "executor/sandbox/resource_monitor.py",
         'socket_buffers(Path(f"/proc/{first}/net"))',
         "0 and socket_buffers(_HOST)",
         (ESCAPES,),
@@ -1392,21 +1392,21 @@ MUTANTS = (
     ),
     Mutant(
         "threads count as processes",
-        "executor/sandbox/watch.py",
+        "executor/sandbox/resource_monitor.py",
         'return _ProcessUsage(found.get("Threads", 0), ',
         "return _ProcessUsage(1, ",
         (ESCAPES,),
     ),
     Mutant(
         "keys and tables of the kernel are hidden",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         'yield from ("--ro-bind", "/dev/null", listing)',
         "pass",
         (ESCAPES,),
     ),
     Mutant(
         "the output cap of a sandboxed program",
-        "executor/sandbox/child.py",
+        "executor/sandbox/process.py",
         '            self.kill("output")\n',
         "            pass\n",
         (ESCAPES,),
@@ -1443,7 +1443,7 @@ MUTANTS = (
     ),
     Mutant(
         "the self-test tries to connect to the host",
-        "executor/sandbox/wall_probe.py",
+        "executor/sandbox/isolation_probe.py",
         '    "network": _network,\n',
         "",
         (WALL_CHECKS,),

@@ -16,7 +16,7 @@ from executor.lanes.contract import BlockedBy, Grant, LanePolicy, LanesUnavailab
 from executor.lanes.memory import MemoryLanes
 from executor.lanes.permits import LaneUse
 from executor.lanes.telemetry import LaneMetrics, LaneMonitor
-from executor.sandbox.job import Outcome
+from executor.sandbox.job import SandboxOutcome
 from executor.sandbox.telemetry import counted
 from executor.slot_pool import SlotPool
 from executor.telemetry import ExecutorCounters, at_work
@@ -164,8 +164,8 @@ async def test_the_depth_of_the_event_queue_is_seen():
 def test_programs_and_kills_are_counted():
     """By the limit that ended them."""
     with measuring() as measured:
-        counted(Outcome(0, b"", b"", None, 0.1))
-        counted(Outcome(137, b"", b"", "memory", 0.1))
+        counted(SandboxOutcome(0, b"", b"", None, 0.1))
+        counted(SandboxOutcome(137, b"", b"", "memory", 0.1))
     assert measured["eval_sandbox_runs_total"] == 2
     assert measured["eval_sandbox_kills_total", "memory"] == 1
 

@@ -17,8 +17,7 @@ from scoreline.local.processes import process_manager
 from scoreline.local.storage_workers import worker_environ
 from scoreline.observability.wiring import ENDPOINT
 from scoreline.private_files import open_private, private_root
-from scoreline.provider_sim.settings import Settings as SimulatorSettings
-from scoreline.provider_sim.settings import changed
+from scoreline.provider_sim.settings import SimulatorSettings, changed
 from scoreline.provider_sim.simulator import Simulator, simulated
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings

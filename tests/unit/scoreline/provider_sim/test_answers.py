@@ -7,13 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoreline.provider_sim.answers import Said, answer
+from scoreline.provider_sim.answers import SimulatedAnswer, answer
 from scoreline.provider_sim.anthropic_messages import AnthropicMessages
 from scoreline.provider_sim.faults import draw_fault, draw_latency, luck
+from scoreline.provider_sim.http_messages import ApiError
 from scoreline.provider_sim.openai_chat import OpenAIChat, duration
-from scoreline.provider_sim.schemas import Verdict, fill
-from scoreline.provider_sim.settings import Answers, BadSettings, Faults, Latency, Settings, changed, flat
-from scoreline.provider_sim.wire import Refused
+from scoreline.provider_sim.schemas import AnswerQuality, fill
+from scoreline.provider_sim.settings import (
+    AnswerSettings,
+    FaultSettings,
+    InvalidSimulatorSettings,
+    LatencySettings,
+    SimulatorSettings,
+    changed,
+    flat,
+)
 
 ASK = {"model": "m", "max_tokens": 500, "messages": [{"role": "user", "content": "Why?"}]}
 bounds = st.integers(-100, 100)
@@ -58,14 +66,14 @@ schemas = st.recursive(
 )
 
 
-def said(params: Any = ASK, **wanted: Any) -> Said:
-    return answer(AnthropicMessages().read(params), Answers(**wanted))
+def said(params: Any = ASK, **wanted: Any) -> SimulatedAnswer:
+    return answer(AnthropicMessages().read(params), AnswerSettings(**wanted))
 
 
 @given(schemas, st.booleans(), st.integers(0, 2**64 - 1))
 def test_what_is_filled_in_satisfies_the_schema(schema, passed, seed):
     """Whatever a form asks for, in the simple ways that forms ask."""
-    jsonschema.validate(fill(schema, Verdict(passed, seed)), schema)
+    jsonschema.validate(fill(schema, AnswerQuality(passed, seed)), schema)
 
 
 def test_a_verdict_is_of_one_mind():
@@ -78,7 +86,7 @@ def test_a_verdict_is_of_one_mind():
         }
     }
     for seed in range(50):
-        good, bad = fill(schema, Verdict(True, seed)), fill(schema, Verdict(False, seed))
+        good, bad = fill(schema, AnswerQuality(True, seed)), fill(schema, AnswerQuality(False, seed))
         assert (good["passed"], good["label"], good["score"] > 6) == (True, "correct", True)
         assert (bad["passed"], bad["label"], bad["score"] < 5) == (False, "incorrect", True)
 
@@ -89,7 +97,7 @@ def test_a_schema_may_refer_to_its_definitions_and_to_itself():
         "$ref": "#/$defs/N",
         "$defs": {"N": {"properties": {"n": {"$ref": "#/$defs/N"}, "ok": {"type": "boolean"}}}},
     }
-    assert fill(schema, Verdict(True, 1))["n"]["ok"] is True
+    assert fill(schema, AnswerQuality(True, 1))["n"]["ok"] is True
 
 
 def test_the_same_request_is_answered_the_same_and_streaming_makes_no_difference():
@@ -143,7 +151,7 @@ def test_verdicts_pass_at_the_rate_asked_for():
 )
 def test_requests_that_make_no_sense_are_refused(change, message):
     """In the words of the API."""
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ApiError) as caught:
         AnthropicMessages().read({**ASK, **change})
     assert (caught.value.status, caught.value.message) == (400, message)
 
@@ -153,7 +161,7 @@ def test_requests_that_make_no_sense_are_refused(change, message):
 )
 def test_chats_that_make_no_sense_are_refused(change):
     """With 400, too."""
-    with pytest.raises(Refused):
+    with pytest.raises(ApiError):
         OpenAIChat().read({**ASK, **change})
 
 
@@ -167,7 +175,7 @@ def test_durations_are_written_as_openai_writes_them(seconds, written):
 
 def test_faults_come_in_the_shares_asked_for():
     """And each kind only where it can happen."""
-    faults = Faults(overloaded=0.1, reset_midway=0.1, html=0.1, stream_error=0.2)
+    faults = FaultSettings(overloaded=0.1, reset_midway=0.1, html=0.1, stream_error=0.2)
     drawn = [draw_fault(faults, streamed=False, fortune=luck(i)) for i in range(3_000)]
     assert 230 < drawn.count("html") < 370
     assert "stream_error" not in drawn
@@ -179,19 +187,19 @@ def test_faults_come_in_the_shares_asked_for():
 
 def test_latency_has_the_median_and_the_p95_asked_for():
     """Lognormal between them; one number is always the same."""
-    drawn = sorted(draw_latency(Latency(1.0, 4.0), luck(i)) for i in range(4_000))
+    drawn = sorted(draw_latency(LatencySettings(1.0, 4.0), luck(i)) for i in range(4_000))
     assert drawn[2_000] == pytest.approx(1.0, rel=0.1)
     assert drawn[3_800] == pytest.approx(4.0, rel=0.15)
-    assert {draw_latency(Latency(0.5), luck(i)) for i in range(9)} == {0.5}
+    assert {draw_latency(LatencySettings(0.5), luck(i)) for i in range(9)} == {0.5}
 
 
 def test_settings_change_by_name_all_or_none():
     """A name that does not exist, or a value out of range, changes nothing; keys are not shown."""
-    settings = changed(Settings(), {"rpm": 5, "mode": "echo", "keys": ["secret-1"]})
+    settings = changed(SimulatorSettings(), {"rpm": 5, "mode": "echo", "keys": ["secret-1"]})
     assert (settings.limits.rpm, settings.answers.mode) == (5, "echo")
     assert flat(settings)["keys"] == 1
     assert "secret-1" not in repr(settings)
     for wrong in ({"rmp": 1}, {"overloaded": 2}, {"mode": "shout"}, {"rpm": -1}, {"keys": ["secret-2", 3]}):
-        with pytest.raises(BadSettings) as caught:
+        with pytest.raises(InvalidSimulatorSettings) as caught:
             changed(settings, wrong)
         assert "secret" not in str(caught.value)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from scoreline.provider_sim.anthropic_messages import AnthropicMessages
-from scoreline.provider_sim.calls import Calls
-from scoreline.provider_sim.dialect import Dialect
+from scoreline.provider_sim.calls import CallHandler
+from scoreline.provider_sim.http_messages import HttpReply, HttpRequest
 from scoreline.provider_sim.openai_chat import OpenAIChat
-from scoreline.provider_sim.settings import Settings, changed
-from scoreline.provider_sim.wire import Reply, Request
+from scoreline.provider_sim.provider_api import ProviderApi
+from scoreline.provider_sim.settings import SimulatorSettings, changed
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -22,22 +22,22 @@ class Stage:
 
     def __init__(self, **settings: object) -> None:
         self.now = 0.0
-        self.calls = Calls(
-            changed(Settings(), settings),
+        self.calls = CallHandler(
+            changed(SimulatorSettings(), settings),
             clock=lambda: self.now,
             wall=lambda: START + timedelta(seconds=self.now),
         )
 
-    async def ask(self, dialect: Dialect | None = None, **change: object) -> Reply:
+    async def ask(self, dialect: ProviderApi | None = None, **change: object) -> HttpReply:
         params = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}]} | change
         headers = {"x-api-key": "k", "anthropic-version": "1"}
         body = io.BytesIO(json.dumps(params).encode())
         return await self.calls.serve(
-            Request("POST", "/", {}, headers, body), dialect or AnthropicMessages()
+            HttpRequest("POST", "/", {}, headers, body), dialect or AnthropicMessages()
         )
 
 
-def error_in(reply: Reply) -> Any:
+def error_in(reply: HttpReply) -> Any:
     assert isinstance(reply.body, bytes)
     return json.loads(reply.body)["error"]
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from executor.sandbox import wall_probe
-from executor.sandbox.job import MEGABYTE, Job
+from executor.sandbox import isolation_probe
+from executor.sandbox.bubblewrap_options import PrivilegeMode
+from executor.sandbox.job import MEGABYTE, SandboxJob
 from executor.sandbox.run_directories import probe_file
 from executor.sandbox.seccomp import filter_program
-from executor.sandbox.walls import Footing
 
 _PROGRAM = "wall-probe.py"
-_SOURCE = Path(wall_probe.__file__).read_bytes()
+_SOURCE = Path(isolation_probe.__file__).read_bytes()
 _SECONDS = 10
 _SHELL = """
 if command -v python3 >/dev/null; then python3 -I -S -B {program} "$1" || exit 1; fi
@@ -35,8 +35,8 @@ _ENFORCED_BY = {
     "limits": "resource limits of the kernel, tmpfs size",
 }
 _FIRST_PROCESS = {
-    Footing.OWN_UID: f"user id of its own, {_FILTER}",
-    Footing.USER_NAMESPACE: f"pid 1 is not dumpable, {_FILTER}",
+    PrivilegeMode.OWN_UID: f"user id of its own, {_FILTER}",
+    PrivilegeMode.USER_NAMESPACE: f"pid 1 is not dumpable, {_FILTER}",
 }
 _ATTEMPTS = {
     "network": "connect to a TCP port and an abstract socket of the host",
@@ -51,7 +51,7 @@ _ATTEMPTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class WallCheck:
+class IsolationCheck:
     """One attempt to break out of a sandbox or to exceed a limit, and its result."""
 
     name: str
@@ -67,26 +67,26 @@ class WallCheck:
 
 
 @contextmanager
-def probing_job() -> Iterator[Job]:
+def probing_job() -> Iterator[SandboxJob]:
     """Lend the job that tries all walls, with the places of the host that it must not reach."""
     with ExitStack() as stack:
         facts = json.dumps(_facts(stack))
         script = _SHELL.format(program=_PROGRAM)
-        yield Job(("sh", "-c", script, "sh", facts), _SECONDS, texts={_PROGRAM: _SOURCE})
+        yield SandboxJob(("sh", "-c", script, "sh", facts), _SECONDS, texts={_PROGRAM: _SOURCE})
 
 
-def read_checks(stdout: bytes, footing: Footing) -> tuple[WallCheck, ...]:
+def read_checks(stdout: bytes, footing: PrivilegeMode) -> tuple[IsolationCheck, ...]:
     """Read what the program printed; nothing where the sandbox has no Python to run it."""
     found: dict[str, str] = {}
     with suppress(ValueError):
         found = json.loads(stdout[stdout.find(b"{") :])
     return tuple(
-        WallCheck(name, _ATTEMPTS[name], enforced_by(name, footing), evidence)
+        IsolationCheck(name, _ATTEMPTS[name], enforced_by(name, footing), evidence)
         for name, evidence in found.items()
     )
 
 
-def enforced_by(name: str, footing: Footing) -> str:
+def enforced_by(name: str, footing: PrivilegeMode) -> str:
     """Name the mechanism behind a wall."""
     return _FIRST_PROCESS[footing] if name == "first process" else _ENFORCED_BY[name]
 
@@ -104,5 +104,5 @@ def _facts(stack: ExitStack) -> dict[str, Any]:
         "abstract": abstract,
         "file": str(file),
         "has_filter": bool(filter_program()),
-        "disk_bytes": Job((), 0).limits.disk_mb * MEGABYTE,
+        "disk_bytes": SandboxJob((), 0).limits.disk_mb * MEGABYTE,
     }

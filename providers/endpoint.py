@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import JsonValue
 
-from providers.table import PROVIDERS, Counted, Provider
+from providers.table import PROVIDERS, LimitScope, Provider
 
 NO_ACCOUNT = "local"
 EVERYTHING = "all"
@@ -29,7 +29,7 @@ _SENDABLE = re.compile(r"[\x21-\x7e]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ModelEndpoint:
     """All that is needed to call a model."""
 
     provider: Provider
@@ -47,7 +47,7 @@ class Access:
         return f"{parsed.scheme}://{parsed.netloc.rpartition('@')[2]}{parsed.path}"
 
 
-def access_to(name: str, options: Mapping[str, JsonValue], environ: Mapping[str, str]) -> Access:
+def access_to(name: str, options: Mapping[str, JsonValue], environ: Mapping[str, str]) -> ModelEndpoint:
     """Find out how a model is reached; raises `ValueError` with a sentence, such as for a missing key."""
     provider = PROVIDERS[name]
     if provider.sdk is None:
@@ -64,14 +64,14 @@ def access_to(name: str, options: Mapping[str, JsonValue], environ: Mapping[str,
         raise ValueError(f"the key in {variable} has a character that can't be sent: was it copied whole?")
     account = str(options.get("account") or _digest(key))
     lane = f"{name}:{account}:{scope_of(provider, model, base_url)}"
-    return Access(provider, model, base_url, key, variable, lane)
+    return ModelEndpoint(provider, model, base_url, key, variable, lane)
 
 
 def scope_of(provider: Provider, model: str, base_url: str = "") -> str:
     """Name what shares a limit within an account; the host is part of it where it is not the provider's."""
-    if Counted.GROUP in provider.scope:
+    if LimitScope.GROUP in provider.scope:
         scope = next((group for group in provider.groups if fnmatchcase(model, group)), model)
-    elif provider.scope & {Counted.MODEL, Counted.DEPLOYMENT}:
+    elif provider.scope & {LimitScope.MODEL, LimitScope.DEPLOYMENT}:
         scope = model
     else:
         scope = EVERYTHING

@@ -19,7 +19,7 @@ _PIECE = r"(\d+(?:\.\d+)?)(ms|s|m|h|d)"
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class HeaderNames:
     """The headers of one limit."""
 
     limit: str
@@ -28,30 +28,32 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class RateLimitHeaders:
     """The headers of one provider; of several ways to name a limit the first that is there counts."""
 
-    requests: tuple[Names, ...] = ()
-    tokens: tuple[Names, ...] = ()
+    requests: tuple[HeaderNames, ...] = ()
+    tokens: tuple[HeaderNames, ...] = ()
 
 
-def _anthropic(what: str) -> Names:
+def _anthropic(what: str) -> HeaderNames:
     stem = f"anthropic-ratelimit-{what}"
-    return Names(f"{stem}-limit", f"{stem}-remaining", f"{stem}-reset")
+    return HeaderNames(f"{stem}-limit", f"{stem}-remaining", f"{stem}-reset")
 
 
-def _openai(what: str) -> Names:
-    return Names(f"x-ratelimit-limit-{what}", f"x-ratelimit-remaining-{what}", f"x-ratelimit-reset-{what}")
+def _openai(what: str) -> HeaderNames:
+    return HeaderNames(
+        f"x-ratelimit-limit-{what}", f"x-ratelimit-remaining-{what}", f"x-ratelimit-reset-{what}"
+    )
 
 
-ANTHROPIC = Dialect((_anthropic("requests"),), (_anthropic("tokens"), _anthropic("input-tokens")))
-OPENAI = Dialect((_openai("requests"),), (_openai("tokens"),))
-GROQ = Dialect((), (_openai("tokens"),))
-CEREBRAS = Dialect((), (_openai("tokens-minute"),))
-SILENT = Dialect()
+ANTHROPIC = RateLimitHeaders((_anthropic("requests"),), (_anthropic("tokens"), _anthropic("input-tokens")))
+OPENAI = RateLimitHeaders((_openai("requests"),), (_openai("tokens"),))
+GROQ = RateLimitHeaders((), (_openai("tokens"),))
+CEREBRAS = RateLimitHeaders((), (_openai("tokens-minute"),))
+SILENT = RateLimitHeaders()
 
 
-def limits_of(dialect: Dialect, headers: Mapping[str, str], *, now: datetime) -> RateLimits | None:
+def limits_of(dialect: RateLimitHeaders, headers: Mapping[str, str], *, now: datetime) -> RateLimits | None:
     """Read what the headers of a reply say; None where they say nothing."""
     said = {name.lower(): value for name, value in headers.items()}
     # Resets are moments on the provider's clock, which is not ours: its own Date is nearer to them.
@@ -93,7 +95,9 @@ def duration(text: str) -> timedelta | None:
     return timedelta(seconds=min(sum(float(count) * _UNITS[unit] for count, unit in pieces), 1e9))
 
 
-def _headroom(candidates: tuple[Names, ...], said: Mapping[str, str], now: datetime) -> Headroom | None:
+def _headroom(
+    candidates: tuple[HeaderNames, ...], said: Mapping[str, str], now: datetime
+) -> Headroom | None:
     for names in candidates:
         limit, remaining = _number(said.get(names.limit, "")), _number(said.get(names.remaining, ""))
         if limit is not None or remaining is not None:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import NamedTuple, TypeVar
 
 from eventlog.payloads import TokenUsage
-from executor.budget.client import NOT_RESERVED, BudgetClient, Reserve, Reserved
+from executor.budget.client import NOT_RESERVED, BudgetClient, Reservation, ReservationRequest
 from executor.contract import CallFault, RateLimited
 from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from taskqueue.budget.contract import NOTHING, Amount, nanodollars
@@ -27,14 +27,14 @@ PERHAPS_PAID = frozenset({"timeout", "invalid_response", "broken_stream", "conte
 RETRY_AFTER = timedelta(seconds=1)
 
 
-class BudgetShort(RateLimited):
+class InsufficientBudget(RateLimited):
     """The batch's budget has no room for a call now: the attempt is handed back, no retry is used."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why, retry_after=RETRY_AFTER)
 
 
-class Paid(NamedTuple):
+class CallCost(NamedTuple):
     """What a call took."""
 
     usage: TokenUsage
@@ -47,7 +47,7 @@ class Paid(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PaidCall:
+class BillableCall:
     """One kind of call, and how large this one is."""
 
     purpose: str
@@ -68,7 +68,7 @@ class Calibrations:
         return self.known.get((batch_id, purpose), Calibration())
 
 
-class Spending:
+class TaskBudget:
     """What one task in hand may spend; one for a batch without a budget spends freely."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Spending:
         calibrations: Calibrations | None = None,
         *,
         batch_id: str = "",
-        reserved: Reserved = NOT_RESERVED,
+        reserved: Reservation = NOT_RESERVED,
     ) -> None:
         self._client = client
         self._calibrations = calibrations or Calibrations()
@@ -89,10 +89,13 @@ class Spending:
         """Whether there is a budget."""
         return self._client is not None
 
-    async def paying(
-        self, make: Callable[[], PaidCall], call: Callable[[], Awaitable[T]], paid: Callable[[T], Paid]
+    async def pay_for(
+        self,
+        make: Callable[[], BillableCall],
+        call: Callable[[], Awaitable[T]],
+        paid: Callable[[T], CallCost],
     ) -> T:
-        """Reserve for one call, make it, and settle it; raises `BudgetShort` where there is no room."""
+        """Reserve for one call, make it, and settle it; raises `InsufficientBudget`."""
         client = self._client
         if client is None:
             return await call()
@@ -111,7 +114,7 @@ class Spending:
         await _declare(client)
         return got
 
-    def expected(self, planned: PaidCall) -> Estimate:
+    def expected(self, planned: BillableCall) -> Estimate:
         """Estimate a call by what was observed."""
         if self._client is None:
             return Estimate()
@@ -125,13 +128,13 @@ class Spending:
     def release(self) -> None:
         """Give back what was not drawn."""
         if self._client:
-            self._client.release(self._batch_id, Reserved(self._left, self._likely))
+            self._client.release(self._batch_id, Reservation(self._left, self._likely))
             self._left = self._likely = NOTHING
 
-    def _with_likely(self, drawn: Amount, likely: Amount) -> Reserved:
+    def _with_likely(self, drawn: Amount, likely: Amount) -> Reservation:
         left = self._likely - likely
         taken, self._likely = self._likely - left, left
-        return Reserved(drawn, taken)
+        return Reservation(drawn, taken)
 
     async def _drawn(self, client: BudgetClient, expected: Estimate) -> Amount:
         needed = client.batch(self._batch_id).masked(expected.unit)
@@ -146,17 +149,17 @@ class Spending:
             raise
 
     async def _top_up(self, client: BudgetClient, missing: Amount, least: Amount, *, own: Amount) -> Amount:
-        wanted = Reserve(1, missing, least, own=own)
+        wanted = ReservationRequest(1, missing, least, own=own)
         try:
             grants = await client.reserve({self._batch_id: wanted})
         except QueueUnavailable as error:
-            raise BudgetShort(f"the budget can't be asked: {error}") from error
+            raise InsufficientBudget(f"the budget can't be asked: {error}") from error
         grant = grants[self._batch_id]
         if not grant.granted:
-            raise BudgetShort("the batch's budget has no room for this call now")
+            raise InsufficientBudget("the batch's budget has no room for this call now")
         return grant.reserved
 
-    def _observe(self, client: BudgetClient, planned: PaidCall, paid: Paid) -> None:
+    def _observe(self, client: BudgetClient, planned: BillableCall, paid: CallCost) -> None:
         if planned.is_free and not paid.amount:
             return
         client.observe(self._batch_id, planned.purpose, paid.amount)
@@ -184,5 +187,5 @@ def _may_be_paid(error: BaseException) -> bool:
             return False
 
 
-UNLIMITED_SPENDING = Spending()
+UNLIMITED_BUDGET = TaskBudget()
 """For batches without a budget."""

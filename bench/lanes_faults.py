@@ -7,9 +7,9 @@ the fleet's to keep.
 import asyncio
 from typing import Any
 
-from bench.lanes_figures import busiest, lost
+from bench.lanes_environment import LOOK_EVERY, SimulatedProvider, provider, stage
 from bench.lanes_goodput import RPM, watched
-from bench.lanes_stage import LOOK_EVERY, Provider, provider, stage
+from bench.lanes_metrics import busiest, lost
 
 LIMITS = {"rpm": RPM}
 A_SECOND = RPM / 60
@@ -46,7 +46,7 @@ async def _beside(seconds: float, trouble: dict[str, float] | None) -> float:
         return float((await watched(here, well, seconds, rpm=RPM))["goodput_ratio"])
 
 
-async def _any_call(sim: Provider) -> None:
+async def _any_call(sim: SimulatedProvider) -> None:
     while not (await sim.look()).admitted:  # noqa: ASYNC110 - another process
         await asyncio.sleep(LOOK_EVERY)
 

@@ -14,7 +14,7 @@ from executor.evaluators.extract import Pattern, compile_pattern, find_last, quo
 from executor.options import OptionModel, read_options
 
 
-class Verdict(NamedTuple):
+class ComparisonVerdict(NamedTuple):
     """Whether an answer passes, and why."""
 
     passed: bool
@@ -31,7 +31,7 @@ class ExtractOptions(OptionModel):
 
 
 Model = TypeVar("Model", bound=OptionModel)
-Rule = Callable[[Model, ScoringRequest], Awaitable[Verdict]]
+Rule = Callable[[Model, ScoringRequest], Awaitable[ComparisonVerdict]]
 
 
 class NoMatch(Exception):  # noqa: N818 - told as the reason of a verdict
@@ -39,7 +39,7 @@ class NoMatch(Exception):  # noqa: N818 - told as the reason of a verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Generic[Model]):
+class ComparisonEvaluator(Generic[Model]):
     """One evaluator of a batch."""
 
     name: str
@@ -51,7 +51,7 @@ class Comparison(Generic[Model]):
         try:
             verdict = await self.rule(self.options, judged)
         except NoMatch as nothing:
-            verdict = Verdict(passed=False, reason=str(nothing))
+            verdict = ComparisonVerdict(passed=False, reason=str(nothing))
         return p.Score(
             evaluator=self.name, score=float(verdict.passed), passed=verdict.passed, reason=verdict.reason
         )
@@ -79,9 +79,14 @@ class ComparisonType(Generic[Model]):
         """Name what every case must have."""
         return self.wants(self._read(options))
 
-    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> Comparison[Model]:  # noqa: ARG002 - needs none
-        """Make one."""
-        return Comparison(name, self._read(options), self.rule)
+    def make(
+        self,
+        name: str,
+        options: Options,
+        environment: ExecutionEnvironment,  # noqa: ARG002 - needs none
+    ) -> ComparisonEvaluator[Model]:
+        """Create the evaluator of a batch."""
+        return ComparisonEvaluator(name, self._read(options), self.rule)
 
     def _read(self, options: Options) -> Model:
         return read_options(self.model, options, of=f"the {self.what} evaluator")

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from executor.sandbox.init import INIT
-from executor.sandbox.job import MEGABYTE, Job, Limits
+from executor.sandbox.job import MEGABYTE, SandboxJob, SandboxLimits
 
 WORKDIR = "/tmp"  # noqa: S108 - inside the walls, where nobody else is
 PRIVATE_PLACES = ("/dev/shm", WORKDIR)  # noqa: S108 - inside the walls
@@ -36,20 +36,20 @@ SEARCH_PATH = f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin"
 """Where a program's name is looked up."""
 
 
-class Footing(StrEnum):
+class PrivilegeMode(StrEnum):
     """On what the walls stand."""
 
     OWN_UID = "a user id of its own"
     USER_NAMESPACE = "a user namespace"
 
 
-def environment(job: Job, *, workdir: str, reports: str) -> dict[str, str]:
+def environment(job: SandboxJob, *, workdir: str, reports: str) -> dict[str, str]:
     """All that a program finds in its environment."""
     report = {REPORT_VARIABLE: f"{reports}/{REPORT_SOCKET}"} if job.reports else {}
     return {"PATH": SEARCH_PATH, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
 
 
-def walls(job: Job, footing: Footing, texts: Mapping[str, int], init: int) -> list[str]:
+def walls(job: SandboxJob, footing: PrivilegeMode, texts: Mapping[str, int], init: int) -> list[str]:
     """Bubblewrap's options for a job, whose texts and whose first process are read from open files."""
     return [
         *_namespaces(footing),
@@ -65,7 +65,7 @@ def walls(job: Job, footing: Footing, texts: Mapping[str, int], init: int) -> li
     ]
 
 
-def confined(job: Job, uid: int | None) -> list[str]:
+def confined(job: SandboxJob, uid: int | None) -> list[str]:
     """The command behind the walls: limits, then another user, then variables, then the program."""
     command = [*limited(job.limits), f"--nproc={job.limits.processes}", "--"]
     if uid is not None:
@@ -94,7 +94,7 @@ def tool(name: str) -> str:
     return shutil.which(name, path=os.defpath) or f"/usr/bin/{name}"
 
 
-def limited(limits: Limits) -> list[str]:
+def limited(limits: SandboxLimits) -> list[str]:
     """The limits that the kernel keeps for each process."""
     disk = limits.disk_mb * MEGABYTE
     return [
@@ -109,7 +109,7 @@ def limited(limits: Limits) -> list[str]:
     ]
 
 
-def _namespaces(footing: Footing) -> Iterator[str]:
+def _namespaces(footing: PrivilegeMode) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
     yield from (
         "--as-pid-1",
@@ -120,7 +120,7 @@ def _namespaces(footing: Footing) -> Iterator[str]:
         "--cap-drop",
         "ALL",
     )
-    if footing is Footing.OWN_UID:
+    if footing is PrivilegeMode.OWN_UID:
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     else:
         yield from ("--unshare-user", "--uid", "65534", "--gid", "65534")
@@ -152,7 +152,7 @@ def _hidden_listings() -> tuple[str, ...]:
     return tuple(str(path) for path in files if path.name in keys or not path.stat().st_mode & stat.S_IROTH)
 
 
-def _private_places(limits: Limits) -> Iterator[str]:
+def _private_places(limits: SandboxLimits) -> Iterator[str]:
     yield from ("--proc", "/proc")
     # The kernel's settings ask only whether one is root outside, which in a user namespace one may be.
     for settings in ("/proc/sys", "/proc/sysrq-trigger", "/proc/pressure"):
@@ -168,7 +168,7 @@ def _private_places(limits: Limits) -> Iterator[str]:
         yield from ("--perms", "1777", "--size", str(limits.disk_mb * MEGABYTE), "--tmpfs", place)
 
 
-def _given(job: Job, texts: Mapping[str, int]) -> Iterator[str]:
+def _given(job: SandboxJob, texts: Mapping[str, int]) -> Iterator[str]:
     for name, source in job.files.items():
         yield from _open_directories(f"{WORKDIR}/{name}", below=WORKDIR)
         yield from ("--ro-bind", str(source), f"{WORKDIR}/{name}")

@@ -15,12 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from executor.sandbox.buffers import socket_buffers
-from executor.sandbox.child import Child
-from executor.sandbox.job import MEGABYTE, KilledBy, Limits
+from executor.sandbox.bubblewrap_options import PRIVATE_PLACES
+from executor.sandbox.job import MEGABYTE, KilledBy, SandboxLimits
 from executor.sandbox.memory_cgroup import MemoryCgroup
 from executor.sandbox.pid_namespace import PidNamespace
-from executor.sandbox.walls import PRIVATE_PLACES
+from executor.sandbox.process import SandboxProcess
+from executor.sandbox.socket_buffers import socket_buffers
 
 _INTERVAL = 0.03
 _HOST = Path("/proc")
@@ -29,7 +29,7 @@ _PRIVATE = ("RssAnon", "VmSwap", "VmPTE")
 _SHARED = "RssShmem"
 
 
-class Usage(NamedTuple):
+class SandboxUsage(NamedTuple):
     """What a sandbox takes at one moment."""
 
     processes: int = 0
@@ -47,7 +47,10 @@ class _ProcessUsage(NamedTuple):
 
 
 async def watch(
-    child: Child, namespace: PidNamespace, limits: Limits, cgroup: MemoryCgroup | None = None
+    child: SandboxProcess,
+    namespace: PidNamespace,
+    limits: SandboxLimits,
+    cgroup: MemoryCgroup | None = None,
 ) -> None:
     """Kill a run that takes more than it may."""
     while True:
@@ -59,7 +62,7 @@ async def watch(
             child.kill("memory")
 
 
-def exceeded(now: Usage, limits: Limits) -> KilledBy | None:
+def exceeded(now: SandboxUsage, limits: SandboxLimits) -> KilledBy | None:
     """Name the limit that a run has exceeded, if it has."""
     if now.processes > limits.processes + _FIRST_PROCESS:
         return "processes"
@@ -68,21 +71,21 @@ def exceeded(now: Usage, limits: Limits) -> KilledBy | None:
     return "disk" if now.files > limits.files else None
 
 
-def usage(first: int, cgroup: MemoryCgroup | None = None) -> Usage:
+def usage(first: int, cgroup: MemoryCgroup | None = None) -> SandboxUsage:
     """Add up what all processes of a sandbox take; a cgroup, if there is one, counts memory better."""
     root = Path(f"/proc/{first}/root")
     table = root / "proc"
     try:
         if table.stat().st_dev == _HOST.stat().st_dev:  # the walls are not up, this is all of the host
-            return Usage()
+            return SandboxUsage()
         pids = [name for name in os.listdir(table) if name.isdigit()]  # noqa: PTH208 - names, not paths
         spaces = [os.statvfs(f"{root}{place}") for place in PRIVATE_PLACES]
     except OSError:  # it has just ended, or is not yet there
-        return Usage()
+        return SandboxUsage()
     held = [_held(table / pid) for pid in pids]
     stored = sum((space.f_blocks - space.f_bfree) * space.f_frsize for space in spaces)
     private, shared = cgroup.memory() if cgroup else _together(held)
-    return Usage(
+    return SandboxUsage(
         processes=sum(each.threads for each in held),
         memory=private + max(0, shared - stored) + socket_buffers(Path(f"/proc/{first}/net")),
         files=sum(space.f_files - space.f_ffree for space in spaces),

@@ -23,7 +23,7 @@ _LAST_WORDS = 1.0
 """Seconds to read what is left in the pipes when a process is gone; one that ran off may hold them open."""
 
 
-class Child(asyncio.SubprocessProtocol):
+class SandboxProcess(asyncio.SubprocessProtocol):
     """A process that runs, and what it has said so far."""
 
     def __init__(self, *, room: int, namespace: PidNamespace | None) -> None:
@@ -125,7 +125,7 @@ class Child(asyncio.SubprocessProtocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class ProcessSpec:
     """What is started, and with what in its hands."""
 
     argv: Sequence[str]
@@ -136,7 +136,7 @@ class Launch:
     descriptors: Sequence[int] = ()
 
 
-async def start(launch: Launch, namespace: PidNamespace | None = None) -> Child:
+async def start(launch: ProcessSpec, namespace: PidNamespace | None = None) -> SandboxProcess:
     """Start a process in a session of its own; raises `Transient` where the system has no room for it."""
     starting = asyncio.create_task(_start(launch, namespace))
     try:
@@ -150,9 +150,9 @@ async def start(launch: Launch, namespace: PidNamespace | None = None) -> Child:
         raise Transient("sandbox", f"no process could be started: {error.strerror}") from error
 
 
-async def _start(launch: Launch, namespace: PidNamespace | None) -> Child:
+async def _start(launch: ProcessSpec, namespace: PidNamespace | None) -> SandboxProcess:
     _, child = await asyncio.get_running_loop().subprocess_exec(
-        lambda: Child(room=launch.output_bytes, namespace=namespace),
+        lambda: SandboxProcess(room=launch.output_bytes, namespace=namespace),
         *launch.argv,
         stdin=PIPE if launch.has_input else DEVNULL,
         stdout=PIPE,

@@ -19,7 +19,7 @@ from redis.asyncio import Redis
 from rich.console import Console
 
 from bench.cpu import family, room_of, server_pids
-from bench.lanes_figures import Seen, read_stats
+from bench.lanes_metrics import SimulatorCounts, read_stats
 from eventlog.redis_streams import connect
 from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
@@ -48,12 +48,12 @@ def say(what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class SimulatedProvider:
     """A simulator that runs."""
 
     url: str
 
-    async def look(self) -> Seen:
+    async def look(self) -> SimulatorCounts:
         """See what it has seen."""
         before = time.monotonic()
         stats = await self.stats()
@@ -71,7 +71,7 @@ class Provider:
         """Have it break all connections for so long."""
         await self._control("outage", {"seconds": seconds})
 
-    async def first_call(self) -> Seen:
+    async def first_call(self) -> SimulatorCounts:
         """Wait until somebody has called."""
         while not (seen := await self.look()).came:  # noqa: ASYNC110 - another process
             await asyncio.sleep(LOOK_EVERY)
@@ -89,7 +89,7 @@ def _read(asked: Request) -> Any:  # noqa: ANN401 - JSON
 
 
 @asynccontextmanager
-async def provider(**flags: object) -> AsyncIterator[Provider]:
+async def provider(**flags: object) -> AsyncIterator[SimulatedProvider]:
     """Run a simulator as a process."""
     argv = [sys.executable, "-m", "scoreline", "provider-sim", "--port", "0", "--json", "--follow-stdin"]
     for name, value in {**LATENCY, **flags}.items():
@@ -99,20 +99,20 @@ async def provider(**flags: object) -> AsyncIterator[Provider]:
     try:
         if process.stdout is None:
             raise RuntimeError("the simulator has no output")
-        yield Provider(json.loads(await process.stdout.readline())["url"])
+        yield SimulatedProvider(json.loads(await process.stdout.readline())["url"])
     finally:
         process.terminate()
         await process.wait()
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class LaneBench:
     """Servers and a fleet that waits for work."""
 
     servers: Servers
     root: Path
 
-    async def run(self, sim: Provider, *, cases: int, **flags: Any) -> str:  # noqa: ANN401 - as they are typed
+    async def run(self, sim: SimulatedProvider, *, cases: int, **flags: Any) -> str:  # noqa: ANN401 - as they are typed
         """Hand a batch in whose target is a simulator; returns its id."""
         target = {"type": "anthropic", "model": MODEL, "base_url": sim.url, "key_variable": KEY}
         given = {"targets": [target], "evaluators": ["exact"], "fail_fast_after": 0, **flags}
@@ -138,7 +138,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[Stage]:
+async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[LaneBench]:
     """Start servers and a fleet of one executor with 100 slots, or of several with 32 each."""
     os.environ[KEY] = "sim"
     slots = slots or (100 if executors == 1 else 32)
@@ -151,7 +151,7 @@ async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[Stage]:
         stack.callback(manager.kill)  # what is in hand is of no use any more
         start(Fleet("bench", executors, concurrency=slots), manager)
         await all_present(servers, executors)
-        yield Stage(servers, root)
+        yield LaneBench(servers, root)
 
 
 async def all_present(servers: Servers, executors: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Account:
+class BubblewrapStatus:
     """Bubblewrap's status report, one JSON object a line."""
 
     descriptor: int

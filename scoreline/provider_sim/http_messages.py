@@ -11,7 +11,7 @@ Json = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """A request as it came in; a large body lies in a file."""
 
     method: str
@@ -37,7 +37,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What to answer; chunks without a length are sent as they come."""
 
     status: int
@@ -47,7 +47,7 @@ class Reply:
     done: Callable[[], None] = _nothing
 
 
-class BreakOff(Exception):  # noqa: N818 - what is to happen
+class ConnectionAborted(Exception):  # noqa: N818 - what is to happen
     """End the connection here: with a reset, or as if all had been said."""
 
     def __init__(self, name: str, *, reset: bool = True) -> None:
@@ -56,7 +56,7 @@ class BreakOff(Exception):  # noqa: N818 - what is to happen
         self.reset = reset
 
 
-class Refused(Exception):  # noqa: N818 - what happened
+class ApiError(Exception):
     """A call the provider does not answer; `kind` is the type of error in Anthropic's words."""
 
     def __init__(
@@ -70,9 +70,9 @@ class Refused(Exception):  # noqa: N818 - what happened
         self.code = code
 
 
-def invalid(message: str, *, param: str | None = None, code: str | None = None) -> Refused:
+def invalid(message: str, *, param: str | None = None, code: str | None = None) -> ApiError:
     """Refuse what does not make sense."""
-    return Refused(400, "invalid_request_error", message, param=param, code=code)
+    return ApiError(400, "invalid_request_error", message, param=param, code=code)
 
 
 def compact(value: object) -> bytes:
@@ -80,6 +80,6 @@ def compact(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
-def in_json(status: int, value: object, headers: Headers | None = None) -> Reply:
+def in_json(status: int, value: object, headers: Headers | None = None) -> HttpReply:
     """Answer in JSON."""
-    return Reply(status, {"content-type": "application/json", **(headers or {})}, compact(value))
+    return HttpReply(status, {"content-type": "application/json", **(headers or {})}, compact(value))

@@ -9,7 +9,7 @@ MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SimulatorCounts:
     """What a simulator had seen at one moment of the bench's clock."""
 
     at: float
@@ -27,10 +27,10 @@ class Seen:
         return self.admitted + self.too_many
 
 
-def read_stats(stats: Mapping[str, Any], *, at: float) -> Seen:
+def read_stats(stats: Mapping[str, Any], *, at: float) -> SimulatorCounts:
     """Read what `/_sim/stats` says."""
     statuses = stats["calls"].get(MESSAGES, {})
-    return Seen(
+    return SimulatorCounts(
         at=at,
         ok=statuses.get("200", 0),
         too_many=statuses.get("429", 0),
@@ -41,7 +41,9 @@ def read_stats(stats: Mapping[str, Any], *, at: float) -> Seen:
     )
 
 
-def goodput(first: Seen, last: Seen, *, rpm: float, tpm: float = 0.0) -> dict[str, Any]:
+def goodput(
+    first: SimulatorCounts, last: SimulatorCounts, *, rpm: float, tpm: float = 0.0
+) -> dict[str, Any]:
     """Say which part of a limit's worth was answered between two looks, and what was refused."""
     minutes = (last.at - first.at) / MINUTE
     done = last.tokens - first.tokens if tpm else last.ok - first.ok

@@ -13,18 +13,18 @@ from executor.python_host.host import CHILD, interpreter_path
 TAIL = 500
 
 
-class NoInterpreter(Exception):  # noqa: N818 - what is wrong, to the user
+class InterpreterUnusable(Exception):  # noqa: N818 - what is wrong, to the user
     """The interpreter can't run the host of functions."""
 
 
-class Unchecked(Exception):  # noqa: N818 - what happened
+class ImportTimeout(Exception):  # noqa: N818 - what happened
     """The imports took longer than the check may."""
 
 
 def broken_imports(
     functions: Sequence[str], *, interpreter: str, workdir: str, environ: Mapping[str, str], seconds: float
 ) -> dict[str, str]:
-    """Import functions; returns what is wrong with each. Raises `NoInterpreter`, `Unchecked`."""
+    """Import functions; returns what is wrong with each. Raises `InterpreterUnusable`, `ImportTimeout`."""
     python = interpreter_path(interpreter, workdir=workdir, environ=environ)
     try:
         process = subprocess.Popen(  # noqa: S603 - the interpreter that will run the batch
@@ -37,11 +37,11 @@ def broken_imports(
             start_new_session=True,
         )
     except OSError as error:
-        raise NoInterpreter(f"{python} can't be run: {error.strerror}") from None
+        raise InterpreterUnusable(f"{python} can't be run: {error.strerror}") from None
     try:
         stdout, stderr = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise Unchecked from None
+        raise ImportTimeout from None
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -50,5 +50,5 @@ def broken_imports(
         found: dict[str, str] = json.loads(stdout)
     except ValueError:
         said = redact_tail(stderr.decode(errors="replace").strip(), TAIL)
-        raise NoInterpreter(f"{python} ended with code {process.returncode}: {said}") from None
+        raise InterpreterUnusable(f"{python} ended with code {process.returncode}: {said}") from None
     return found

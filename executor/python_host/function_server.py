@@ -65,7 +65,7 @@ OURS = (__file__, "<frozen importlib")
 def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
     """Serve until the requests end."""
     requests = os.dup(0)
-    replies = Replies(os.dup(1), os.read(requests, KEY_BYTES))
+    replies = ReplyStream(os.dup(1), os.read(requests, KEY_BYTES))
     _end_with_the_lifeline(lifeline)
     _redirect_output()
     _look_first_in(workdir or os.getcwd())  # noqa: PTH109 - pathlib would be one more import at each start
@@ -77,7 +77,7 @@ def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
     is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
         getattr(target, "__call__", None)  # noqa: B004 - an object with an async __call__ counts, too
     )
-    host = Host(target, replies, max_text)
+    host = FunctionServer(target, replies, max_text)
     replies.send({"ready": True, "async": is_async})
     if is_async:
         asyncio.run(host.serve_async(requests))
@@ -157,7 +157,7 @@ def _find(function: str) -> Any:  # noqa: ANN401 - anything that can be called
     return found
 
 
-class Replies:
+class ReplyStream:
     """The stream of replies: each message behind the key, which separates it from anything else."""
 
     def __init__(self, descriptor: int, key: bytes) -> None:
@@ -192,10 +192,10 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-class Host:
+class FunctionServer:
     """One function, and the line to whoever wants it called."""
 
-    def __init__(self, function: Any, replies: Replies, max_text: int) -> None:  # noqa: ANN401 - as above
+    def __init__(self, function: Any, replies: ReplyStream, max_text: int) -> None:  # noqa: ANN401 - as above
         self._function, self._replies, self._max_text = function, replies, max_text
         self._tasks: dict[int, asyncio.Task[None]] = {}
         try:
