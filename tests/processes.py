@@ -1,6 +1,9 @@
 """Processes of this machine, as /proc shows them; one that ends meanwhile is not an error."""
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -33,3 +36,9 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def kill(pid: int) -> None:
+    """Send SIGKILL to a process, unless it has ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -1,15 +1,13 @@
 """`scoreline demo` as a newcomer runs it, on servers of its own; and while we break everything under it."""
 
 import json
-import os
-import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.integration.worker import SCORELINE, environment, scoreline
-from tests.processes import command_line, descendants
+from tests.processes import command_line, descendants, kill
 from tests.waiting import until
 
 PATIENCE = 100
@@ -39,12 +37,12 @@ class Demo:
         """kill -9 storage worker and coordinator."""
         for child in descendants(self.process.pid):
             if {"storage-worker", "coordinator"} & set(command_line(child)):
-                os.kill(child, signal.SIGKILL)
+                kill(child)
 
     def kill_servers(self) -> None:
         """kill -9 Redis and Postgres."""
-        os.kill(int((self.home / "valkey.pid").read_text()), signal.SIGKILL)
-        os.kill(int((self.home / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        kill(int((self.home / "valkey.pid").read_text()))
+        kill(int((self.home / "postgres" / "postmaster.pid").read_text().split()[0]))
 
 
 @asynccontextmanager
