@@ -3,14 +3,12 @@
 import asyncio
 import gc
 import logging
-import os
-import signal
 import time
-from collections.abc import Callable
 from random import SystemRandom
 
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.redis_streams import RedisEventLog, connect
+from eventlog.signals import on_stop_signal
 from executor.batch_runtime import Factories
 from executor.contract import ExecutionEnvironment
 from executor.executor import Executor, Ports, new_instance_id
@@ -59,7 +57,7 @@ async def run_executor(
                 budgets=RedisBudgets(redis),
                 jitter=random.random,
             )
-            heed_signals(executor.stop)
+            on_stop_signal(executor.stop, exits_at_second=True)
             await executor.run()
     finally:
         await asyncio.wait([self_test])
@@ -88,22 +86,6 @@ async def _log_self_test(environment: ExecutionEnvironment) -> None:
 async def _remove_abandoned_directories() -> None:
     if removed := await asyncio.to_thread(remove_abandoned):
         logger.info("directories of executors that were killed are removed", extra={"directories": removed})
-
-
-def heed_signals(stop: Callable[[], None]) -> None:
-    """Stop in good order at the first signal, at once at the second."""
-    asked: list[int] = []
-
-    def heed(number: int) -> None:
-        if asked:
-            logger.warning("told twice: leaving at once")
-            os._exit(128 + number)
-        asked.append(number)
-        stop()
-
-    loop = asyncio.get_running_loop()
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(wanted, heed, wanted)
 
 
 def collect_garbage_rarely() -> None:

@@ -65,7 +65,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     from scoreline.local.processes import end_with_parent
     from scoreline.local.readiness import ready_report
     from scoreline.observability.logs import configure, warn_of_short_secrets
-    from scoreline.observability.wiring import Job, telling
+    from scoreline.observability.wiring import Service, telemetry_for
     from scoreline.private_files import default_root
     from scoreline.settings import RateLimitMode, load_settings
 
@@ -99,7 +99,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         data_dir=str(settings.data_dir or default_root()),
         cgroup=str(settings.worker_cgroup or ""),
     )
-    with _redis(settings) as redis_url, telling(Job.EXECUTOR, settings):
+    with _redis(settings) as redis_url, telemetry_for(Service.EXECUTOR, settings):
         collect_garbage_rarely()
         report_ready()
         uvloop.run(

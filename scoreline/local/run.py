@@ -26,7 +26,7 @@ from scoreline.local.process_log import log_of
 from scoreline.local.processes import service_argv
 from scoreline.local.servers import ready_servers
 from scoreline.local.supervisor import Drive, drive
-from scoreline.observability.wiring import Job, telling
+from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.private_files import default_root, open_private
 from scoreline.problem import Problem
 from scoreline.reports.export import read_outputs
@@ -139,7 +139,11 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
 @contextmanager
 def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
     """Lend servers, and receive signals from here on: what is accepted is paused if one comes."""
-    with ExitStack() as last, ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+    with (
+        ExitStack() as last,
+        ready_servers(settings) as servers,
+        telemetry_for(Service.SUBMITTER, settings),
+    ):
         # Until the end: a signal that comes while servers are released changes no exit code.
         interruption = last.enter_context(Interruption())
         if STARTUP_INTERRUPT.received:  # a library has caught what the handler raised

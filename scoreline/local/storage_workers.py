@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import IO
 
+from eventlog.signals import stop_event
 from scoreline.local.processes import process_manager, service_argv
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
@@ -91,10 +91,10 @@ def run_here(
     """Be a storage worker until told to stop."""
     import uvloop
 
-    from scoreline.observability.wiring import Job, telling
+    from scoreline.observability.wiring import Service, telemetry_for
     from storage_worker.app import build_app, collect_garbage_rarely
 
-    with telling(Job.STORAGE_WORKER, settings):
+    with telemetry_for(Service.STORAGE_WORKER, settings):
         collect_garbage_rarely()
         report_ready()
         uvloop.run(build_app(storage_settings(plan, settings, servers)).run())
@@ -108,10 +108,7 @@ def run_managed(
 
 
 async def _manage(plan: WorkerPlan, settings: Settings, servers: Servers, log_to: IO[bytes] | int) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(wanted, stop.set)
+    stop = stop_event()
     environ = worker_environ(settings, servers, alone=plan.workers == 1)
     async with process_manager(environ, log_to=log_to) as manager:
         for number in range(plan.workers):

@@ -70,8 +70,8 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
     try:
-        coordinator = build(site, CoordinatorSettings(name=whoever()), log, pool)
-        yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, whoever())
+        coordinator = build(site, CoordinatorSettings(name=current_user()), log, pool)
+        yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, current_user())
     except UnknownBatch as unknown:
         async with connected(servers.postgres_url):
             raise errors.UnknownBatch(unknown.batch_id) from None  # which names those near it
@@ -85,8 +85,8 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
         await log.aclose()
 
 
-def whoever() -> str:
-    """Name whoever sits at the keyboard."""
+def current_user() -> str:
+    """Return the login name of the user who runs this command."""
     try:
         return getuser()
     except (KeyError, OSError):  # an id without a name, as containers have it

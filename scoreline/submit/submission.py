@@ -19,7 +19,7 @@ from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import check_privileges
 from scoreline.servers.errors import explain
 from scoreline.settings import Settings
-from scoreline.submit.batch_control import whoever
+from scoreline.submit.batch_control import current_user
 from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.plan import Plan
 
@@ -71,7 +71,7 @@ def _new_batch(plan: Plan, settings: Settings, run_id: str) -> NewBatch:
         plan.tags,
         plan.priority,
         plan.max_duration,
-        whoever(),
+        current_user(),
         plan.max_cost_usd,
         plan.max_tokens,
         settings.trace_ratio,

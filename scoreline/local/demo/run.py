@@ -20,7 +20,7 @@ from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.servers import ready_servers
 from scoreline.local.supervisor import Drive, Driving
-from scoreline.observability.wiring import Job, telling
+from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.labels import variant_labels
 from scoreline.reports.replay.lookup import find
@@ -45,7 +45,7 @@ def run_demo(*, executors: int, as_json: bool) -> int:
     began = time.monotonic()
     console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
     settings = load_settings().model_copy(update=GAPS)
-    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+    with ready_servers(settings) as servers, telemetry_for(Service.SUBMITTER, settings):
         return asyncio.run(_Demo(servers, settings, console, began).run(executors, as_json=as_json))
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from eventlog.clock import utc_now
+from eventlog.signals import stop_event
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window
 from providers.extras import install_command
@@ -140,10 +140,7 @@ class _Observing:
 
     async def _kept(self, server: Prometheus) -> None:
         self._say(f"Prometheus answers at {server.url} and the fleet goes on; end both with Ctrl-C")
-        stop = asyncio.Event()
-        for wanted in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
-        await stop.wait()
+        await stop_event().wait()
         self._say("ending: what is under way is called off")
 
     def _seconds(self) -> float:

@@ -21,7 +21,7 @@ from scoreline.observability.farewell import within
 from scoreline.observability.logs import JsonFormatter
 from scoreline.observability.reading import Span, spans_of
 from scoreline.observability.tree import branches, document, draw
-from scoreline.observability.wiring import ENDPOINT, Asked, Job, asked_for, check_installed
+from scoreline.observability.wiring import ENDPOINT, Asked, Service, asked_for, check_installed
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, SettingsError, load_settings
@@ -34,20 +34,20 @@ HERE = socket.gethostname()
 
 def test_nothing_is_wired_unless_it_is_asked_for():
     """A folder for files says nothing without a port."""
-    assert not asked_for(Job.EXECUTOR, Settings(metrics_dir=Path("m")), {}).anything
-    assert asked_for(Job.EXECUTOR, Settings(metrics_port=0), {}) == Asked(False, True, False)
-    assert asked_for(Job.EXECUTOR, Settings(trace_dir=Path("t")), {}) == Asked(False, False, True)
+    assert not asked_for(Service.EXECUTOR, Settings(metrics_dir=Path("m")), {}).anything
+    assert asked_for(Service.EXECUTOR, Settings(metrics_port=0), {}) == Asked(False, True, False)
+    assert asked_for(Service.EXECUTOR, Settings(trace_dir=Path("t")), {}) == Asked(False, False, True)
 
 
 def test_a_collector_is_preferred_to_a_port():
     """Metrics are told once."""
-    asked = asked_for(Job.EXECUTOR, Settings(metrics_port=9_464), {ENDPOINT: "http://127.0.0.1:4318"})
+    asked = asked_for(Service.EXECUTOR, Settings(metrics_port=9_464), {ENDPOINT: "http://127.0.0.1:4318"})
     assert asked == Asked(True, False, False)
 
 
 def test_whoever_submits_takes_no_port():
     """It is its children's."""
-    assert not asked_for(Job.SUBMITTER, Settings(metrics_port=9_464), {}).anything
+    assert not asked_for(Service.SUBMITTER, Settings(metrics_port=9_464), {}).anything
 
 
 def test_children_of_a_fleet_have_ports_of_their_own():
