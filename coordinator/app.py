@@ -27,7 +27,7 @@ from eventlog.tasks import end
 from projections.database.connection import make_pool
 from projections.leader_election.advisory_lock import coordinator_lock, leadership
 from projections.ledger.postgres import PostgresLedger
-from projections.ledger.provider_batches_postgres import PostgresProviderBooks
+from projections.ledger.provider_batches_postgres import PostgresProviderBatchRepository
 from projections.queries.monitoring import ActiveBooks
 from taskqueue.backends import Queues, choose, open_queues
 from taskqueue.budget.redis_budgets import RedisBudgets
@@ -79,7 +79,9 @@ def build(
     """Put a coordinator together."""
     queues = _queues(site, log)
     ledger = PostgresLedger(pool, shards=site.shards)
-    provider = ProviderPorts(PostgresProviderBooks(pool), AnthropicAccounts(os.environ), os.environ)
+    provider = ProviderPorts(
+        PostgresProviderBatchRepository(pool), AnthropicAccounts(os.environ), os.environ
+    )
     return Coordinator(
         *(log, ledger, queues.tasks, queues.batch_registry, queues.executor_registry),
         settings=settings,

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from coordinator.coordinator import requires_of
-from coordinator.operations import Budget, Moved
+from coordinator.operations import BudgetChange, Moved
 from domain.ids import FLEET
 from projections.ledger.contract import Batch
 from projections.queries.batches import read_snapshot
@@ -157,7 +157,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
     *,
     as_json: bool,
     min_pass_rate: float | None = None,
-    budget: Budget | None = None,
+    budget: BudgetChange | None = None,
     batch_api: bool | str | None = None,
 ) -> int:
     """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
@@ -170,7 +170,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
             if batch_api:
                 console.print(_who_asks(moved), markup=False)
         run_id = where.new_run()
-        batch = asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings, run_id))
+        batch = asyncio.run(_ask_to_resume(batch_id, budget or BudgetChange(), servers, settings, run_id))
         pending = batch.total - batch.ended
         fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
         wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
@@ -282,7 +282,7 @@ def _spec_here(flags: Mapping[str, Any]) -> Path | None:
 
 
 async def _ask_to_resume(
-    batch_id: str, budget: Budget, servers: Servers, settings: Settings, run_id: str
+    batch_id: str, budget: BudgetChange, servers: Servers, settings: Settings, run_id: str
 ) -> Batch:
     async with operator(servers, settings) as asking:
         return await asking.resume(batch_id, budget=budget, run_id=run_id)

@@ -167,12 +167,12 @@ def _lanes(look: Look, limits: Thresholds) -> Iterator[Trouble]:
 
 
 def _budget(snapshot: Snapshot, limits: Thresholds) -> Iterator[Trouble]:
-    purse = snapshot.purse
+    budget = snapshot.budget
     shares = [
         float(spent) / float(limit)
         for spent, limit in (
-            (purse.spent_usd, purse.max_cost_usd),
-            (purse.spent_tokens, purse.max_tokens),
+            (budget.spent_usd, budget.max_cost_usd),
+            (budget.spent_tokens, budget.max_tokens),
         )
         if limit
     ]

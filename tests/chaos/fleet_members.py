@@ -44,7 +44,7 @@ TIMINGS = Timings(
 )
 COORDINATOR = CoordinatorSettings(
     window=60,
-    chunk=20,
+    page_size=20,
     round_interval=timedelta(milliseconds=50),
     reconcile_interval=timedelta(milliseconds=400),
     unchanged_for=timedelta(milliseconds=400),

@@ -22,7 +22,7 @@ ALL_FAIL = dict.fromkeys(range(1, 100), "failed")
 
 @pytest.fixture
 async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
-    async with house(redis_url, postgres_url, window=4, chunk=4) as lent:
+    async with house(redis_url, postgres_url, window=4, page_size=4) as lent:
         yield lent
 
 

@@ -882,14 +882,14 @@ MUTANTS = (
     Mutant(
         "a provider batch is written down before it is submitted",
         "coordinator/provider_batches/forming.py",
-        "return chunk if await self._desk.books.intend(chunk, draft.ids) else None",
-        "return chunk",
+        "if await self._desk.books.record_intent(provider_batch, draft.ids) else None",
+        "",
         (PROVIDER_BATCHES, PROVIDER_CRASH),
     ),
     Mutant(
         "a submission of unknown fate is looked for before it is paid again",
         "coordinator/provider_batches/finding.py",
-        "for seen in await self._candidates(chunk, provider):",
+        "for seen in await self._candidates(provider_batch, provider):",
         "for seen in ():",
         (PROVIDER_CRASH,),
     ),
@@ -903,7 +903,7 @@ MUTANTS = (
     Mutant(
         "somebody else's provider batch is not ours",
         "coordinator/provider_batches/finding.py",
-        "return number_in(chunk, result.custom_id) is not None",
+        "return number_in(provider_batch, result.custom_id) is not None",
         "return True",
         (PROVIDER_BATCHES,),
     ),
@@ -1494,8 +1494,8 @@ MUTANTS = (
     Mutant(
         "provider batches of another run are left to it",
         "coordinator/provider_batches/driver.py",
-        "if chunk.batch_id not in elsewhere",
-        "if chunk.batch_id",
+        "if provider_batch.batch_id not in elsewhere",
+        "if provider_batch.batch_id",
         (PROVIDER_BATCHES,),
     ),
     Mutant(
