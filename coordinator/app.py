@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,12 +23,11 @@ from eventlog.backoff import Backoff
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog
 from eventlog.scripts import Script
-from eventlog.signals import stop_event
 from eventlog.tasks import end
 from projections.database.connection import make_pool
 from projections.leader_election.advisory_lock import coordinator_lock, leadership
 from projections.ledger.postgres import PostgresLedger
-from projections.ledger.provider_batches_postgres import PostgresProviderBatchRepository
+from projections.ledger.provider_batches_postgres import PostgresProviderBooks
 from projections.queries.monitoring import ActiveBooks
 from taskqueue.backends import Queues, choose, open_queues
 from taskqueue.budget.redis_budgets import RedisBudgets
@@ -56,7 +56,10 @@ class Site:
 
 async def run(site: Site, settings: CoordinatorSettings) -> None:
     """Be a coordinator until told to stop."""
-    stop = stop_event()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(wanted, stop.set)
     log = RedisEventLog.from_url(site.redis_url, shards=site.shards)
     pool = make_pool(site.postgres_url, size=4)
     await pool.open()
@@ -79,9 +82,7 @@ def build(
     """Put a coordinator together."""
     queues = _queues(site, log)
     ledger = PostgresLedger(pool, shards=site.shards)
-    provider = ProviderPorts(
-        PostgresProviderBatchRepository(pool), AnthropicAccounts(os.environ), os.environ
-    )
+    provider = ProviderPorts(PostgresProviderBooks(pool), AnthropicAccounts(os.environ), os.environ)
     return Coordinator(
         *(log, ledger, queues.tasks, queues.batch_registry, queues.executor_registry),
         settings=settings,

@@ -31,7 +31,7 @@ class AnswerTooLong(ReplyRefused):
         super().__init__(f"the answer has more than {MAX_TEXT:,} characters")
 
 
-class StreamAccumulator(Protocol):
+class Gathering(Protocol):
     """A reply on its way."""
 
     @property
@@ -53,12 +53,12 @@ class StreamAccumulator(Protocol):
         ...
 
 
-def gathering(sdk: Sdk) -> StreamAccumulator:
+def gathering(sdk: Sdk) -> Gathering:
     """Begin to put a reply together."""
-    return MessagesAccumulator() if sdk is Sdk.ANTHROPIC else ChatAccumulator()
+    return MessageGathering() if sdk is Sdk.ANTHROPIC else ChatGathering()
 
 
-class MessagesAccumulator:
+class MessageGathering:
     """A reply of the Messages API."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class MessagesAccumulator:
             self._usage |= {name: count for name, count in found.items() if count is not None}
 
 
-class ChatAccumulator:
+class ChatGathering:
     """A reply of Chat Completions."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from coordinator.provider_batches.reading import price_in_batches
 from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from projections.ledger.contract import Batch
-from projections.ledger.provider_batches import ProviderBatch
+from projections.ledger.provider_batches import Chunk
 from providers.prices import BATCH_DISCOUNT, FREE
 from providers.requests import characters_of, max_output_of
 from taskqueue.budget.contract import (
@@ -79,7 +79,7 @@ class BatchReservations:
     def __init__(self, accounts: BudgetAccounts, *, clock: Callable[[], float]) -> None:
         self._accounts = accounts
         self._clock = clock
-        self._closing: dict[str, tuple[ProviderBatch, float]] = {}
+        self._closing: dict[str, tuple[Chunk, float]] = {}
         self._maxima: dict[str, CostMaximum] = {}
 
     async def allowance(self, batch: Batch, target: int) -> Allowance:
@@ -95,50 +95,48 @@ class BatchReservations:
         )
         return Allowance(limit - grant.used, discounted, is_limited=True)
 
-    async def reserve(self, batch: Batch, provider_batch_id: str, allowance: Allowance) -> Amount | None:
+    async def reserve(self, batch: Batch, chunk_id: str, allowance: Allowance) -> Amount | None:
         """Reserve for a whole provider batch; None where the budget has no room for it."""
         if not allowance.is_limited:
             return NOTHING
         unit = allowance.reserved
-        asked = BudgetRequest(
-            batch.batch_id, _holder(provider_batch_id), wanted=1, unit=unit, least=allowance.least
-        )
+        asked = BudgetRequest(batch.batch_id, _holder(chunk_id), wanted=1, unit=unit, least=allowance.least)
         [grant] = await self._accounts.request([asked])
         return grant.reserved if grant.granted else None
 
-    async def declare(self, provider_batches: Sequence[ProviderBatch]) -> None:
+    async def declare(self, chunks: Sequence[Chunk]) -> None:
         """Declare what open provider batches hold, and release what is done with."""
         now = self._clock()
-        done = [provider_batch for provider_batch, due in self._closing.values() if due <= now]
-        held = [each for each in provider_batches if each.reserved_cost or each.reserved_tokens]
+        done = [chunk for chunk, due in self._closing.values() if due <= now]
+        held = [each for each in chunks if each.reserved_cost or each.reserved_tokens]
         await self._accounts.request([*map(_declaration, held), *map(self._release, done)])
-        for provider_batch in done:
-            del self._closing[provider_batch.id]
+        for chunk in done:
+            del self._closing[chunk.id]
 
-    def observe(self, provider_batch: ProviderBatch, outcomes: Iterable[Outcome]) -> None:
+    def observe(self, chunk: Chunk, outcomes: Iterable[Outcome]) -> None:
         """Remember what answers cost."""
-        most = self._maxima.get(provider_batch.id, NOT_OBSERVED)
+        most = self._maxima.get(chunk.id, NOT_OBSERVED)
         for each in outcomes:
             if isinstance(each, p.Answer):
                 whole = nanodollars(each.cost_usd / BATCH_DISCOUNT)
                 most = most.merged(CostMaximum(most.calls + 1, whole, each.usage.total))
-        self._maxima[provider_batch.id] = most
+        self._maxima[chunk.id] = most
 
-    def close(self, provider_batch: ProviderBatch) -> None:
+    def close(self, chunk: Chunk) -> None:
         """Release a reservation once its results are counted."""
-        if provider_batch.reserved_cost or provider_batch.reserved_tokens:
-            self._closing[provider_batch.id] = provider_batch, self._clock() + KEPT
+        if chunk.reserved_cost or chunk.reserved_tokens:
+            self._closing[chunk.id] = chunk, self._clock() + KEPT
 
-    def _release(self, provider_batch: ProviderBatch) -> BudgetRequest:
-        most = self._maxima.pop(provider_batch.id, NOT_OBSERVED)
-        maxima = {f"target:{provider_batch.target}": most} if most.calls else {}
-        return BudgetRequest(provider_batch.batch_id, _holder(provider_batch.id), maxima=maxima)
-
-
-def _holder(provider_batch_id: str) -> str:
-    return f"{PROVIDER_BATCH}{provider_batch_id}"
+    def _release(self, chunk: Chunk) -> BudgetRequest:
+        most = self._maxima.pop(chunk.id, NOT_OBSERVED)
+        maxima = {f"target:{chunk.target}": most} if most.calls else {}
+        return BudgetRequest(chunk.batch_id, _holder(chunk.id), maxima=maxima)
 
 
-def _declaration(provider_batch: ProviderBatch) -> BudgetRequest:
-    held = Amount(provider_batch.reserved_cost, provider_batch.reserved_tokens)
-    return BudgetRequest(provider_batch.batch_id, _holder(provider_batch.id), held=held)
+def _holder(chunk_id: str) -> str:
+    return f"{PROVIDER_BATCH}{chunk_id}"
+
+
+def _declaration(chunk: Chunk) -> BudgetRequest:
+    held = Amount(chunk.reserved_cost, chunk.reserved_tokens)
+    return BudgetRequest(chunk.batch_id, _holder(chunk.id), held=held)

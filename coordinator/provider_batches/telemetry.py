@@ -8,7 +8,7 @@ from opentelemetry.metrics import get_meter
 
 from coordinator.provider_batches.outcomes import Outcome, Round
 from eventlog import payloads as p
-from projections.ledger.provider_batches import ProviderBatch
+from projections.ledger.provider_batches import Chunk
 from providers.prices import BATCH_DISCOUNT
 
 NOT_ASKED = frozenset({"expired", "canceled"})
@@ -31,16 +31,16 @@ def count_submitted(provider: str) -> None:
     SUBMITTED.add(1, {"provider": provider})
 
 
-def count_ended(provider: str, provider_batch: ProviderBatch, now: datetime) -> None:
+def count_ended(provider: str, chunk: Chunk, now: datetime) -> None:
     """Note how long a provider took."""
-    if provider_batch.submitted_at:
-        taken = (now - provider_batch.submitted_at).total_seconds()
+    if chunk.submitted_at:
+        taken = (now - chunk.submitted_at).total_seconds()
         UNTIL_ENDED.record(max(0.0, taken), {"provider": provider})
 
 
 def count_results(this: Round, outcomes: Collection[Outcome]) -> None:
     """Count results that were put on record, and what they would have cost besides."""
-    provider = this.spec.targets[this.provider_batch.target].type
+    provider = this.spec.targets[this.chunk.target].type
     for outcome, many in Counter(map(_kind, outcomes)).items():
         REQUESTS.add(many, {"provider": provider, "outcome": outcome})
     paid = sum(each.cost_usd for each in outcomes if isinstance(each, p.Answer))

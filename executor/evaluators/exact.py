@@ -1,14 +1,8 @@
 """Passes an output that is the expected value."""
 
 from executor.contract import ScoringRequest
-from executor.evaluators.comparison import (
-    ComparisonType,
-    ComparisonVerdict,
-    ExtractOptions,
-    expected_of,
-    output_of,
-)
 from executor.evaluators.extract import quoted
+from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
 
 class ExactOptions(ExtractOptions):
@@ -18,12 +12,12 @@ class ExactOptions(ExtractOptions):
     ignore_case: bool = False
 
 
-async def is_equal(options: ExactOptions, judged: ScoringRequest) -> ComparisonVerdict:
+async def is_equal(options: ExactOptions, judged: ScoringRequest) -> Verdict:
     """Compare the output with the expected value."""
     expected, output = await expected_of(options, judged), await output_of(options, judged)
     if _plain(options, output) == _plain(options, expected):
-        return ComparisonVerdict(passed=True)
-    return ComparisonVerdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")
+        return Verdict(passed=True)
+    return Verdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")
 
 
 def _plain(options: ExactOptions, text: str) -> str:

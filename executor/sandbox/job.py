@@ -20,7 +20,7 @@ KilledBy = Literal["time", "output", "memory", "processes", "disk", "signal"]
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
-class SandboxLimits:
+class Limits:
     """What one run may take, all of its processes together unless said otherwise."""
 
     cpu_seconds: _Amount = 120
@@ -46,7 +46,7 @@ class SandboxLimits:
 
 
 @plain_dataclass(frozen=True, slots=True)
-class SandboxJob:
+class Job:
     """A program to run once, in a world of its own."""
 
     argv: tuple[str, ...]
@@ -58,7 +58,7 @@ class SandboxJob:
     texts: Mapping[str, bytes] = field(default_factory=dict)
     """Name in the working directory → content."""
     env: Mapping[str, str] = field(default_factory=dict)
-    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    limits: Limits = field(default_factory=Limits)
     reports: Path | None = None
     """The directory of a report socket, if the program may report."""
     channel: int | None = None
@@ -71,7 +71,7 @@ class SandboxJob:
 
 
 @plain_dataclass(frozen=True, slots=True)
-class SandboxOutcome:
+class Outcome:
     """How a run ended."""
 
     exit_code: int

@@ -10,10 +10,10 @@ from functools import cache
 from typing import NamedTuple
 
 from executor.sandbox.assembly import assembled
-from executor.sandbox.bubblewrap_options import PrivilegeMode
 from executor.sandbox.init import GO
-from executor.sandbox.isolation_checks import IsolationCheck, probing_job, read_checks
-from executor.sandbox.orphans import kill_leftovers
+from executor.sandbox.leftovers import kill_leftovers
+from executor.sandbox.wall_checks import WallCheck, probing_job, read_checks
+from executor.sandbox.walls import Footing
 
 BUBBLEWRAP = "bwrap"
 TOOL_ENVIRON = {"PATH": os.defpath}
@@ -29,33 +29,31 @@ _HINT = (
 )
 
 
-class ProbeResult(NamedTuple):
+class Probe(NamedTuple):
     """What the self-test found: a footing, or the trouble."""
 
-    footing: PrivilegeMode | None
+    footing: Footing | None
     trouble: str = ""
-    walls: tuple[IsolationCheck, ...] = ()
+    walls: tuple[WallCheck, ...] = ()
     """What was tried on this footing, where the sandbox has a Python to try it."""
 
 
 @cache
-def probe(bubblewrap: str = BUBBLEWRAP) -> ProbeResult:
+def probe(bubblewrap: str = BUBBLEWRAP) -> Probe:
     """Run the self-test in a sandbox, once a process; what a killed process has left is ended first."""
     for tool, package in ({bubblewrap: "bubblewrap"} | _TOOLS).items():
         if not shutil.which(tool, path=os.defpath):
-            return ProbeResult(
-                None, f"{tool} is missing (apt-get install {package}, dnf install {package})"
-            )
+            return Probe(None, f"{tool} is missing (apt-get install {package}, dnf install {package})")
     if trouble := _no_pidfd():
-        return ProbeResult(None, trouble)
+        return Probe(None, trouble)
     kill_leftovers(bubblewrap)
     troubles = []
-    for footing in PrivilegeMode if os.geteuid() == 0 else [PrivilegeMode.USER_NAMESPACE]:
+    for footing in Footing if os.geteuid() == 0 else [Footing.USER_NAMESPACE]:
         trouble, walls = inspect(bubblewrap, footing)
         if not trouble:
-            return ProbeResult(footing, walls=walls)
+            return Probe(footing, walls=walls)
         troubles.append(f"with {footing.value}: {trouble}")
-    return ProbeResult(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
+    return Probe(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
 
 
 def _no_pidfd() -> str:
@@ -69,19 +67,19 @@ def _no_pidfd() -> str:
     return ""
 
 
-def trouble_with(bubblewrap: str, footing: PrivilegeMode) -> str:
+def trouble_with(bubblewrap: str, footing: Footing) -> str:
     """Say why no sandbox can be built on this footing; nothing where one can."""
     return inspect(bubblewrap, footing).trouble
 
 
-class ModeInspection(NamedTuple):
+class Inspection(NamedTuple):
     """What is wrong with a footing, and which of its walls were tried."""
 
     trouble: str
-    walls: tuple[IsolationCheck, ...] = ()
+    walls: tuple[WallCheck, ...] = ()
 
 
-def inspect(bubblewrap: str, footing: PrivilegeMode) -> ModeInspection:
+def inspect(bubblewrap: str, footing: Footing) -> Inspection:
     """Build a sandbox on this footing, and try its walls."""
     with probing_job() as job, assembled(job, footing, bubblewrap) as assembly:
         try:
@@ -95,12 +93,10 @@ def inspect(bubblewrap: str, footing: PrivilegeMode) -> ModeInspection:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return ModeInspection(str(error))
+            return Inspection(str(error))
         started = assembly.account.exit_code == 0
     walls = read_checks(done.stdout, footing)
     said = done.stderr.decode(errors="replace").strip()
     if not started:
-        return ModeInspection(said or f"exit code {done.returncode}", walls)
-    return ModeInspection(
-        ", ".join(f"{wall.name}: {wall.evidence}" for wall in walls if not wall.held), walls
-    )
+        return Inspection(said or f"exit code {done.returncode}", walls)
+    return Inspection(", ".join(f"{wall.name}: {wall.evidence}" for wall in walls if not wall.held), walls)

@@ -23,8 +23,8 @@ from pydantic.dataclasses import dataclass
 from domain.ids import Name
 from eventlog import payloads as p
 from eventlog.tasks import end
-from executor.sandbox.bubblewrap_options import REPORT_SOCKET
 from executor.sandbox.run_directories import run_directory
+from executor.sandbox.walls import REPORT_SOCKET
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _LAST_WORDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
-class RunningReport:
+class Running:
     """The program has begun."""
 
     type: Literal["running"]
@@ -48,7 +48,7 @@ class RunningReport:
 
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
-class ProgressReport:
+class Progress:
     """The program is so far."""
 
     type: Literal["progress"]
@@ -58,7 +58,7 @@ class ProgressReport:
 
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
-class ResultReport:
+class Result:
     """The program's answer, which counts instead of what it printed."""
 
     type: Literal["result"]
@@ -67,18 +67,16 @@ class ResultReport:
     cost_usd: p.Amount = 0.0
 
 
-Report = Annotated[RunningReport | ProgressReport | ResultReport, Field(discriminator="type")]
-_REPORT: TypeAdapter[RunningReport | ProgressReport | ResultReport] = TypeAdapter(Report)
+Report = Annotated[Running | Progress | Result, Field(discriminator="type")]
+_REPORT: TypeAdapter[Running | Progress | Result] = TypeAdapter(Report)
 
 
-class ReportListener:
+class Reports:
     """Listens to one run."""
 
-    def __init__(
-        self, directory: Path, on_progress: Callable[[ProgressReport], None] | None = None
-    ) -> None:
+    def __init__(self, directory: Path, on_progress: Callable[[Progress], None] | None = None) -> None:
         self.directory = directory
-        self.result: ResultReport | None = None
+        self.result: Result | None = None
         self.malformed = 0
         self._on_progress = on_progress
         self._lines = self._bytes = 0
@@ -142,11 +140,11 @@ class ReportListener:
             self._refuse(error.errors(include_url=False, include_input=False)[0]["msg"])
             return
         match report:
-            case ResultReport() if self.result is None:
+            case Result() if self.result is None:
                 self.result = report
-            case ResultReport():
+            case Result():
                 self._refuse("a second result")
-            case ProgressReport() if self._on_progress:
+            case Progress() if self._on_progress:
                 self._on_progress(report)
             case _:
                 logger.debug("a program reported", extra={"report": report})
@@ -158,16 +156,14 @@ class ReportListener:
 
 
 @asynccontextmanager
-async def listening(
-    on_progress: Callable[[ProgressReport], None] | None = None,
-) -> AsyncIterator[ReportListener]:
+async def listening(on_progress: Callable[[Progress], None] | None = None) -> AsyncIterator[Reports]:
     """Listen to one run, for as long as the block lasts."""
     with run_directory() as private:
         # The outer directory keeps the host's users out, the inner one lets the sandbox's in.
         directory = private / "in"
         directory.mkdir()
         directory.chmod(0o755)
-        reports = ReportListener(directory, on_progress)
+        reports = Reports(directory, on_progress)
         try:
             yield reports
         finally:

@@ -24,7 +24,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 WRONG = "simulated wrong answer"
 
 
-class SimulatedTargetOptions(OptionModel):
+class SimulatedOptions(OptionModel):
     """How the pretended target behaves."""
 
     pass_rate: Rate = 0.85
@@ -40,10 +40,10 @@ class SimulatedTargetOptions(OptionModel):
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedTarget:
+class Simulated:
     """The pretended target."""
 
-    options: SimulatedTargetOptions
+    options: SimulatedOptions
     luck: random.Random = field(default_factory=random.Random)
 
     async def call(self, request: TargetRequest) -> TargetReply:
@@ -66,19 +66,19 @@ class SimulatedTarget:
         """Leave nothing behind: there is nothing."""
 
 
-class SimulatedTargetType:
+class SimulatedType:
     """How pretended targets are made."""
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""
-        read_options(SimulatedTargetOptions, options, of="the simulated target")
+        read_options(SimulatedOptions, options, of="the simulated target")
 
-    def make(self, options: Options, environment: ExecutionEnvironment) -> SimulatedTarget:  # noqa: ARG002 - needs none
+    def make(self, options: Options, environment: ExecutionEnvironment) -> Simulated:  # noqa: ARG002 - needs none
         """Make one."""
-        return SimulatedTarget(read_options(SimulatedTargetOptions, options, of="the simulated target"))
+        return Simulated(read_options(SimulatedOptions, options, of="the simulated target"))
 
 
-SIMULATED = SimulatedTargetType()
+SIMULATED = SimulatedType()
 
 
 def _dice(seed: int | str, request: TargetRequest) -> Iterator[float]:

@@ -23,19 +23,19 @@ from projections.ledger.contract import (
     Batch,
     BatchExists,
     BatchHead,
-    Budget,
     Decide,
     Failure,
     Link,
     Opened,
     Opening,
+    Purse,
     Standing,
     Unpublished,
     Unreached,
     Waiting,
 )
 from projections.ledger.opening_rows import accepted_row, newest_attempt, opening_change
-from projections.ledger.provider_batches_postgres import leave_provider_batches
+from projections.ledger.provider_batches_postgres import leave_chunks
 from projections.sql import query
 from projections.store.binary_copy import binary_rows
 from projections.store.postgres import PostgresTables, add_progress, commit_changes, read_stored
@@ -110,16 +110,16 @@ class PostgresLedger:
             rows = await cursor.fetchall()
         return [Batch(*_with_bytes(row)) for row in rows]
 
-    async def request_state(
+    async def ask(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
     ) -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
         asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason, "run_id": run_id}
         return await self._execute("request_batch_state", asked) > 0
 
-    async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
+    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""
-        limits = {"max_cost_usd": budget.max_cost_usd, "max_tokens": budget.max_tokens}
+        limits = {"max_cost_usd": purse.max_cost_usd, "max_tokens": purse.max_tokens}
         await self._execute(
             "set_batch_budget", {"batch_id": batch_id, "by": by, "reason": reason, **limits}
         )
@@ -268,7 +268,7 @@ class PostgresLedger:
         committed = await commit_changes(conn, changes)
         if committed.lost:
             raise RuntimeError(f"rows moved though they were locked: {sorted(committed.lost)[:3]}")
-        await leave_provider_batches(conn, decided)
+        await leave_chunks(conn, decided)
         # What came too late to open anything is on record, and that is all.
         moved = [(one, change) for one, change in zip(opened, changes, strict=True) if change.moves]
         columns: list[list[Any]] = [

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from projections.database.connection import Connection
-from projections.ledger.provider_batches import RequestCounts
+from projections.ledger.provider_batches import Counts
 from projections.sql import query
 
 
@@ -15,7 +15,7 @@ class ShownChunk(NamedTuple):
     provider_id: str | None
     state: str
     size: int
-    counts: RequestCounts
+    counts: Counts
     intended_at: datetime
     submitted_at: datetime | None
     polled_at: datetime | None
@@ -33,7 +33,7 @@ class Unanswered(NamedTuple):
 async def shown_chunks(conn: Connection, batch_id: str) -> list[ShownChunk]:
     """List a batch's provider batches, the oldest first."""
     rows = await (await conn.execute(query("provider_batches_of"), [batch_id])).fetchall()
-    return [ShownChunk._make((*row[:4], RequestCounts(*row[4:9]), *row[9:])) for row in rows]
+    return [ShownChunk._make((*row[:4], Counts(*row[4:9]), *row[9:])) for row in rows]
 
 
 async def unanswered(conn: Connection, batch_id: str) -> Unanswered:

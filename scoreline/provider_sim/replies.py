@@ -3,23 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from scoreline.provider_sim.http_messages import ConnectionAborted, HttpReply, compact
+from scoreline.provider_sim.wire import BreakOff, Reply, compact
 
 _HTML = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><body></body></html>"
 
 
-def whole_reply(body: object, headers: Mapping[str, str], *, fault: str | None) -> HttpReply:
+def whole_reply(body: object, headers: Mapping[str, str], *, fault: str | None) -> Reply:
     """Send an answer at once, or what the fault leaves of it."""
     in_json, data = {"content-type": "application/json", **headers}, compact(body)
     match fault:
         case None:
-            return HttpReply(200, in_json, data)
+            return Reply(200, in_json, data)
         case "html":
-            return HttpReply(200, {"content-type": "text/html; charset=utf-8", **headers}, _HTML)
+            return Reply(200, {"content-type": "text/html; charset=utf-8", **headers}, _HTML)
         case "truncated":
-            return HttpReply(200, in_json, data[: len(data) // 2])
+            return Reply(200, in_json, data[: len(data) // 2])
         case "reset_midway":
-            return HttpReply(200, in_json, _broken(data[: len(data) // 2]), length=len(data))
+            return Reply(200, in_json, _broken(data[: len(data) // 2]), length=len(data))
         case _:
             raise ValueError(fault)
 
@@ -31,31 +31,31 @@ def streamed_reply(
     fault: str | None,
     error: bytes,
     seconds: float,
-) -> HttpReply:
+) -> Reply:
     """Send an answer event by event, or half of it and then what the fault is."""
     as_events = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
     pause = seconds / len(events)
     half = events[: (len(events) + 1) // 2]
     match fault:
         case None:
-            return HttpReply(200, as_events, _paced(events, pause))
+            return Reply(200, as_events, _paced(events, pause))
         case "stream_error":
-            return HttpReply(200, as_events, _paced([*half, error], pause))
+            return Reply(200, as_events, _paced([*half, error], pause))
         case "stream_broken":
-            return HttpReply(200, as_events, _paced(half, pause, end=ConnectionAborted(fault, reset=False)))
+            return Reply(200, as_events, _paced(half, pause, end=BreakOff(fault, reset=False)))
         case "reset_midway":
-            return HttpReply(200, as_events, _paced(half, pause, end=ConnectionAborted(fault)))
+            return Reply(200, as_events, _paced(half, pause, end=BreakOff(fault)))
         case _:
             raise ValueError(fault)
 
 
 async def _broken(data: bytes) -> AsyncIterator[bytes]:
     yield data
-    raise ConnectionAborted("reset_midway")
+    raise BreakOff("reset_midway")
 
 
 async def _paced(
-    events: Sequence[bytes], pause: float, *, end: ConnectionAborted | None = None
+    events: Sequence[bytes], pause: float, *, end: BreakOff | None = None
 ) -> AsyncIterator[bytes]:
     """Send events with a pause between them; without one they go out together."""
     if pause <= 0:

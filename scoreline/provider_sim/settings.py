@@ -12,12 +12,12 @@ Count = Annotated[int, Field(ge=0)]
 Mode = Literal["plausible", "echo", "text", "map"]
 
 
-class InvalidSimulatorSettings(ValueError):  # noqa: N818 - the text is for the user
+class BadSettings(ValueError):  # noqa: N818 - the text is for the user
     """A setting that does not exist, or a value it can't have."""
 
 
 @dataclass(frozen=True, slots=True)
-class AccessSettings:
+class Access:
     """Who may ask, for what; nothing listed means anybody and anything."""
 
     keys: frozenset[str] = field(default=frozenset(), repr=False)
@@ -28,7 +28,7 @@ class AccessSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerSettings:
+class Answers:
     """What is said."""
 
     seed: int = 0
@@ -40,7 +40,7 @@ class AnswerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedRateLimits:
+class Limits:
     """How much is taken on; 0 is no limit."""
 
     rpm: Amount = 0
@@ -55,7 +55,7 @@ class SimulatedRateLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultSettings:
+class Faults:
     """What goes wrong, as shares of the calls that were taken on."""
 
     overloaded: Share = 0
@@ -69,7 +69,7 @@ class FaultSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LatencySettings:
+class Latency:
     """How long an answer takes: lognormal by median and p95, or always the same where p95 is 0."""
 
     latency: Amount = 0
@@ -77,7 +77,7 @@ class LatencySettings:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchSettings:
+class Batches:
     """How message batches fare."""
 
     batch_seconds: Amount = 2.0
@@ -90,44 +90,42 @@ class BatchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatorSettings:
+class Settings:
     """All of it."""
 
-    access: AccessSettings = AccessSettings()
-    answers: AnswerSettings = field(default_factory=AnswerSettings)
-    limits: SimulatedRateLimits = SimulatedRateLimits()
-    faults: FaultSettings = FaultSettings()
-    latency: LatencySettings = LatencySettings()
-    batches: BatchSettings = BatchSettings()
+    access: Access = Access()
+    answers: Answers = field(default_factory=Answers)
+    limits: Limits = Limits()
+    faults: Faults = Faults()
+    latency: Latency = Latency()
+    batches: Batches = Batches()
 
 
 Group = Any
 """One of the groups above."""
 _GROUPS: dict[str, type[Any]] = {
-    "access": AccessSettings,
-    "answers": AnswerSettings,
-    "limits": SimulatedRateLimits,
-    "faults": FaultSettings,
-    "latency": LatencySettings,
-    "batches": BatchSettings,
+    "access": Access,
+    "answers": Answers,
+    "limits": Limits,
+    "faults": Faults,
+    "latency": Latency,
+    "batches": Batches,
 }
 _HOME = {each.name: group for group, kind in _GROUPS.items() for each in fields(kind)}
 _CHECKS = {group: TypeAdapter(kind) for group, kind in _GROUPS.items()}
 
 
-def changed(settings: SimulatorSettings, changes: Mapping[str, object]) -> SimulatorSettings:
+def changed(settings: Settings, changes: Mapping[str, object]) -> Settings:
     """Change settings by their names, all or none."""
     if unknown := sorted(set(changes) - set(_HOME)):
-        raise InvalidSimulatorSettings(
-            f"no such setting: {', '.join(unknown)}; there are {', '.join(_HOME)}"
-        )
+        raise BadSettings(f"no such setting: {', '.join(unknown)}; there are {', '.join(_HOME)}")
     for group in {_HOME[name] for name in changes}:
         mine = {name: value for name, value in changes.items() if _HOME[name] == group}
         settings = replace(settings, **{group: _checked(group, asdict(getattr(settings, group)) | mine)})
     return settings
 
 
-def flat(settings: SimulatorSettings) -> dict[str, object]:
+def flat(settings: Settings) -> dict[str, object]:
     """List settings by their names; of the accepted keys only how many there are."""
     listed = {name: value for group in _GROUPS for name, value in asdict(getattr(settings, group)).items()}
     return listed | {"keys": len(settings.access.keys)}
@@ -138,4 +136,4 @@ def _checked(group: str, values: Mapping[str, object]) -> Group:
         return _CHECKS[group].validate_python(values)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise InvalidSimulatorSettings(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise BadSettings(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

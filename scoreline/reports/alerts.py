@@ -167,12 +167,12 @@ def _lanes(look: Look, limits: Thresholds) -> Iterator[Trouble]:
 
 
 def _budget(snapshot: Snapshot, limits: Thresholds) -> Iterator[Trouble]:
-    budget = snapshot.budget
+    purse = snapshot.purse
     shares = [
         float(spent) / float(limit)
         for spent, limit in (
-            (budget.spent_usd, budget.max_cost_usd),
-            (budget.spent_tokens, budget.max_tokens),
+            (purse.spent_usd, purse.max_cost_usd),
+            (purse.spent_tokens, purse.max_tokens),
         )
         if limit
     ]

@@ -21,13 +21,13 @@ NOBODY = Unanswered()
 class AtProviders:
     """All that a batch has at providers, or means to send there."""
 
-    provider_batches: tuple[ShownChunk, ...] = ()
+    chunks: tuple[ShownChunk, ...] = ()
     unanswered: Unanswered = NOBODY
 
     @property
     def at_work(self) -> tuple[ShownChunk, ...]:
         """Those that are not done with."""
-        return tuple(each for each in self.provider_batches if each.state in AT_WORK)
+        return tuple(each for each in self.chunks if each.state in AT_WORK)
 
 
 NOTHING = AtProviders()
@@ -35,15 +35,15 @@ NOTHING = AtProviders()
 
 async def look_at_providers(conn: Connection, batch_id: str, spec: str | None) -> AtProviders:
     """Look; of a batch that never asked a provider for batches, at nothing."""
-    provider_batches = await shown_chunks(conn, batch_id)
-    if provider_batches or '"batch_api":"' in (spec or "").replace(" ", ""):
-        return AtProviders(tuple(provider_batches), await unanswered(conn, batch_id))
+    chunks = await shown_chunks(conn, batch_id)
+    if chunks or '"batch_api":"' in (spec or "").replace(" ", ""):
+        return AtProviders(tuple(chunks), await unanswered(conn, batch_id))
     return NOTHING
 
 
 def discount_line(look: AtProviders) -> str | None:
     """Say how much was had cheaper; nothing where nothing was."""
-    answered = sum(each.counts.succeeded for each in look.provider_batches)
+    answered = sum(each.counts.succeeded for each in look.chunks)
     return f"{counted(answered, 'answer')} by provider batches, at half the price" if answered else None
 
 
@@ -91,6 +91,6 @@ def provider_document(look: AtProviders) -> dict[str, Any]:
                 "submitted_at": each.submitted_at.isoformat() if each.submitted_at else None,
                 "note": each.note,
             }
-            for each in look.provider_batches
+            for each in look.chunks
         ],
     }

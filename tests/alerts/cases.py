@@ -75,7 +75,9 @@ CASES: dict[str, Case] = {
             "it said goodbye": SILENT
             | LEFT_BEHIND
             | {
-                'eval_worker_stopped_total{instance="w2",worker_id="w2",reason="told"}': "_x79 1 1 _x320",
+                'eval_worker_stopped_total{instance="w2",worker_id="w2",reason="requested"}': (
+                    "_x79 1 1 _x320"
+                ),
             },
             "it is asked, and was taken off the list": SILENT
             | LEFT_BEHIND

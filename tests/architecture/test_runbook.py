@@ -7,7 +7,6 @@ from functools import cache
 
 import pytest
 
-from domain.retry_policy import UNCHARGED_KINDS
 from grafana.alerts import alerts
 from scoreline.observability.runbook import RUNBOOK
 from scoreline.observability.thresholds import Thresholds
@@ -87,9 +86,3 @@ def messages() -> Iterator[str]:
 def test_every_message_that_is_explained_is_one_of_ours(words: str):
     """Whoever searches for what they saw finds it as they saw it."""
     assert words in source()
-
-
-def test_no_fault_that_uses_up_no_retry_is_described_as_a_dead_letter():
-    """A rate-limited or unreachable attempt is always followed by another one."""
-    text = guide("how-to/troubleshooting.md")
-    assert [kind for kind in UNCHARGED_KINDS if f"`{kind}` dead letter" in text] == []

@@ -9,14 +9,9 @@ from eventlog.events import Event
 from projections.ledger.contract import Opening
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.postgres import PostgresLedger
-from projections.ledger.provider_batches import (
-    ProviderBatch,
-    ProviderBatchRepository,
-    ProviderBatchState,
-    RequestCounts,
-)
-from projections.ledger.provider_batches_memory import MemoryProviderBatchRepository
-from projections.ledger.provider_batches_postgres import PostgresProviderBatchRepository
+from projections.ledger.provider_batches import Chunk, ChunkState, Counts, ProviderBooks
+from projections.ledger.provider_batches_memory import MemoryProviderBooks
+from projections.ledger.provider_batches_postgres import PostgresProviderBooks
 from tests.builders import CASE
 from tests.conformance.ledger_forms import (
     EPOCHS,
@@ -32,20 +27,20 @@ from tests.conformance.ledger_forms import (
     standing,
 )
 
-CHUNK = ProviderBatch("0123456789abcdef", B, 0, (1, 2), (1, 1), 99, "digest", NOW, NOW)
+CHUNK = Chunk("0123456789abcdef", B, 0, (1, 2), (1, 1), 99, "digest", NOW, NOW)
 SCORING = p.Queued(case=CASE, reason=p.OpeningReason.SCORING)
 CANCELLED = p.Cancelled(by="operator")
 PAID = p.Responded(output="4", cost_usd=0.5)
 MINUTE = timedelta(minutes=1)
 
 
-def provider_books(form: LedgerForm) -> ProviderBatchRepository:
+def provider_books(form: LedgerForm) -> ProviderBooks:
     """Open the books beside a ledger."""
     match form.ledger:
         case MemoryLedger() as ledger:
-            return MemoryProviderBatchRepository(ledger)
+            return MemoryProviderBooks(ledger)
         case PostgresLedger() as ledger:
-            return PostgresProviderBatchRepository(ledger._pool)
+            return PostgresProviderBooks(ledger._pool)
         case other:
             raise TypeError(other)
 
@@ -63,7 +58,7 @@ def fact(payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
     )
 
 
-async def three_waiting(form: LedgerForm) -> ProviderBatchRepository:
+async def three_waiting(form: LedgerForm) -> ProviderBooks:
     """Accept four, of which the first three wait for a provider, and the last is published."""
     await accept(form, *map(accepted, (1, 2, 3, 4)))
     batch = await batch_of(form)
@@ -73,18 +68,18 @@ async def three_waiting(form: LedgerForm) -> ProviderBatchRepository:
 
 
 async def waiting(
-    form: LedgerForm, books: ProviderBatchRepository, *, targets: int = 1, target: int = 0
+    form: LedgerForm, books: ProviderBooks, *, targets: int = 1, target: int = 0
 ) -> list[int]:
     """Name those that are to be asked."""
     wanted = {"targets": targets, "target": target, "limit": 9}
-    found = await books.list_unassigned(await batch_of(form), after="", **wanted)
+    found = await books.waiting(await batch_of(form), after="", **wanted)
     return [int(one.evaluation_id[-1]) for one in found]
 
 
-async def intended(form: LedgerForm, provider_batch: ProviderBatch = CHUNK) -> ProviderBatchRepository:
-    """Write a provider batch down."""
+async def intended(form: LedgerForm, chunk: Chunk = CHUNK) -> ProviderBooks:
+    """Write a chunk down."""
     books = await three_waiting(form)
-    assert await books.record_intent(provider_batch, [key(number) for number in provider_batch.members])
+    assert await books.intend(chunk, [key(number) for number in chunk.members])
     return books
 
 
@@ -118,31 +113,29 @@ async def test_a_chunk_is_written_down_with_its_members(books):
     """They are in no other, and are listed as its own."""
     provider = await intended(books)
     assert await waiting(books, provider) == [3]
-    assert await provider.list_open() == [CHUNK]
-    members = await provider.list_pending(CHUNK, after="", limit=9)
+    assert await provider.open_chunks() == [CHUNK]
+    members = await provider.members(CHUNK, after="", limit=9)
     assert [one.evaluation_id for one in members] == [key(1), key(2)]
     assert members[0].opening.attempt == 1
-    assert [one.evaluation_id for one in await provider.list_pending(CHUNK, after=key(1), limit=9)] == [
-        key(2)
-    ]
-    assert await provider.filter_pending(CHUNK, [key(2), key(3)]) == {key(2)}
+    assert [one.evaluation_id for one in await provider.members(CHUNK, after=key(1), limit=9)] == [key(2)]
+    assert await provider.still_waiting(CHUNK, [key(2), key(3)]) == {key(2)}
 
 
 async def test_nobody_is_in_two_chunks(books):
     """Whoever comes second changes nothing."""
     provider = await intended(books)
     again = replace(CHUNK, id="fedcba9876543210", members=(2, 3))
-    assert not await provider.record_intent(again, [key(2), key(3)])
+    assert not await provider.intend(again, [key(2), key(3)])
     assert await waiting(books, provider) == [3]
-    assert len(await provider.list_open()) == 1
+    assert len(await provider.open_chunks()) == 1
 
 
 async def test_nothing_is_intended_in_a_batch_that_does_not_go_on(books):
     """A pause means that nothing more is submitted."""
     provider = await three_waiting(books)
-    assert await books.ledger.request_state(B, "paused", by="ada")
-    assert not await provider.record_intent(CHUNK, [key(1), key(2)])
-    assert await provider.list_open() == []
+    assert await books.ledger.ask(B, "paused", by="ada")
+    assert not await provider.intend(CHUNK, [key(1), key(2)])
+    assert await provider.open_chunks() == []
 
 
 async def test_only_one_may_submit_again(books):
@@ -151,44 +144,40 @@ async def test_only_one_may_submit_again(books):
     claimed = await provider.claim(CHUNK, now=NOW + MINUTE)
     assert claimed == replace(CHUNK, claimed_at=NOW + MINUTE)
     assert await provider.claim(CHUNK, now=NOW + MINUTE) is None
-    assert await provider.list_open() == [claimed]
+    assert await provider.open_chunks() == [claimed]
 
 
 async def test_a_submission_is_recorded_once(books):
     """What the provider calls it stays, and is known."""
     provider = await intended(books)
-    assert await provider.record_submission(CHUNK, "msgbatch_1", now=NOW)
-    assert not await provider.record_submission(CHUNK, "msgbatch_2", now=NOW)
-    [provider_batch] = await provider.list_open()
-    assert (provider_batch.state, provider_batch.provider_id, provider_batch.submitted_at) == (
-        "submitted",
-        "msgbatch_1",
-        NOW,
-    )
-    assert await provider.filter_known(["msgbatch_1", "msgbatch_2"]) == {"msgbatch_1"}
-    assert await provider.claim(provider_batch, now=NOW) is None
+    assert await provider.submitted(CHUNK, "msgbatch_1", now=NOW)
+    assert not await provider.submitted(CHUNK, "msgbatch_2", now=NOW)
+    [chunk] = await provider.open_chunks()
+    assert (chunk.state, chunk.provider_id, chunk.submitted_at) == ("submitted", "msgbatch_1", NOW)
+    assert await provider.known(["msgbatch_1", "msgbatch_2"]) == {"msgbatch_1"}
+    assert await provider.claim(chunk, now=NOW) is None
 
 
 async def test_a_chunk_comes_to_its_end(books):
     """Looked at, noted, called off, ended, closed."""
     provider = await intended(books)
-    await provider.record_submission(CHUNK, "msgbatch_1", now=NOW)
-    await provider.record_note(CHUNK, "it has to wait")
-    await provider.record_cancel_request(CHUNK)
-    [provider_batch] = await provider.list_open()
-    assert (provider_batch.note, provider_batch.called_off) == ("it has to wait", True)
-    await provider.record_counts(CHUNK, RequestCounts(processing=2), now=NOW, ended=False)
-    await provider.record_counts(CHUNK, RequestCounts(succeeded=1, expired=1), now=NOW, ended=True)
-    [provider_batch] = await provider.list_open()
-    assert (provider_batch.state, provider_batch.note) == ("ended", "")
-    await provider.close(CHUNK, ProviderBatchState.COLLECTED, now=NOW)
-    assert await provider.list_open() == []
+    await provider.submitted(CHUNK, "msgbatch_1", now=NOW)
+    await provider.noted(CHUNK, "it has to wait")
+    await provider.called_off(CHUNK)
+    [chunk] = await provider.open_chunks()
+    assert (chunk.note, chunk.called_off) == ("it has to wait", True)
+    await provider.seen(CHUNK, Counts(processing=2), now=NOW, ended=False)
+    await provider.seen(CHUNK, Counts(succeeded=1, expired=1), now=NOW, ended=True)
+    [chunk] = await provider.open_chunks()
+    assert (chunk.state, chunk.note) == ("ended", "")
+    await provider.close(CHUNK, ChunkState.COLLECTED, now=NOW)
+    assert await provider.open_chunks() == []
 
 
 async def test_those_of_an_abandoned_chunk_wait_for_another(books):
     """It was never created."""
     provider = await intended(books)
-    await provider.close(CHUNK, ProviderBatchState.ABANDONED, now=NOW)
+    await provider.close(CHUNK, ChunkState.ABANDONED, now=NOW)
     assert await waiting(books, provider) == [1, 2, 3]
 
 
@@ -196,7 +185,7 @@ async def test_an_answer_takes_an_evaluation_out_of_its_chunk(books):
     """Its next attempt is published, and counts as under way."""
     provider = await intended(books)
     await open_next(books, 1, SCORING)
-    assert await provider.filter_pending(CHUNK, [key(1), key(2)]) == {key(2)}
+    assert await provider.still_waiting(CHUNK, [key(1), key(2)]) == {key(2)}
     assert (await batch_of(books)).in_flight == 2
     assert (await standing(books, 1)).epoch == "01-1"
 
@@ -239,7 +228,7 @@ async def test_what_was_paid_for_in_vain_is_kept_and_moves_nothing(books):
 
 
 async def test_those_that_wait_can_be_told_of_after_all(books):
-    """As published now, and counted as under way; those in a provider batch stay."""
+    """As published now, and counted as under way; those in a chunk stay."""
     provider = await intended(books)
     released = await provider.release(await batch_of(books), epochs=LATER, limit=9)
     assert [one.evaluation_id for one in released] == [key(3)]
@@ -253,7 +242,7 @@ async def test_what_a_batch_is_about_can_be_changed_while_it_goes_on(books):
     """Who asked for it is on record."""
     provider = await three_waiting(books)
     assert not await provider.has_groups(B)
-    assert await provider.update_spec(B, b'{"name":"other"}', by="ada", reason="provider batches")
+    assert await provider.change_spec(B, b'{"name":"other"}', by="ada", reason="provider batches")
     assert (await batch_of(books)).spec == b'{"name":"other"}'
     assert ("changed", "ada", "provider batches") in await books.asked(B)
-    assert not await provider.update_spec("nobody", b"{}", by="ada", reason="")
+    assert not await provider.change_spec("nobody", b"{}", by="ada", reason="")

@@ -31,7 +31,7 @@ from eventlog.memory import MemoryEventLog
 from projections.folds.change import Row
 from projections.folds.progress import Progress
 from projections.ledger.memory import MemoryLedger
-from projections.ledger.provider_batches_memory import MemoryProviderBatchRepository
+from projections.ledger.provider_batches_memory import MemoryProviderBooks
 from projections.store.memory import MemoryTables
 from storage_worker.storage import Storage
 from taskqueue.budget.memory import MemoryBudgets
@@ -114,7 +114,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.tables = MemoryTables(self.clock)
         self.ledger = MemoryLedger(self.tables, shards=DEFAULT_SHARDS, now=lambda: self.now)
-        self.books = MemoryProviderBatchRepository(self.ledger)
+        self.books = MemoryProviderBooks(self.ledger)
         self.log = MemoryEventLog(lambda: int(self.clock() * 1000))
         self.queue = MemoryTaskQueue(self.clock)
         self.batch_registry = MemoryBatchRegistry()
@@ -126,7 +126,7 @@ class Stage:
     # Made after the fields.
     tables: MemoryTables = field(init=False)
     ledger: MemoryLedger = field(init=False)
-    books: MemoryProviderBatchRepository = field(init=False)
+    books: MemoryProviderBooks = field(init=False)
     log: MemoryEventLog = field(init=False)
     queue: MemoryTaskQueue = field(init=False)
     batch_registry: MemoryBatchRegistry = field(init=False)
@@ -243,9 +243,9 @@ class Stage:
         return Counter(int(each["custom_id"].rpartition("-")[2]) for each in requests)
 
     def note(self) -> str:
-        """Say what keeps the only provider batch there is."""
-        [provider_batch] = self.books.provider_batches.values()
-        return provider_batch.note
+        """Say what keeps the only chunk there is."""
+        [chunk] = self.books.chunks.values()
+        return chunk.note
 
 
 def _verdict(verdict: str) -> str:
@@ -266,7 +266,7 @@ async def a_stage(
     spec: BatchSpec = SPEC,
     evaluations: Sequence[NewEvaluation] | None = None,
     window: int = 20_000,
-    page_size: int = 2_000,
+    chunk: int = 2_000,
     max_cost_usd: Decimal | None = None,
     **provider: Any,
 ) -> Stage:
@@ -275,7 +275,7 @@ async def a_stage(
     usual = {"page": 2, "max_requests": 3, "submit_timeout": a_minute, "margin": a_minute}
     settings = ProviderBatchSettings(**{**usual, **provider})
     timing = CoordinatorSettings(reconcile_interval=NO_TIME, unchanged_for=NO_TIME, grace=NO_TIME)
-    stage = Stage(replace(timing, window=window, page_size=page_size, provider=settings))
+    stage = Stage(replace(timing, window=window, chunk=chunk, provider=settings))
     await stage.submit(cases(many) if evaluations is None else evaluations, spec, max_cost_usd)
     return stage
 
