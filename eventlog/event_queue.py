@@ -24,6 +24,7 @@ from eventlog.keys import shard_of
 from eventlog.lifecycle import Phase
 from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, LogUnavailable, LogWriter, Mode
 from eventlog.outbox import AttemptBuffer, Outbox
+from eventlog.redis_errors import RedisCommandError
 from eventlog.tasks import end
 
 logger = logging.getLogger(__name__)
@@ -171,6 +172,7 @@ class EventQueue:
         self._work = asyncio.Event()
         self._waiters: dict[AttemptBuffer, list[asyncio.Future[None]]] = {}
         self._outage_since: float | None = None
+        self._rejection: str | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -302,9 +304,12 @@ class EventQueue:
             except LogUnavailable as error:
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())
+            except RedisCommandError as error:
+                self._note_rejection(error)
+                await asyncio.sleep(backoff.next())
             except Exception:
-                # The sender must outlive whatever this was: a queue without one would wait in silence.
-                logger.exception("could not send events; trying again")
+                # The sender must survive any error: without one, events would never be sent.
+                logger.exception("could not send events; retrying")
                 await asyncio.sleep(backoff.next())
             else:
                 self._note_recovery()
@@ -398,6 +403,9 @@ class EventQueue:
             except LogUnavailable as error:
                 self._note_outage(error)
                 pause = min(backoff.next(), interval)
+            except RedisCommandError as error:
+                self._note_rejection(error)
+                pause = interval
             else:
                 pause = interval
                 backoff.reset()
@@ -458,7 +466,16 @@ class EventQueue:
             self._outage_since = self._clock()
             logger.warning("the log is unavailable: holding events", extra={"error": str(error)})
 
+    def _note_rejection(self, error: RedisCommandError) -> None:
+        """Log a permanent error once; events are kept and sent again, as an operator may cure its cause."""
+        if self._outage_since is None:
+            self._outage_since = self._clock()
+        if self._rejection != str(error):
+            self._rejection = str(error)
+            logger.error("Redis rejects this writer's events: holding them", extra={"error": str(error)})
+
     def _note_recovery(self) -> None:
+        self._rejection = None
         if self._outage_since is not None:
             outage = round(self._clock() - self._outage_since, 3)
             self._outage_since = None

@@ -1,9 +1,10 @@
 """Keys of a type that Scoreline does not write: moved to a quarantine name where a command meets one.
 
-A key of the wrong type would refuse every command for ever, and hold up whatever shares a call with it.
+A key of the wrong type would reject every command for ever, and block whatever shares a call with it.
 Redis may be lost in part, so the key is renamed (`eval:quarantine:<ms>:<key>`, kept for a week), one line
 is logged, and the command is run again: what the key should have held is recovered as after a loss. A user
-that may not rename, as an executor of a deployment, waits until a storage worker or a coordinator meets it.
+that may not rename, as an executor of a deployment, gets `QuarantineDeniedError`, which is transient: a
+storage worker or a coordinator renames the key when it meets it.
 """
 
 import logging
@@ -16,6 +17,8 @@ from typing import Any, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, ResponseError
+
+from eventlog.redis_errors import QuarantineDeniedError
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -54,13 +57,13 @@ def is_wrong_type(reply: object) -> bool:
 
 
 async def quarantine(redis: Redis, names: Iterable[str]) -> int:
-    """Move those of some keys that have the wrong type; returns how many, 0 also where that is denied."""
-    expected = {name: found for name in names if (found := expected_type(name))}
+    """Rename those keys that have the wrong type; returns how many. Raises `QuarantineDeniedError`."""
+    expected = {name: kind for name in names if (kind := expected_type(name))}
     try:
         moved = await _move(redis, expected) if expected else []
     except ResponseError as error:
-        logger.debug("could not quarantine keys", extra={"error": str(error)})
-        return 0
+        text = f"WRONGTYPE in one of {', '.join(expected)}; this user may not rename it ({error})"
+        raise QuarantineDeniedError(text) from error
     for key, found, kept_as in ((part.decode() for part in each) for each in moved):
         what = {"key": key, "found": found, "expected": expected[key], "kept_as": kept_as}
         logger.error("quarantined a key of the wrong type", extra=what)

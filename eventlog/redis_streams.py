@@ -6,6 +6,7 @@ not, is answered by asking again.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,15 +15,7 @@ from pydantic_core import to_json
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import (
-    BusyLoadingError,
-    ConnectionError,  # noqa: A004 - redis' own, caught below
-    DataError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    ResponseError,
-    TimeoutError,  # noqa: A004 - redis' own, caught below
-)
+from redis.exceptions import DataError, ResponseError
 
 from eventlog import keys
 from eventlog.codec import RawEntry
@@ -37,6 +30,7 @@ from eventlog.log import (
     LogUnavailable,
     Mode,
 )
+from eventlog.redis_errors import QuarantineDeniedError, RedisErrors
 from eventlog.scripts import Call, Script
 
 SETTLE_CHUNK = 200
@@ -44,17 +38,7 @@ READ_CHUNK = 100
 APPEND_CHUNK = 20
 """Evaluations in one call: Redis serves nobody else meanwhile, so each takes a millisecond at most."""
 
-NOT_NOW = ("MISCONF", "BUSY ", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "OOM", "LOADING")
-UNAVAILABLE = (
-    ConnectionError,
-    TimeoutError,
-    BusyLoadingError,
-    ReadOnlyError,
-    ResponseError,
-    OutOfMemoryError,
-    OSError,
-)
-
+LOG_ERRORS = RedisErrors(LogUnavailable)
 
 HERE = Path(__file__).parent
 _APPEND = Script(HERE / "append.lua")
@@ -127,13 +111,13 @@ class RedisEventLog:
             )
             for shard in range(self.shards)
         ]
-        with translated():
+        with LOG_ERRORS:
             return [reply[0].decode() for reply in await _APPEND.run(self.redis, calls)]
 
     async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append events, each call atomically; calls of several evaluations share a round trip."""
         groups = list(self._groups(calls))
-        with translated():
+        with LOG_ERRORS:
             replies = await _APPEND.run(
                 self.redis, [self._append_call([calls[place] for place in group]) for group in groups]
             )
@@ -178,7 +162,7 @@ class RedisEventLog:
         ]
         chunks = list(self._chunks(names, evaluation_ids))
         streams: dict[bytes, list[RawEntry]] = {}
-        with translated():
+        with LOG_ERRORS:
             async with self.redis.pipeline(transaction=False) as pipe:
                 pipe.response_callbacks = {}  # raw lists: dictionaries would be built to be thrown away
                 for chunk in chunks:
@@ -200,7 +184,8 @@ class RedisEventLog:
         try:
             entries: Any = await self.redis.xrange(name, count=limit)
         except ResponseError as error:
-            await quarantine(self.redis, [name])
+            with suppress(QuarantineDeniedError):
+                await quarantine(self.redis, [name])
             return [(b"0-0", [b"error", str(error).encode()])]  # no event: it is refused as garbage
         return [
             (entry_id, [part for pair in fields.items() for part in pair]) for entry_id, fields in entries
@@ -220,7 +205,7 @@ class RedisEventLog:
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
         """Say which evaluations' newest attempt is closed, by their fences alone."""
-        with translated():
+        with LOG_ERRORS:
             async with self.redis.pipeline(transaction=False) as pipe:
                 for evaluation_id in evaluation_ids:
                     pipe.execute_command("HEXISTS", self._pair(evaluation_id)[1], "closing")
@@ -236,7 +221,7 @@ class RedisEventLog:
                 chunk = [_packed(marks[place]) for place in places[at : at + SETTLE_CHUNK]]
                 calls.append(([keys.wake_key(shard)], [*prefixes, to_json(chunk)]))
         if calls:
-            with translated():
+            with LOG_ERRORS:
                 await self._run(_SETTLE, calls, [mark.evaluation_id for mark in marks])
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
@@ -249,7 +234,7 @@ class RedisEventLog:
                 chunk = mine[at : at + SETTLE_CHUNK]
                 places += chunk
                 calls.append(([keys.wake_key(shard)], [*prefixes, *(evaluation_ids[one] for one in chunk)]))
-        with translated():
+        with LOG_ERRORS:
             replies = await self._run(_COMMITTED, calls, evaluation_ids) if calls else []
         marks = dict(zip(places, (mark for reply in replies for mark in reply), strict=True))
         return [_mark(marks[place]) for place in range(len(evaluation_ids))]
@@ -261,7 +246,7 @@ class RedisEventLog:
 
     async def now_ms(self) -> int:
         """Return the log's own clock, the one its entry ids are made of."""
-        with translated():
+        with LOG_ERRORS:
             seconds, micros = await self.redis.time()
         return seconds * 1000 + micros // 1000
 
@@ -271,21 +256,6 @@ class RedisEventLog:
     def _pair(self, evaluation_id: str) -> list[str]:
         shard = self._shard(evaluation_id)
         return [keys.events_key(shard, evaluation_id), keys.fence_key(shard, evaluation_id)]
-
-
-class translated:  # noqa: N801 - reads as a statement
-    """Turn what means "not now" into `LogUnavailable`; a refused command stays the bug it is."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, UNAVAILABLE) or _means_not_now(error):
-            raise LogUnavailable(str(error) or type(error).__name__) from error
-
-
-def _means_not_now(error: BaseException | None) -> bool:
-    """Whether a server that answers says that it can't, for the moment."""
-    return isinstance(error, ResponseError) and str(error).startswith(NOT_NOW)
 
 
 def _replies(raw: list[Any], mode: Mode) -> Iterator[AppendResponse]:

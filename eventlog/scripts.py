@@ -13,6 +13,8 @@ from eventlog.key_quarantine import is_wrong_type, quarantine
 
 Call = tuple[list[str], list[Any]]
 """Keys and arguments of one call."""
+NAMED_KEYS = 4
+"""Keys of a call that an error names."""
 
 
 class ScriptsMissing(RedisUnavailable):
@@ -26,6 +28,7 @@ class Script:
     """A Lua file, loaded again whenever Redis has forgotten it."""
 
     def __init__(self, path: Path) -> None:
+        self.name = path.name
         self.source = path.read_text(encoding="utf-8")
         self.sha = sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
@@ -36,8 +39,9 @@ class Script:
             await self._load(redis)
             replies = await self._pipelined(redis, calls)
         await self._retry_quarantined(redis, calls, replies)
-        for reply in replies:
+        for (keys, _), reply in zip(calls, replies, strict=True):
             if isinstance(reply, Exception):
+                reply.add_note(f"script {self.name}, keys {', '.join(map(str, keys[:NAMED_KEYS]))}")
                 raise reply
         return replies
 

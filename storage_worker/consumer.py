@@ -20,7 +20,7 @@ from eventlog.backoff import Backoff
 from eventlog.key_quarantine import with_quarantine
 from eventlog.keys import GROUP, events_key, shard_of, wake_key
 from eventlog.log import LogUnavailable
-from eventlog.redis_streams import translated
+from eventlog.redis_streams import LOG_ERRORS
 from eventlog.scripts import Script
 from projections.database.errors import DatabaseUnavailable
 from storage_worker.storage import Storage
@@ -110,7 +110,7 @@ class Consumer:
         backoff = Backoff(longest=2.0)
         while True:
             try:
-                with translated():
+                with LOG_ERRORS:
                     await _ACK.run(self._redis, [([stream], [GROUP, ids])])
             except LogUnavailable:
                 await asyncio.sleep(backoff.next())

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from eventlog.key_quarantine import with_quarantine
 from taskqueue import keys
 from taskqueue.batch_registry import BatchEntry
-from taskqueue.refusals import answers, translated
+from taskqueue.refusals import QUEUE_ERRORS, answers
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class RedisBatchRegistry:
 
     async def upsert(self, entry: BatchEntry, spec: bytes) -> None:
         """Register a batch, or replace its entry."""
-        with translated():
+        with QUEUE_ERRORS:
             await self._on(keys.BATCHES, partial(self._upsert, entry, spec))
 
     async def _upsert(self, entry: BatchEntry, spec: bytes) -> None:
@@ -43,20 +43,20 @@ class RedisBatchRegistry:
 
     async def list(self) -> Sequence[BatchEntry]:
         """List all registered batches."""
-        with translated():
+        with QUEUE_ERRORS:
             bodies: Any = await self._on(keys.BATCHES, partial(self._redis.hvals, keys.BATCHES))
         return [entry for body in bodies if (entry := _entry(body))]
 
     async def spec(self, batch_id: str) -> bytes | None:
         """Return a batch's spec; None if it is not registered."""
         name = keys.spec_key(batch_id)
-        with translated():
+        with QUEUE_ERRORS:
             body: Any = await self._on(name, partial(self._redis.get, name))
         return body  # type: ignore[no-any-return]  # bytes: replies are not decoded
 
     async def unregister(self, batch_id: str) -> None:
         """Remove a batch with its spec, contexts and lanes."""
-        with translated():
+        with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.hdel(keys.BATCHES, batch_id)
                 pipe.unlink(*(key(batch_id) for key in _KEYS))
@@ -66,7 +66,7 @@ class RedisBatchRegistry:
         """Store the outputs that evaluations of a serial group need from earlier ones of the group."""
         if contexts:
             name = keys.contexts_key(batch_id)
-            with translated():
+            with QUEUE_ERRORS:
                 await self._on(name, partial(self._redis.hset, name, items=_flat(contexts)))
 
     async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> Sequence[bytes | None]:
@@ -74,7 +74,7 @@ class RedisBatchRegistry:
         if not evaluation_ids:
             return []
         name = keys.contexts_key(batch_id)
-        with translated():
+        with QUEUE_ERRORS:
             values: Any = await self._on(name, partial(self._redis.hmget, name, list(evaluation_ids)))
         return values  # type: ignore[no-any-return]  # bytes: replies are not decoded
 
@@ -83,13 +83,13 @@ class RedisBatchRegistry:
         if lanes:
             encoded = {partition: to_json(list(names)) for partition, names in lanes.items()}
             name = keys.lanes_key(batch_id)
-            with translated():
+            with QUEUE_ERRORS:
                 await self._on(name, partial(self._redis.hset, name, items=_flat(encoded)))
 
     async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
         """Return the lanes of each partition of a batch, as far as an executor has recorded them."""
         name = keys.lanes_key(batch_id)
-        with translated():
+        with QUEUE_ERRORS:
             encoded: Any = await self._on(name, partial(self._redis.hgetall, name))
         return {partition.decode(): tuple(from_json(names)) for partition, names in encoded.items()}
 

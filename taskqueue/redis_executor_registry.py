@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from eventlog.key_quarantine import with_quarantine
 from taskqueue import keys
 from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance
-from taskqueue.refusals import answers, translated
+from taskqueue.refusals import QUEUE_ERRORS, answers
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class RedisExecutorRegistry:
 
     async def heartbeat(self, instance: ExecutorInstance) -> None:
         """Renew the lease of an executor instance."""
-        with translated():
+        with QUEUE_ERRORS:
             await with_quarantine(self._redis, [keys.EXECUTORS], partial(self._renew, instance))
 
     async def _renew(self, instance: ExecutorInstance) -> None:
@@ -43,7 +43,7 @@ class RedisExecutorRegistry:
 
     async def deregister(self, instance_id: str) -> None:
         """Remove an instance that has stopped."""
-        with translated():
+        with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.unlink(keys.executor_key(instance_id))
                 pipe.zrem(keys.EXECUTORS, instance_id)
@@ -53,14 +53,14 @@ class RedisExecutorRegistry:
         """Return those of these instances that are alive."""
         ids = list(instance_ids)
         names = [keys.executor_key(each) for each in ids]
-        with translated():
+        with QUEUE_ERRORS:
             # Not EXISTS: a key of the wrong type has no TTL, so its instance would never expire.
             bodies = await with_quarantine(self._redis, names, partial(self._bodies, names))
         return {each for each, body in zip(ids, bodies, strict=True) if body is not None}
 
     async def live(self) -> list[ExecutorInstance]:
         """List all instances that are alive."""
-        with translated():
+        with QUEUE_ERRORS:
             read_index = partial(self._redis.zrange, keys.EXECUTORS, 0, -1)
             index: list[Any] = await with_quarantine(self._redis, [keys.EXECUTORS], read_index)
             names = [keys.executor_key(name.decode()) for name in index]

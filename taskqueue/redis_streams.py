@@ -23,7 +23,7 @@ from eventlog.scripts import Call, Script
 from taskqueue import keys, telemetry
 from taskqueue.entries import as_dead_letter, as_task
 from taskqueue.queue_layout import DEFAULT_PARTITION, queue_name, split_queue
-from taskqueue.refusals import answers, means_gone, translated
+from taskqueue.refusals import QUEUE_ERRORS, answers, means_gone
 from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class RedisTaskQueue:
         queues = {keys.tasks_key(queue).encode(): queue for queue in wanted}
         options = ("COUNT", min(wanted.values()), "BLOCK", max(1, int(seconds * 1000)))
         everything_new = (">",) * len(queues)
-        with translated():
+        with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.response_callbacks = {}  # raw: the scripts' replies are, too
                 pipe.execute_command(
@@ -196,13 +196,13 @@ class RedisTaskQueue:
 
     async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
         """List what was given up, newest first."""
-        with translated():
+        with QUEUE_ERRORS:
             entries: Any = await self._redis.xrevrange(keys.dead_letters_key(batch_id), count=limit)
         return [as_dead_letter(*entry) for entry in entries]
 
     async def forget(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
         """Remove all that these lines of a batch hold; its dead letters stay for a day."""
-        with translated():
+        with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.unlink(
                     *(key for partition in partitions for key in _pair(queue_name(batch_id, partition)))
@@ -211,7 +211,7 @@ class RedisTaskQueue:
                 await answers(pipe)
 
     async def _run(self, script: Script, calls: Iterable[Call]) -> list[Any]:
-        with translated():
+        with QUEUE_ERRORS:
             return await script.run(self._redis, list(calls))
 
 

@@ -1,33 +1,15 @@
-"""What a refusal of Redis means to users of the queue."""
+"""Errors of Redis as users of the queue get them; eventlog/redis_errors.py classifies them."""
 
 from typing import Any
 
 from redis.asyncio.client import Pipeline
-from redis.exceptions import (
-    BusyLoadingError,
-    ConnectionError,  # noqa: A004 - redis' own, caught below
-    OutOfMemoryError,
-    ReadOnlyError,
-    ResponseError,
-    TimeoutError,  # noqa: A004 - redis' own, caught below
-)
+from redis.exceptions import ResponseError
 
-from eventlog.redis_streams import NOT_NOW
+from eventlog.redis_errors import RedisErrors
 from taskqueue.tasks import QueueUnavailable
 
-UNAVAILABLE = (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OutOfMemoryError, OSError)
+QUEUE_ERRORS = RedisErrors(QueueUnavailable)
 GONE = ("NOGROUP", "UNBLOCKED")
-
-
-class translated:  # noqa: N801 - reads as a statement
-    """Turn what means "not now" into `QueueUnavailable`; a refused command stays the bug it is."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        # A key of the wrong type that this user may not move: a coordinator moves it, within a moment.
-        if isinstance(error, UNAVAILABLE) or _begins(error, (*NOT_NOW, "WRONGTYPE")):
-            raise QueueUnavailable(str(error) or type(error).__name__) from error
 
 
 async def answers(pipe: Pipeline) -> list[Any]:

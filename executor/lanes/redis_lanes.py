@@ -17,7 +17,7 @@ from executor.lanes.contract import AcquireRequest, BlockedBy, Grant, LanesUnava
 from executor.lanes.state import read_state
 from executor.lanes.views import view
 from providers.limits import RateLimits
-from taskqueue.refusals import answers, translated
+from taskqueue.refusals import QUEUE_ERRORS, answers
 from taskqueue.tasks import QueueUnavailable
 
 TTL = 86_400
@@ -118,7 +118,7 @@ def _grant(granted: int, reserved: bytes, blocked_by: bytes, ready_in: bytes) ->
 @contextmanager
 def _translate_errors() -> Iterator[None]:
     try:
-        with translated():
+        with QUEUE_ERRORS:
             yield
     except QueueUnavailable as error:
         raise LanesUnavailable(str(error)) from error

@@ -23,7 +23,7 @@ from taskqueue.budget.contract import (
     Holding,
     NewAccount,
 )
-from taskqueue.refusals import translated
+from taskqueue.refusals import QUEUE_ERRORS
 
 STAYS = 30 * 86_400
 """Seconds for which an account is kept that nothing touches."""
@@ -47,19 +47,19 @@ class RedisBudgets:
         """Declare, settle and reserve, each request atomically, all in one round trip."""
         if not requests:
             return []
-        with translated():
+        with QUEUE_ERRORS:
             replies = await _BUDGET.run(self._redis, [self._request(each) for each in requests])
         return [_grant(reply) for reply in replies]
 
     async def publish(self, terms: BudgetTerms, *, create: NewAccount | None = None) -> BudgetView | None:
         """Set limits and recorded spend; None where the account is missing and not to be created."""
-        with translated():
+        with QUEUE_ERRORS:
             [reply] = await _BUDGET.run(self._redis, [self._publish(terms, create)])
         return _view(reply) if reply else None
 
     async def close(self, batch_id: str) -> None:
         """Remove an account."""
-        with translated():
+        with QUEUE_ERRORS:
             await self._redis.unlink(budget_key(batch_id))
 
     def _request(self, asked: BudgetRequest) -> Call:

@@ -16,7 +16,7 @@ from eventlog.codec import fields_of
 from eventlog.events import EventKey
 from eventlog.keys import events_key, shard_of, wake_key
 from eventlog.log import Append, AppendResponse, AppendResult, EncodedEvent, Mode
-from eventlog.redis_streams import RedisEventLog, translated
+from eventlog.redis_streams import LOG_ERRORS, RedisEventLog
 
 LOSABLE = frozenset({"provisioning", "running", "responded", "scored"})
 """What may get lost: an evaluation whose closing event is lost has no end to bridge to."""
@@ -129,6 +129,6 @@ async def write_plainly(log: RedisEventLog, record: EncodedEvent) -> None:
     event = record.event
     shard = shard_of(event.evaluation_id, log.shards)
     fields = fields_of(event, record.body)
-    with translated():
+    with LOG_ERRORS:
         await log.redis.xadd(events_key(shard, event.evaluation_id), fields)  # type: ignore[arg-type]  # values are str, int or bytes
         await log.redis.xadd(wake_key(shard), {"id": event.evaluation_id})

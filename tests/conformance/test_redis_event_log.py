@@ -6,9 +6,11 @@ import pytest
 from redis.exceptions import DataError, ResponseError
 
 import eventlog
-from eventlog import keys
+from eventlog import keys, redis_streams
 from eventlog.log import Append, CommitMark, LogUnavailable, Mode
+from eventlog.redis_errors import RedisCommandError
 from eventlog.redis_streams import RedisEventLog
+from eventlog.scripts import Script
 from tests.builders import EVALUATION, event, history, raw_entry, records
 from tests.conformance.asking import (
     CLOSED,
@@ -249,6 +251,38 @@ async def test_a_full_redis_is_unavailable_and_takes_nothing(redis_form):
         await redis_form.redis.config_set("maxmemory", "0")
     assert await stream(redis_form) == []
     assert await append(redis_form, *history("queued provisioning")) == [OK, OK]
+
+
+async def test_a_denied_command_surfaces_with_keys_and_advice(redis_form, redis_url):
+    """NOPERM is no outage: a retry would wait for ever. The error names the right that is missing."""
+    await redis_form.redis.execute_command(
+        "ACL SETUSER", "denied", "on", ">secret", "~other:*", "+@all", "-time"
+    )
+    log = RedisEventLog.from_url(redis_url.replace("unix://", "unix://denied:secret@"))
+    try:
+        with pytest.raises(RedisCommandError, match=r"(?s)time.*users.acl"):
+            await log.now_ms()
+        with pytest.raises(RedisCommandError, match=r"(?s)append.lua, keys eval:.*users.acl"):
+            await log.append([Append(EVALUATION, records(history("queued")), epoch="")])
+    finally:
+        await log.aclose()
+        await redis_form.redis.execute_command("ACL DELUSER", "denied")
+
+
+async def test_a_wrong_password_surfaces(redis_url):
+    """A login that Redis denies is no outage, though the client calls it a connection error."""
+    log = RedisEventLog.from_url(redis_url.replace("unix://", "unix://denied:wrong@"))
+    with pytest.raises(RedisCommandError, match="EVAL_REDIS_URL"):
+        await log.now_ms()
+    await log.aclose()
+
+
+async def test_an_error_in_a_script_surfaces_with_its_name_and_keys(redis_form, monkeypatch, tmp_path):
+    """A defect in Lua is no outage: it is raised once, and not retried for ever."""
+    (tmp_path / "broken.lua").write_text("return nil .. KEYS[1]")
+    monkeypatch.setattr(redis_streams, "_APPEND", Script(tmp_path / "broken.lua"))
+    with pytest.raises(RedisCommandError, match=r"(?s)broken.lua, keys eval:.*same release"):
+        await redis_form.log.append([Append(EVALUATION, records(history("queued")), epoch="")])
 
 
 async def test_a_server_that_is_not_there_is_unavailable():

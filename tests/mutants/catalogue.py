@@ -1611,6 +1611,20 @@ MUTANTS = (
         (f"{DAMAGED_FILE}::test_a_log_that_was_changed_after_a_clean_stop_keeps_no_epoch",),
     ),
     Mutant(
+        "a command that Redis rejects for good is not taken for an outage",
+        "eventlog/redis_errors.py",
+        "    if isinstance(error, _TRANSIENT):\n",
+        "    if isinstance(error, (*_TRANSIENT, ResponseError)):\n",
+        ("tests/unit/eventlog/test_redis_errors.py",),
+    ),
+    Mutant(
+        "a writer logs what Redis rejects, and keeps its events",
+        "eventlog/event_queue.py",
+        "self._note_rejection(error)\n                await asyncio",
+        "return\n                await asyncio",
+        (QUEUE,),
+    ),
+    Mutant(
         "a key of the wrong type is moved out of the way",
         "eventlog/scripts.py",
         "if places and await quarantine(",

@@ -1,17 +1,19 @@
 """A writer's queue: numbered, in company, through outages, and never twice."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from redis.exceptions import NoPermissionError
 
 from eventlog import payloads as p
 from eventlog.codec import OversizeEvent
 from eventlog.commands import Fact
 from eventlog.event_queue import AttemptLost, EventQueue, OwnedAttempt, QueueSettings
 from eventlog.lifecycle import IllegalTransition
-from eventlog.log import Append, AppendResult
+from eventlog.log import Append, AppendResponse, AppendResult
+from eventlog.redis_errors import RedisCommandError
 from tests.builders import BATCH, CASE, EVALUATION, event, payload, records
 from tests.unit.faulty_log import FaultyLog
 from tests.waiting import until
@@ -263,3 +265,30 @@ async def test_closing_in_an_endless_outage_says_what_was_left(log):
     record(owned, "provisioning")
     assert await queue.aclose(patience=0.02) == 2
     assert await log.keys(EVALUATION) == []
+
+
+class RejectingLog(FaultyLog):
+    """A log whose server rejects appends and reads until an operator grants the right."""
+
+    granted = False
+
+    async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
+        if not self.granted:
+            raise RedisCommandError(NoPermissionError("no permissions to run the 'evalsha' command"))
+        return await super().append(calls)
+
+
+async def test_a_permanent_error_is_logged_once_and_events_are_kept(caplog):
+    """It is no outage: one error names what Redis rejects. Once the right is granted, all is sent."""
+    log = RejectingLog()
+    async with started(log) as queue:
+        owned = opened(queue)
+        await until(lambda: "users.acl" in str([vars(each).get("error") for each in caplog.records]))
+        await asyncio.sleep(0.02)
+        assert [each.message for each in caplog.records] == [
+            "Redis rejects this writer's events: holding them"
+        ]
+        assert queue.is_cut_off
+        log.granted = True
+        await owned.acknowledged()
+    assert len(log.round_trips) == 1

@@ -14,7 +14,7 @@ import psycopg
 
 from eventlog import keys
 from eventlog.log import LogUnavailable
-from eventlog.redis_streams import RedisEventLog, translated
+from eventlog.redis_streams import LOG_ERRORS, RedisEventLog
 from eventlog.timeline import Cursor
 from projections.database.connection import Connection, connect_read_only
 from projections.database.readiness import check_ready
@@ -96,7 +96,7 @@ class Sources:
             await asyncio.sleep(seconds)
             return
         stream = keys.events_key(keys.shard_of(evaluation_id, self.log.shards), evaluation_id)
-        with translated():
+        with LOG_ERRORS:
             await self.log.redis.xread({stream: self.newest}, count=1, block=int(seconds * 1000))
 
     async def aclose(self) -> None:
