@@ -57,8 +57,8 @@ lock: ## Pin the requirements anew, from pyproject.toml
 diagram: $(VENV)/core ## Draw the state diagram into ARCHITECTURE.md
 	@$(BIN)/python -m eventlog.diagram ARCHITECTURE.md
 
-alerts: $(VENV)/core ## Render grafana/alerts.py into the rules that Prometheus reads
-	@$(BIN)/python -m grafana.alerts
+alerts: $(VENV)/core ## Render the alert definitions into the rules that Prometheus reads
+	@$(BIN)/python -m scoreline.local.alert_rules
 
 docs: $(VENV)/docs ## Build the documentation site into .site, strict on dead links
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir .site && echo "documentation site: .site/index.html"

@@ -1,4 +1,4 @@
-"""When something is worth an alert: for Prometheus and for `batch status --alert`. Pure."""
+"""The thresholds of alerts: for Prometheus and for `batch status --alert`. Pure."""
 
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
@@ -7,28 +7,28 @@ from typing import Any, Self
 from taskqueue.executor_registry import INSTANCE_TTL
 
 SHORTEST_WINDOW = timedelta(seconds=5)
-"""A rate needs some samples, however much of a hurry there is."""
+"""A rate needs at least two samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Every number, once; fields that end in `window` say over how long something is measured."""
+    """Every threshold; fields that end in `window` are the times over which values are measured."""
 
     # Executors
     min_workers: int = 1
     worker_silence: timedelta = INSTANCE_TTL
-    """After so long without a heartbeat an executor is given up, and its work given to others."""
+    """An executor without a heartbeat for this long is dead, and its tasks are reclaimed."""
     missed_beats: timedelta = INSTANCE_TTL / 2
-    """An executor that leaves without having been silent for so long has said goodbye."""
+    """An executor that disappears sooner after its last heartbeat has deregistered."""
     task_overdue: timedelta = timedelta(minutes=1)
-    """How far past its own time-out a task may be before whoever holds it is taken to hang."""
+    """How far past its time-out a task may be before its executor counts as stalled."""
     beat_window: timedelta = timedelta(minutes=1)
     memory_window: timedelta = timedelta(hours=1)
-    """How long what is gone is remembered."""
+    """How long a process that disappeared is remembered."""
 
     # Work
     backlog_drain: timedelta = timedelta(hours=1)
-    """The queue must drain within this, at the present rate."""
+    """The queue must drain within this at the current rate."""
     pace_window: timedelta = timedelta(minutes=10)
     no_progress: timedelta = timedelta(minutes=15)
     stuck_beyond_timeout: timedelta = timedelta(minutes=15)
@@ -36,7 +36,7 @@ class Thresholds:
     dead_letters_window: timedelta = timedelta(hours=1)
     failure_rate: float = 0.1
     failure_sample: int = 20
-    """Of fewer ends no share is taken."""
+    """No failure rate is measured over fewer ended evaluations."""
     failure_window: timedelta = timedelta(minutes=10)
     stalled_claims_per_second: float = 0.1
     taken_over_window: timedelta = timedelta(minutes=5)
@@ -46,7 +46,7 @@ class Thresholds:
     # Providers
     rate_limit_p95: timedelta = timedelta(seconds=5)
     rate_limit_wait: timedelta = timedelta(seconds=30)
-    """How long one lane may have nothing, as seen from the command line."""
+    """How long a lane may grant no permit, as the command line measures it."""
     llm_errors_per_second: float = 0.1
     llm_error_share: float = 0.05
     provider_window: timedelta = timedelta(minutes=5)
@@ -58,11 +58,11 @@ class Thresholds:
     gap_window: timedelta = timedelta(minutes=15)
     quarantine_window: timedelta = timedelta(hours=1)
 
-    # How Prometheus asks
+    # Scraping
     scrape_timeout: timedelta = timedelta(seconds=10)
 
-    def hurried(self, factor: float, *, scrape_timeout: timedelta) -> Self:
-        """Divide every span of time, to see in seconds what takes minutes."""
+    def accelerated(self, factor: float, *, scrape_timeout: timedelta) -> Self:
+        """Divide every time by a factor, so that a test takes seconds instead of minutes."""
         spans: dict[str, Any] = {
             field.name: _shortened(field.name, getattr(self, field.name), factor)
             for field in fields(self)

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from scoreline.formatting import excerpt, money, printable, span, stamp
 from scoreline.invocation import batch_command
-from scoreline.reports.alert_table import alert_table
-from scoreline.reports.alerts_told import Herald, News, Watchman
+from scoreline.reports.alerts.table import alert_table
+from scoreline.reports.alerts.tracker import AlertChange, AlertReporter, AlertTracker
 from scoreline.reports.crew import CrewReader, crew_reader
 from scoreline.reports.lanes import lanes_document, limit_lines
 from scoreline.reports.look import Look, take_look
@@ -26,7 +26,7 @@ from scoreline.reports.report_view import report_lines
 from scoreline.reports.screen import screen
 from scoreline.reports.standing import ExitCode, document, exit_code, is_over, status_word
 from scoreline.reports.table import Column, fitted
-from scoreline.reports.watch import Watcher
+from scoreline.reports.watch import Connectivity, Watcher
 from scoreline.reports.why import reasons
 from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
@@ -55,24 +55,24 @@ def run_status(servers: Servers, settings: Settings, wanted: Wanted) -> int:
 
 async def _status(servers: Servers, wanted: Wanted, settings: Settings) -> int:
     console = screen()
-    watchman = Watchman(settings.thresholds)
-    tell = _printing(console, as_json=wanted.as_json)
-    herald = Herald(tell, wanted.as_json, watchman, settings.runbook_url)
-    found: list[News] | None = None
+    tracker = AlertTracker(settings.thresholds)
+    write = _printing(console, as_json=wanted.as_json)
+    reporter = AlertReporter(write, wanted.as_json, tracker, settings.runbook_url)
+    changes: list[AlertChange] | None = None
     async with crew_reader(servers.redis_url) as crew:
         look = await close_look(servers, wanted.batch_id, crew)
         if wanted.watching and not is_over(look.snapshot):
-            say = herald.say if wanted.alerting else _say
-            watcher = Watcher(servers.postgres_url, wanted.batch_id, crew, say)
-            await _watch(watcher, console, wanted, herald)
+            on_connectivity = reporter.postgres_changed if wanted.alerting else _print_connectivity
+            watcher = Watcher(servers.postgres_url, wanted.batch_id, crew, on_connectivity)
+            await _watch(watcher, console, wanted, reporter)
             look = await close_look(servers, wanted.batch_id, crew)
         elif wanted.alerting:
-            found = herald.see_once(look)
+            changes = reporter.report_once(look)
     if wanted.as_json:
         _print_json(look)
     else:
-        if found is not None:
-            _print_alerts(console, found, runbook=settings.runbook_url)
+        if changes is not None:
+            _print_alerts(console, changes, runbook=settings.runbook_url)
         show(console, look)
     return ExitCode.STOPPED if wanted.watching and look.is_abandoned else exit_code(look.snapshot)
 
@@ -83,13 +83,13 @@ async def close_look(servers: Servers, batch_id: str, crew: CrewReader) -> Look:
         return await take_look(conn, batch_id, crew, closely=True)
 
 
-async def _watch(watcher: Watcher, console: Console, wanted: Wanted, herald: Herald) -> None:
+async def _watch(watcher: Watcher, console: Console, wanted: Wanted, reporter: AlertReporter) -> None:
     every = ALERTING_EVERY if wanted.alerting else PLAIN_EVERY
     with ProgressDisplay(console, every=every, stamped=wanted.alerting) as display:
 
         def see(look: Look) -> None:
             if wanted.alerting:
-                herald.see(look)
+                reporter.update(look)
             if wanted.as_json:
                 _print_json(look)
             else:
@@ -101,19 +101,19 @@ async def _watch(watcher: Watcher, console: Console, wanted: Wanted, herald: Her
 
 
 def _printing(console: Console, *, as_json: bool) -> Callable[[str], None]:
-    """Make what tells alerts: above the bar where there is one."""
+    """Return what prints alerts: above the bar where there is one."""
     if as_json:
         return lambda line: print(line, flush=True)  # noqa: T201 - machines read stdout
     return lambda line: console.print(Text(line, style="yellow"), soft_wrap=True)
 
 
-def _print_alerts(console: Console, found: Sequence[News], *, runbook: str | None) -> None:
-    for line in alert_table(found, runbook=runbook):
+def _print_alerts(console: Console, changes: Sequence[AlertChange], *, runbook: str | None) -> None:
+    for line in alert_table(changes, runbook=runbook):
         console.print(line, soft_wrap=isinstance(line, Text))
 
 
-def _say(words: str) -> None:
-    Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
+def _print_connectivity(change: Connectivity) -> None:
+    Console(stderr=True).print(change.value, markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_json(look: Look) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from psycopg import AsyncConnection, InterfaceError, OperationalError
 
@@ -15,8 +16,13 @@ from scoreline.reports.standing import is_over
 
 LOOK_EVERY = 1.0
 """Seconds; a look costs a few counters and a window of open evaluations."""
-AWAY = "PostgreSQL does not answer; waiting for it."
-BACK = "It is back."
+
+
+class Connectivity(StrEnum):
+    """A change of the connection to PostgreSQL, with the text that reports it."""
+
+    LOST = "PostgreSQL does not answer; waiting for it."
+    RESTORED = "PostgreSQL answers again."
 
 
 @dataclass(slots=True)
@@ -26,8 +32,8 @@ class Watcher:
     postgres_url: str
     batch_id: str
     crew: CrewReader
-    say: Callable[[str], None]
-    """Where outages are told."""
+    on_connectivity: Callable[[Connectivity], None]
+    """Called when the connection is lost and when it is restored."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _conn: Connection | None = None
     _abandoned: tuple[str, datetime] | None = None
@@ -69,12 +75,12 @@ class Watcher:
             except (OperationalError, InterfaceError) as error:
                 _raise_if_cancelled(error)
                 if not away:
-                    self.say(AWAY)
+                    self.on_connectivity(Connectivity.LOST)
                 away = True
                 await self.pause(backoff.next())
                 continue
             if away:
-                self.say(BACK)
+                self.on_connectivity(Connectivity.RESTORED)
             return look
 
     async def _connection(self) -> Connection:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from grafana.alerts import RULES, rules
+from scoreline.local.alert_rules import RULES
+from scoreline.observability.alerts.rules import rules
 from scoreline.settings import load_settings
 from tests.acceptance.batch_commands import PATIENCE, Folder
 from tests.waiting import until

@@ -19,7 +19,8 @@ from typing import Any
 import httpx2
 import yaml
 
-from grafana.alerts import RULES, rules
+from scoreline.local.alert_rules import RULES
+from scoreline.observability.alerts.rules import rules
 from scoreline.observability.thresholds import Thresholds
 from tests.alerts.processes import Process, free_port
 from tests.waiting import until
@@ -125,8 +126,8 @@ async def _is_ready(client: httpx2.AsyncClient, port: int) -> bool:
 
 
 def _prometheus(home: Path, metrics: Path, ports: tuple[int, int]) -> list[str]:
-    thresholds = Thresholds().hurried(SPEEDUP, scrape_timeout=timedelta(seconds=1))
-    (home / "rules.yml").write_text(rules(thresholds, hurry=SPEEDUP), encoding="utf-8")
+    thresholds = Thresholds().accelerated(SPEEDUP, scrape_timeout=timedelta(seconds=1))
+    (home / "rules.yml").write_text(rules(thresholds, speedup=SPEEDUP), encoding="utf-8")
     config = {
         "global": {"scrape_interval": SECOND, "scrape_timeout": SECOND, "evaluation_interval": SECOND},
         "rule_files": [str(home / "rules.yml")],

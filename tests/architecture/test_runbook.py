@@ -7,9 +7,8 @@ from functools import cache
 
 import pytest
 
-from grafana.alerts import alerts
-from scoreline.observability.runbook import RUNBOOK
-from scoreline.observability.thresholds import Thresholds
+from scoreline.observability.alerts.definition import RUNBOOK
+from scoreline.observability.alerts.table import ALERTS
 from tests.architecture.test_deployment import ROOT, SERVICES
 from tests.architecture.test_guides import SHOWN, commands, guide
 
@@ -17,7 +16,6 @@ GUIDES = ("how-to/operations.md", "how-to/troubleshooting.md")
 HEADING = re.compile(r"^### (\w+)$", re.MULTILINE)
 COMPOSE = re.compile(r"docker compose (?:--profile \w+ )?(?:ps|logs|up|restart|exec) ([^`\n|;]*)")
 SEEN = re.compile(r"^\| ([^|]*`[^|]+) \|", re.MULTILINE)
-ALERTS = {alert.name: alert for alert in alerts(Thresholds())}
 
 
 def test_every_alert_has_its_section_and_no_other_has_one():
@@ -34,7 +32,7 @@ def test_every_alert_names_an_action_that_its_section_has():
     for name, alert in ALERTS.items():
         section = text.partition(f"\n### {name}\n")[2].partition("\n###")[0]
         for line in alert.action.split("; "):
-            assert re.sub(r"\{\{ \$labels\.batch_id \}\}", "BATCH", line) in section, name
+            assert line.replace("{batch_id}", "BATCH") in section, name
 
 
 def command_lines() -> Iterator[tuple[str, str]]:
@@ -42,9 +40,10 @@ def command_lines() -> Iterator[tuple[str, str]]:
         for number, text in enumerate(guide(name).splitlines(), 1):
             yield from ((f"{name}:{number}", found[1].strip()) for found in SHOWN.finditer(text))
     for alert in ALERTS.values():
-        plain = re.sub(r"\{\{ \$labels\.\w+ \}\}", "BATCH", alert.action)
-        if plain.startswith("scoreline "):
-            yield alert.name, plain
+        polled = (alert.polled.action, alert.polled.local_action) if alert.polled else ()
+        for action in {alert.action, *polled}:
+            if action.startswith("scoreline "):
+                yield alert.name, re.sub(r"\{\w+\}", "ID", action)
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in command_lines()])

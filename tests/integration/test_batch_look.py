@@ -181,7 +181,7 @@ async def test_watch_outlives_its_connection(here: Stage) -> None:
     await here.change("nightly", "state = 'cancelled', finished_at = now()")
     ran = await watching
     assert "PostgreSQL does not answer; waiting for it." in ran.stderr
-    assert "It is back." in ran.stderr
+    assert "PostgreSQL answers again." in ran.stderr
     assert (ran.exit_code, json.loads(ran.stdout.splitlines()[-1])["status"]) == (4, "cancelled")
 
 
@@ -222,8 +222,8 @@ async def test_alert_looks_once_and_changes_no_exit_code(here: Stage) -> None:
     await here.submit("nightly", ["passed", "queued"])
     ran = await here.run("status", "nightly", "--alert")
     assert ran.exit_code == 0
-    assert re.search(r"critical +CoordinatorDown .*no coordinator leads", ran.stdout, re.DOTALL)
-    assert re.search(r"critical +AllWorkersDown .*0 executors alive", ran.stdout, re.DOTALL)
+    assert re.search(r"critical +CoordinatorDown .*No coordinator holds", ran.stdout, re.DOTALL)
+    assert re.search(r"critical +AllWorkersDown .*0 executors are alive", ran.stdout, re.DOTALL)
     assert "→ scoreline worker start" in ran.stdout
     assert "running 1 of 2 (50.0%)" in ran.stdout
     *alerts, batch = await here.documents("status", "nightly", "--alert")
@@ -246,7 +246,8 @@ async def test_alert_is_told_when_it_begins_and_when_it_is_over(here: Stage) -> 
         before = await until(partial(here.place.ask, LOOKED_AFTER, before[0][0]))
     await here.change("nightly", "state = 'paused'")
     ran = await watching
-    assert "] ALERT DLQGrowing: 11 evaluations were given up. → scoreline batch dlq nightly" in ran.stdout
+    message = "11 evaluations of batch nightly became dead letters."
+    assert f"] ALERT DLQGrowing: {message} → scoreline batch dlq nightly" in ran.stdout
     assert "] over: DLQGrowing (dead letters)" in ran.stdout
     assert re.search(r"^\[\d\d:\d\d:\d\d\] running 0 of 12", ran.stdout, re.MULTILINE)
     assert ("\x1b" in ran.stdout, ran.exit_code) == (False, 4)

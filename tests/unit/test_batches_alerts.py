@@ -1,26 +1,33 @@
-"""What `batch status --alert` says is wrong: pure words about looks, one after the other."""
+"""Alerts of one batch, evaluated from successive views of it."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from domain.batch_spec import BatchSpec, TargetSpec, pack
 from executor.lanes.contract import BlockedBy, LaneView
-from grafana.alerts import alerts
 from projections.queries.batches import Snapshot, Waiting
 from projections.queries.provider_batches import Unanswered
+from scoreline.observability.alerts.definition import Unit
+from scoreline.observability.alerts.rules import EXPRESSIONS
+from scoreline.observability.alerts.table import ALERTS
 from scoreline.observability.thresholds import Thresholds
-from scoreline.reports import alerts as decided
-from scoreline.reports.alert_measure import Measure, Unit, severity_of
-from scoreline.reports.alerts_past import Past
-from scoreline.reports.alerts_told import POSTGRES, Watchman, age_of, alert_json, alert_line, seen_once
+from scoreline.reports.alerts.alert import POSTGRES_DOWN, evaluate_alerts, postgres_down
+from scoreline.reports.alerts.checks import BATCH_CHECKS, FLEET_CHECKS
+from scoreline.reports.alerts.measurement import AlertInputs
+from scoreline.reports.alerts.tracker import (
+    AlertTracker,
+    age_of,
+    alert_json,
+    alert_line,
+    alerts_of_one_view,
+)
+from scoreline.reports.alerts.window import AlertWindow
 from scoreline.reports.crew import Crew
 from scoreline.reports.lanes import LaneWait
 from scoreline.reports.look import Look
@@ -32,11 +39,11 @@ SPEC = pack(BatchSpec("b", (TargetSpec("simulated", "t"),), timeout=60.0)).decod
 RUNNING = Snapshot(
     "b", "submitted", "b", "default", "", "running", "", SPEC, START, None, None, START, total=1000
 )
-LIMITS = Thresholds()
+THRESHOLDS = Thresholds()
 
 
 def at(seconds: float, *, beats: dict[str, float] | None = None, **changes: Any) -> Look:
-    """Look at a batch so long after it began; executors are named by their heartbeats."""
+    """View a batch this long after it began; executors are named by their heartbeats."""
     now = START + timedelta(seconds=seconds)
     known = {"worker-1": seconds} if beats is None else beats
     crew = Crew(tuple(ExecutorInstance(f"i-{name}", name) for name in known), "", _by_instance_id(known))
@@ -48,61 +55,74 @@ def _by_instance_id(known: dict[str, float]) -> dict[str, float]:
     return {f"i-{name}": beat for name, beat in known.items()}
 
 
-def wrong(*looks: Look) -> list[str]:
-    """Name what is wrong at the last of some looks."""
-    past = Past.before(looks[0])
+def firing(*looks: Look) -> list[str]:
+    """Name the alerts that fire for the last of some views."""
+    window = AlertWindow.first(looks[0])
     for look in looks[1:]:
-        past = past.after(look, LIMITS)
-    return [trouble.name for trouble in decided.troubles(looks[-1], past, LIMITS)]
+        window = window.after(look, THRESHOLDS)
+    return [alert.name for alert in evaluate_alerts(AlertInputs(looks[-1], window, THRESHOLDS))]
 
 
-def told(looks: Sequence[Look]) -> list[str]:
-    watchman = Watchman()
-    return [alert_line(news) for look in looks for news in watchman.see(look)]
+def reported(looks: Sequence[Look]) -> list[str]:
+    tracker = AlertTracker()
+    return [alert_line(change) for look in looks for change in tracker.update(look)]
 
 
-def test_a_batch_that_goes_on_has_no_trouble():
-    """Nor one that is paused, or over, whatever it has come to."""
-    assert wrong(at(0), at(60, completed=50)) == []
-    assert wrong(at(0), at(9999, state="paused", failed=500, beats={})) == []
-    assert wrong(at(0), at(9999, finished_at=START, failed=1000, beats={})) == []
+def test_no_alert_fires_for_a_batch_that_makes_progress():
+    """Nor for one that is paused or over, whatever its counters are."""
+    assert firing(at(0), at(60, completed=50)) == []
+    assert firing(at(0), at(9999, state="paused", failed=500, beats={})) == []
+    assert firing(at(0), at(9999, finished_at=START, failed=1000, beats={})) == []
 
 
-def test_an_executor_that_falls_silent_is_missed_and_one_that_leaves_is_not():
-    """A heartbeat that runs out has been old for a while; one that was taken back has not."""
+def test_an_executor_whose_heartbeats_expire_is_down_and_one_that_deregisters_is_not():
+    """An expired heartbeat was overdue before it disappeared; a deregistered one was not."""
     both = {"worker-1": 0.0, "worker-2": 0.0}
     first = at(0, beats=both)
     silent = [at(n, beats={"worker-1": n, "worker-2": 0.0}) for n in range(1, 20)]
     gone = [at(n, beats={"worker-1": n}) for n in range(20, 67)]
-    [line] = told([first, *silent, *gone])
-    said = "executor worker-2 has not been heard of for 20 s."
-    assert line == f"[00:00:20] ALERT WorkerDown: {said} → scoreline worker start"
-    assert told([first, *silent[:3], *gone]) == []
+    [line] = reported([first, *silent, *gone])
+    message = (
+        "Executor worker-2 stopped sending heartbeats without deregistering."
+        " Other executors reclaim its tasks. Last heartbeat 20 s ago."
+    )
+    assert line == f"[00:00:20] ALERT WorkerDown: {message} → scoreline worker start"
+    assert reported([first, *silent[:3], *gone]) == []
     back = [at(67, beats={"worker-1": 67, "worker-2": 67})]
-    assert told([first, *silent, *gone, *back])[1:] == ["[00:01:07] over: WorkerDown (worker-2)"]
+    assert reported([first, *silent, *gone, *back])[1:] == ["[00:01:07] over: WorkerDown (worker-2)"]
 
 
-def test_what_may_be_over_at_once_is_told_only_when_it_lasts():
-    """A fleet that starts is no fleet that is down."""
+def test_a_condition_that_may_end_with_the_next_view_must_hold():
+    """A fleet that starts is not down; one view alone reports at once."""
     alone = [at(n, beats={}) for n in range(30)]
-    assert told([*alone[:20], at(20)]) == []
-    [line] = told(alone)
-    said = "0 executors alive, 1,000 evaluations wait."
-    assert line == f"[00:00:20] ALERT AllWorkersDown: {said} → scoreline worker start"
-    assert [news.trouble.name for news in seen_once(at(0, beats={}), LIMITS)] == ["AllWorkersDown"]
+    assert reported([*alone[:20], at(20)]) == []
+    [line] = reported(alone)
+    message = (
+        "0 executors are alive while batches are running; at least 1 are required."
+        " 1,000 evaluations pending."
+    )
+    assert line == f"[00:00:20] ALERT AllWorkersDown: {message} → scoreline worker start"
+    [change] = alerts_of_one_view(at(0, beats={}), THRESHOLDS)
+    assert change.alert.name == "AllWorkersDown"
+
+
+def test_the_command_for_a_local_run_resumes_it():
+    """A local run has its own executors: no executor of a fleet may serve it."""
+    [change] = alerts_of_one_view(at(0, beats={}, run_id="r"), THRESHOLDS)
+    assert change.alert.action == "scoreline batch resume b"
 
 
 def test_executors_of_another_project_do_not_count():
-    """They take nothing of this batch."""
+    """They claim no task of this batch."""
     crew = Crew((ExecutorInstance("i", "other", project="another"),))
-    assert wrong(at(0, crew=crew)) == ["AllWorkersDown"]
+    assert firing(at(0, crew=crew)) == ["AllWorkersDown"]
 
 
-def test_servers_and_leaders():
-    """What is not known because Redis is away is not called missing."""
+def test_redis_and_the_coordinator():
+    """While Redis is unreachable, executors are unknown, not down."""
     away = Crew(away="Redis at x does not answer (connection refused).")
-    assert wrong(at(0), at(1, crew=away)) == ["RedisDown"]
-    assert wrong(at(0), at(1, leaderless=True)) == ["CoordinatorDown"]
+    assert firing(at(0), at(1, crew=away)) == ["RedisDown"]
+    assert firing(at(0), at(1, leaderless=True)) == ["CoordinatorDown"]
 
 
 HELD = Waiting("running", 3, START, "b.1")
@@ -119,11 +139,11 @@ HELD = Waiting("running", 3, START, "b.1")
         (at(901, waiting=(HELD,)), ["BatchStuck"]),
         (at(961, waiting=(HELD,)), ["BatchStuck", "StuckEvaluations"]),
     ],
-    ids=["idle", "not long", "progress", "in hand, in time", "at a provider", "overdue", "stuck"],
+    ids=["idle", "not long", "progress", "claimed, in time", "at a provider", "overdue", "stuck"],
 )
-def test_standstill_is_told_from_patience(look: Look, names: list[str]):
-    """A long batch is not stuck; one of which nothing ends is."""
-    assert wrong(at(0), look) == names
+def test_a_batch_is_stuck_when_no_evaluation_ends(look: Look, names: list[str]):
+    """A long batch is not stuck, nor one whose attempts are within their deadline."""
+    assert firing(at(0), look) == names
 
 
 @pytest.mark.parametrize(
@@ -137,40 +157,40 @@ def test_standstill_is_told_from_patience(look: Look, names: list[str]):
         (5, 15, ["HighFailureRate"]),
     ],
 )
-def test_failures_are_a_share_and_a_number(dead: int, completed: int, names: list[str]):
-    """Of few no share is taken."""
-    assert wrong(at(0), at(60, failed=dead, completed=completed)) == names
+def test_failures_are_measured_as_a_share_and_as_a_count(dead: int, completed: int, names: list[str]):
+    """No share is measured over few evaluations."""
+    assert firing(at(0), at(60, failed=dead, completed=completed)) == names
 
 
-def test_a_share_is_that_of_the_last_minutes():
-    """What went wrong at first is no alert for ever; what goes wrong now is one."""
+def test_a_failure_rate_is_that_of_the_last_minutes():
+    """Failures at the start of a batch do not fire for ever; failures now do."""
     start = at(0, failed=10, completed=10)
     then = [at(60 * n, failed=10, completed=10 + 20 * n) for n in range(1, 20)]
-    assert wrong(start) == ["HighFailureRate"]
-    assert wrong(start, *then) == []
-    assert wrong(start, *then, at(1260, failed=150, completed=390)) == ["DLQGrowing", "HighFailureRate"]
+    assert firing(start) == ["HighFailureRate"]
+    assert firing(start, *then) == []
+    assert firing(start, *then, at(1260, failed=150, completed=390)) == ["DLQGrowing", "HighFailureRate"]
 
 
-def test_backlog_is_a_time_and_not_a_number():
-    """Many that go fast are none."""
+def test_a_backlog_is_a_time_and_not_a_count():
+    """A long queue that drains fast is none."""
     many = (Waiting("queued", 900, START, "b.9"),)
-    assert wrong(at(0), at(100, completed=20, waiting=many)) == ["QueueBacklog"]
-    assert wrong(at(0), at(100, completed=100, waiting=many)) == []
-    assert wrong(at(0), at(30, completed=1, waiting=many)) == []
+    assert firing(at(0), at(100, completed=20, waiting=many)) == ["QueueBacklog"]
+    assert firing(at(0), at(100, completed=100, waiting=many)) == []
+    assert firing(at(0), at(30, completed=1, waiting=many)) == []
 
 
 def test_lanes():
-    """One that answers nobody, and one that has had nothing for long."""
+    """A circuit breaker that is open, and a lane that has granted no permit for long."""
 
     def behind(count: int, **view: Any) -> Look:
         return at(100, completed=99, lanes=(LaneWait(LaneView("openai", **view), count),))
 
     since = START.timestamp()
-    assert wrong(behind(0, breaker="open", failures=5)) == ["BreakerOpen"]
-    assert wrong(behind(3, blocked_by=BlockedBy.RATE, since=since)) == ["RateLimitSaturation"]
-    assert wrong(behind(0, blocked_by=BlockedBy.RATE, since=since)) == []
-    assert wrong(behind(3, blocked_by=BlockedBy.RATE, since=since + 80)) == []
-    assert wrong(behind(3, blocked_by=BlockedBy.CONCURRENCY, since=since)) == []
+    assert firing(behind(0, breaker="open", failures=5)) == ["BreakerOpen"]
+    assert firing(behind(3, blocked_by=BlockedBy.RATE, since=since)) == ["RateLimitSaturation"]
+    assert firing(behind(0, blocked_by=BlockedBy.RATE, since=since)) == []
+    assert firing(behind(3, blocked_by=BlockedBy.RATE, since=since + 80)) == []
+    assert firing(behind(3, blocked_by=BlockedBy.CONCURRENCY, since=since)) == []
 
 
 @pytest.mark.parametrize(
@@ -183,54 +203,52 @@ def test_lanes():
     ],
 )
 def test_budget(spent: dict[str, Any], names: list[str]):
-    """Of cost and tokens the larger share."""
-    assert wrong(at(10, completed=5, **spent)) == names
+    """The larger share of cost and tokens."""
+    assert firing(at(10, completed=5, **spent)) == names
 
 
-def test_names_are_those_of_the_rules():
-    """Whoever is told of one here finds it in the same runbook."""
-    looks = [
-        at(9999, beats={}, leaderless=True, failed=500, completed=1, waiting=(HELD,)),
-        at(9999, crew=Crew(away="Redis is away")),
-    ]
-    seen = {name for look in looks for name in wrong(at(0), look)}
-    assert {"AllWorkersDown", "CoordinatorDown", "DLQGrowing", "RedisDown"} <= seen
-    assert seen <= {alert.name for alert in alerts(LIMITS)}
+def test_every_alert_is_evaluated_by_prometheus_and_where_possible_by_the_command_line():
+    """No side has an alert that the other lacks, but for those that only Prometheus can measure."""
+    assert EXPRESSIONS.keys() == ALERTS.keys()
+    checked = FLEET_CHECKS.keys() | BATCH_CHECKS.keys() | {POSTGRES_DOWN}
+    assert checked == {name for name, alert in ALERTS.items() if alert.polled}
+    assert all(bool(alert.polled) is not bool(alert.prometheus_only) for alert in ALERTS.values())
+    assert len(checked) == 13
 
 
-def test_severities_are_those_of_the_rules():
-    """An alert is as grave here as it is to Prometheus."""
-    rules = {alert.name: alert.severity.value for alert in alerts(LIMITS)}
-    shown = {name: severity_of(name) for name in rules if name in decided_names()}
-    assert shown == {name: rules[name] for name in shown}
-    assert {"WorkerDown", "BudgetNearlySpent", "RateLimitSaturation"} <= shown.keys()
-
-
-def decided_names() -> set[str]:
-    """List the alerts that the command line knows."""
-    text = Path(decided.__file__).read_text(encoding="utf-8")
-    return set(re.findall(r'Trouble\(\s*"(\w+)"', text)) | {POSTGRES.name}
+@pytest.mark.parametrize("name", ALERTS)
+def test_thresholds_of_definitions_exist(name: str):
+    """A threshold, window or hold that a definition names is one of the settings."""
+    alert = ALERTS[name]
+    named = [alert.window, alert.polled.hold if alert.polled else ""]
+    assert [each for each in named if each and not hasattr(THRESHOLDS, each)] == []
+    for condition in (alert.condition, alert.polled_condition):
+        limit = condition.limit(THRESHOLDS)
+        assert limit is None or condition.holds(limit + 1, THRESHOLDS) is not condition.holds(
+            limit - 1, THRESHOLDS
+        )
 
 
 def test_an_alert_has_its_value_its_threshold_and_its_age():
-    """Measured as the rule measures it; since when, where one look can know."""
+    """The age is known where one view can tell since when the condition holds."""
     look = at(1000, failed=40, completed=60, beats={})
-    [workers, letters, share] = seen_once(look, replace(LIMITS, dead_letters=30))
-    assert workers.trouble.measure == Measure(0, 1)
-    assert letters.trouble.measure == Measure(40, 30)
-    assert share.trouble.measure == Measure(0.4, 0.1, Unit.SHARE)
-    assert age_of(letters) is None
-    [stuck] = seen_once(at(901), LIMITS)
-    assert stuck.trouble.measure == Measure(901, 900, Unit.SECONDS)
+    changes = alerts_of_one_view(look, replace(THRESHOLDS, dead_letters=30))
+    workers, letters, share = (each.alert for each in changes)
+    assert (workers.value, workers.threshold, workers.unit) == (0, 1, Unit.COUNT)
+    assert (letters.value, letters.threshold, letters.unit) == (40, 30, Unit.COUNT)
+    assert (share.value, share.threshold, share.unit) == (0.4, 0.1, Unit.SHARE)
+    assert age_of(changes[1]) is None
+    [stuck] = alerts_of_one_view(at(901), THRESHOLDS)
+    assert (stuck.alert.value, stuck.alert.threshold, stuck.alert.unit) == (901, 900, Unit.SECONDS)
     assert age_of(stuck) == timedelta(seconds=901)
 
 
-def test_a_watcher_knows_how_long_an_alert_has_held():
-    """From the look at which it was first seen, told or not yet."""
-    watchman = Watchman()
-    [news] = [news for n in range(21) for news in watchman.see(at(n, beats={}))]
-    assert age_of(news) == timedelta(seconds=20)
-    line = json.loads(alert_json(news, "https://runbook.example/operations.md"))
+def test_a_tracked_alert_has_the_age_of_its_condition():
+    """From the view for which it first held, reported or not."""
+    tracker = AlertTracker()
+    [change] = [each for n in range(21) for each in tracker.update(at(n, beats={}))]
+    assert age_of(change) == timedelta(seconds=20)
+    line = json.loads(alert_json(change, "https://runbook.example/operations.md"))
     assert (line["severity"], line["value"], line["threshold"], line["age_seconds"]) == (
         "critical",
         0,
@@ -238,3 +256,10 @@ def test_a_watcher_knows_how_long_an_alert_has_held():
         20,
     )
     assert line["runbook"] == "https://runbook.example/operations.md#allworkersdown"
+
+
+def test_an_unreachable_database_is_an_alert_without_a_view():
+    """No view can be read then."""
+    alert = postgres_down()
+    assert alert.message.startswith("PostgreSQL is unreachable: ")
+    assert (alert.action, alert.value, alert.threshold) == ("scoreline batch list", 0, 1)

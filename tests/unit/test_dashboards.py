@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from grafana.alerts import VALUE
 from grafana.catalogue import DASHBOARDS, FOLDER, files
 from grafana.model import SQL, Panel, Prom, Sql
 from grafana.pages.addresses import others
 from grafana.rendering import document
+from scoreline.observability.alerts.rules import VALUE
 
 ROOT = Path(__file__).parents[2]
 TELEMETRY = ROOT / "docs" / "reference" / "telemetry.md"

@@ -1,0 +1,1 @@
+"""Alerts of one batch, evaluated without Prometheus: `scoreline batch status --alert`."""

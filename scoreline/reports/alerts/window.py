@@ -1,0 +1,90 @@
+"""What earlier views of a batch showed, as far as alerts compare with it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from projections.queries.batches import Snapshot
+from scoreline.observability.thresholds import Thresholds
+from scoreline.reports.look import Look
+from taskqueue.executor_registry import ExecutorInstance
+
+
+class CounterSample(NamedTuple):
+    """A batch's counters at one time."""
+
+    at: datetime
+    done: int
+    ended: int
+    """Completed evaluations and dead letters."""
+    dead: int
+
+
+class HeartbeatSample(NamedTuple):
+    """An executor's last heartbeat on Redis' clock, and when the view that first showed it was read."""
+
+    beat: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AlertWindow:
+    """Samples that a view is compared with; times are on the database's clock."""
+
+    progressed_at: datetime
+    samples: tuple[CounterSample, ...]
+    """Counters of the last minutes, oldest first; never empty."""
+    heartbeats: Mapping[str, HeartbeatSample]
+    """Live executors by name."""
+    lost: Mapping[str, datetime]
+    """Executors whose heartbeats expired, with the time of the last one."""
+
+    @classmethod
+    def first(cls, look: Look) -> Self:
+        """Begin with the first view: of the time before, only the batch's start is known."""
+        began, snapshot = look.snapshot.accepted_at, look.snapshot
+        progressed = snapshot.now if snapshot.done else began
+        heartbeats = {each.name: _heartbeat(look, each, None) for each in look.crew.serving(snapshot)}
+        return cls(progressed, (CounterSample(began, 0, 0, 0), _sample(snapshot)), heartbeats, {})
+
+    def after(self, look: Look, thresholds: Thresholds) -> Self:
+        """Add a view; while Redis does not answer, the live executors stay those of the last answer."""
+        sample = _sample(look.snapshot)
+        progressed = self.progressed_at if sample.done == self.samples[-1].done else sample.at
+        window = self if look.crew.away else self._with_executors(look, thresholds)
+        return replace(window, progressed_at=progressed, samples=_kept(self.samples, sample, thresholds))
+
+    def _with_executors(self, look: Look, thresholds: Thresholds) -> Self:
+        """Update live and lost executors: lost is one whose heartbeat was overdue before it disappeared."""
+        serving, last_view = look.crew.serving(look.snapshot), self.samples[-1].at
+        live = {each.name: _heartbeat(look, each, self.heartbeats.get(each.name)) for each in serving}
+        overdue = {
+            name: each.at
+            for name, each in self.heartbeats.items()
+            if last_view - each.at >= thresholds.missed_beats
+        }
+        lost = {name: since for name, since in {**self.lost, **overdue}.items() if name not in live}
+        return replace(self, heartbeats=live, lost=lost)
+
+
+def _sample(snapshot: Snapshot) -> CounterSample:
+    ended = snapshot.completed + snapshot.dead_letters
+    return CounterSample(snapshot.now, snapshot.done, ended, snapshot.dead_letters)
+
+
+def _heartbeat(look: Look, executor: ExecutorInstance, before: HeartbeatSample | None) -> HeartbeatSample:
+    beat = look.crew.beats.get(executor.instance_id, 0.0)
+    return before if before and before.beat == beat else HeartbeatSample(beat, look.snapshot.now)
+
+
+def _kept(
+    samples: tuple[CounterSample, ...], sample: CounterSample, thresholds: Thresholds
+) -> tuple[CounterSample, ...]:
+    """Keep a window; a count that fell, because dead letters were retried, starts a new one."""
+    if sample.ended < samples[-1].ended or sample.dead < samples[-1].dead:
+        return (sample,)
+    since = sample.at - thresholds.failure_window
+    # The last sample before the window stays: shares are measured from it.
+    first = max((index for index, each in enumerate(samples) if each.at <= since), default=0)
+    return (*samples[first:], sample)
