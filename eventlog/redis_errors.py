@@ -40,10 +40,10 @@ _TRANSIENT = (
 _DENIED = (AuthenticationError, AuthorizationError)
 """Subclasses of redis' ConnectionError that no repetition cures."""
 _TRANSIENT_CODE = re.compile(
-    r"(?:^|user_script:\s?\d+: -?)"
+    r"(?:^|^\w+: |user_script:\s?\d+: -?)"
     r"(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|TRYAGAIN)\b"
 )
-"""Error codes at the beginning, or behind the position that older servers put before a script's error."""
+"""Codes at the beginning, behind the name of our script, or behind the position that older servers add."""
 _ADVICE = {
     "NOPERM": "Give its user the rights of deploy/redis/users.acl.",
     "NOAUTH": "Put user and password into EVAL_REDIS_URL.",
@@ -55,7 +55,7 @@ _DEFECT = "Run the same release in every process; if the error stays, report it 
 class RedisCommandError(ResponseError):
     """Redis rejected a command for good; `error` is what it returned."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         advice = _ADVICE.get(_code(error), _DEFECT)
         super().__init__(f"Redis rejected a command: {_described(error)}. {advice}")
         self.error = error
@@ -67,7 +67,7 @@ class QuarantineDeniedError(ConnectionError):
 
 def is_transient(error: BaseException | None) -> bool:
     """Whether repeating the command can succeed without a change to the deployment."""
-    if isinstance(error, _DENIED):
+    if _is_denied(error):
         return False
     if isinstance(error, _TRANSIENT):
         return True
@@ -89,17 +89,24 @@ class RedisErrors:
             return
         if is_transient(error):
             raise self._unavailable(str(error) or type(error).__name__) from error
-        if isinstance(error, (ResponseError, *_DENIED)) and not isinstance(error, RedisCommandError):
+        if (isinstance(error, ResponseError) or _is_denied(error)) and not isinstance(
+            error, RedisCommandError
+        ):
             raise RedisCommandError(error) from error
 
 
-def _described(error: Exception) -> str:
+def _is_denied(error: BaseException | None) -> bool:
+    """Whether a login was denied; the client raises a plain ConnectionError from that."""
+    return isinstance(error, _DENIED) or (error is not None and isinstance(error.__cause__, _DENIED))
+
+
+def _described(error: BaseException) -> str:
     notes = "; ".join(getattr(error, "__notes__", ()))
     text = str(error).rstrip(".") or type(error).__name__
     return f"{text} ({notes})" if notes else text
 
 
-def _code(error: Exception) -> str:
+def _code(error: BaseException) -> str:
     if isinstance(error, NoPermissionError):
         return "NOPERM"
-    return "NOAUTH" if isinstance(error, _DENIED) else str(error).partition(" ")[0]
+    return "NOAUTH" if _is_denied(error) else str(error).partition(" ")[0]

@@ -25,6 +25,7 @@ TRANSIENT = [
     exceptions.ResponseError(
         "ERR Error running script (call to f_1): @user_script: 4: -OOM command not allowed"
     ),
+    exceptions.ResponseError("append: OOM command not allowed when used memory > 'maxmemory'."),
     ConnectionResetError(),
     ScriptsMissing(),
     QuarantineDeniedError("WRONGTYPE in one of eval:{00}:fence:e"),
