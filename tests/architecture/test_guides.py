@@ -174,7 +174,7 @@ def test_the_keys_of_a_batch_in_json_are_those_of_the_table():
     now = datetime(2026, 11, 16, tzinfo=UTC)
     snapshot = Snapshot("b", "submitted", "", "p", "d", "running", "", None, now, None, None, now)
     keys = look_document(Look(snapshot)).keys()
-    text = section(guide("reference/results.md"), "For machines")
+    text = section(guide("reference/results.md"), "JSON output")
     table = text.partition("```")[0]
     assert {key for row in TABLE_ROW.findall(table) for key in re.findall(r"`(\w+)`", row)} == set(keys)
     [example] = re.findall(r"^\{.*\}$", text, re.MULTILINE)
