@@ -29,8 +29,8 @@ from eventlog.keys import shard_of
 from eventlog.timeline import Cursor, replay
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
-from projections.folds.change import Change, Row, fold
-from projections.store.postgres import PostgresTables
+from projections.folds.change import Change, EvaluationRow, fold
+from projections.store.postgres import PostgresStore
 from projections.verification.page_workers import processes_for
 from projections.verification.pages import PAGE, read_batch
 from projections.verification.rebuild import rebuild
@@ -43,7 +43,7 @@ SHARDS = 4
 async def fill(url: str, batch_id: str, evaluations: int) -> None:
     """Store complete lives as a storage worker does, without the way through Redis."""
     async with make_pool(url, size=1) as pool:
-        tables = PostgresTables(pool)
+        tables = PostgresStore(pool)
         month = (await tables.months([batch_id]))[batch_id]
         for first in range(0, evaluations, 2_000):
             numbers = range(first, min(first + 2_000, evaluations))
@@ -56,7 +56,7 @@ def _change(number: int, batch_id: str, month: Any) -> Change:  # noqa: ANN401 -
     records = life(number, batch_id)
     key = records[0].event.evaluation_id
     entries = [Entry(b"%d-%d" % (number + 1, at), *record) for at, record in enumerate(records)]
-    row = Row(key, batch_id, month, Cursor())
+    row = EvaluationRow(key, batch_id, month, Cursor())
     return fold(row, shard_of(key, SHARDS), replay(row.cursor, entries), exists=False)
 
 

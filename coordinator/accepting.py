@@ -16,7 +16,7 @@ from eventlog import tracing
 from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import shard_of
-from projections.ledger.contract import Accepted, BatchHead, Ledger, Link
+from projections.ledger.contract import AcceptedEvaluation, BatchHead, Ledger, SerialLink
 
 LOOK_UP = 50
 """Questions looked up in the cache at a time: each, and its answer, may take a megabyte."""
@@ -74,7 +74,7 @@ class _Opening:
         self.traced = traced
         self.number = 0
 
-    def accept(self, one: NewEvaluation) -> Accepted:
+    def accept(self, one: NewEvaluation) -> AcceptedEvaluation:
         self.number += 1
         key = evaluation_id(self.batch.batch_id, self.number)
         event = make_event(
@@ -94,7 +94,7 @@ class _Opening:
             source=self.batch.submitted_by,
             traceparent=self._begun(key, one.case.id) if _dice.random() < self.traced else None,
         )
-        return Accepted(
+        return AcceptedEvaluation(
             event,
             encode(event),
             shard_of(key, self.shards),
@@ -114,11 +114,11 @@ class _Opening:
             test_case_id=case_id,
         )
 
-    def _link(self, place: SerialPlace | None) -> Link | None:
+    def _link(self, place: SerialPlace | None) -> SerialLink | None:
         if place is None:
             return None
         recalls = tuple((self._id(recall.number), recall.stored_as) for recall in place.recalls)
-        return Link(self._id(place.follows), recalls)
+        return SerialLink(self._id(place.follows), recalls)
 
     def _id(self, number: int) -> str:
         return evaluation_id(self.batch.batch_id, number)

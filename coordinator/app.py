@@ -27,8 +27,8 @@ from eventlog.tasks import end
 from projections.database.connection import make_pool
 from projections.leader_election.advisory_lock import coordinator_lock, leadership
 from projections.ledger.postgres import PostgresLedger
-from projections.ledger.provider_batches_postgres import PostgresProviderBooks
-from projections.queries.monitoring import ActiveBooks
+from projections.ledger.provider_batches_postgres import PostgresProviderBatchRepository
+from projections.queries.monitoring import BatchMonitor
 from taskqueue.backends import Queues, choose, open_queues
 from taskqueue.budget.redis_budgets import RedisBudgets
 from taskqueue.tasks import QueueUnavailable
@@ -66,7 +66,7 @@ async def run(site: Site, settings: CoordinatorSettings) -> None:
     loader = asyncio.create_task(keep_scripts_loaded(log.redis, site.scripts))
     try:
         coordinator = build(site, settings, log, pool)
-        observer = Observer(View(), ActiveBooks(pool, run_id=settings.run_id), _queues(site, log))
+        observer = Observer(View(), BatchMonitor(pool, run_id=settings.run_id), _queues(site, log))
         telemetry.begin()
         with shown(observer.view):
             await _until_stopped(coordinator, observer, pool, stop)
@@ -82,7 +82,9 @@ def build(
     """Put a coordinator together."""
     queues = _queues(site, log)
     ledger = PostgresLedger(pool, shards=site.shards)
-    provider = ProviderPorts(PostgresProviderBooks(pool), AnthropicAccounts(os.environ), os.environ)
+    provider = ProviderPorts(
+        PostgresProviderBatchRepository(pool), AnthropicAccounts(os.environ), os.environ
+    )
     return Coordinator(
         *(log, ledger, queues.tasks, queues.batch_registry, queues.executor_registry),
         settings=settings,

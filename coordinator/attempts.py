@@ -12,7 +12,7 @@ from domain.retry_policy import HANDED_BACK_KINDS, UNCHARGED_KINDS
 from eventlog import payloads as p
 from eventlog.codec import make_event
 from eventlog.events import Event, EventKey
-from projections.folds.change import Row
+from projections.folds.change import EvaluationRow
 
 LOST_LIMIT = 3
 """Executors that a case may take with it before it is given up."""
@@ -54,7 +54,7 @@ class Opener:
         first = logged.get((1, 0))
         return replace(self, traceparent=first.traceparent) if first and first.traceparent else self
 
-    def open(self, row: Row, opening: p.Queued | Ending, *after: p.Failed) -> list[Event]:
+    def open(self, row: EvaluationRow, opening: p.Queued | Ending, *after: p.Failed) -> list[Event]:
         """Number the events of the next attempt."""
         attempt = row.cursor.attempt + 1
         return [
@@ -62,7 +62,7 @@ class Opener:
             for sequence, payload in enumerate((opening, *after))
         ]
 
-    def event(self, row: Row, payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
+    def event(self, row: EvaluationRow, payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
         """Make one event of an evaluation."""
         return make_event(
             payload,
@@ -75,7 +75,9 @@ class Opener:
             traceparent=self.traceparent,
         )
 
-    def again(self, row: Row, logged: Logged, *, reason: p.OpeningReason, retries: int) -> list[Event]:
+    def again(
+        self, row: EvaluationRow, logged: Logged, *, reason: p.OpeningReason, retries: int
+    ) -> list[Event]:
         """Open the next attempt, or settle the evaluation if its budget is spent."""
         charges = Charges() if reason is p.OpeningReason.OPERATOR else charges_of(logged)
         opening = next_opening(logged, reason=reason, epoch=self.epoch, retries=retries - charges.total)
@@ -84,7 +86,9 @@ class Opener:
             return self.open(row, opening, p.Failed(_lost(charges, row), scores=opening.scores))
         return self.open(row, opening)
 
-    def give_up(self, row: Row, logged: Logged, fault: p.ErrorDetail, *, told: bool) -> list[Event]:
+    def give_up(
+        self, row: EvaluationRow, logged: Logged, fault: p.ErrorDetail, *, told: bool
+    ) -> list[Event]:
         """Settle an evaluation that can't be tried.
 
         Of an attempt that nobody was told of, nobody else can write; else another opens and fails at once.
@@ -220,7 +224,7 @@ def _was_abandoned(events: Sequence[Event]) -> bool:
     return claimed and isinstance(closing, p.Provisioning | p.Running | p.Responded | p.Scored)
 
 
-def _lost(charges: Charges, row: Row) -> p.ErrorDetail:
+def _lost(charges: Charges, row: EvaluationRow) -> p.ErrorDetail:
     times = "once" if charges.lost == 1 else f"{charges.lost} times"
     last = f", last {row.owner}" if row.owner else ""
     return p.ErrorDetail(kind="lost", message=f"its executor was lost {times}{last}; no retry is left")

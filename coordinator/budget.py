@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple, Self, TypeVar
 
 from projections.folds.amounts import ZERO
-from projections.ledger.contract import Batch, Failure, Purse
+from projections.ledger.contract import Batch, FailedEvaluation, Purse
 
 Figure = TypeVar("Figure", Decimal, int)
 MEANINGLESS = Decimal("0.000000001")
@@ -128,7 +128,7 @@ class Streak(NamedTuple):
         return self.failed - self.before
 
 
-def hopeless(failures: Sequence[Failure], *, after: int) -> str | None:
+def hopeless(failures: Sequence[FailedEvaluation], *, after: int) -> str | None:
     """Say that the newest failures leave no hope for the rest: so many, each for good at the first try."""
     tried = [each for each in failures if each.was_tried][:after]
     if len(tried) < after or not all(each.is_at_once for each in tried):
@@ -138,7 +138,7 @@ def hopeless(failures: Sequence[Failure], *, after: int) -> str | None:
     return said if len(said) <= LONGEST_REASON else f"{said[: LONGEST_REASON - 1]}…"
 
 
-def _error(failure: Failure) -> str:
+def _error(failure: FailedEvaluation) -> str:
     """Say what went wrong in one line; where in the code it did is for whoever looks at one of them."""
     first = next(iter(failure.message.strip().splitlines()), "")
     return f"{failure.kind}: {first}" if first else failure.kind

@@ -33,7 +33,7 @@ from eventlog.clock import ServerClock
 from eventlog.keys import shard_of
 from eventlog.log import EventLog, LogUnavailable
 from projections.database.errors import DatabaseUnavailable
-from projections.ledger.contract import Batch, Ledger, Unpublished
+from projections.ledger.contract import Batch, Ledger, UnpublishedOpening
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.executor_registry import ExecutorRegistry
@@ -268,7 +268,9 @@ class Coordinator:
             batch = replace(batch, published_to=last_id)
             room -= size
 
-    async def _publish(self, batch: Batch, openings: Iterable[Unpublished], epochs: Sequence[str]) -> None:
+    async def _publish(
+        self, batch: Batch, openings: Iterable[UnpublishedOpening], epochs: Sequence[str]
+    ) -> None:
         told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)
         await self._publisher.publish(layout_of(batch), told)
 

@@ -11,8 +11,8 @@ from coordinator.attempts import PROVIDER_BATCH, Ending, Logged, Opener
 from domain.retry_policy import MOVED
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED
-from projections.folds.change import Row
-from projections.ledger.contract import Decide, Opening, Standing
+from projections.folds.change import EvaluationRow
+from projections.ledger.contract import AttemptOpening, Decide, EvaluationState
 
 OpenerOf = Callable[[str], Opener]
 """Who opens an attempt of this evaluation: it knows the epoch of the evaluation's shard."""
@@ -38,19 +38,19 @@ def try_again(
     what executors have tried, they try again.
     """
 
-    def decide(standing: Standing, logged: Logged) -> Opening | None:
+    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         if row.cursor.phase in ENDED or row.cursor.attempt != expected[row.evaluation_id]:
             return None
         opener = opener_of(row.evaluation_id).tracing(logged)
         events = opener.again(row, logged, reason=reason, retries=retries)
         asks = len(events) == 1 and _is_to_begin(row, logged) and is_asked(events[0].data)
-        return Opening(events, "" if asks else opener.epoch, asks=asks)
+        return AttemptOpening(events, "" if asks else opener.epoch, asks=asks)
 
     return decide
 
 
-def _is_to_begin(row: Row, logged: Logged) -> bool:
+def _is_to_begin(row: EvaluationRow, logged: Logged) -> bool:
     """Whether an attempt was withdrawn, or came to nothing because Redis was lost or started again.
 
     Not one for which a provider was asked before: executors were told of it because it did not answer.
@@ -75,7 +75,7 @@ def reopen(
     answer: nobody is told before their turn has come.
     """
 
-    def decide(standing: Standing, logged: Logged) -> Opening | None:
+    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         if row.cursor.phase not in SETTLED:
             return None
@@ -84,7 +84,7 @@ def reopen(
             opener = replace(opener, epoch="")
         events = opener.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
         asks = is_asked(events[0].data)
-        return Opening(events, "" if asks else opener.epoch, asks=asks)
+        return AttemptOpening(events, "" if asks else opener.epoch, asks=asks)
 
     return decide
 
@@ -92,12 +92,12 @@ def reopen(
 def end(opener_of: OpenerOf, ending: Ending) -> Decide:
     """End what has not ended."""
 
-    def decide(standing: Standing, logged: Logged) -> Opening | None:
+    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         if row.cursor.phase in ENDED:
             return None
         opener = opener_of(row.evaluation_id).tracing(logged)
-        return Opening(opener.open(row, ending), opener.epoch)
+        return AttemptOpening(opener.open(row, ending), opener.epoch)
 
     return decide
 
@@ -105,13 +105,13 @@ def end(opener_of: OpenerOf, ending: Ending) -> Decide:
 def give_up(opener_of: OpenerOf, faults: Mapping[str, p.ErrorDetail]) -> Decide:
     """Settle what can't be tried at all, each with its reason."""
 
-    def decide(standing: Standing, logged: Logged) -> Opening | None:
+    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         if row.cursor.phase in ENDED:
             return None
         opener = opener_of(row.evaluation_id).tracing(logged)
         told = standing.epoch != ""
         events = opener.give_up(row, logged, faults[row.evaluation_id], told=told)
-        return Opening(events, opener.epoch if told else "")
+        return AttemptOpening(events, opener.epoch if told else "")
 
     return decide

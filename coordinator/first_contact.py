@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from coordinator.opening import spec_of
 from domain.batch_spec import BatchSpec
 from domain.retry_policy import UNREACHABLE
-from projections.ledger.contract import Batch, Ledger, Unreached
+from projections.ledger.contract import Batch, Ledger, UnreachableEvaluation
 
 GRACE = 20.0
 """Seconds for which an endpoint may take to answer for the first time: it may be starting."""
@@ -37,7 +37,7 @@ class _Faults:
     since: float = 0.0
     newest_at: float = 0.0
 
-    def add(self, found: Sequence[Unreached], now: float) -> None:
+    def add(self, found: Sequence[UnreachableEvaluation], now: float) -> None:
         """Count faults that are new."""
         fresh = {(each.evaluation_id, each.attempt) for each in found} - self.before - self.seen
         if not fresh:
@@ -89,7 +89,7 @@ class FirstContacts:
         self._faults = {key: faults for key, faults in self._faults.items() if key in batch_ids}
 
 
-def unreachable(fault: Unreached, spec: BatchSpec) -> str:
+def unreachable(fault: UnreachableEvaluation, spec: BatchSpec) -> str:
     """Write which target or judge could not be reached, why, and what to check."""
     message = fault.message.removeprefix("unreachable: ")
     if not message.startswith("evaluator "):

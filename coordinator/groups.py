@@ -17,7 +17,7 @@ from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
-from projections.ledger.contract import Ledger, Link
+from projections.ledger.contract import Ledger, SerialLink
 
 Logs = Mapping[str, Mapping[EventKey, Event]]
 
@@ -35,7 +35,7 @@ class Context:
         return to_json({"stored": self.stored, "history": self.history})
 
 
-async def contexts(ledger: Ledger, spec: BatchSpec, links: Mapping[str, Link]) -> dict[str, Context]:
+async def contexts(ledger: Ledger, spec: BatchSpec, links: Mapping[str, SerialLink]) -> dict[str, Context]:
     """Work out what each of these evaluations has been left."""
     recalled = sorted({who for link in links.values() for who, _ in link.recalls})
     standings = await ledger.standings(recalled)

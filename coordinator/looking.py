@@ -10,14 +10,14 @@ from eventlog.codec import Entry, RawEntry, RejectedEntry, read_entry
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
 from eventlog.timeline import arrival_ms
-from projections.ledger.contract import Standing
+from projections.ledger.contract import EvaluationState
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What the stream says of an evaluation's newest attempt."""
 
-    standing: Standing
+    standing: EvaluationState
     told: Told
     claimed_by: str | None
     claimed_at_ms: int
@@ -53,7 +53,7 @@ class Look:
         return Owner.AT_WORK if self.claimed_by in live and not hung else Owner.GONE
 
 
-def look(standing: Standing, stream: Sequence[RawEntry], *, epoch: str) -> Look:
+def look(standing: EvaluationState, stream: Sequence[RawEntry], *, epoch: str) -> Look:
     """Read a stream for what it says of the row's attempt."""
     row = standing.row
     first = _first_of_each_key(row.evaluation_id, stream)

@@ -10,7 +10,7 @@ from time import monotonic
 from coordinator import telemetry
 from coordinator.view import OTHER, Overview, View
 from projections.database.errors import DatabaseUnavailable
-from projections.queries.monitoring import ActiveBatch, ActiveBooks
+from projections.queries.monitoring import ActiveBatch, BatchMonitor
 from taskqueue.backends import Queues
 from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Counts, QueueUnavailable
@@ -33,7 +33,7 @@ class Observer:
     """Puts together what a coordinator shows."""
 
     def __init__(
-        self, view: View, books: ActiveBooks, queues: Queues, *, clock: Callable[[], float] = monotonic
+        self, view: View, books: BatchMonitor, queues: Queues, *, clock: Callable[[], float] = monotonic
     ) -> None:
         self.view = view
         self._books = books

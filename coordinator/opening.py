@@ -12,7 +12,7 @@ from coordinator.publishing import Publisher, is_to_be_run
 from coordinator.settings import CoordinatorSettings
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
-from projections.ledger.contract import Batch, Decide, Ledger, Opened, Unpublished
+from projections.ledger.contract import Batch, Decide, Ledger, OpenedAttempt, UnpublishedOpening
 from taskqueue.batch_registry import BatchRegistry
 from taskqueue.queue_layout import QueueLayout
 
@@ -53,7 +53,7 @@ class Openings:
         await self._publisher.publish(layout_of(batch), ((one.events, one.epoch) for one in queued))
         # An ending concerns nobody who had not heard of the evaluation.
         endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
-        await self._tell_of_endings([Unpublished(one.evaluation_id, one.events) for one in endings])
+        await self._tell_of_endings([UnpublishedOpening(one.evaluation_id, one.events) for one in endings])
         left = [one for one in opened if is_to_be_run(one.events) and one.was_published and not one.epoch]
         await self._publisher.let_go([one.events[0][0] for one in left])
         return len(opened)
@@ -71,14 +71,14 @@ class Openings:
         while endings := await self._ledger.unpublished_endings(limit=self._settings.chunk):
             await self._tell_of_endings(endings)
 
-    async def _tell_of_endings(self, endings: Sequence[Unpublished]) -> None:
+    async def _tell_of_endings(self, endings: Sequence[UnpublishedOpening]) -> None:
         """Fence off whoever still works on what has ended in Postgres, whatever the epoch."""
         # What an operator has reopened since is no ending any more.
         ended = [one.events for one in endings if not is_to_be_run(one.events)]
         await self._publisher.publish(None, ((events, "") for events in ended))
         await self._ledger.mark_published([one.evaluation_id for one in endings])
 
-    async def _leave_contexts(self, batch: Batch, opened: Sequence[Opened]) -> None:
+    async def _leave_contexts(self, batch: Batch, opened: Sequence[OpenedAttempt]) -> None:
         """Leave again what earlier evaluations came to: Redis may have lost it since."""
         in_group = [one.evaluation_id for one in opened if _is_in_group(one)]
         if in_group:
@@ -105,6 +105,6 @@ def layout_of(batch: Batch) -> QueueLayout:
     return _lines(batch.batch_id, batch.spec)
 
 
-def _is_in_group(opened: Opened) -> bool:
+def _is_in_group(opened: OpenedAttempt) -> bool:
     opening = opened.events[0][0].data
     return isinstance(opening, p.Queued) and opening.in_group

@@ -14,7 +14,7 @@ from domain.batch_spec import BatchFallback, BatchSpec, pack
 from eventlog import tracing
 from eventlog.lifecycle import SETTLED
 from projections.ledger.contract import Batch, Ledger, Purse
-from projections.ledger.provider_batches import ProviderBooks
+from projections.ledger.provider_batches import ProviderBatchRepository
 from taskqueue.tasks import QueueUnavailable
 
 PAGE = 2_000
@@ -157,7 +157,7 @@ class Operator:
         withdrawn = await provider.withdrawing.withdraw(batch) if fallback else 0
         return Moved(batch, withdrawn)
 
-    async def _change_spec(self, batch: Batch, spec: BatchSpec, books: ProviderBooks) -> None:
+    async def _change_spec(self, batch: Batch, spec: BatchSpec, books: ProviderBatchRepository) -> None:
         batch_id, fallback = batch.batch_id, spec.batch_api
         if spec == spec_of(batch):
             return

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from coordinator.publishing import is_to_be_run
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
-from projections.ledger.contract import Batch, Opened
+from projections.ledger.contract import Batch, OpenedAttempt
 
 ROUND_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 BATCH_SECONDS = (1, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400, 172_800)
@@ -99,7 +99,7 @@ def status_of(state: str, *, completed: int, total: int) -> str:
     return "partial" if completed else "failed"
 
 
-def count_opened(opened: Sequence[Opened]) -> None:
+def count_opened(opened: Sequence[OpenedAttempt]) -> None:
     """Count attempts, and what was ended or paid for with them: no storage worker will."""
     for reason, many in Counter(_reasons(opened)).items():
         OPENED.add(many, {"reason": reason})
@@ -110,7 +110,7 @@ def count_opened(opened: Sequence[Opened]) -> None:
     COST.add(float(sum(one.progress.cost_usd for one in opened)))
 
 
-def _reasons(opened: Iterable[Opened]) -> Iterable[str]:
+def _reasons(opened: Iterable[OpenedAttempt]) -> Iterable[str]:
     for one in opened:
         event = one.events[0][0]
         if event.attempt > 1 and isinstance(event.data, p.Queued):

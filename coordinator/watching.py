@@ -15,7 +15,7 @@ from coordinator.settings import CoordinatorSettings
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.log import EventLog
-from projections.ledger.contract import Batch, Ledger, Standing
+from projections.ledger.contract import Batch, EvaluationState, Ledger
 from taskqueue.executor_registry import ExecutorRegistry
 from taskqueue.tasks import Task, TaskQueue
 
@@ -109,15 +109,15 @@ class Watch:
         return spec_of(batch).attempt_deadline + self._settings.hung_grace
 
     async def look_after(
-        self, batch: Batch, standings: Sequence[Standing], *, is_drained: bool = False
+        self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool = False
     ) -> None:
         """Decide what to do about some evaluations, and do it."""
         if standings:
             await self._act(batch, await self._decide(batch, standings, is_drained=is_drained))
 
     async def _decide(
-        self, batch: Batch, standings: Sequence[Standing], *, is_drained: bool
-    ) -> dict[Next, list[Standing]]:
+        self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool
+    ) -> dict[Next, list[EvaluationState]]:
         # Before the streams: what an executor has confirmed by now, they hold.
         settled = {key for one in standings if self._epochs.is_settled(key := one.row.evaluation_id)}
         streams = await self._log.read([one.row.evaluation_id for one in standings], limit=STREAM_LIMIT)
@@ -129,7 +129,7 @@ class Watch:
             {one.claimed_by for one in looks if one.claimed_by}
         )
         now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
-        decided: dict[Next, list[Standing]] = {}
+        decided: dict[Next, list[EvaluationState]] = {}
         for one in looks:
             is_settled = one.standing.row.evaluation_id in settled
             sight = one.sight(
@@ -138,7 +138,7 @@ class Watch:
             decided.setdefault(reconcile(sight), []).append(one.standing)
         return decided
 
-    async def _act(self, batch: Batch, decided: dict[Next, list[Standing]]) -> None:
+    async def _act(self, batch: Batch, decided: dict[Next, list[EvaluationState]]) -> None:
         for what, standings in decided.items():
             if what is Next.WAIT:
                 continue
@@ -152,13 +152,13 @@ class Watch:
                 case Next.RETRY | Next.LOST:
                     await self._try_again(batch, standings, REASONS[what])
 
-    async def _publish(self, batch: Batch, standings: Sequence[Standing]) -> None:
+    async def _publish(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
         epochs = {one.row.evaluation_id: one.epoch for one in standings}
         openings = await self._ledger.openings(list(epochs))
         told = ((one.events, epochs[one.evaluation_id]) for one in openings)
         await self._publisher.publish(layout_of(batch), told)
 
-    async def _enqueue(self, batch: Batch, standings: Sequence[Standing]) -> None:
+    async def _enqueue(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
         lines = layout_of(batch)
         if lines.is_metered:
             openings = await self._ledger.openings([one.row.evaluation_id for one in standings])
@@ -168,7 +168,7 @@ class Watch:
             await self._queue.enqueue_batch(batch.batch_id, tasks)
 
     async def _try_again(
-        self, batch: Batch, standings: Sequence[Standing], reason: p.OpeningReason
+        self, batch: Batch, standings: Sequence[EvaluationState], reason: p.OpeningReason
     ) -> None:
         expected = {one.row.evaluation_id: one.row.cursor.attempt for one in standings}
         spec = spec_of(batch)

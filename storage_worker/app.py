@@ -23,7 +23,7 @@ from eventlog.keys import GROUP, wake_key
 from eventlog.redis_streams import RedisEventLog
 from eventlog.tasks import end
 from projections.database.connection import make_pool
-from projections.store.postgres import PostgresTables
+from projections.store.postgres import PostgresStore
 from storage_worker.consumer import Consumer
 from storage_worker.gaps import Patience
 from storage_worker.health import serve_health
@@ -63,7 +63,7 @@ def build_app(settings: StorageSettings) -> FastStream:
     """Put a storage worker together."""
     log = RedisEventLog.from_url(settings.redis_url, shards=settings.shards)
     pool = make_pool(settings.postgres_url, size=settings.shards + 4)
-    storage = Storage(log, PostgresTables(pool), _patience(settings), modes=Modes(pool))
+    storage = Storage(log, PostgresStore(pool), _patience(settings), modes=Modes(pool))
     consumer = Consumer(log.redis, storage, shards=settings.shards, consumer=settings.consumer)
     broker = RedisBroker(
         settings.redis_url,

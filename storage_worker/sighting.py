@@ -17,7 +17,7 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSED, Phase
 from eventlog.timeline import Cursor, Disposition, Gap, entry_order, replay
 from projections.folds.attempt_totals import AttemptTotals, left_out
-from projections.folds.change import Change, Quarantined, Row, Stored, fold, quarantined
+from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent, fold, quarantine_row
 
 MAX_ENTRIES = 5_000
 """Entries read of one stream; no honest evaluation comes near it."""
@@ -30,7 +30,7 @@ class Sighting:
     """What a look at a stream found, beyond what the row covers."""
 
     evaluation_id: str
-    row: Row | None
+    row: EvaluationRow | None
     entries: list[Entry] = field(default_factory=list)
     refused: list[RejectedEntry] = field(default_factory=list)
     must_compare: bool = False
@@ -51,13 +51,13 @@ class Resolution:
     """What a sighting comes to."""
 
     change: Change | None
-    orphans: list[Quarantined] = field(default_factory=list)
+    orphans: list[QuarantineRow] = field(default_factory=list)
     """What was refused of an evaluation that has no row."""
     gap: Gap | None = None
     duplicates: int = 0
 
 
-def sight(evaluation_id: str, raw: Sequence[RawEntry], row: Row | None) -> Sighting:
+def sight(evaluation_id: str, raw: Sequence[RawEntry], row: EvaluationRow | None) -> Sighting:
     """Read a stream against its row."""
     seen = Sighting(evaluation_id, row)
     if len(raw) > MAX_ENTRIES:
@@ -78,7 +78,7 @@ def sight(evaluation_id: str, raw: Sequence[RawEntry], row: Row | None) -> Sight
     return seen
 
 
-def _leaves_out(entry: Entry, row: Row | None) -> bool:
+def _leaves_out(entry: Entry, row: EvaluationRow | None) -> bool:
     """Whether a scorecard needs events of this attempt that were applied before."""
     if row is None or row.cursor.phase is not Phase.RESPONDED or entry.event.attempt != row.cursor.attempt:
         return False
@@ -132,16 +132,16 @@ def resolve(
     *,
     shard: int,
     month: date | None,
-    stored: Mapping[EventKey, Stored],
+    stored: Mapping[EventKey, StoredEvent],
     bridge_until_ms: int,
 ) -> Resolution:
     """Say what a sighting changes, given what Postgres already has of it."""
     entries = _not_stored(seen, stored) if seen.must_compare else seen.entries
     row = seen.row
     if row is None and month is not None and seen.batch_id is not None:
-        row = Row(seen.evaluation_id, seen.batch_id, month, Cursor())
+        row = EvaluationRow(seen.evaluation_id, seen.batch_id, month, Cursor())
     if row is None:
-        return Resolution(None, [quarantined(seen.evaluation_id, bad) for bad in seen.refused])
+        return Resolution(None, [quarantine_row(seen.evaluation_id, bad) for bad in seen.refused])
     refused = frozenset(
         a for (a, s), known in stored.items() if s == 0 and known.verdict == Disposition.REJECTED
     )
@@ -149,11 +149,11 @@ def resolve(
     totals = _totals(row.cursor, stored) if seen.needs_totals else None
     change = fold(row, shard, walked, exists=seen.row is not None, totals=totals)
     seen.refused += (_conflict(entry) for entry in walked.conflicts)
-    change.quarantined += (quarantined(seen.evaluation_id, bad) for bad in seen.refused)
+    change.quarantined += (quarantine_row(seen.evaluation_id, bad) for bad in seen.refused)
     return Resolution(change, gap=walked.gap, duplicates=walked.duplicates)
 
 
-def _totals(cursor: Cursor, stored: Mapping[EventKey, Stored]) -> AttemptTotals:
+def _totals(cursor: Cursor, stored: Mapping[EventKey, StoredEvent]) -> AttemptTotals:
     """Add up what the row's attempt has on record, as far as the row covers it."""
     totals = AttemptTotals()
     for key, known in sorted(stored.items()):
@@ -162,7 +162,7 @@ def _totals(cursor: Cursor, stored: Mapping[EventKey, Stored]) -> AttemptTotals:
     return totals
 
 
-def _not_stored(seen: Sighting, stored: Mapping[EventKey, Stored]) -> list[Entry]:
+def _not_stored(seen: Sighting, stored: Mapping[EventKey, StoredEvent]) -> list[Entry]:
     fresh = []
     for entry in seen.entries:
         known = stored.get(entry.key)
@@ -173,7 +173,7 @@ def _not_stored(seen: Sighting, stored: Mapping[EventKey, Stored]) -> list[Entry
     return fresh
 
 
-def _is_ahead(row: Row, key: EventKey, known: Stored) -> bool:
+def _is_ahead(row: EvaluationRow, key: EventKey, known: StoredEvent) -> bool:
     """Whether another worker has stored this since the row was read.
 
     To leave it out would make a gap of it, and what follows would be taken to wait. It is kept, so that

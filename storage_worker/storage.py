@@ -24,8 +24,8 @@ from eventlog.lifecycle import ENDED
 from eventlog.log import CommitMark, LogReader, LogUnavailable
 from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable, UnstorableData
-from projections.folds.change import Change, Quarantined, Row, Stored, quarantined
-from projections.store.contract import Committed, Tables
+from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent, quarantine_row
+from projections.store.contract import CommitResult, ProjectionStore
 from storage_worker import telemetry
 from storage_worker.company import Company
 from storage_worker.endings import Ended, ended_of
@@ -51,7 +51,7 @@ class Storage:
     def __init__(  # noqa: PLR0913 - three ports, and how patient to be
         self,
         log: LogReader,
-        tables: Tables,
+        tables: ProjectionStore,
         patience: Patience,
         *,
         breaker: GapBreaker | None = None,
@@ -102,7 +102,7 @@ class Storage:
             # Whoever lost a race is read again before its wake-up is acknowledged.
             waiting = [*waiting[size:], *sorted(lost)]
 
-    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
         """Keep what is no event; returns how much of it was new."""
         newly = await self._tables.quarantine(refused) if refused else 0
         self._count_quarantined(newly)
@@ -164,7 +164,7 @@ class Storage:
         await self._tell_of_endings(ended)
         return committed.lost
 
-    def _count(self, resolutions: Sequence[Resolution], committed: Committed) -> None:
+    def _count(self, resolutions: Sequence[Resolution], committed: CommitResult) -> None:
         counted = Tally()
         counted.count(resolutions, committed.lost)
         self.tally.add(counted)
@@ -192,7 +192,7 @@ class Storage:
             for seen in sightings
         ]
 
-    def _sight(self, key: str, raw: Sequence[RawEntry], row: Row | None) -> Sighting:
+    def _sight(self, key: str, raw: Sequence[RawEntry], row: EvaluationRow | None) -> Sighting:
         try:
             return sight(key, raw, row)
         except Exception as error:  # whatever it is, it must not keep the others from being stored
@@ -200,7 +200,11 @@ class Storage:
             return Sighting(key, row, refused=_puzzling(raw[-1][0], error))
 
     def _resolve_one(
-        self, seen: Sighting, month: date | None, stored: Mapping[EventKey, Stored], bridge_until_ms: int
+        self,
+        seen: Sighting,
+        month: date | None,
+        stored: Mapping[EventKey, StoredEvent],
+        bridge_until_ms: int,
     ) -> Resolution:
         shard = shard_of(seen.evaluation_id, self._log.shards)
         try:
@@ -208,16 +212,16 @@ class Storage:
         except Exception as error:  # as above
             logger.exception("could not order an evaluation", extra={"evaluation_id": seen.evaluation_id})
             refused = _puzzling(seen.entries[-1].id if seen.entries else b"0-0", error)
-            return Resolution(None, [quarantined(seen.evaluation_id, bad) for bad in refused])
+            return Resolution(None, [quarantine_row(seen.evaluation_id, bad) for bad in refused])
 
-    async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
         doubtful = [seen.row for seen in sightings if (seen.must_compare or seen.needs_totals) and seen.row]
         return await self._tables.stored(doubtful) if doubtful else {}
 
     def _patience_now(self) -> Patience:
         return self._patience.hurried() if self.in_a_hurry else self._patience
 
-    async def _commit(self, resolutions: Sequence[Resolution]) -> Committed:
+    async def _commit(self, resolutions: Sequence[Resolution]) -> CommitResult:
         orphans = [bad for resolution in resolutions for bad in resolution.orphans]
         newly = await self._tables.quarantine(orphans) if orphans else 0
         changes = [r.change for r in resolutions if r.change and not r.change.is_empty]
@@ -225,10 +229,10 @@ class Storage:
         committed.newly_quarantined += newly
         return committed
 
-    async def _commit_all(self, changes: Sequence[Change]) -> Committed:
+    async def _commit_all(self, changes: Sequence[Change]) -> CommitResult:
         """Commit together; if the database refuses the data, find out whose it was."""
         if not changes:
-            return Committed()
+            return CommitResult()
         try:
             return await self._tables.commit(changes)
         except UnstorableData as error:
@@ -239,14 +243,14 @@ class Storage:
         second = await self._commit_all(changes[middle:])
         first.progress += second.progress
         newly = first.newly_quarantined + second.newly_quarantined
-        return Committed(first.lost | second.lost, newly, first.progress)
+        return CommitResult(first.lost | second.lost, newly, first.progress)
 
-    async def _give_up(self, change: Change, error: UnstorableData) -> Committed:
+    async def _give_up(self, change: Change, error: UnstorableData) -> CommitResult:
         """Keep what the database refuses as bytes, with its reason, so that it stops only itself."""
         key = change.evaluation_id
         logger.error("events refused by the database", extra={"evaluation_id": key, "error": str(error)})
         refused = [
-            quarantined(
+            quarantine_row(
                 key,
                 RejectedEntry(row.entry_id.encode(), QuarantineReason.UNSTORABLE, str(error), row.event),
             )
@@ -254,7 +258,7 @@ class Storage:
         ]
         change.events, change.side_events = [], []
         change.after = change.before or Cursor()
-        return Committed(newly_quarantined=await self._tables.quarantine(refused + change.quarantined))
+        return CommitResult(newly_quarantined=await self._tables.quarantine(refused + change.quarantined))
 
     def _look_at_gaps(self, resolutions: Sequence[Resolution], now_ms: int) -> None:
         gaps = [r for r in resolutions if r.gap]

@@ -23,7 +23,7 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from eventlog.codec import QuarantineReason, RejectedEntry
 from eventlog.keys import events_key, shard_of
-from projections.folds.change import Quarantined, quarantined
+from projections.folds.change import QuarantineRow, quarantine_row
 from storage_worker.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class StreamScan:
                 extra = {"key": name.decode(errors="replace"), "entries": kept}
                 logger.warning("stream in the wrong shard: its entries were quarantined", extra=extra)
 
-    async def _refused(self, name: bytes) -> list[Quarantined]:
+    async def _refused(self, name: bytes) -> list[QuarantineRow]:
         key = _STREAM.fullmatch(name)
         evaluation_id = _text(key[2]) if key else None
         try:
@@ -117,7 +117,7 @@ class StreamScan:
             return []
         detail = _detail(name, evaluation_id, self._shards)
         return [
-            quarantined(
+            quarantine_row(
                 evaluation_id, RejectedEntry(entry_id, QuarantineReason.MISMATCH, detail, _body(fields))
             )
             for entry_id, fields in entries

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from eventlog.codec import QuarantineReason, RejectedEntry
-from projections.folds.change import Quarantined, quarantined
+from projections.folds.change import QuarantineRow, quarantine_row
 
 WakeUp = tuple[bytes, dict[bytes, bytes]]
 """An entry's id and fields."""
@@ -19,7 +19,7 @@ class Woken:
     """What a batch of wake-ups asks for."""
 
     evaluation_ids: list[str] = field(default_factory=list)
-    refused: list[Quarantined] = field(default_factory=list)
+    refused: list[QuarantineRow] = field(default_factory=list)
 
 
 def read_wake_ups(wake_ups: Sequence[WakeUp]) -> Woken:
@@ -37,5 +37,5 @@ def read_wake_ups(wake_ups: Sequence[WakeUp]) -> Woken:
         elif fields:
             detail = "a wake-up has one field `id`: an evaluation id, UTF-8 without control characters"
             refused = RejectedEntry(entry_id, QuarantineReason.BAD_WAKE_UP, detail, repr(fields).encode())
-            woken.refused.append(quarantined(None, refused))
+            woken.refused.append(quarantine_row(None, refused))
     return woken

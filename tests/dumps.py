@@ -5,19 +5,19 @@ from typing import Any
 
 from psycopg import AsyncConnection, sql
 
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 
 TABLES = ("evaluations", "events", "scorecards", "batch_progress", "gap_bridges", "quarantine")
 ARRIVAL = ["entry_id", "head", "recorded_at", "updated_at", "bridged_at", "quarantined_at", "last_ended_at"]
 """The columns that say where or when something arrived; no other may depend on it."""
 
 
-def memory_dump(tables: MemoryTables) -> list[bytes]:
+def memory_dump(tables: MemoryStore) -> list[bytes]:
     """Dump every row of the tables in memory, sorted."""
     return sorted(repr(row).encode() for row in _memory_rows(tables))
 
 
-def _memory_rows(tables: MemoryTables) -> Iterator[tuple[Any, ...]]:
+def _memory_rows(tables: MemoryStore) -> Iterator[tuple[Any, ...]]:
     for held in tables.evaluations.values():
         yield "evaluations", held.row._replace(head=None), held.ended_at
     for event in tables.events.values():

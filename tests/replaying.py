@@ -13,15 +13,15 @@ from datetime import UTC, datetime, timedelta
 from eventlog.codec import Entry, decode_body
 from eventlog.events import Event, EventKey
 from eventlog.timeline import Cursor, Disposition
-from projections.folds.change import Change, Row
+from projections.folds.change import Change, EvaluationRow
 from projections.queries.evaluation_records import (
-    History,
     RecordedBridge,
     RecordedEvent,
     RecordedRefusal,
-    Standing,
+    StoredEvaluation,
+    StoredHistory,
 )
-from projections.store.contract import Committed
+from projections.store.contract import CommitResult
 from scoreline.reports.replay.lines import REPEATS
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
@@ -45,7 +45,7 @@ class TimedWorld(World):
         super().xadd_fields(evaluation_id, *fields)
         self.now_ms += 1
 
-    async def _commit_timed(self, changes: Sequence[Change]) -> Committed:
+    async def _commit_timed(self, changes: Sequence[Change]) -> CommitResult:
         committed = await self._commit(changes)
         for key in self.tables.bridges:
             self.bridged_at.setdefault(key, self.now)
@@ -95,7 +95,9 @@ class Scene:
         raw = self._raw() if origin is not Origin.POSTGRES else []
         blank = None
         if history.standing:
-            blank = Row(self.evaluation_id, history.standing.batch_id, history.standing.month, Cursor())
+            blank = EvaluationRow(
+                self.evaluation_id, history.standing.batch_id, history.standing.month, Cursor()
+            )
         seen = sight(self.evaluation_id, raw, blank)
         return tell(
             Evidence(
@@ -114,7 +116,7 @@ class Scene:
         streams = self.world.log._streams
         return list(streams[self.evaluation_id].entries) if self.evaluation_id in streams else []
 
-    def _history(self) -> History:
+    def _history(self) -> StoredHistory:
         tables = self.world.tables
         held = tables.evaluations.get(self.evaluation_id)
         refusals = tuple(
@@ -125,10 +127,10 @@ class Scene:
             if bad.evaluation_id == self.evaluation_id
         )
         if held is None:
-            return History(None, refusals=refusals, refused=len(refusals))
+            return StoredHistory(None, refusals=refusals, refused=len(refusals))
         row = held.row
-        return History(
-            Standing(row.batch_id, row.month, row.cursor, row.owner, held.ended_at),
+        return StoredHistory(
+            StoredEvaluation(row.batch_id, row.month, row.cursor, row.owner, held.ended_at),
             self._events(),
             self._bridges(),
             refusals,

@@ -8,8 +8,8 @@ from eventlog.events import Event, EventKey
 from eventlog.log import LogReader
 from eventlog.memory import MemoryEventLog, _Stream
 from eventlog.timeline import Cursor
-from projections.store.contract import Tables
-from projections.store.memory import MemoryTables
+from projections.store.contract import ProjectionStore
+from projections.store.memory import MemoryStore
 from storage_worker.gaps import GapBreaker, Patience
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, raw_entry
@@ -26,13 +26,13 @@ class World:
     def __init__(self) -> None:
         self.now_ms = FIRST_ARRIVAL_MS
         self.log = MemoryEventLog(lambda: self.now_ms)
-        self.tables = MemoryTables(lambda: self.now_ms / 1000)
+        self.tables = MemoryStore(lambda: self.now_ms / 1000)
 
     def storage(
         self,
         *,
         log: LogReader | None = None,
-        tables: Tables | None = None,
+        tables: ProjectionStore | None = None,
         patience: Patience = PATIENCE,
         breaker: GapBreaker | None = None,
     ) -> Storage:

@@ -28,7 +28,7 @@ from domain.batch_spec import TargetSpec
 from eventlog.clock import utc_now
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
-from projections.ledger.provider_batches import Counts
+from projections.ledger.provider_batches import RequestCounts
 from providers.access import Access, access_to
 from providers.bounded_replies import LINES, Redirected
 from providers.clients import MissingSdk, anthropic_client, errors_of, patience
@@ -158,7 +158,7 @@ def _trouble(error: Exception, access: Access) -> NoReply | TurnedAway:
 
 def _seen(batch: Any) -> Seen:  # noqa: ANN401 - the SDK does not check what it was sent
     try:
-        counts = Counts(**batch.request_counts.model_dump(include=set(Counts.__slots__)))
+        counts = RequestCounts(**batch.request_counts.model_dump(include=set(RequestCounts.__slots__)))
         return Seen(batch.id, batch.created_at, counts, batch.processing_status == "ended")
     except (AttributeError, TypeError) as error:
         raise ValueError(f"the reply is no batch: {error}") from None

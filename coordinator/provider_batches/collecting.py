@@ -20,7 +20,7 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog import tracing
 from projections.ledger.contract import Batch
-from projections.ledger.provider_batches import Chunk
+from projections.ledger.provider_batches import ProviderBatch
 
 MAX_GROUP = 4 * p.MAX_TEXT
 """Characters of answers that are held at the same time, but for the last of them."""
@@ -37,13 +37,13 @@ class Collecting:
         room = self._desk.window - batch.in_flight
         return is_called_off(batch) or room >= self._desk.least_room or batch.in_flight == 0
 
-    async def collect(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> bool:
+    async def collect(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
         """Record results while there is room; True once all of them are on record."""
         with tracing.alone("eval.batch_api.process_results", batch_id=batch.batch_id) as span:
             span.set_attribute("result_count", chunk.size)
             return await self._collect(chunk, batch, provider)
 
-    async def _collect(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> bool:
+    async def _collect(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
         this = Round(chunk, spec_of(batch), dict(members_of(chunk)))
         room = self._desk.window - batch.in_flight
         async with aclosing(self._groups(this, provider)) as groups:
@@ -82,7 +82,7 @@ class Collecting:
             yield group
 
     async def _to_be_recorded(
-        self, group: Mapping[str, Outcome], chunk: Chunk, batch: Batch
+        self, group: Mapping[str, Outcome], chunk: ProviderBatch, batch: Batch
     ) -> dict[str, Outcome]:
         if is_called_off(batch):
             return dict(group)
@@ -107,6 +107,6 @@ def _characters(outcome: Outcome) -> int:
     return len(outcome.output) if isinstance(outcome, p.Answer) else 0
 
 
-def _evaluation(chunk: Chunk, result: Result) -> str:
+def _evaluation(chunk: ProviderBatch, result: Result) -> str:
     number = number_in(chunk, result.custom_id)
     return "" if number is None else evaluation_id(chunk.batch_id, number)

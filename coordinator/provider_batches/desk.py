@@ -10,14 +10,14 @@ from coordinator.provider_batches.provider import ProviderOf
 from coordinator.provider_batches.reservations import BatchReservations
 from coordinator.provider_batches.settings import ProviderBatchSettings
 from projections.ledger.contract import Batch, Ledger
-from projections.ledger.provider_batches import ProviderBooks
+from projections.ledger.provider_batches import ProviderBatchRepository
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderPorts:
     """The world outside: books, providers, and the environment that prices are named in."""
 
-    books: ProviderBooks
+    books: ProviderBatchRepository
     provider_of: ProviderOf
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -43,7 +43,7 @@ class Desk:
     """Reserves budget; None where nothing is limited."""
 
     @property
-    def books(self) -> ProviderBooks:
+    def books(self) -> ProviderBatchRepository:
         """What the ledger knows of provider batches."""
         return self.ports.books
 

@@ -24,7 +24,7 @@ from coordinator.provider_batches.withdrawing import Withdrawing
 from coordinator.publishing import Publisher
 from eventlog import tracing
 from projections.ledger.contract import Batch
-from projections.ledger.provider_batches import Chunk, ChunkState, ProviderBooks
+from projections.ledger.provider_batches import ProviderBatch, ProviderBatchRepository, ProviderBatchState
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class ProviderBatches:
         self._patience = Patience(desk.settings, luck)
 
     @property
-    def books(self) -> ProviderBooks:
+    def books(self) -> ProviderBatchRepository:
         """What the ledger knows of provider batches."""
         return self._desk.books
 
@@ -64,7 +64,7 @@ class ProviderBatches:
         self._patience.forget_all_but({chunk.id for chunk in chunks})
         await self._sending.go_round()
 
-    async def _led_here(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+    async def _led_here(self, chunks: Sequence[ProviderBatch]) -> list[ProviderBatch]:
         """Leave out what another run asks: the keys for it are in that run's environment."""
         batch_ids = {chunk.batch_id for chunk in chunks}
         if not batch_ids:
@@ -75,12 +75,12 @@ class ProviderBatches:
     async def call_off(self, batch_id: str) -> None:
         """Ask providers to cancel what a batch has there; whatever fails is done by the next round."""
         for chunk in await self._desk.books.open_chunks():
-            if chunk.batch_id == batch_id and chunk.state is ChunkState.SUBMITTED:
+            if chunk.batch_id == batch_id and chunk.state is ProviderBatchState.SUBMITTED:
                 await self._guarded(chunk)
 
     # -- what was intended
 
-    async def _guarded(self, chunk: Chunk) -> None:
+    async def _guarded(self, chunk: ProviderBatch) -> None:
         """Tend a chunk; what goes wrong with it stops nothing else, and is told once."""
         try:
             await self._tend(chunk)
@@ -94,29 +94,29 @@ class ProviderBatches:
             logger.exception("could not tend a provider batch", extra=_named(chunk))
             await self._note(chunk, f"{type(error).__name__}; see the coordinator's log")
 
-    async def _note(self, chunk: Chunk, note: str) -> None:
+    async def _note(self, chunk: ProviderBatch, note: str) -> None:
         if chunk.note != note:
             logger.warning("a provider batch has to wait", extra={**_named(chunk), "why": note})
             await self._desk.books.noted(chunk, note)
 
-    async def _tend(self, chunk: Chunk) -> None:
+    async def _tend(self, chunk: ProviderBatch) -> None:
         batch = await self._desk.ledger.batch(chunk.batch_id)
         if batch is None:
             raise LookupError(f"{chunk.batch_id} is gone")
-        if chunk.state is ChunkState.ENDED and not self._collecting.has_room(batch):
+        if chunk.state is ProviderBatchState.ENDED and not self._collecting.has_room(batch):
             return
         provider = self._desk.ports.provider_of(spec_of(batch).targets[chunk.target])
         match chunk.state:
-            case ChunkState.INTENDED:
+            case ProviderBatchState.INTENDED:
                 await self._find(chunk, batch, provider)
-            case ChunkState.SUBMITTED:
+            case ProviderBatchState.SUBMITTED:
                 await self._poll(chunk, batch, provider)
-            case ChunkState.ENDED:
+            case ProviderBatchState.ENDED:
                 await self._collect(chunk, batch, provider)
             case _:
                 raise LookupError(f"{chunk.id} is {chunk.state}")
 
-    async def _find(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
+    async def _find(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         match await self._finding.find(chunk, provider):
             case Found(provider_id=provider_id):
                 told = {**_named(chunk), "provider_id": provider_id}
@@ -134,12 +134,12 @@ class ProviderBatches:
             case Missing():
                 self._patience.wait(chunk.id, self._clock())  # paused: nothing new is submitted
 
-    async def _submit_again(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
+    async def _submit_again(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         logger.info("a provider batch is submitted again: there is none", extra=_named(chunk))
         if claimed := await self._desk.books.claim(chunk, now=self._desk.now()):
             await self._sending.submit(claimed, batch, provider)
 
-    async def _poll(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
+    async def _poll(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         provider_id = chunk.provider_id or ""
         with tracing.alone("eval.batch_api.poll", provider_batch_id=provider_id) as span:
             seen = await provider.retrieve(provider_id)
@@ -155,9 +155,9 @@ class ProviderBatches:
             await self._desk.books.called_off(chunk)
         self._patience.wait(chunk.id, self._clock())
 
-    async def _collect(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
+    async def _collect(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         if await self._collecting.collect(chunk, batch, provider):
-            state = ChunkState.CANCELLED if is_called_off(batch) else ChunkState.COLLECTED
+            state = ProviderBatchState.CANCELLED if is_called_off(batch) else ProviderBatchState.COLLECTED
             await self._desk.books.close(chunk, state, now=self._desk.now())
             if self._desk.reservations:
                 self._desk.reservations.close(chunk)
@@ -165,9 +165,9 @@ class ProviderBatches:
             logger.info("a provider batch is done with", extra={**_named(chunk), "state": state.value})
 
 
-def _named(chunk: Chunk) -> dict[str, str]:
+def _named(chunk: ProviderBatch) -> dict[str, str]:
     return {"chunk": chunk.id, "batch_id": chunk.batch_id}
 
 
-def _provider_of(chunk: Chunk, batch: Batch) -> str:
+def _provider_of(chunk: ProviderBatch, batch: Batch) -> str:
     return spec_of(batch).targets[chunk.target].type

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from coordinator.provider_batches.desk import Desk
 from coordinator.provider_batches.provider import BatchProvider, Seen
 from coordinator.provider_batches.requests import number_in
-from projections.ledger.provider_batches import Chunk
+from projections.ledger.provider_batches import ProviderBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Finding:
         self._ruled_out: set[tuple[str, str]] = set()
         """Batches that were looked into, and are of others; to be found out again costs a call each."""
 
-    async def find(self, chunk: Chunk, provider: BatchProvider) -> Found | Unclear | Missing:
+    async def find(self, chunk: ProviderBatch, provider: BatchProvider) -> Found | Unclear | Missing:
         """Look for a chunk."""
         under_way = 0
         for seen in await self._candidates(chunk, provider):
@@ -62,7 +62,7 @@ class Finding:
             )
         return Missing()
 
-    async def _candidates(self, chunk: Chunk, provider: BatchProvider) -> list[Seen]:
+    async def _candidates(self, chunk: ProviderBatch, provider: BatchProvider) -> list[Seen]:
         since = chunk.intended_at - self._desk.settings.skew
         async with aclosing(provider.list(since=since)) as listed:
             alike = [seen async for seen in listed if seen.counts.total == chunk.size]
@@ -71,7 +71,7 @@ class Finding:
         return [seen for seen in alike if seen.provider_id not in known]
 
     @staticmethod
-    async def _is_ours(chunk: Chunk, seen: Seen, provider: BatchProvider) -> bool | None:
+    async def _is_ours(chunk: ProviderBatch, seen: Seen, provider: BatchProvider) -> bool | None:
         """Say whose a batch is, by its first result; None if it tells nothing."""
         async with aclosing(provider.results(seen.provider_id)) as results:
             async for result in results:

@@ -25,7 +25,7 @@ from coordinator.provider_batches.reservations import Allowance
 from domain.batch_spec import BatchSpec
 from eventlog import payloads as p
 from projections.ledger.contract import Batch
-from projections.ledger.provider_batches import Asked, Chunk
+from projections.ledger.provider_batches import ProviderBatch, ProviderBatchMember
 from taskqueue.budget.contract import NOTHING, Amount
 
 OPENING, CLOSING = b'{"requests":[', b"]}"
@@ -49,7 +49,7 @@ class Draft:
     digest: Any = field(default_factory=sha256)
     allowance: Allowance = field(default_factory=Allowance)
 
-    def add(self, asked: Asked, body: bytes) -> None:
+    def add(self, asked: ProviderBatchMember, body: bytes) -> None:
         """Take one more request."""
         self.length += len(body) + bool(self.ids)
         self.digest.update(body)
@@ -64,7 +64,7 @@ class Forming:
         self._desk = desk
         self._settings = desk.settings
 
-    async def form(self, batch: Batch) -> tuple[Chunk, BatchProvider] | None:
+    async def form(self, batch: Batch) -> tuple[ProviderBatch, BatchProvider] | None:
         """Write down the next provider batch that is to be submitted, if there is enough for one."""
         spec = spec_of(batch)
         for target, each in enumerate(spec.targets):
@@ -93,7 +93,7 @@ class Forming:
                     return draft
         return draft
 
-    def _take(self, draft: Draft, asked: Asked, spec: BatchSpec) -> None:
+    def _take(self, draft: Draft, asked: ProviderBatchMember, spec: BatchSpec) -> None:
         try:
             body = request(draft.chunk_id, asked, spec)
         except Unaskable as error:
@@ -108,7 +108,7 @@ class Forming:
         draft.add(asked, body)
         draft.is_full = len(draft.ids) >= self._settings.max_requests
 
-    def _fits_budget(self, draft: Draft, asked: Asked, spec: BatchSpec) -> bool:
+    def _fits_budget(self, draft: Draft, asked: ProviderBatchMember, spec: BatchSpec) -> bool:
         if not draft.allowance.is_limited:
             return True
         opening = asked.opening.data
@@ -132,9 +132,11 @@ class Forming:
         ahead, _ = await self._desk.ledger.next_window(fresh, limit=1)
         return bool(ahead)
 
-    async def _intend(self, batch: Batch, target: int, draft: Draft, reserved: Amount) -> Chunk | None:
+    async def _intend(
+        self, batch: Batch, target: int, draft: Draft, reserved: Amount
+    ) -> ProviderBatch | None:
         now = self._desk.now()
-        chunk = Chunk(
+        chunk = ProviderBatch(
             draft.chunk_id,
             batch.batch_id,
             target,
@@ -149,7 +151,7 @@ class Forming:
         )
         return chunk if await self._desk.books.intend(chunk, draft.ids) else None
 
-    async def submit(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> str:
+    async def submit(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> str:
         """Submit what is written down, and write down what the provider calls it.
 
         Raises `TurnedAway` or `Changed` if nothing was created, `NoReply` if nobody knows.
@@ -171,7 +173,7 @@ class Forming:
 class _Body:
     """The JSON of a submission, piece by piece."""
 
-    def __init__(self, desk: Desk, chunk: Chunk, spec: BatchSpec) -> None:
+    def __init__(self, desk: Desk, chunk: ProviderBatch, spec: BatchSpec) -> None:
         self._desk, self._chunk, self._spec = desk, chunk, spec
         self.is_changed = False
 

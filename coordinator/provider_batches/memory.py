@@ -15,7 +15,7 @@ from coordinator.provider_batches.provider import (
     TurnedAway,
     Unanswered,
 )
-from projections.ledger.provider_batches import Counts
+from projections.ledger.provider_batches import RequestCounts
 
 Outcome = Callable[[dict[str, Any]], Any]
 """What becomes of a request."""
@@ -104,10 +104,10 @@ class MemoryProvider:
     @staticmethod
     def _seen(held: Held) -> Seen:
         if held.results is None:
-            counts = Counts(processing=len(held.requests))
+            counts = RequestCounts(processing=len(held.requests))
         else:
             succeeded = sum(isinstance(each.outcome, Succeeded) for each in held.results)
             unanswered = sum(isinstance(each.outcome, Unanswered) for each in held.results)
             errored = len(held.results) - succeeded - unanswered
-            counts = Counts(succeeded=succeeded, expired=unanswered, errored=errored)
+            counts = RequestCounts(succeeded=succeeded, expired=unanswered, errored=errored)
         return Seen(held.provider_id, held.created_at, counts, held.results is not None)

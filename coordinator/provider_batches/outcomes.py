@@ -22,9 +22,9 @@ from domain.batch_spec import BatchFallback, BatchSpec
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.lifecycle import ENDED, Phase
-from projections.folds.change import Row
-from projections.ledger.contract import Decide, Opening, Standing
-from projections.ledger.provider_batches import Chunk
+from projections.folds.change import EvaluationRow
+from projections.ledger.contract import AttemptOpening, Decide, EvaluationState
+from projections.ledger.provider_batches import ProviderBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ Outcome = p.Answer | Hopeless | Passing
 class Round:
     """A chunk whose results are being read, and what its batch wants done with them."""
 
-    chunk: Chunk
+    chunk: ProviderBatch
     spec: BatchSpec
     attempts: Mapping[str, int]
     """In which attempt each evaluation was asked."""
@@ -57,7 +57,7 @@ class Round:
 def record(opener_of: OpenerOf, outcomes: Mapping[str, Outcome], this: Round) -> Decide:
     """Carry on with each evaluation as its result says, if it still waits for it."""
 
-    def decide(standing: Standing, logged: Logged) -> Opening | None:
+    def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         key, asked = row.evaluation_id, this.attempts[row.evaluation_id]
         opener = opener_of(key).tracing(logged)
@@ -71,23 +71,27 @@ def record(opener_of: OpenerOf, outcomes: Mapping[str, Outcome], this: Round) ->
             case Passing(fault=fault):
                 return _try_again(opener, row, logged, fault, this)
             case Hopeless(fault=fault):
-                return Opening(opener.give_up(row, logged, fault, told=False), "")
+                return AttemptOpening(opener.give_up(row, logged, fault, told=False), "")
 
     return decide
 
 
-def _answered(opener: Opener, row: Row, logged: Logged, answer: p.Answer, this: Round) -> Opening:
+def _answered(
+    opener: Opener, row: EvaluationRow, logged: Logged, answer: p.Answer, this: Round
+) -> AttemptOpening:
     events = _carried_on(opener, row, this, _responded(answer))
     logged = {**logged, **{event.key: event for event in events}}
     left = this.spec.retries - charges_of(logged).total
     reason = p.OpeningReason.SCORING
     scored = next_opening(logged, reason=reason, epoch=opener.epoch, retries=left)
-    return Opening([*events, *opener.open(row, scored)], opener.epoch)
+    return AttemptOpening([*events, *opener.open(row, scored)], opener.epoch)
 
 
-def _try_again(opener: Opener, row: Row, logged: Logged, fault: p.ErrorDetail, this: Round) -> Opening:
+def _try_again(
+    opener: Opener, row: EvaluationRow, logged: Logged, fault: p.ErrorDetail, this: Round
+) -> AttemptOpening:
     if charges_of(logged).total >= this.spec.retries:
-        return Opening(_carried_on(opener, row, this, p.Failed(error=fault)), "")
+        return AttemptOpening(_carried_on(opener, row, this, p.Failed(error=fault)), "")
     retrying = p.Retrying(error=fault, retry_at=opener.now)
     events = _carried_on(opener, row, this, retrying)
     logged = {**logged, **{event.key: event for event in events}}
@@ -95,11 +99,11 @@ def _try_again(opener: Opener, row: Row, logged: Logged, fault: p.ErrorDetail, t
     epoch = "" if asks else opener.epoch
     left = this.spec.retries - charges_of(logged).total
     again = next_opening(logged, reason=p.OpeningReason.RETRY, epoch=epoch, retries=left)
-    return Opening([*events, *opener.open(row, again)], epoch, asks=asks)
+    return AttemptOpening([*events, *opener.open(row, again)], epoch, asks=asks)
 
 
 def _carried_on(
-    opener: Opener, row: Row, this: Round, ending: p.Responded | p.Retrying | p.Failed
+    opener: Opener, row: EvaluationRow, this: Round, ending: p.Responded | p.Retrying | p.Failed
 ) -> list[Event]:
     """Write what an executor would have written."""
     target = this.spec.targets[this.chunk.target]
@@ -109,12 +113,14 @@ def _carried_on(
     return [opener.event(row, fact, row.cursor.attempt, sequence) for sequence, fact in facts]
 
 
-def _paid_late(opener: Opener, row: Row, logged: Logged, outcome: Outcome, asked: int) -> Opening | None:
+def _paid_late(
+    opener: Opener, row: EvaluationRow, logged: Logged, outcome: Outcome, asked: int
+) -> AttemptOpening | None:
     """Keep an answer whose evaluation was ended before it came: somebody has paid for it."""
     is_ours = row.cursor.attempt == asked + 1 and row.cursor.sequence == 0
     if not isinstance(outcome, p.Answer) or not is_ours or (asked, 1) in logged:
         return None
-    return Opening([opener.event(row, _responded(outcome), asked, 1)], opener.epoch)
+    return AttemptOpening([opener.event(row, _responded(outcome), asked, 1)], opener.epoch)
 
 
 def _responded(answer: p.Answer) -> p.Responded:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from domain.batch_spec import TargetSpec
 from eventlog.redaction import redact
-from projections.ledger.provider_batches import Counts
+from projections.ledger.provider_batches import RequestCounts
 
 
 class ProviderTrouble(Exception):  # noqa: N818 - what callers wait out
@@ -45,7 +45,7 @@ class Seen:
 
     provider_id: str
     created_at: datetime
-    counts: Counts
+    counts: RequestCounts
     ended: bool
 
 

@@ -14,7 +14,7 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
-from projections.ledger.provider_batches import Asked, Chunk
+from projections.ledger.provider_batches import ProviderBatch, ProviderBatchMember
 from providers.requests import request_of
 from providers.table import PROVIDERS, Sdk
 
@@ -66,7 +66,7 @@ def custom_id(chunk_id: str, number: int) -> str:
     return f"{chunk_id}-{number:08}"
 
 
-def number_in(chunk: Chunk, name: str) -> int | None:
+def number_in(chunk: ProviderBatch, name: str) -> int | None:
     """Say which evaluation a request is for; None if it is of another chunk."""
     match = _CUSTOM_ID.fullmatch(name)
     return int(match[2]) if match and match[1] == chunk.id else None
@@ -77,19 +77,19 @@ def number_of(key: str) -> int:
     return int(key.rpartition(".")[2])
 
 
-def members_of(chunk: Chunk) -> Iterator[tuple[str, int]]:
+def members_of(chunk: ProviderBatch) -> Iterator[tuple[str, int]]:
     """Name a chunk's evaluations, and the attempts in which they were asked."""
     for number, attempt in zip(chunk.members, chunk.attempts, strict=True):
         yield evaluation_id(chunk.batch_id, number), attempt
 
 
-def request(chunk_id: str, asked: Asked, spec: BatchSpec) -> bytes:
+def request(chunk_id: str, asked: ProviderBatchMember, spec: BatchSpec) -> bytes:
     """Write one request as JSON; raises `Unaskable`."""
     params = params_of(asked, spec)
     return to_json({"custom_id": custom_id(chunk_id, number_of(asked.evaluation_id)), "params": params})
 
 
-def params_of(asked: Asked, spec: BatchSpec) -> dict[str, Any]:
+def params_of(asked: ProviderBatchMember, spec: BatchSpec) -> dict[str, Any]:
     """Make the parameters of one request; raises `Unaskable`."""
     opening = asked.opening.data
     if not isinstance(opening, p.Queued) or opening.variant >= len(spec.variants):

@@ -14,7 +14,7 @@ from coordinator.provider_batches.reading import price_in_batches
 from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from projections.ledger.contract import Batch
-from projections.ledger.provider_batches import Chunk
+from projections.ledger.provider_batches import ProviderBatch
 from providers.prices import BATCH_DISCOUNT, FREE
 from providers.requests import characters_of, max_output_of
 from taskqueue.budget.contract import (
@@ -79,7 +79,7 @@ class BatchReservations:
     def __init__(self, accounts: BudgetAccounts, *, clock: Callable[[], float]) -> None:
         self._accounts = accounts
         self._clock = clock
-        self._closing: dict[str, tuple[Chunk, float]] = {}
+        self._closing: dict[str, tuple[ProviderBatch, float]] = {}
         self._maxima: dict[str, CostMaximum] = {}
 
     async def allowance(self, batch: Batch, target: int) -> Allowance:
@@ -104,7 +104,7 @@ class BatchReservations:
         [grant] = await self._accounts.request([asked])
         return grant.reserved if grant.granted else None
 
-    async def declare(self, chunks: Sequence[Chunk]) -> None:
+    async def declare(self, chunks: Sequence[ProviderBatch]) -> None:
         """Declare what open provider batches hold, and release what is done with."""
         now = self._clock()
         done = [chunk for chunk, due in self._closing.values() if due <= now]
@@ -113,7 +113,7 @@ class BatchReservations:
         for chunk in done:
             del self._closing[chunk.id]
 
-    def observe(self, chunk: Chunk, outcomes: Iterable[Outcome]) -> None:
+    def observe(self, chunk: ProviderBatch, outcomes: Iterable[Outcome]) -> None:
         """Remember what answers cost."""
         most = self._maxima.get(chunk.id, NOT_OBSERVED)
         for each in outcomes:
@@ -122,12 +122,12 @@ class BatchReservations:
                 most = most.merged(CostMaximum(most.calls + 1, whole, each.usage.total))
         self._maxima[chunk.id] = most
 
-    def close(self, chunk: Chunk) -> None:
+    def close(self, chunk: ProviderBatch) -> None:
         """Release a reservation once its results are counted."""
         if chunk.reserved_cost or chunk.reserved_tokens:
             self._closing[chunk.id] = chunk, self._clock() + KEPT
 
-    def _release(self, chunk: Chunk) -> BudgetRequest:
+    def _release(self, chunk: ProviderBatch) -> BudgetRequest:
         most = self._maxima.pop(chunk.id, NOT_OBSERVED)
         maxima = {f"target:{chunk.target}": most} if most.calls else {}
         return BudgetRequest(chunk.batch_id, _holder(chunk.id), maxima=maxima)
@@ -137,6 +137,6 @@ def _holder(chunk_id: str) -> str:
     return f"{PROVIDER_BATCH}{chunk_id}"
 
 
-def _declaration(chunk: Chunk) -> BudgetRequest:
+def _declaration(chunk: ProviderBatch) -> BudgetRequest:
     held = Amount(chunk.reserved_cost, chunk.reserved_tokens)
     return BudgetRequest(chunk.batch_id, _holder(chunk.id), held=held)

@@ -16,7 +16,7 @@ from eventlog import tracing
 from eventlog.log import LogUnavailable
 from projections.database.errors import DatabaseUnavailable
 from projections.ledger.contract import Batch
-from projections.ledger.provider_batches import Chunk, ChunkState
+from projections.ledger.provider_batches import ProviderBatch, ProviderBatchState
 from taskqueue.tasks import QueueUnavailable
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Sending:
         await self.submit(chunk, batch, provider)
         return True
 
-    async def submit(self, chunk: Chunk, batch: Batch, provider: BatchProvider) -> None:
+    async def submit(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         """Submit what is written down; what was certainly not created is asked in another."""
         try:
             with tracing.alone("eval.batch_api.submit", batch_id=batch.batch_id) as span:
@@ -105,9 +105,9 @@ class Sending:
             logger.info("a provider batch is submitted", extra=told)
             telemetry.count_submitted(spec_of(batch).targets[chunk.target].type)
 
-    async def abandon(self, chunk: Chunk) -> None:
+    async def abandon(self, chunk: ProviderBatch) -> None:
         """Let the evaluations of a chunk that was not created be asked in another."""
-        await self._desk.books.close(chunk, ChunkState.ABANDONED, now=self._desk.now())
+        await self._desk.books.close(chunk, ProviderBatchState.ABANDONED, now=self._desk.now())
         if self._desk.reservations:
             self._desk.reservations.close(chunk)
         self.expect(chunk.batch_id)

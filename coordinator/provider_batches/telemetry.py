@@ -8,7 +8,7 @@ from opentelemetry.metrics import get_meter
 
 from coordinator.provider_batches.outcomes import Outcome, Round
 from eventlog import payloads as p
-from projections.ledger.provider_batches import Chunk
+from projections.ledger.provider_batches import ProviderBatch
 from providers.prices import BATCH_DISCOUNT
 
 NOT_ASKED = frozenset({"expired", "canceled"})
@@ -31,7 +31,7 @@ def count_submitted(provider: str) -> None:
     SUBMITTED.add(1, {"provider": provider})
 
 
-def count_ended(provider: str, chunk: Chunk, now: datetime) -> None:
+def count_ended(provider: str, chunk: ProviderBatch, now: datetime) -> None:
     """Note how long a provider took."""
     if chunk.submitted_at:
         taken = (now - chunk.submitted_at).total_seconds()

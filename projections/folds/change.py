@@ -26,7 +26,7 @@ from projections.folds.scorecard import Scorecard, scorecard
 NO_ENTRY = (-1, -1)
 
 
-class Row(NamedTuple):
+class EvaluationRow(NamedTuple):
     """An evaluation as the tables have it."""
 
     evaluation_id: str
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     head: str | None = None
 
 
-class Stored(NamedTuple):
+class StoredEvent(NamedTuple):
     """An event as the log for good has it."""
 
     body: bytes
@@ -59,7 +59,7 @@ class EventRow(NamedTuple):
     event: bytes
 
 
-class Quarantined(NamedTuple):
+class QuarantineRow(NamedTuple):
     """One row of `quarantine`, in the order of its columns."""
 
     id: str
@@ -70,10 +70,10 @@ class Quarantined(NamedTuple):
     body: bytes
 
 
-def quarantined(evaluation_id: str | None, refused: RejectedEntry) -> Quarantined:
+def quarantine_row(evaluation_id: str | None, refused: RejectedEntry) -> QuarantineRow:
     """Name what was refused by its content, so that seeing it again adds nothing."""
     digest = sha256(repr((evaluation_id, refused.reason.value)).encode() + refused.body).hexdigest()
-    return Quarantined(
+    return QuarantineRow(
         digest[:32],
         evaluation_id,
         refused.reason.value,
@@ -107,7 +107,7 @@ class Change:
     reopened: bool = False
     reordered: int = 0
     """Events that stood in the stream before one with a lower number."""
-    quarantined: list[Quarantined] = field(default_factory=list)
+    quarantined: list[QuarantineRow] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
     totals: AttemptTotals = field(default_factory=AttemptTotals)
     """Answer and scores of the newest attempt, as far as they were applied."""
@@ -126,7 +126,12 @@ class Change:
 
 
 def fold(
-    row: Row, shard: int, walked: ReplayResult, *, exists: bool, totals: AttemptTotals | None = None
+    row: EvaluationRow,
+    shard: int,
+    walked: ReplayResult,
+    *,
+    exists: bool,
+    totals: AttemptTotals | None = None,
 ) -> Change:
     """Fold a walk into the change it makes to the tables; `totals` are those of the row's attempt."""
     key, batch_id, month, cursor, owner, bridged, head = row
@@ -228,8 +233,8 @@ def _event_row(month: date, step: ReplayStep) -> EventRow:
     )
 
 
-def _illegal(step: ReplayStep) -> Quarantined:
+def _illegal(step: ReplayStep) -> QuarantineRow:
     entry_id, event, body = step.entry
-    return quarantined(
+    return quarantine_row(
         event.evaluation_id, RejectedEntry(entry_id, QuarantineReason.ILLEGAL, step.detail, body)
     )

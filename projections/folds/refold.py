@@ -23,10 +23,10 @@ from eventlog.timeline import (
     ReplayStep,
     missing_ranges,
 )
-from projections.folds.change import Change, EventRow, Row, fold
+from projections.folds.change import Change, EvaluationRow, EventRow, fold
 from projections.folds.progress import Progress
 
-Crossings = Mapping[EventKey, tuple[range, ...]]
+BridgedGaps = Mapping[EventKey, tuple[range, ...]]
 """Gaps that were stepped over: the attempt and sequence of the closing event, and what was missing."""
 
 PHASE_AFTER = {
@@ -40,7 +40,7 @@ VERDICTS = {verdict.value: verdict for verdict in Disposition}
 
 
 @dataclass(slots=True)
-class Retraced:
+class RefoldResult:
     """What an evaluation's log folds to, and the rules it breaks."""
 
     change: Change
@@ -57,20 +57,22 @@ class Retraced:
         return total
 
 
-def retrace(row: Row, shard: int, logged: Sequence[EventRow], crossings: Crossings) -> Retraced:
+def refold(
+    row: EvaluationRow, shard: int, logged: Sequence[EventRow], crossings: BridgedGaps
+) -> RefoldResult:
     """Fold an evaluation's whole log, sorted by attempt and sequence; `row` says only whose it is."""
     walk = _Retracing(row, logged, crossings)
     for event_row in logged:
         walk.take(event_row)
     walk.look_back()
-    blank = Row(row.evaluation_id, row.batch_id, row.month, Cursor())
-    return Retraced(fold(blank, shard, walk.walked, exists=False), walk.broken)
+    blank = EvaluationRow(row.evaluation_id, row.batch_id, row.month, Cursor())
+    return RefoldResult(fold(blank, shard, walk.walked, exists=False), walk.broken)
 
 
 class _Retracing:
     """One walk: the cursor, the steps so far, and the rules found broken."""
 
-    def __init__(self, row: Row, logged: Sequence[EventRow], crossings: Crossings) -> None:
+    def __init__(self, row: EvaluationRow, logged: Sequence[EventRow], crossings: BridgedGaps) -> None:
         self.row = row
         self.crossings = crossings
         self.walked = ReplayResult(Cursor())
@@ -222,7 +224,7 @@ class _Retracing:
         self.broken.append(f"{event.attempt}/{event.sequence} {event.type} {what}")
 
 
-def _bridged_to(logged: Sequence[EventRow], crossings: Crossings) -> dict[int, str]:
+def _bridged_to(logged: Sequence[EventRow], crossings: BridgedGaps) -> dict[int, str]:
     """Name the type of the event that each bridge led to, by its attempt."""
     return {each.attempt: each.type for each in logged if (each.attempt, each.sequence) in crossings}
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from domain.ids import FLEET
 from eventlog.events import Event, EventKey
 from projections.folds.amounts import ZERO
-from projections.folds.change import Row
+from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
 
 LONGEST_RETRY_DELAY = timedelta(days=1)
@@ -54,7 +54,7 @@ class BatchHead:
     """The local run that serves it."""
 
 
-class Link(NamedTuple):
+class SerialLink(NamedTuple):
     """What an evaluation of a serial group waits for, by evaluation ids."""
 
     follows: str
@@ -62,7 +62,7 @@ class Link(NamedTuple):
     """Whose answer it needs, and the field it becomes; None for an earlier turn of the conversation."""
 
 
-class Accepted(NamedTuple):
+class AcceptedEvaluation(NamedTuple):
     """An evaluation as it is accepted: its opening, and what people join by."""
 
     event: Event
@@ -72,7 +72,7 @@ class Accepted(NamedTuple):
     variant: int
     repetition: int
     cache_key: str | None = None
-    link: Link | None = None
+    link: SerialLink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +137,17 @@ class Batch:
         return max(0, self.published - self.ended)
 
 
-class Standing(NamedTuple):
+class EvaluationState(NamedTuple):
     """Where an evaluation stands, for whoever must decide what to do about it."""
 
-    row: Row
+    row: EvaluationRow
     epoch: str
     """In which its newest attempt was published; empty if nobody was ever told of it."""
     published: bool
     """False for an ending that executors may not have been told of."""
 
 
-class Failure(NamedTuple):
+class FailedEvaluation(NamedTuple):
     """Why an evaluation failed, and how soon."""
 
     kind: str
@@ -158,7 +158,7 @@ class Failure(NamedTuple):
     """Whether it failed for good when it was first tried: not after retries, nor because executors died."""
 
 
-class Unreached(NamedTuple):
+class UnreachableEvaluation(NamedTuple):
     """An evaluation that waits because no connection to its target or judge could be made."""
 
     evaluation_id: str
@@ -167,21 +167,21 @@ class Unreached(NamedTuple):
     message: str
 
 
-class Unpublished(NamedTuple):
+class UnpublishedOpening(NamedTuple):
     """Openings that nobody may have been told of, as they are to be appended."""
 
     evaluation_id: str
     events: tuple[tuple[Event, bytes], ...]
 
 
-class Waiting(NamedTuple):
+class DueLink(NamedTuple):
     """An evaluation of a serial group whose turn has come."""
 
     evaluation_id: str
-    link: Link
+    link: SerialLink
 
 
-class Opening(NamedTuple):
+class AttemptOpening(NamedTuple):
     """The events that open the next attempt of an evaluation, and the epoch they are meant for."""
 
     events: Sequence[Event]
@@ -190,11 +190,11 @@ class Opening(NamedTuple):
     """Whether nobody is told of it, because its answer is to come from a provider batch."""
 
 
-Decide = Callable[[Standing, Mapping[EventKey, Event]], Opening | None]
+Decide = Callable[[EvaluationState, Mapping[EventKey, Event]], AttemptOpening | None]
 """Given the locked row and all its events: what to open, or None to leave it."""
 
 
-class Opened(NamedTuple):
+class OpenedAttempt(NamedTuple):
     """An attempt that is open, or ended at once, in Postgres: to be published."""
 
     evaluation_id: str
@@ -217,7 +217,9 @@ class Ledger(Protocol):
         """Return the time of the server that stores the tables: all that they date is on this clock."""
         ...
 
-    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+    async def accept(
+        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+    ) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""
         ...
 
@@ -266,11 +268,11 @@ class Ledger(Protocol):
         """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
         ...
 
-    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+    async def failures(self, batch_id: str, *, limit: int) -> list[FailedEvaluation]:
         """Return the newest failures of a batch, the newest first."""
         ...
 
-    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[UnreachableEvaluation]:
         """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
         ...
 
@@ -282,7 +284,7 @@ class Ledger(Protocol):
         """Write down that a batch goes on, though it may have been over."""
         ...
 
-    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
+    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[UnpublishedOpening], str]:
         """Return the openings after what is published, and the last id looked at.
 
         Those that wait for their turn in a serial group come without events.
@@ -308,7 +310,7 @@ class Ledger(Protocol):
         live: Sequence[str],
         queued: bool,
         limit: int,
-    ) -> list[Standing]:
+    ) -> list[EvaluationState]:
         """Return a page of published evaluations that have not ended nor moved for a while.
 
         Left out are those that wait to be tried again, those whose owner is live and within its time,
@@ -316,30 +318,30 @@ class Ledger(Protocol):
         """
         ...
 
-    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
+    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[EvaluationState]:
         """Return evaluations whose next attempt is due."""
         ...
 
-    async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
+    async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
         """Return where some evaluations stand."""
         ...
 
-    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
         """Return the events that the newest attempts of some evaluations were opened with."""
         ...
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Event]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, Event]]:
         """Return all events the log for good has of some evaluations."""
         ...
 
-    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
         """Open the next attempt of each, as `decide` says inside the transaction, its row locked.
 
         A batch that was over goes on with it: nothing is ever open in a batch that nobody looks after.
         """
         ...
 
-    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+    async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
         """Return endings that executors may not have been told of."""
         ...
 
@@ -355,14 +357,16 @@ class Ledger(Protocol):
         """Name a page of evaluations that failed or timed out."""
         ...
 
-    async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
+    async def due_links(self, batch_id: str, *, limit: int) -> list[DueLink]:
         """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
         ...
 
-    async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, Link]:
+    async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, SerialLink]:
         """Return the links of those of these evaluations that are in a serial group."""
         ...
 
-    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+    async def release(
+        self, evaluation_ids: Sequence[str], epochs: Sequence[str]
+    ) -> list[UnpublishedOpening]:
         """Write down, before anybody is told, in which epochs these are published."""
         ...

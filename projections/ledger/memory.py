@@ -20,30 +20,30 @@ from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.database.errors import UnstorableData
 from projections.folds.amounts import EXACT, ZERO, exact
-from projections.folds.change import Change, Row
+from projections.folds.change import Change, EvaluationRow
 from projections.folds.progress import Progress
 from projections.ledger.contract import (
     LONGEST_RETRY_DELAY,
-    Accepted,
+    AcceptedEvaluation,
+    AttemptOpening,
     Batch,
     BatchExists,
     BatchHead,
     Decide,
-    Failure,
-    Link,
-    Opened,
-    Opening,
+    DueLink,
+    EvaluationState,
+    FailedEvaluation,
+    OpenedAttempt,
     Purse,
-    Standing,
-    Unpublished,
-    Unreached,
-    Waiting,
+    SerialLink,
+    UnpublishedOpening,
+    UnreachableEvaluation,
 )
-from projections.ledger.memory_batches import BatchEvent, MemoryBatches, Window
+from projections.ledger.memory_batches import BatchEvent, MemoryBatches, PublishedWindow
 from projections.ledger.opening_rows import accepted_row, newest_attempt, opening_change
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 
-Decided = tuple[Standing, Opening]
+Decided = tuple[EvaluationState, AttemptOpening]
 
 
 @dataclass(slots=True)
@@ -59,12 +59,12 @@ class _Told:
 class MemoryLedger:
     """`Ledger` without a server; `now` is the database's time of day."""
 
-    def __init__(self, tables: MemoryTables, *, shards: int, now: Callable[[], datetime]) -> None:
+    def __init__(self, tables: MemoryStore, *, shards: int, now: Callable[[], datetime]) -> None:
         self.tables = tables
         self.batches = MemoryBatches(tables.horizons)
         self._shards = shards
         self._now = now
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, SerialLink] = {}
         self._told: dict[str, _Told] = defaultdict(_Told)
         self.told_apart: dict[str, int] = defaultdict(int)
         """Evaluations that no window counts, because they waited for a provider batch."""
@@ -74,7 +74,9 @@ class MemoryLedger:
         """Return the time of the server."""
         return self._now()
 
-    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+    async def accept(
+        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+    ) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""
         accepted = [one async for one in evaluations]
         self._refuse_known(head.batch_id, [one.event.evaluation_id for one in accepted])
@@ -94,9 +96,9 @@ class MemoryLedger:
         ):
             raise UnstorableData(f"{batch_id} has evaluations that are there already")
 
-    def _insert(self, batch_id: str, month: date, one: Accepted) -> None:
+    def _insert(self, batch_id: str, month: date, one: AcceptedEvaluation) -> None:
         key, event = one.event.evaluation_id, accepted_row(month, one)
-        self.tables.insert(Row(key, batch_id, month, Cursor(1, 0, Phase.QUEUED)), event)
+        self.tables.insert(EvaluationRow(key, batch_id, month, Cursor(1, 0, Phase.QUEUED)), event)
         counted = self.tables.progress.setdefault((batch_id, one.shard), Progress())
         counted += Progress(total=1)
         if one.link:
@@ -179,7 +181,7 @@ class MemoryLedger:
                 spent[event.source] = EXACT.add(cost, exact(data.cost_usd)), tokens + data.usage.total
         return spent
 
-    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+    async def failures(self, batch_id: str, *, limit: int) -> list[FailedEvaluation]:
         """Return the newest failures of a batch, the newest first."""
         cards = self.tables.scorecards.values()
         failed = [card for card in cards if card.batch_id == batch_id and card.status == "failed"]
@@ -189,7 +191,7 @@ class MemoryLedger:
         )[:limit]
         return [self._failure(card.evaluation_id) for card in newest]
 
-    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[UnreachableEvaluation]:
         """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
         cards = self.tables.scorecards.values()
         done = {
@@ -202,18 +204,18 @@ class MemoryLedger:
         waiting = list(islice((each for each in found if each), limit))
         return [each for each in waiting if each.variant not in done]
 
-    def _unreached(self, key: str, kind: str) -> Unreached | None:
+    def _unreached(self, key: str, kind: str) -> UnreachableEvaluation | None:
         attempt, sequence, _ = self.tables.evaluations[key].row.cursor
         closing = self._logged(key)[attempt, sequence].data
         if not isinstance(closing, p.Retrying) or closing.error.kind != kind:
             return None
-        return Unreached(key, attempt, self._variant(key), closing.error.message)
+        return UnreachableEvaluation(key, attempt, self._variant(key), closing.error.message)
 
     def _variant(self, key: str) -> int:
         opening = self._logged(key)[1, 0].data
         return opening.variant if isinstance(opening, p.Queued) else 0
 
-    def _failure(self, key: str) -> Failure:
+    def _failure(self, key: str) -> FailedEvaluation:
         attempt, sequence, _ = self.tables.evaluations[key].row.cursor
         logged = self._logged(key)
         opening, closing = logged[attempt, 0].data, logged[attempt, sequence].data
@@ -221,7 +223,9 @@ class MemoryLedger:
             raise TypeError(f"{key} has not failed")
         is_lost = opening.reason is p.OpeningReason.LOST
         again = is_lost or opening.reason is p.OpeningReason.RETRY
-        return Failure(closing.error.kind, closing.error.message, sequence > 1 or is_lost, not again)
+        return FailedEvaluation(
+            closing.error.kind, closing.error.message, sequence > 1 or is_lost, not again
+        )
 
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
@@ -231,7 +235,7 @@ class MemoryLedger:
         """Write down that a batch goes on, though it may have been over."""
         self.batches.reopen(BatchEvent(batch_id, "running", by, reason), now=self._now())
 
-    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
+    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[UnpublishedOpening], str]:
         """Return the openings after what is published, and the last id looked at."""
         keys = [key for key in self._open(batch.batch_id) if key > batch.published_to][:limit]
         openings = [self._unpublished(key, [] if key in self._links else [(1, 0)]) for key in keys]
@@ -241,7 +245,7 @@ class MemoryLedger:
         self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
     ) -> bool:
         """Write down, before anybody is told, which evaluations are published in which epochs."""
-        opened = self.batches.open_window(batch, Window(last_id, size, tuple(epochs)))
+        opened = self.batches.open_window(batch, PublishedWindow(last_id, size, tuple(epochs)))
         for key in asked if opened else ():
             self._told[key].asked_in = ""
         return opened
@@ -252,11 +256,11 @@ class MemoryLedger:
         held = self.tables.evaluations.items()
         return sorted(key for key, each in held if each.row.batch_id == batch_id and not each.ended_at)
 
-    def _standing(self, key: str) -> Standing:
+    def _standing(self, key: str) -> EvaluationState:
         row = self.tables.evaluations[key].row
-        return Standing(row, self._epoch_of(row), self._told[key].published)
+        return EvaluationState(row, self._epoch_of(row), self._told[key].published)
 
-    def _epoch_of(self, row: Row) -> str:
+    def _epoch_of(self, row: EvaluationRow) -> str:
         """Say in which epoch the newest attempt was published; empty if nobody was ever told of it."""
         told = self._told[row.evaluation_id]
         is_asked = told.asked_in is not None
@@ -275,7 +279,7 @@ class MemoryLedger:
         live: Sequence[str],
         queued: bool,
         limit: int,
-    ) -> list[Standing]:
+    ) -> list[EvaluationState]:
         """Return a page of published evaluations that have not ended nor moved for a while."""
 
         def is_doubtful(key: str) -> bool:
@@ -292,7 +296,7 @@ class MemoryLedger:
         keys = (key for key in self._open(batch.batch_id) if after < key <= batch.published_to)
         return [self._standing(key) for key in islice(filter(is_doubtful, keys), limit)]
 
-    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
+    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[EvaluationState]:
         """Return evaluations whose next attempt is due."""
 
         def is_due(key: str) -> bool:
@@ -309,28 +313,28 @@ class MemoryLedger:
         keys = (key for key in self._open(batch.batch_id) if key <= batch.published_to)
         return [self._standing(key) for key in islice(filter(is_due, keys), limit)]
 
-    async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
+    async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
         """Return where some evaluations stand."""
         known = self.tables.evaluations.keys() & set(evaluation_ids)
         return [self._standing(key) for key in sorted(known)]
 
-    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
         """Return the events that the newest attempts of some evaluations were opened with."""
         standings = await self.standings(evaluation_ids)
         return [self._opening(one.row) for one in standings]
 
-    def _opening(self, row: Row) -> Unpublished:
+    def _opening(self, row: EvaluationRow) -> UnpublishedOpening:
         """Return sequence 0, and what the coordinator itself wrote after it."""
         attempt = row.cursor.attempt
         second = self.tables.events.get((row.evaluation_id, attempt, 1))
         gave_up = second is not None and second.type == "failed"
         return self._unpublished(row.evaluation_id, [(attempt, 0), (attempt, 1)][: 1 + gave_up])
 
-    def _unpublished(self, key: str, places: Iterable[EventKey]) -> Unpublished:
+    def _unpublished(self, key: str, places: Iterable[EventKey]) -> UnpublishedOpening:
         bodies = [self.tables.events[(key, *place)].event for place in places]
-        return Unpublished(key, tuple((decode_body(body), body) for body in bodies))
+        return UnpublishedOpening(key, tuple((decode_body(body), body) for body in bodies))
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Event]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, Event]]:
         """Return all events the log for good has of some evaluations."""
         return {row.evaluation_id: self._logged(row.evaluation_id) for row in rows}
 
@@ -340,13 +344,13 @@ class MemoryLedger:
 
     # -- attempts
 
-    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
         """Open the next attempt of each, as `decide` says, nobody else having a say meanwhile."""
         standings = await self.standings(evaluation_ids)
         decided = [(one, decide(one, self._logged(one.row.evaluation_id))) for one in standings]
         return await self._open_all([(one, opening) for one, opening in decided if opening is not None])
 
-    async def _open_all(self, decided: Sequence[Decided]) -> list[Opened]:
+    async def _open_all(self, decided: Sequence[Decided]) -> list[OpenedAttempt]:
         opened, changes = [], []
         for standing, opening in decided:
             events = tuple((event, encode(event)) for event in opening.events)
@@ -354,7 +358,7 @@ class MemoryLedger:
             changes.append(change)
             told = standing.epoch != ""
             key, newest = standing.row.evaluation_id, newest_attempt(events)
-            one = Opened(key, newest, opening.epoch, told, change.progress)
+            one = OpenedAttempt(key, newest, opening.epoch, told, change.progress)
             opened.append(one)
         await self.tables.commit(changes)
         for one, change, (_, opening) in zip(opened, changes, decided, strict=True):
@@ -362,7 +366,7 @@ class MemoryLedger:
                 self._tell(one, change, asks=opening.asks)
         return [one for one, change in zip(opened, changes, strict=True) if change.moves]
 
-    def _tell(self, one: Opened, change: Change, *, asks: bool) -> None:
+    def _tell(self, one: OpenedAttempt, change: Change, *, asks: bool) -> None:
         known = not (change.ended_at and one.was_published)
         was_asked = self._told[one.evaluation_id].asked_in is not None
         self.told_apart[change.batch_id] += was_asked - asks
@@ -370,7 +374,7 @@ class MemoryLedger:
         if not change.ended_at:
             self.batches.keep_open(change.batch_id)
 
-    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+    async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
         """Return endings that executors may not have been told of."""
         keys = sorted(key for key, told in self._told.items() if not told.published)
         return await self.openings(keys[:limit])
@@ -393,22 +397,24 @@ class MemoryLedger:
 
     # -- serial groups
 
-    async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
+    async def due_links(self, batch_id: str, *, limit: int) -> list[DueLink]:
         """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
         held, batch = self.tables.evaluations, self.batches.held.get(batch_id)
         waiting = (
-            Waiting(key, self._links[key])
+            DueLink(key, self._links[key])
             for key in self._open(batch_id)
             if batch and key <= batch.published_to and key in self._links and not self._told[key].epoch
         )
         due = (one for one in waiting if one.link.follows in held and held[one.link.follows].ended_at)
         return list(islice(due, limit))
 
-    async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, Link]:
+    async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, SerialLink]:
         """Return the links of those of these evaluations that are in a serial group."""
         return {key: self._links[key] for key in evaluation_ids if key in self._links}
 
-    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+    async def release(
+        self, evaluation_ids: Sequence[str], epochs: Sequence[str]
+    ) -> list[UnpublishedOpening]:
         """Write down, before anybody is told, in which epochs these are published."""
         released = []
         for one in await self.standings(evaluation_ids):

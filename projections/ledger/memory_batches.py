@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from projections.folds.amounts import ZERO
-from projections.folds.change import Row
+from projections.folds.change import EvaluationRow
 from projections.ledger.contract import Batch, BatchHead, Purse
 
 
-class Window(NamedTuple):
+class PublishedWindow(NamedTuple):
     """Evaluations that were published together."""
 
     last_id: str
@@ -34,7 +34,7 @@ class MemoryBatches:
     def __init__(self, horizons: dict[str, str]) -> None:
         self.held: dict[str, Batch] = {}
         self.events: list[BatchEvent] = []
-        self.windows: dict[str, list[Window]] = defaultdict(list)
+        self.windows: dict[str, list[PublishedWindow]] = defaultdict(list)
         self._horizons = horizons
 
     def _put(self, batch: Batch) -> None:
@@ -121,7 +121,7 @@ class MemoryBatches:
             state = "cancelled" if batch.state == "cancelled" else "running"
             self._put(replace(batch, state=state, finished=False))
 
-    def open_window(self, seen: Batch, window: Window) -> bool:
+    def open_window(self, seen: Batch, window: PublishedWindow) -> bool:
         """Publish further, if the batch is running and published no further than was seen."""
         batch = self.held[seen.batch_id]
         if batch.published_to != seen.published_to or batch.state != "running":
@@ -134,7 +134,7 @@ class MemoryBatches:
         """Count the evaluations within all windows."""
         return sum(window.evaluations for window in self.windows[batch_id])
 
-    def window_of(self, row: Row) -> Window | None:
+    def window_of(self, row: EvaluationRow) -> PublishedWindow | None:
         """Find the window that an evaluation was published in."""
         windows = (window for window in self.windows[row.batch_id] if window.last_id >= row.evaluation_id)
         return min(windows, default=None)

@@ -7,11 +7,11 @@ from eventlog.codec import Entry
 from eventlog.events import Event
 from eventlog.keys import shard_of
 from eventlog.timeline import committed_entry_id, replay
-from projections.folds.change import Change, EventRow, Row, fold
-from projections.ledger.contract import Accepted
+from projections.folds.change import Change, EvaluationRow, EventRow, fold
+from projections.ledger.contract import AcceptedEvaluation
 
 
-def opening_change(row: Row, events: Sequence[tuple[Event, bytes]], *, shards: int) -> Change:
+def opening_change(row: EvaluationRow, events: Sequence[tuple[Event, bytes]], *, shards: int) -> Change:
     """Fold openings into the change they make, as if they had just arrived."""
     entries = [
         Entry(committed_entry_id(event.occurred_at, place), event, body)
@@ -29,7 +29,7 @@ def newest_attempt(events: Sequence[tuple[Event, bytes]]) -> tuple[tuple[Event, 
     return tuple(each for each in events if each[0].attempt == newest)
 
 
-def accepted_row(month: date, one: Accepted) -> EventRow:
+def accepted_row(month: date, one: AcceptedEvaluation) -> EventRow:
     """Lay out the first event of an evaluation as it is accepted."""
     event = one.event
     entry_id = committed_entry_id(event.occurred_at).decode()

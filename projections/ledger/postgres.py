@@ -16,29 +16,29 @@ from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.database.connection import transaction
-from projections.folds.change import Row, Stored
+from projections.folds.change import EvaluationRow, StoredEvent
 from projections.folds.progress import Progress
 from projections.ledger.contract import (
-    Accepted,
+    AcceptedEvaluation,
+    AttemptOpening,
     Batch,
     BatchExists,
     BatchHead,
     Decide,
-    Failure,
-    Link,
-    Opened,
-    Opening,
+    DueLink,
+    EvaluationState,
+    FailedEvaluation,
+    OpenedAttempt,
     Purse,
-    Standing,
-    Unpublished,
-    Unreached,
-    Waiting,
+    SerialLink,
+    UnpublishedOpening,
+    UnreachableEvaluation,
 )
 from projections.ledger.opening_rows import accepted_row, newest_attempt, opening_change
 from projections.ledger.provider_batches_postgres import leave_chunks
 from projections.sql import query
 from projections.store.binary_copy import binary_rows
-from projections.store.postgres import PostgresTables, add_progress, commit_changes, read_stored
+from projections.store.postgres import PostgresStore, add_progress, commit_changes, read_stored
 
 Connection = AsyncConnection[Any]
 
@@ -57,7 +57,7 @@ class PostgresLedger:
     def __init__(self, pool: AsyncConnectionPool, *, shards: int) -> None:
         self._pool = pool
         self._shards = shards
-        self._tables = PostgresTables(pool)
+        self._tables = PostgresStore(pool)
 
     async def now(self) -> datetime:
         """Return the time of the server."""
@@ -65,7 +65,9 @@ class PostgresLedger:
         found: datetime = now
         return found
 
-    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+    async def accept(
+        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+    ) -> int:
         """Commit a batch and all its evaluations, or nothing; returns how many there are."""
         # On its own: whoever makes a partition locks the whole log until the transaction is over.
         await self._execute("ensure_month", [now])
@@ -138,12 +140,12 @@ class PostgresLedger:
         rows = await self._rows("spent_by_source", {"batch_id": batch_id})
         return {source: (cost, tokens) for source, cost, tokens in rows}
 
-    async def failures(self, batch_id: str, *, limit: int) -> list[Failure]:
+    async def failures(self, batch_id: str, *, limit: int) -> list[FailedEvaluation]:
         """Return the newest failures of a batch, the newest first."""
         rows = await self._rows("newest_failures", {"batch_id": batch_id, "limit": limit})
-        return [Failure(*row) for row in rows]
+        return [FailedEvaluation(*row) for row in rows]
 
-    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[Unreached]:
+    async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[UnreachableEvaluation]:
         """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
         wanted = {
             "batch_id": batch.batch_id,
@@ -151,7 +153,7 @@ class PostgresLedger:
             "kind": kind,
             "limit": limit,
         }
-        return [Unreached(*row) for row in await self._rows("unreachable_evaluations", wanted)]
+        return [UnreachableEvaluation(*row) for row in await self._rows("unreachable_evaluations", wanted)]
 
     async def finish(self, batch_id: str) -> bool:
         """Write down that a batch is over; False if something of it is still open."""
@@ -164,7 +166,7 @@ class PostgresLedger:
         """Write down that a batch goes on, though it may have been over."""
         await self._execute("reopen_batch", {"batch_id": batch_id, "by": by, "reason": reason})
 
-    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[Unpublished], str]:
+    async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[UnpublishedOpening], str]:
         """Return the openings after what is published, and the last id looked at."""
         wanted = {
             "batch_id": batch.batch_id,
@@ -174,7 +176,8 @@ class PostgresLedger:
         }
         rows = await self._binary_rows("next_window", wanted)
         openings = [
-            Unpublished(key, () if waits else ((decode_body(body), body),)) for key, body, waits in rows
+            UnpublishedOpening(key, () if waits else ((decode_body(body), body),))
+            for key, body, waits in rows
         ]
         return openings, rows[-1][0] if rows else batch.published_to
 
@@ -202,7 +205,7 @@ class PostgresLedger:
         live: Sequence[str],
         queued: bool,
         limit: int,
-    ) -> list[Standing]:
+    ) -> list[EvaluationState]:
         """Return a page of published evaluations that have not ended nor moved for a while."""
         wanted = {
             "batch_id": batch.batch_id,
@@ -216,7 +219,7 @@ class PostgresLedger:
         }
         return [_standing(row) for row in await self._rows("unmoved_evaluations", wanted)]
 
-    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[Standing]:
+    async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[EvaluationState]:
         """Return evaluations whose next attempt is due."""
         wanted = {
             "batch_id": batch.batch_id,
@@ -226,22 +229,22 @@ class PostgresLedger:
         }
         return [_standing(row) for row in await self._rows("due_retries", wanted)]
 
-    async def standings(self, evaluation_ids: Sequence[str]) -> list[Standing]:
+    async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
         """Return where some evaluations stand."""
         return [_standing(row) for row in await self._rows("evaluation_states", [list(evaluation_ids)])]
 
-    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
         """Return the events that the newest attempts of some evaluations were opened with."""
         found: dict[str, list[tuple[Event, bytes]]] = defaultdict(list)
         for key, body in await self._binary_rows("attempt_openings", [list(evaluation_ids)]):
             found[key].append((decode_body(body), body))
-        return [Unpublished(key, tuple(events)) for key, events in found.items()]
+        return [UnpublishedOpening(key, tuple(events)) for key, events in found.items()]
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Event]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, Event]]:
         """Return all events the log for good has of some evaluations."""
         return _decoded(await self._tables.stored(rows))
 
-    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
         """Open the next attempt of each, as `decide` says inside the transaction, its row locked."""
         async with transaction(self._pool) as conn:
             await conn.execute(query("lock_batches"), [list(evaluation_ids)])
@@ -252,7 +255,9 @@ class PostgresLedger:
             opened = [(one, opening) for one, opening in decided if opening is not None]
             return await self._open(conn, opened)
 
-    async def _open(self, conn: Connection, decided: Sequence[tuple[Standing, Opening]]) -> list[Opened]:
+    async def _open(
+        self, conn: Connection, decided: Sequence[tuple[EvaluationState, AttemptOpening]]
+    ) -> list[OpenedAttempt]:
         if not decided:
             return []
         opened = []
@@ -263,7 +268,7 @@ class PostgresLedger:
             changes.append(change)
             told = standing.epoch != ""
             key, newest = standing.row.evaluation_id, newest_attempt(events)
-            one = Opened(key, newest, opening.epoch, told, change.progress)
+            one = OpenedAttempt(key, newest, opening.epoch, told, change.progress)
             opened.append(one)
         committed = await commit_changes(conn, changes)
         if committed.lost:
@@ -281,7 +286,7 @@ class PostgresLedger:
         await conn.execute(query("keep_batches_open"), [going_on])
         return [one for one, _ in moved]
 
-    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+    async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
         """Return endings that executors may not have been told of."""
         rows = await self._rows("unpublished_endings", [limit])
         return await self.openings([key for (key,) in rows]) if rows else []
@@ -302,17 +307,19 @@ class PostgresLedger:
         wanted = {"batch_id": batch_id, "after": after, "limit": limit}
         return [key for (key,) in await self._rows(name, wanted)]
 
-    async def due_links(self, batch_id: str, *, limit: int) -> list[Waiting]:
+    async def due_links(self, batch_id: str, *, limit: int) -> list[DueLink]:
         """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
         rows = await self._rows("due_serial_links", {"batch_id": batch_id, "limit": limit})
-        return [Waiting(key, Link(follows, _recalls(recalls))) for key, follows, recalls in rows]
+        return [DueLink(key, SerialLink(follows, _recalls(recalls))) for key, follows, recalls in rows]
 
-    async def links(self, evaluation_ids: Sequence[str]) -> dict[str, Link]:
+    async def links(self, evaluation_ids: Sequence[str]) -> dict[str, SerialLink]:
         """Return the links of those of these evaluations that are in a serial group."""
         rows = await self._rows("serial_links_of", [list(evaluation_ids)])
-        return {key: Link(follows, _recalls(recalls)) for key, follows, recalls in rows}
+        return {key: SerialLink(follows, _recalls(recalls)) for key, follows, recalls in rows}
 
-    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+    async def release(
+        self, evaluation_ids: Sequence[str], epochs: Sequence[str]
+    ) -> list[UnpublishedOpening]:
         """Write down, before anybody is told, in which epochs these are published."""
         wanted = {"evaluation_ids": list(evaluation_ids), "epochs": list(epochs)}
         rows = await self._rows("publish_evaluations", wanted)
@@ -353,7 +360,9 @@ async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date
     return month
 
 
-async def _insert_chunk(conn: Connection, month: date, batch_id: str, chunk: Sequence[Accepted]) -> None:
+async def _insert_chunk(
+    conn: Connection, month: date, batch_id: str, chunk: Sequence[AcceptedEvaluation]
+) -> None:
     async with conn.cursor() as cursor, cursor.copy(query("copy_accepted_evaluations")) as copy:
         copy.set_types(EVALUATION_TYPES)
         for one in chunk:
@@ -377,7 +386,7 @@ async def _insert_chunk(conn: Connection, month: date, batch_id: str, chunk: Seq
     await _insert_responses(conn, month, chunk)
 
 
-async def _insert_links(conn: Connection, batch_id: str, chunk: Sequence[Accepted]) -> None:
+async def _insert_links(conn: Connection, batch_id: str, chunk: Sequence[AcceptedEvaluation]) -> None:
     linked = [(one.event.evaluation_id, one.link) for one in chunk if one.link]
     if linked:
         links = {
@@ -389,7 +398,7 @@ async def _insert_links(conn: Connection, batch_id: str, chunk: Sequence[Accepte
         await conn.execute(query("insert_serial_links"), links)
 
 
-async def _insert_responses(conn: Connection, month: date, chunk: Sequence[Accepted]) -> None:
+async def _insert_responses(conn: Connection, month: date, chunk: Sequence[AcceptedEvaluation]) -> None:
     asked = [(one.cache_key, one.event.evaluation_id) for one in chunk if one.cache_key]
     if asked:
         keys, ids = ([*column] for column in zip(*asked, strict=True))
@@ -402,8 +411,10 @@ async def _add_totals(conn: Connection, batch_id: str, totals: Counter[int]) -> 
     await add_progress(conn, added)
 
 
-async def _chunks(evaluations: AsyncIterator[Accepted], size: int) -> AsyncIterator[list[Accepted]]:
-    chunk: list[Accepted] = []
+async def _chunks(
+    evaluations: AsyncIterator[AcceptedEvaluation], size: int
+) -> AsyncIterator[list[AcceptedEvaluation]]:
+    chunk: list[AcceptedEvaluation] = []
     held = 0
     async for one in evaluations:
         chunk.append(one)
@@ -415,13 +426,15 @@ async def _chunks(evaluations: AsyncIterator[Accepted], size: int) -> AsyncItera
         yield chunk
 
 
-def _standing(row: Sequence[Any]) -> Standing:
+def _standing(row: Sequence[Any]) -> EvaluationState:
     key, batch_id, month, attempt, sequence, state, owner, bridged, head, epoch, published = row
     cursor = Cursor(attempt, sequence, Phase(state))
-    return Standing(Row(key, batch_id, month, cursor, owner, bridged, head), epoch, published)
+    return EvaluationState(
+        EvaluationRow(key, batch_id, month, cursor, owner, bridged, head), epoch, published
+    )
 
 
-def _decoded(stored: Mapping[str, Mapping[EventKey, Stored]]) -> dict[str, dict[EventKey, Event]]:
+def _decoded(stored: Mapping[str, Mapping[EventKey, StoredEvent]]) -> dict[str, dict[EventKey, Event]]:
     return {
         key: {place: decode_body(known.body) for place, known in events.items()}
         for key, events in stored.items()

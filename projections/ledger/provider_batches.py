@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from eventlog.events import Event
-from projections.ledger.contract import Batch, Unpublished
+from projections.ledger.contract import Batch, UnpublishedOpening
 
 
-class ChunkState(StrEnum):
+class ProviderBatchState(StrEnum):
     """How far a provider batch has come."""
 
     INTENDED = "intended"
@@ -30,7 +30,7 @@ class ChunkState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RequestCounts:
     """What became of its requests, as the provider counts them."""
 
     processing: int = 0
@@ -46,7 +46,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ProviderBatch:
     """One batch at a provider: evaluations of one batch and one target, asked together."""
 
     id: str
@@ -62,7 +62,7 @@ class Chunk:
     intended_at: datetime
     claimed_at: datetime
     """Since when somebody may be submitting it."""
-    state: ChunkState = ChunkState.INTENDED
+    state: ProviderBatchState = ProviderBatchState.INTENDED
     provider_id: str | None = None
     submitted_at: datetime | None = None
     called_off: bool = False
@@ -78,7 +78,7 @@ class Chunk:
         return len(self.members)
 
 
-class Asked(NamedTuple):
+class ProviderBatchMember(NamedTuple):
     """An evaluation that waits for a provider batch's answer, and what its attempt was opened with."""
 
     evaluation_id: str
@@ -86,36 +86,36 @@ class Asked(NamedTuple):
     body: bytes
 
 
-class ProviderBooks(Protocol):
+class ProviderBatchRepository(Protocol):
     """The part of the ledger that is about provider batches."""
 
     async def waiting(
         self, batch: Batch, *, target: int, targets: int, after: str, limit: int
-    ) -> list[Asked]:
+    ) -> list[ProviderBatchMember]:
         """Return a page of those that wait to be asked of one of `targets`, and are in no chunk yet."""
         ...
 
-    async def intend(self, chunk: Chunk, evaluation_ids: Sequence[str]) -> bool:
+    async def intend(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
         """Write a chunk down, and that these are in it; False if the batch was stopped or paused since."""
         ...
 
-    async def members(self, chunk: Chunk, *, after: str, limit: int) -> list[Asked]:
+    async def members(self, chunk: ProviderBatch, *, after: str, limit: int) -> list[ProviderBatchMember]:
         """Return a page of those evaluations of a chunk that still wait for its answers."""
         ...
 
-    async def still_waiting(self, chunk: Chunk, evaluation_ids: Sequence[str]) -> set[str]:
+    async def still_waiting(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> set[str]:
         """Name those of these evaluations that still wait for a chunk's answers."""
         ...
 
-    async def open_chunks(self) -> list[Chunk]:
+    async def open_chunks(self) -> list[ProviderBatch]:
         """List the chunks that are not done with, of all batches, the oldest first."""
         ...
 
-    async def claim(self, chunk: Chunk, *, now: datetime) -> Chunk | None:
+    async def claim(self, chunk: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
         """Take the right to submit a chunk once more; None if somebody else was first."""
         ...
 
-    async def submitted(self, chunk: Chunk, provider_id: str, *, now: datetime) -> bool:
+    async def submitted(self, chunk: ProviderBatch, provider_id: str, *, now: datetime) -> bool:
         """Write down what the provider calls a chunk; False if that was known, or it is done with."""
         ...
 
@@ -123,19 +123,21 @@ class ProviderBooks(Protocol):
         """Name those of a provider's batches that belong to some chunk."""
         ...
 
-    async def seen(self, chunk: Chunk, counts: Counts, *, now: datetime, ended: bool) -> None:
+    async def seen(
+        self, chunk: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
+    ) -> None:
         """Write down how a chunk stands at the provider."""
         ...
 
-    async def noted(self, chunk: Chunk, note: str) -> None:
+    async def noted(self, chunk: ProviderBatch, note: str) -> None:
         """Write down what keeps a chunk; empty: nothing any more."""
         ...
 
-    async def called_off(self, chunk: Chunk) -> None:
+    async def called_off(self, chunk: ProviderBatch) -> None:
         """Write down that the provider was asked to cancel a chunk."""
         ...
 
-    async def close(self, chunk: Chunk, state: ChunkState, *, now: datetime) -> None:
+    async def close(self, chunk: ProviderBatch, state: ProviderBatchState, *, now: datetime) -> None:
         """Write down that a chunk is done with; those of an abandoned one wait for another."""
         ...
 
@@ -147,6 +149,6 @@ class ProviderBooks(Protocol):
         """Change what a batch is about, as far as that is possible; False if it is over."""
         ...
 
-    async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[Unpublished]:
+    async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[UnpublishedOpening]:
         """Take some that are in no chunk yet out of the line, as published in these epochs."""
         ...

@@ -10,8 +10,13 @@ from psycopg_pool import AsyncConnectionPool
 
 from eventlog.codec import decode_body
 from projections.database.connection import transaction
-from projections.ledger.contract import Batch, Opening, Standing, Unpublished
-from projections.ledger.provider_batches import Asked, Chunk, ChunkState, Counts
+from projections.ledger.contract import AttemptOpening, Batch, EvaluationState, UnpublishedOpening
+from projections.ledger.provider_batches import (
+    ProviderBatch,
+    ProviderBatchMember,
+    ProviderBatchState,
+    RequestCounts,
+)
 from projections.sql import query
 
 Connection = AsyncConnection[Any]
@@ -22,7 +27,7 @@ COLUMNS = (
 """Of an open chunk, in the order of the query."""
 
 
-async def leave_chunks(conn: Connection, opened: Sequence[tuple[Standing, Opening]]) -> None:
+async def leave_chunks(conn: Connection, opened: Sequence[tuple[EvaluationState, AttemptOpening]]) -> None:
     """Take those whose next attempt opens out of their chunks, and put those that ask again in line."""
     concerned = [(one, opening) for one, opening in opened if opening.asks or not one.epoch]
     if concerned:
@@ -33,7 +38,7 @@ async def leave_chunks(conn: Connection, opened: Sequence[tuple[Standing, Openin
         await conn.execute(query("provider_leave"), leaving)
 
 
-class PostgresProviderBooks:
+class PostgresProviderBatchRepository:
     """`ProviderBooks` on a PostgreSQL server."""
 
     def __init__(self, pool: AsyncConnectionPool) -> None:
@@ -41,7 +46,7 @@ class PostgresProviderBooks:
 
     async def waiting(
         self, batch: Batch, *, target: int, targets: int, after: str, limit: int
-    ) -> list[Asked]:
+    ) -> list[ProviderBatchMember]:
         """Return a page of those that wait to be asked of one of `targets`, and are in no chunk yet."""
         wanted = {
             "batch_id": batch.batch_id,
@@ -53,7 +58,7 @@ class PostgresProviderBooks:
         }
         return await self._asked("provider_waiting", wanted)
 
-    async def intend(self, chunk: Chunk, evaluation_ids: Sequence[str]) -> bool:
+    async def intend(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
         """Write a chunk down, and that these are in it; False if the batch was stopped or paused since."""
         joining = {"id": chunk.id, "evaluation_ids": list(evaluation_ids), "attempts": list(chunk.attempts)}
         async with transaction(self._pool) as conn:
@@ -67,28 +72,28 @@ class PostgresProviderBooks:
             await conn.execute(query("insert_provider_batch"), _written(chunk))
         return True
 
-    async def members(self, chunk: Chunk, *, after: str, limit: int) -> list[Asked]:
+    async def members(self, chunk: ProviderBatch, *, after: str, limit: int) -> list[ProviderBatchMember]:
         """Return a page of those evaluations of a chunk that still wait for its answers."""
         wanted = {"batch_id": chunk.batch_id, "id": chunk.id, "after": after, "limit": limit}
         return await self._asked("provider_members", wanted)
 
-    async def still_waiting(self, chunk: Chunk, evaluation_ids: Sequence[str]) -> set[str]:
+    async def still_waiting(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> set[str]:
         """Name those of these evaluations that still wait for a chunk's answers."""
         wanted = {"id": chunk.id, "evaluation_ids": list(evaluation_ids)}
         return {key for (key,) in await self._rows("provider_still_waiting", wanted)}
 
-    async def open_chunks(self) -> list[Chunk]:
+    async def open_chunks(self) -> list[ProviderBatch]:
         """List the chunks that are not done with, of all batches, the oldest first."""
         return [_read(row) for row in await self._rows("open_provider_batches", [])]
 
-    async def claim(self, chunk: Chunk, *, now: datetime) -> Chunk | None:
+    async def claim(self, chunk: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
         """Take the right to submit a chunk once more; None if somebody else was first."""
         wanted = {"id": chunk.id, "claimed_at": chunk.claimed_at, "now": now}
         return (
             replace(chunk, claimed_at=now) if await self._execute("claim_provider_batch", wanted) else None
         )
 
-    async def submitted(self, chunk: Chunk, provider_id: str, *, now: datetime) -> bool:
+    async def submitted(self, chunk: ProviderBatch, provider_id: str, *, now: datetime) -> bool:
         """Write down what the provider calls a chunk; False if that was known, or it is done with."""
         known = {"id": chunk.id, "provider_id": provider_id, "now": now}
         return await self._execute("provider_batch_submitted", known) > 0
@@ -97,21 +102,23 @@ class PostgresProviderBooks:
         """Name those of a provider's batches that belong to some chunk."""
         return {key for (key,) in await self._rows("known_provider_ids", [list(provider_ids)])}
 
-    async def seen(self, chunk: Chunk, counts: Counts, *, now: datetime, ended: bool) -> None:
+    async def seen(
+        self, chunk: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
+    ) -> None:
         """Write down how a chunk stands at the provider."""
         await self._execute(
             "provider_batch_polled", {"id": chunk.id, "now": now, "ended": ended, **asdict(counts)}
         )
 
-    async def noted(self, chunk: Chunk, note: str) -> None:
+    async def noted(self, chunk: ProviderBatch, note: str) -> None:
         """Write down what keeps a chunk; empty: nothing any more."""
         await self._execute("set_provider_batch_note", {"id": chunk.id, "note": note.replace("\0", "")})
 
-    async def called_off(self, chunk: Chunk) -> None:
+    async def called_off(self, chunk: ProviderBatch) -> None:
         """Write down that the provider was asked to cancel a chunk."""
         await self._execute("provider_batch_cancel_requested", [chunk.id])
 
-    async def close(self, chunk: Chunk, state: ChunkState, *, now: datetime) -> None:
+    async def close(self, chunk: ProviderBatch, state: ProviderBatchState, *, now: datetime) -> None:
         """Write down that a chunk is done with; those of an abandoned one wait for another."""
         await self._execute("close_provider_batch", {"id": chunk.id, "state": state.value, "now": now})
 
@@ -125,19 +132,19 @@ class PostgresProviderBooks:
         wanted = {"batch_id": batch_id, "spec": spec.decode(), "by": by, "reason": reason}
         return await self._execute("change_batch_spec", wanted) > 0
 
-    async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[Unpublished]:
+    async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[UnpublishedOpening]:
         """Take some that are in no chunk yet out of the line, as published in these epochs."""
         wanted = {"batch_id": batch.batch_id, "epochs": list(epochs), "limit": limit}
         async with transaction(self._pool) as conn:
             await conn.execute(query("lock_batch"), [batch.batch_id])
             rows = await (await conn.execute(query("provider_release"), wanted)).fetchall()
         found = await self._asked("attempt_openings", [[key for (key,) in rows]])
-        return [Unpublished(one.evaluation_id, ((one.opening, one.body),)) for one in found]
+        return [UnpublishedOpening(one.evaluation_id, ((one.opening, one.body),)) for one in found]
 
-    async def _asked(self, name: str, values: Any) -> list[Asked]:  # noqa: ANN401 - as the query takes them
+    async def _asked(self, name: str, values: Any) -> list[ProviderBatchMember]:  # noqa: ANN401 - as the query takes them
         async with transaction(self._pool) as conn, conn.cursor(binary=True) as cursor:
             rows = await (await cursor.execute(query(name), values)).fetchall()
-        return [Asked(key, decode_body(body), body) for key, body in rows]
+        return [ProviderBatchMember(key, decode_body(body), body) for key, body in rows]
 
     async def _execute(self, name: str, values: Any) -> int:  # noqa: ANN401 - as above
         async with transaction(self._pool) as conn:
@@ -148,7 +155,7 @@ class PostgresProviderBooks:
             return await (await conn.execute(query(name), values)).fetchall()
 
 
-def _written(chunk: Chunk) -> dict[str, Any]:
+def _written(chunk: ProviderBatch) -> dict[str, Any]:
     return {
         "id": chunk.id,
         "batch_id": chunk.batch_id,
@@ -164,7 +171,7 @@ def _written(chunk: Chunk) -> dict[str, Any]:
     }
 
 
-def _read(row: Sequence[Any]) -> Chunk:
+def _read(row: Sequence[Any]) -> ProviderBatch:
     named = dict(zip(COLUMNS, row, strict=True))
     lists = {"members": tuple(named["members"]), "attempts": tuple(named["attempts"])}
-    return Chunk(**{**named, **lists, "state": ChunkState(named["state"])})
+    return ProviderBatch(**{**named, **lists, "state": ProviderBatchState(named["state"])})

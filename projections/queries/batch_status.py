@@ -30,7 +30,7 @@ class BatchStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedEvaluation:
     """An evaluation that has not ended, and why that may be."""
 
     evaluation_id: str
@@ -57,7 +57,7 @@ async def batch_reordered(conn: Connection, batch_id: str) -> tuple[int, int]:
     return (row[0], row[1]) if row else (0, 0)
 
 
-async def batch_unfinished(conn: Connection, batch_id: str, *, limit: int) -> list[Unfinished]:
+async def batch_unfinished(conn: Connection, batch_id: str, *, limit: int) -> list[UnfinishedEvaluation]:
     """List a batch's evaluations that have not ended."""
     rows = await (await conn.execute(query("batch_unfinished"), [batch_id, limit])).fetchall()
-    return [Unfinished(*row) for row in rows]
+    return [UnfinishedEvaluation(*row) for row in rows]

@@ -14,7 +14,7 @@ SHOWN_EXECUTORS = 12
 SHOWN_SLOWEST = 5
 
 
-class Span(NamedTuple):
+class BatchSpan(NamedTuple):
     """When a batch lived, and how much was written about it."""
 
     kind: str
@@ -33,7 +33,7 @@ class Span(NamedTuple):
         return self.ended_at - self.began_at
 
 
-class Wait(NamedTuple):
+class StepDuration(NamedTuple):
     """How long one step took, over a whole batch, in seconds."""
 
     step: str
@@ -43,7 +43,7 @@ class Wait(NamedTuple):
     longest: float
 
 
-class Slow(NamedTuple):
+class SlowEvaluation(NamedTuple):
     """One of the slowest evaluations."""
 
     evaluation_id: str
@@ -67,25 +67,25 @@ class ExecutorShare(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class BatchSummary:
     """All that one screen shows of a batch."""
 
     batch_id: str
-    span: Span
+    span: BatchSpan
     status: BatchStatus | None
     states: dict[str, int]
-    waits: list[Wait]
+    waits: list[StepDuration]
     retries: dict[str, int]
     """Attempts after the first, by the reason for which they were opened."""
     verdicts: dict[str, int]
     reordered: tuple[int, int]
     """Events that arrived after a successor, and the evaluations this happened to."""
     quarantined: dict[str, int]
-    slowest: list[Slow]
+    slowest: list[SlowEvaluation]
     executors: list[ExecutorShare]
 
 
-async def batch_summary(conn: Connection, batch_id: str) -> Summary:
+async def batch_summary(conn: Connection, batch_id: str) -> BatchSummary:
     """Read what there is to say of a batch, or raise `UnknownBatch`."""
 
     async def rows(name: str, *more: object) -> list[tuple[Any, ...]]:
@@ -94,17 +94,17 @@ async def batch_summary(conn: Connection, batch_id: str) -> Summary:
     spans = await rows("summary_span")
     if not spans:
         raise UnknownBatch(batch_id)
-    return Summary(
+    return BatchSummary(
         batch_id,
-        Span(*spans[0]),
+        BatchSpan(*spans[0]),
         await batch_status(conn, batch_id),
         dict(await rows("summary_states")),
-        [Wait(*row) for row in [*await rows("summary_waits"), *await rows("summary_storing")]],
+        [StepDuration(*row) for row in [*await rows("summary_waits"), *await rows("summary_storing")]],
         dict(await rows("summary_retries")),
         await batch_verdicts(conn, batch_id),
         await batch_reordered(conn, batch_id),
         dict(await rows("summary_quarantine")),
-        [Slow(*row) for row in await rows("summary_slowest", SHOWN_SLOWEST)],
+        [SlowEvaluation(*row) for row in await rows("summary_slowest", SHOWN_SLOWEST)],
         [ExecutorShare(*row) for row in await rows("summary_executors", SHOWN_EXECUTORS)],
     )
 

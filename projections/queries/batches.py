@@ -61,7 +61,7 @@ class ListedBatch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class BatchSnapshot:
     """A batch and its counters at one moment, on the database's clock."""
 
     batch_id: str
@@ -132,7 +132,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingCount:
     """Published evaluations of one state that have not ended."""
 
     state: str
@@ -155,7 +155,7 @@ class VariantResult(NamedTuple):
     score: float | None
 
 
-class GivenUp(NamedTuple):
+class DeadLetterRow(NamedTuple):
     """A dead letter as the tables have it; `error` and `closing` are JSON."""
 
     evaluation_id: str
@@ -178,19 +178,21 @@ async def list_batches(
     return [ListedBatch(*row) for row in rows]
 
 
-async def read_snapshot(conn: Connection, batch_id: str) -> Snapshot:
+async def read_snapshot(conn: Connection, batch_id: str) -> BatchSnapshot:
     """Read how a batch stands, or raise `UnknownBatch`."""
     row = await (await conn.execute(query("batches_snapshot"), [batch_id])).fetchone()
     if row is None:
         raise UnknownBatch(batch_id)
-    return Snapshot(*row)
+    return BatchSnapshot(*row)
 
 
-async def waiting(conn: Connection, batch_id: str) -> list[Waiting]:
+async def waiting(conn: Connection, batch_id: str) -> list[WaitingCount]:
     """Count what has been published and has not ended, by state, the most first."""
     rows = await (await conn.execute(query("batches_waiting"), [batch_id])).fetchall()
     return [
-        Waiting(state, count, since, oldest, None if retry_at is None else _TIME.validate_python(retry_at))
+        WaitingCount(
+            state, count, since, oldest, None if retry_at is None else _TIME.validate_python(retry_at)
+        )
         for state, count, since, oldest, retry_at in rows
     ]
 
@@ -207,13 +209,13 @@ async def variant_results(conn: Connection, batch_id: str) -> list[VariantResult
     return [VariantResult(*row) for row in rows]
 
 
-async def given_up(conn: Connection, batch_id: str, *, limit: int) -> list[GivenUp]:
+async def read_dead_letters(conn: Connection, batch_id: str, *, limit: int) -> list[DeadLetterRow]:
     """List a batch's dead letters, newest first."""
     wanted = {"batch": batch_id, "limit": limit}
     rows = await (await conn.execute(query("dead_letters"), wanted)).fetchall()
-    return [GivenUp(*row) for row in rows]
+    return [DeadLetterRow(*row) for row in rows]
 
 
-async def given_up_kinds(conn: Connection, batch_id: str) -> dict[str, int]:
+async def dead_letter_kinds(conn: Connection, batch_id: str) -> dict[str, int]:
     """Count a batch's dead letters by the kind of their error."""
     return dict(await (await conn.execute(query("dead_letter_kinds"), [batch_id])).fetchall())

@@ -8,11 +8,11 @@ from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor, Disposition
 from projections.database.connection import Connection
 from projections.queries.evaluation_records import (
-    History,
     RecordedBridge,
     RecordedEvent,
     RecordedRefusal,
-    Standing,
+    StoredEvaluation,
+    StoredHistory,
 )
 from projections.sql import query
 from projections.verification.pages import ranges, read_scorecards
@@ -25,16 +25,16 @@ NEIGHBOURS = 25
 """Ids looked at on each side of each probe."""
 
 
-async def read_history(conn: Connection, evaluation_id: str) -> History:
+async def read_history(conn: Connection, evaluation_id: str) -> StoredHistory:
     """Read all that the tables hold of one evaluation."""
     async with conn.transaction():
         refusals, refused = await _refusals(conn, evaluation_id)
         standing = await _standing(conn, evaluation_id)
         if standing is None:
-            return History(None, refusals=refusals, refused=refused)
+            return StoredHistory(None, refusals=refusals, refused=refused)
         read = [_event(row) for row in await _rows(conn, "history_events", [standing.month, evaluation_id])]
         unreadable = tuple(event for event in read if isinstance(event, RecordedRefusal))
-        return History(
+        return StoredHistory(
             standing,
             tuple(event for event in read if isinstance(event, RecordedEvent)),
             await _bridges(conn, evaluation_id),
@@ -61,11 +61,11 @@ async def _rows(conn: Connection, name: str, wanted: Sequence[object] | dict[str
     return await (await conn.execute(query(name), wanted)).fetchall()
 
 
-async def _standing(conn: Connection, evaluation_id: str) -> Standing | None:
+async def _standing(conn: Connection, evaluation_id: str) -> StoredEvaluation | None:
     for batch_id, month, attempt, sequence, state, owner, ended_at in await _rows(
         conn, "history_row", [evaluation_id]
     ):
-        return Standing(batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, ended_at)
+        return StoredEvaluation(batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, ended_at)
     return None
 
 

@@ -9,7 +9,7 @@ from projections.folds.scorecard import Scorecard
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StoredEvaluation:
     """An evaluation's row."""
 
     batch_id: str
@@ -52,10 +52,10 @@ class RecordedRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class StoredHistory:
     """All that the tables hold of one evaluation."""
 
-    standing: Standing | None
+    standing: StoredEvaluation | None
     events: tuple[RecordedEvent, ...] = ()
     bridges: tuple[RecordedBridge, ...] = ()
     refusals: tuple[RecordedRefusal, ...] = ()

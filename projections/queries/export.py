@@ -45,7 +45,7 @@ class ExportRow(NamedTuple):
     output_tokens: int | None = None
 
 
-class Pair(NamedTuple):
+class ComparedPair(NamedTuple):
     """An evaluation of one batch and its like in another; a side that has none is None throughout."""
 
     case_id: str
@@ -61,7 +61,7 @@ class Pair(NamedTuple):
     right_score: float | None
 
 
-async def endings(conn: Connection, batch_id: str) -> dict[tuple[str, str], int]:
+async def ending_counts(conn: Connection, batch_id: str) -> dict[tuple[str, str], int]:
     """Count a batch's evaluations by (status, verdict); what has not ended is `open`."""
     rows = await (await conn.execute(query("export_counts"), [batch_id])).fetchall()
     return {(status, verdict): count for status, verdict, count in rows}
@@ -76,9 +76,9 @@ async def export_rows(
         yield ExportRow(*row)
 
 
-async def pairs(
+async def compared_pairs(
     conn: Connection, left: str, right: str, *, variants: Sequence[tuple[int, int]]
-) -> AsyncIterator[Pair]:
+) -> AsyncIterator[ComparedPair]:
     """Walk through two batches side by side; `variants` says which of theirs belong together."""
     wanted = {
         "left": left,
@@ -87,7 +87,7 @@ async def pairs(
         "right_variants": [theirs for _, theirs in variants],
     }
     async for row in _streamed(conn, "compare_rows", wanted, PAIRS_AT_A_TIME):
-        yield Pair(*row)
+        yield ComparedPair(*row)
 
 
 async def _streamed(

@@ -44,7 +44,7 @@ class FinishedBatch(NamedTuple):
     """Seconds since 1970."""
 
 
-class ActiveBooks:
+class BatchMonitor:
     """Reads them from Postgres, for the batches that one run serves, or the fleet."""
 
     def __init__(self, pool: AsyncConnectionPool, *, run_id: str = FLEET) -> None:

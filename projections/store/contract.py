@@ -6,12 +6,12 @@ from datetime import date
 from typing import Protocol
 
 from eventlog.events import EventKey
-from projections.folds.change import Change, Quarantined, Row, Stored
+from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent
 from projections.folds.progress import Progress
 
 
 @dataclass(slots=True)
-class Committed:
+class CommitResult:
     """What a commit came to."""
 
     lost: set[str] = field(default_factory=set)
@@ -21,26 +21,26 @@ class Committed:
     """What was added to the counters of all batches."""
 
 
-class Tables(Protocol):
+class ProjectionStore(Protocol):
     """What the storage worker needs of a database."""
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
         """Return each batch's month, making external batches of those nobody submitted."""
         ...
 
-    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
+    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
         """Return the evaluations that have a row."""
         ...
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
         """Return all events the log for good has of some evaluations."""
         ...
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         """Write everything in one transaction; rows move only if they are still as they were read."""
         ...
 
-    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
         """Keep what could not be taken as an event; returns how many were new."""
         ...
 

@@ -6,20 +6,20 @@ from datetime import date, datetime
 
 from eventlog.events import EventKey
 from projections.database.errors import UnstorableData
-from projections.folds.change import Change, EventRow, Quarantined, Row, Stored
+from projections.folds.change import Change, EvaluationRow, EventRow, QuarantineRow, StoredEvent
 from projections.folds.progress import Progress
 from projections.folds.scorecard import Scorecard
-from projections.store.contract import Committed
+from projections.store.contract import CommitResult
 
 
 @dataclass(slots=True)
 class _Held:
-    row: Row
+    row: EvaluationRow
     ended_at: datetime | None
     updated_at: float
 
 
-class MemoryTables:
+class MemoryStore:
     """`Tables` without a server."""
 
     def __init__(self, clock: Callable[[], float], *, month: date = date(2026, 1, 1)) -> None:
@@ -29,7 +29,7 @@ class MemoryTables:
         self.scorecards: dict[str, Scorecard] = {}
         self.progress: dict[tuple[str, int], Progress] = {}
         self.bridges: dict[tuple[str, int, int], tuple[range, ...]] = {}
-        self.quarantined: dict[str, Quarantined] = {}
+        self.quarantined: dict[str, QuarantineRow] = {}
         self.horizons: dict[str, str] = {}
         """How far a sweep may look into batches that were submitted; only their ledger knows."""
         self.clock = clock
@@ -39,15 +39,15 @@ class MemoryTables:
         """Return each batch's month, making external batches of those nobody submitted."""
         return {batch_id: self.batches.setdefault(batch_id, self._month) for batch_id in batch_ids}
 
-    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
+    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
         """Return the evaluations that have a row."""
         return {key: self.evaluations[key].row for key in evaluation_ids if key in self.evaluations}
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
         """Return all events the log for good has of some evaluations."""
         return {
             row.evaluation_id: {
-                place: Stored(event.event, event.verdict)
+                place: StoredEvent(event.event, event.verdict)
                 for place, event in self.stored_of(row.evaluation_id).items()
             }
             for row in rows
@@ -61,14 +61,14 @@ class MemoryTables:
             if key == evaluation_id
         }
 
-    def insert(self, row: Row, opening: EventRow) -> None:
+    def insert(self, row: EvaluationRow, opening: EventRow) -> None:
         """Be the COPY by which an evaluation is accepted."""
         self.evaluations[row.evaluation_id] = _Held(row, None, self.clock())
         self.events[row.evaluation_id, opening.attempt, opening.sequence] = opening
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         """Write everything in one transaction; rows move only if they are still as they were read."""
-        committed = Committed({c.evaluation_id for c in changes if c.moves and not self._is_as_read(c)})
+        committed = CommitResult({c.evaluation_id for c in changes if c.moves and not self._is_as_read(c)})
         standing = [c for c in changes if c.evaluation_id not in committed.lost]
         self._refuse_stored_keys(standing)
         for change in standing:
@@ -91,7 +91,7 @@ class MemoryTables:
 
     def _move(self, change: Change) -> None:
         place = (change.evaluation_id, change.batch_id, change.month, change.after)
-        row = Row(*place, change.owner, change.bridged, change.head)
+        row = EvaluationRow(*place, change.owner, change.bridged, change.head)
         self.evaluations[change.evaluation_id] = _Held(row, change.ended_at, self.clock())
         for event in change.events:
             self.events[event.evaluation_id, event.attempt, event.sequence] = event
@@ -119,7 +119,7 @@ class MemoryTables:
         counted = self.progress.setdefault((change.batch_id, change.shard), Progress())
         counted += progress
 
-    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
         """Keep what could not be taken as an event; returns how many were new."""
         new = {bad.id: bad for bad in refused if bad.id not in self.quarantined}
         self.quarantined |= new

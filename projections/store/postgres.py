@@ -15,11 +15,11 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.database.connection import RETRIED, Connection, transaction
-from projections.folds.change import Change, Quarantined, Row, Stored
+from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent
 from projections.folds.progress import Progress, counters_of
 from projections.sql import query
 from projections.store.binary_copy import binary_rows
-from projections.store.contract import Committed
+from projections.store.contract import CommitResult
 
 MAX_KNOWN_BATCHES = 10_000
 STAGED_TYPES = (
@@ -31,7 +31,7 @@ _NO_ROW = (None, None)
 _NO_CARD = (None,) * 9
 
 
-class PostgresTables:
+class PostgresStore:
     """`Tables` on a PostgreSQL server."""
 
     def __init__(self, pool: AsyncConnectionPool) -> None:
@@ -54,7 +54,7 @@ class PostgresTables:
         self._months |= found
         return known | found
 
-    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
+    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
         """Return the evaluations that have a row."""
         async with transaction(self._pool) as conn:
             cursor = await conn.cursor(binary=True).execute(
@@ -62,16 +62,18 @@ class PostgresTables:
             )
             found = await cursor.fetchall()
         return {
-            key: Row(key, batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, bridged, head)
+            key: EvaluationRow(
+                key, batch_id, month, Cursor(attempt, sequence, Phase(state)), owner, bridged, head
+            )
             for key, batch_id, month, attempt, sequence, state, owner, bridged, head in found
         }
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
         """Return all events the log for good has of some evaluations."""
         async with transaction(self._pool) as conn:
             return await read_stored(conn, rows)
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         """Write everything in one transaction; rows move only if they are still as they were read."""
         while True:
             try:
@@ -80,7 +82,7 @@ class PostgresTables:
             except RETRIED:
                 continue  # the others went first; nothing of ours was written
 
-    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
         """Keep what could not be taken as an event; returns how many were new."""
         async with transaction(self._pool) as conn:
             return await insert_quarantined(conn, refused)
@@ -93,17 +95,19 @@ class PostgresTables:
             return [evaluation_id for (evaluation_id,) in await cursor.fetchall()]
 
 
-async def read_stored(conn: Connection, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+async def read_stored(
+    conn: Connection, rows: Sequence[EvaluationRow]
+) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
     """Return all events the log for good has of some evaluations, in a transaction of the caller's."""
-    found: dict[str, dict[EventKey, Stored]] = defaultdict(dict)
+    found: dict[str, dict[EventKey, StoredEvent]] = defaultdict(dict)
     wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
     cursor = await conn.execute(query("read_stored_events"), wanted)
     for evaluation_id, attempt, sequence, body, verdict in await cursor.fetchall():
-        found[evaluation_id][attempt, sequence] = Stored(body.encode(), verdict)
+        found[evaluation_id][attempt, sequence] = StoredEvent(body.encode(), verdict)
     return found
 
 
-async def commit_changes(conn: Connection, changes: Sequence[Change]) -> Committed:
+async def commit_changes(conn: Connection, changes: Sequence[Change]) -> CommitResult:
     """Write changes in a transaction of the caller's; what somebody else has moved is left out."""
     moving = sorted((c for c in changes if c.moves), key=lambda change: change.evaluation_id)
     lost = await _move(conn, moving)
@@ -121,7 +125,7 @@ async def commit_changes(conn: Connection, changes: Sequence[Change]) -> Committ
         progress[change.batch_id, change.shard] += change.progress
     # Last, because every worker of a batch wants these rows: they are locked for as short as can be.
     await add_progress(conn, progress)
-    committed = Committed(lost, newly_quarantined)
+    committed = CommitResult(lost, newly_quarantined)
     for added in progress.values():
         committed.progress += added
     return committed
@@ -180,7 +184,7 @@ async def _insert_bridges(conn: Connection, changes: Sequence[Change]) -> None:
         await conn.execute(query("insert_bridges"), _columns(rows))
 
 
-async def insert_quarantined(conn: Connection, refused: Sequence[Quarantined]) -> int:
+async def insert_quarantined(conn: Connection, refused: Sequence[QuarantineRow]) -> int:
     """Keep what was refused, in a transaction of the caller's; returns how much of it was new."""
     if not refused:
         return 0

@@ -20,15 +20,15 @@ from psycopg import AsyncConnection, IsolationLevel, sql
 from psycopg.conninfo import make_conninfo
 
 from projections.database.connection import Connection
-from projections.verification.pages import Batch, collecting_seldom, page_ids
+from projections.verification.pages import BatchExtent, collecting_seldom, page_ids
 
 Result = TypeVar("Result")
 
 
-class Job(NamedTuple):
+class PageJob(NamedTuple):
     """Some evaluations of a batch, to be read and folded."""
 
-    batch: Batch
+    batch: BatchExtent
     shards: int
     ids: list[str]
 
@@ -43,15 +43,15 @@ def processes_for(evaluations: int) -> int:
     return max(1, min(MOST_PROCESSES, os.cpu_count() or 1, evaluations // WORTH_A_PROCESS))
 
 
-Work = Callable[[Connection, Job], Awaitable[Result]]
+Work = Callable[[Connection, PageJob], Awaitable[Result]]
 """What is done with a job; a function of a module, so that another process can find it."""
 
 
 async def over_pages(
-    conn: Connection, batch: Batch, work: Work[Result], *, shards: int, processes: int
-) -> AsyncGenerator[tuple[Job, Result], None]:
+    conn: Connection, batch: BatchExtent, work: Work[Result], *, shards: int, processes: int
+) -> AsyncGenerator[tuple[PageJob, Result], None]:
     """Do some work on every page; the connection is in a transaction that keeps its snapshot."""
-    jobs = (Job(batch, shards, ids) async for ids in page_ids(conn, batch))
+    jobs = (PageJob(batch, shards, ids) async for ids in page_ids(conn, batch))
     if processes <= 1:
         with collecting_seldom():
             async for job in jobs:
@@ -65,11 +65,11 @@ async def over_pages(
 
 
 async def _handed_out(
-    executor: ProcessPoolExecutor, jobs: AsyncIterator[Job], work: Work[Result], *, most: int
-) -> AsyncGenerator[tuple[Job, Result], None]:
+    executor: ProcessPoolExecutor, jobs: AsyncIterator[PageJob], work: Work[Result], *, most: int
+) -> AsyncGenerator[tuple[PageJob, Result], None]:
     """Keep every process busy, and no more than a few pages on the way: results come in order."""
     loop = asyncio.get_running_loop()
-    waiting: deque[tuple[Job, asyncio.Future[Result]]] = deque()
+    waiting: deque[tuple[PageJob, asyncio.Future[Result]]] = deque()
     try:
         async for job in jobs:
             with _uninterrupted():  # a process may be started here
@@ -93,7 +93,7 @@ class _Worker:
     conn: Connection
     snapshot: str
 
-    async def do(self, work: Work[Result], job: Job) -> Result:
+    async def do(self, work: Work[Result], job: PageJob) -> Result:
         async with self.conn.transaction():
             await self.conn.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(self.snapshot))
             with collecting_seldom():
@@ -135,6 +135,6 @@ def _begin(here: str, snapshot: str) -> None:
     _workers.append(_Worker(loop, conn, snapshot))
 
 
-def _do(work: Work[Result], job: Job) -> Result:
+def _do(work: Work[Result], job: PageJob) -> Result:
     [worker] = _workers
     return worker.loop.run_until_complete(worker.do(work, job))

@@ -17,9 +17,9 @@ from psycopg.types.multirange import Multirange
 from eventlog.events import EventKey
 from projections.database.connection import Connection
 from projections.database.errors import UnknownBatch
-from projections.folds.change import EventRow, Quarantined
+from projections.folds.change import EventRow, QuarantineRow
 from projections.folds.progress import Progress
-from projections.folds.refold import Crossings
+from projections.folds.refold import BridgedGaps
 from projections.folds.scorecard import Scorecard
 from projections.sql import query
 
@@ -27,7 +27,7 @@ PAGE = 1_000
 """Evaluations of one page."""
 
 
-class Batch(NamedTuple):
+class BatchExtent(NamedTuple):
     """A batch as its row has it, and how many evaluations belong to it."""
 
     batch_id: str
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     evaluations: int
 
 
-class EvaluationRow(NamedTuple):
+class DerivedRow(NamedTuple):
     """One row of `evaluations`: the columns that the log decides."""
 
     evaluation_id: str
@@ -56,27 +56,27 @@ class Page:
     """Some evaluations, and every row there is of them; what has no row is not in the mapping."""
 
     ids: Sequence[str]
-    evaluations: dict[str, EvaluationRow]
+    evaluations: dict[str, DerivedRow]
     events: defaultdict[str, list[EventRow]]
     crossings: defaultdict[str, dict[EventKey, tuple[range, ...]]]
     scorecards: dict[str, Scorecard]
-    quarantined: dict[str, Quarantined]
+    quarantined: dict[str, QuarantineRow]
     """By the ids of their rows."""
 
-    def crossings_of(self, evaluation_id: str) -> Crossings:
+    def crossings_of(self, evaluation_id: str) -> BridgedGaps:
         """The gaps of an evaluation that were stepped over."""
         return self.crossings.get(evaluation_id, {})
 
 
-async def read_batch(conn: Connection, batch_id: str) -> Batch:
+async def read_batch(conn: Connection, batch_id: str) -> BatchExtent:
     """Read a batch's own row, or raise `UnknownBatch`."""
     row = await (await conn.execute(query("page_batch"), [batch_id])).fetchone()
     if row is None:
         raise UnknownBatch(batch_id)
-    return Batch(batch_id, *row)
+    return BatchExtent(batch_id, *row)
 
 
-async def page_ids(conn: Connection, batch: Batch, *, size: int = PAGE) -> AsyncIterator[list[str]]:
+async def page_ids(conn: Connection, batch: BatchExtent, *, size: int = PAGE) -> AsyncIterator[list[str]]:
     """Name a batch's evaluations, page by page; last those that claim to be of it and have no row in it."""
     after = ""
     while ids := await _ids(conn, "page_ids", [batch.batch_id, after, size]):
@@ -98,11 +98,11 @@ async def read_page(conn: Connection, month: date, ids: Sequence[str]) -> Page:
         crossings[key][attempt, closing] = ranges(missing)
     return Page(
         ids,
-        {row[0]: EvaluationRow(*row) for row in await _rows(conn, "page_evaluations", wanted)},
+        {row[0]: DerivedRow(*row) for row in await _rows(conn, "page_evaluations", wanted)},
         events,
         crossings,
         await read_scorecards(conn, ids),
-        {row[0]: Quarantined(*row) for row in await _rows(conn, "page_quarantine", wanted)},
+        {row[0]: QuarantineRow(*row) for row in await _rows(conn, "page_quarantine", wanted)},
     )
 
 

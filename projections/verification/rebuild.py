@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from projections.database.connection import Connection, one_snapshot
-from projections.folds.change import Quarantined
+from projections.folds.change import QuarantineRow
 from projections.folds.progress import counters_of
-from projections.folds.refold import Retraced
+from projections.folds.refold import RefoldResult
 from projections.sql import query
 from projections.store.postgres import insert_quarantined
-from projections.verification.page_workers import Job, over_pages
-from projections.verification.pages import PAGE, Batch, read_batch, read_page
+from projections.verification.page_workers import PageJob, over_pages
+from projections.verification.pages import PAGE, BatchExtent, read_batch, read_page
 from projections.verification.verify import expected_row, is_of, lacks_its_log, retrace_in, wrong_month
 
 LOCK = "scoreline.rebuild"
@@ -36,7 +36,7 @@ CARD_TYPES = (
 """Wire types of the COPYs; json travels as the plain bytes of its text."""
 
 
-class RebuildUnderWay(Exception):  # noqa: N818 - a state of the world
+class RebuildInProgress(Exception):  # noqa: N818 - a state of the world
     """Somebody else is rebuilding."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class BrokenLog(Exception):  # noqa: N818 - what is wrong
 
 
 @dataclass(slots=True)
-class Rebuilt:
+class RebuildResult:
     """What a rebuild came to: what it folded, and how many rows it put right."""
 
     batch_id: str
@@ -77,7 +77,7 @@ async def rebuild(
     shards: int,
     processes: int = 1,
     on_page: Callable[[int], None] = lambda _: None,
-) -> Rebuilt:
+) -> RebuildResult:
     """Make a batch's tables anew; `on_page` hears how many evaluations were folded."""
     async with _only_one(conn):
         batch = await _batch(conn, batch_id)
@@ -100,7 +100,7 @@ async def _only_one(conn: Connection) -> AsyncIterator[None]:
     async with conn.transaction():
         asked = await conn.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])
         if await asked.fetchone() != (True,):
-            raise RebuildUnderWay
+            raise RebuildInProgress
     try:
         yield
     finally:
@@ -109,7 +109,7 @@ async def _only_one(conn: Connection) -> AsyncIterator[None]:
                 await conn.execute("SELECT pg_advisory_unlock(hashtext(%s))", [LOCK])
 
 
-async def _batch(conn: Connection, batch_id: str) -> Batch:
+async def _batch(conn: Connection, batch_id: str) -> BatchExtent:
     async with conn.transaction():
         return await read_batch(conn, batch_id)
 
@@ -122,12 +122,12 @@ async def _run_script(conn: Connection, name: str) -> None:
 class _Builder:
     """One rebuild of one batch."""
 
-    def __init__(self, conn: Connection, batch: Batch, shards: int) -> None:
-        self.rebuilt = Rebuilt(batch.batch_id)
+    def __init__(self, conn: Connection, batch: BatchExtent, shards: int) -> None:
+        self.rebuilt = RebuildResult(batch.batch_id)
         self._conn = conn
         self._batch = batch
         self._shards = shards
-        self._unlisted: dict[str, Quarantined] = {}
+        self._unlisted: dict[str, QuarantineRow] = {}
 
     async def build(self, on_page: Callable[[int], None], *, processes: int) -> None:
         """Fold one state of the database into the shadow."""
@@ -161,9 +161,9 @@ class _Builder:
         for first in range(0, len(outdated), PAGE):
             ids = outdated[first : first + PAGE]
             await self._conn.execute(query("delete_rebuilt"), {"ids": ids})
-            self._take(await fold_page(self._conn, Job(self._batch, self._shards, ids)))
+            self._take(await fold_page(self._conn, PageJob(self._batch, self._shards, ids)))
 
-    def _take(self, folded: "PageFolded") -> None:
+    def _take(self, folded: "FoldedPage") -> None:
         if folded.broken:
             raise BrokenLog(*folded.broken)
         self._unlisted |= {bad.id: bad for bad in folded.unlisted}
@@ -176,31 +176,31 @@ class _Builder:
         return (await self._conn.execute(query(name), values)).rowcount
 
 
-class PageFolded(NamedTuple):
+class FoldedPage(NamedTuple):
     """What one page came to, besides the rows in the shadow."""
 
-    unlisted: list[Quarantined]
+    unlisted: list[QuarantineRow]
     """What was refused and somebody has taken off the quarantine's list: to be listed again."""
     broken: tuple[str, str] | None = None
     """Whose log breaks a rule, and which; nothing of the page was written then."""
 
 
-async def fold_page(conn: Connection, job: Job) -> PageFolded:
+async def fold_page(conn: Connection, job: PageJob) -> FoldedPage:
     """Fold some evaluations and write them into the shadow."""
     page = await read_page(conn, job.batch.month, job.ids)
     for key in page.ids:
         if lost := lacks_its_log(page, key):
-            return PageFolded([], (key, lost))
+            return FoldedPage([], (key, lost))
     folded = {key: retrace_in(page, key, job) for key in page.ids if is_of(job.batch, page, key)}
     for key, retraced in folded.items():
         if retraced.broken:
-            return PageFolded([], (key, retraced.broken[0]))
+            return FoldedPage([], (key, retraced.broken[0]))
     rows = [_shadow_row(retraced, len(page.events.get(key, ()))) for key, retraced in folded.items()]
     await _copy(conn, "copy_rebuilt_evaluations", ROW_TYPES, rows)
     cards = [retraced.change.scorecard for retraced in folded.values()]
     await _copy(conn, "copy_rebuilt_scorecards", CARD_TYPES, [card for card in cards if card])
     refused = (bad for retraced in folded.values() for bad in retraced.change.quarantined)
-    return PageFolded([bad for bad in refused if bad.id not in page.quarantined])
+    return FoldedPage([bad for bad in refused if bad.id not in page.quarantined])
 
 
 async def _copy(conn: Connection, name: str, types: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -210,5 +210,5 @@ async def _copy(conn: Connection, name: str, types: Sequence[str], rows: Sequenc
             await copy.write_row(row)
 
 
-def _shadow_row(retraced: Retraced, events: int) -> tuple[Any, ...]:
+def _shadow_row(retraced: RefoldResult, events: int) -> tuple[Any, ...]:
     return (*expected_row(retraced), retraced.change.head, events, *counters_of(retraced.progress))

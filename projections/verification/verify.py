@@ -14,14 +14,21 @@ from eventlog.codec import Entry, QuarantineReason, RejectedEntry, decode
 from eventlog.keys import shard_of
 from eventlog.timeline import Cursor
 from projections.database.connection import Connection, one_snapshot
-from projections.folds.change import EventRow, Quarantined, Row, quarantined
+from projections.folds.change import EvaluationRow, EventRow, QuarantineRow, quarantine_row
 from projections.folds.progress import Progress
-from projections.folds.refold import Retraced, retrace
+from projections.folds.refold import RefoldResult, refold
 from projections.folds.scorecard import Scorecard
-from projections.verification.page_workers import Job, over_pages
-from projections.verification.pages import Batch, EvaluationRow, Page, read_batch, read_page, read_progress
+from projections.verification.page_workers import PageJob, over_pages
+from projections.verification.pages import (
+    BatchExtent,
+    DerivedRow,
+    Page,
+    read_batch,
+    read_page,
+    read_progress,
+)
 
-TableRow = EvaluationRow | Scorecard
+TableRow = DerivedRow | Scorecard
 NOTHING = "no such row"
 DERIVED = frozenset({"evaluations", "scorecards", "batch_progress"})
 REASONS = {reason.value for reason in QuarantineReason}
@@ -55,7 +62,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(slots=True)
-class Verified:
+class VerificationResult:
     """What a verification came to."""
 
     batch_id: str
@@ -67,7 +74,7 @@ class Verified:
     differences: list[Difference] = field(default_factory=list)
     """The first of them."""
 
-    def take(self, page: "PageVerified") -> None:
+    def take(self, page: "PageResult") -> None:
         """Add what one page came to."""
         self.evaluations += page.evaluations
         self.events += page.events
@@ -83,7 +90,7 @@ class Verified:
 
 
 @dataclass(slots=True)
-class PageVerified:
+class PageResult:
     """What one page came to."""
 
     evaluations: int = 0
@@ -100,9 +107,9 @@ async def verify(
     shards: int,
     processes: int = 1,
     on_page: Callable[[int], None] = lambda _: None,
-) -> Verified:
+) -> VerificationResult:
     """Fold a batch's log and compare; `on_page` hears how many evaluations were looked at."""
-    verified = Verified(batch_id)
+    verified = VerificationResult(batch_id)
     recount: defaultdict[int, Progress] = defaultdict(Progress)
     async with one_snapshot(conn):
         batch = await read_batch(conn, batch_id)
@@ -122,21 +129,21 @@ async def verify(
     return verified
 
 
-async def verify_page(conn: Connection, job: Job) -> PageVerified:
+async def verify_page(conn: Connection, job: PageJob) -> PageResult:
     """Fold some evaluations and compare them with their rows."""
     page = await read_page(conn, job.batch.month, job.ids)
-    found = PageVerified()
+    found = PageResult()
     for key in page.ids:
         found.differences += _compare_one(page, key, job, found)
     found.differences += _compare_quarantined(page.quarantined.values())
     return found
 
 
-def expected_row(retraced: Retraced) -> EvaluationRow:
+def expected_row(retraced: RefoldResult) -> DerivedRow:
     """Lay out the row that an evaluation should have."""
     change = retraced.change
     attempt, sequence, phase = change.after
-    return EvaluationRow(
+    return DerivedRow(
         change.evaluation_id,
         change.batch_id,
         change.month,
@@ -150,7 +157,7 @@ def expected_row(retraced: Retraced) -> EvaluationRow:
     )
 
 
-def wrong_month(batch: Batch) -> tuple[str, str] | None:
+def wrong_month(batch: BatchExtent) -> tuple[str, str] | None:
     """Return the month that a batch's row names and the one it should, if they differ."""
     if batch.month == batch.month_of_acceptance:
         return None
@@ -165,7 +172,7 @@ def lacks_its_log(page: Page, evaluation_id: str) -> str:
     return "has results, but the log has none of its events" if lost else ""
 
 
-def is_of(batch: Batch, page: Page, evaluation_id: str) -> bool:
+def is_of(batch: BatchExtent, page: Page, evaluation_id: str) -> bool:
     """Whether an evaluation is of a batch: by its row, or where that names another batch by its events.
 
     One with a row and no events still waits for its opening; one with neither has only a scorecard.
@@ -176,19 +183,19 @@ def is_of(batch: Batch, page: Page, evaluation_id: str) -> bool:
     return row.batch_id == batch.batch_id or any(_names(batch, each) for each in logged)
 
 
-def _names(batch: Batch, logged: EventRow) -> bool:
+def _names(batch: BatchExtent, logged: EventRow) -> bool:
     entry = decode(logged.entry_id.encode(), logged.event)
     return isinstance(entry, Entry) and entry.event.batch_id == batch.batch_id
 
 
-def retrace_in(page: Page, evaluation_id: str, job: Job) -> Retraced:
+def retrace_in(page: Page, evaluation_id: str, job: PageJob) -> RefoldResult:
     """Fold one evaluation of a page."""
-    row = Row(evaluation_id, job.batch.batch_id, job.batch.month, Cursor())
+    row = EvaluationRow(evaluation_id, job.batch.batch_id, job.batch.month, Cursor())
     logged = page.events.get(evaluation_id, [])
-    return retrace(row, shard_of(evaluation_id, job.shards), logged, page.crossings_of(evaluation_id))
+    return refold(row, shard_of(evaluation_id, job.shards), logged, page.crossings_of(evaluation_id))
 
 
-def _compare_one(page: Page, key: str, job: Job, found: PageVerified) -> Iterator[Difference]:
+def _compare_one(page: Page, key: str, job: PageJob, found: PageResult) -> Iterator[Difference]:
     if lost := lacks_its_log(page, key):
         yield Difference("events", key, "", lost, "")
         return
@@ -206,7 +213,7 @@ def _compare_one(page: Page, key: str, job: Job, found: PageVerified) -> Iterato
             yield Difference("quarantine", key, bad.id[:12], NOTHING, f"{bad.reason}: {bad.detail}")
 
 
-def _compare_evaluation(page: Page, key: str, retraced: Retraced) -> Iterator[Difference]:
+def _compare_evaluation(page: Page, key: str, retraced: RefoldResult) -> Iterator[Difference]:
     for rule in retraced.broken:
         yield Difference("events", key, "", rule, "")
     yield from _compare("evaluations", key, page.evaluations.get(key), expected_row(retraced))
@@ -227,13 +234,13 @@ def _compare(
             yield Difference(table, key, column, _shown(is_now), _shown(should_be))
 
 
-def _compare_quarantined(rows: Iterable[Quarantined]) -> Iterator[Difference]:
+def _compare_quarantined(rows: Iterable[QuarantineRow]) -> Iterator[Difference]:
     """An entry of the quarantine is named by its content."""
     for row in rows:
         if row.reason not in REASONS:
             yield Difference("quarantine", row.evaluation_id or "-", "reason", row.reason, "a known one")
             continue
-        again = quarantined(
+        again = quarantine_row(
             row.evaluation_id,
             RejectedEntry(row.entry_id.encode(), QuarantineReason(row.reason), row.detail, row.body),
         )
@@ -243,7 +250,7 @@ def _compare_quarantined(rows: Iterable[Quarantined]) -> Iterator[Difference]:
 
 
 def _compare_batch(
-    batch: Batch, recount: dict[int, Progress], found: dict[int, Progress]
+    batch: BatchExtent, recount: dict[int, Progress], found: dict[int, Progress]
 ) -> Iterator[Difference]:
     for shard in sorted(recount.keys() | found.keys()):
         key = f"{batch.batch_id} shard {shard}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from coordinator.budget import dollars, more, over, unknown_cost, unknown_tokens
 from coordinator.operations import Budget
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from scoreline.formatting import money
 from scoreline.problem import Problem
 from scoreline.submit.spec.keys import KEYS
@@ -31,7 +31,7 @@ def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - what the key mea
         raise Problem(f"--{key.replace('_', '-')} {error}, and not `{NO_LIMIT}` either") from None
 
 
-def spending(snapshot: Snapshot) -> Iterator[str]:
+def spending(snapshot: BatchSnapshot) -> Iterator[str]:
     """Say what was spent, and of how much."""
     purse = snapshot.purse
     usd, tokens = over(purse)
@@ -47,6 +47,6 @@ def spending(snapshot: Snapshot) -> Iterator[str]:
         yield f"{spent}{unknown_tokens(purse)}{exceeded}"
 
 
-def flags_to_go_on(snapshot: Snapshot) -> tuple[str, ...]:
+def flags_to_go_on(snapshot: BatchSnapshot) -> tuple[str, ...]:
     """Write what `batch resume` needs besides the id."""
     return more(snapshot.purse)

@@ -5,8 +5,8 @@ import json
 from enum import StrEnum
 
 from projections.database.connection import Connection, one_snapshot
-from projections.queries.batches import Snapshot, read_snapshot
-from projections.queries.export import export_rows, pairs
+from projections.queries.batches import BatchSnapshot, read_snapshot
+from projections.queries.export import compared_pairs, export_rows
 from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.compare_fold import Comparison, Side
 from scoreline.reports.compare_variants import Pairing, pair_variants
@@ -67,7 +67,7 @@ async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> C
             limit, Side(is_scored=is_scored(before.spec)), Side(is_scored=is_scored(after.spec))
         )
         with progress_bar("comparing", max(before.total, after.total)) as advance:
-            async for pair in pairs(conn, left, right, variants=pairing.numbers):
+            async for pair in compared_pairs(conn, left, right, variants=pairing.numbers):
                 comparison.add(pair)
                 if comparison.seen % ADVANCE_EVERY == 0:
                     advance(ADVANCE_EVERY)
@@ -77,12 +77,12 @@ async def _compare(postgres_url: str, left: str, right: str, *, limit: int) -> C
     return Compared(before, after, pairing, comparison, texts)
 
 
-async def _texts(conn: Connection, snapshot: Snapshot, ids: list[str]) -> dict[str, Record]:
+async def _texts(conn: Connection, snapshot: BatchSnapshot, ids: list[str]) -> dict[str, Record]:
     """Read what was asked and answered of the evaluations whose outcome has changed."""
     labels = variant_labels(snapshot.spec)
     rows = export_rows(conn, snapshot.batch_id, only=ids)
     return {row.evaluation_id: make_record(row, labels) async for row in rows} if ids else {}
 
 
-def _pairing(before: Snapshot, after: Snapshot) -> Pairing:
+def _pairing(before: BatchSnapshot, after: BatchSnapshot) -> Pairing:
     return pair_variants(variant_labels(before.spec), variant_labels(after.spec))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from projections.queries.export import Pair
+from projections.queries.export import ComparedPair
 from scoreline.reports.compare_statistics import RunningMean
 from scoreline.reports.pass_rate import PassRate
 
@@ -78,7 +78,7 @@ class Comparison:
         """Pairs of which both have passed or not passed."""
         return self.both_passed + self.both_failed + self.newly_failing + self.newly_passing
 
-    def add(self, pair: Pair) -> None:
+    def add(self, pair: ComparedPair) -> None:
         """Take a pair in."""
         if pair.left_id is not None:
             self.left.add(pair.left_outcome, pair.left_score)
@@ -93,7 +93,7 @@ class Comparison:
             if pair.left_score is not None and pair.right_score is not None:
                 self.score_differences.add(pair.right_score - pair.left_score)
 
-    def _add_outcomes(self, pair: Pair, left_id: str, right_id: str) -> None:
+    def _add_outcomes(self, pair: ComparedPair, left_id: str, right_id: str) -> None:
         """Count what has become of a pair: dead letters and cancelled evaluations did not pass."""
         match self._outcomes(pair):
             case None, _:
@@ -112,14 +112,14 @@ class Comparison:
             case _:
                 self.both_failed += 1
 
-    def _outcomes(self, pair: Pair) -> tuple[str | None, str | None]:
+    def _outcomes(self, pair: ComparedPair) -> tuple[str | None, str | None]:
         """Without an evaluator nothing was judged, whatever the scorecard has."""
         return (
             pair.left_outcome if self.left.is_scored else None,
             pair.right_outcome if self.right.is_scored else None,
         )
 
-    def _keep(self, flips: list[Flip], pair: Pair, left_id: str, right_id: str) -> None:
+    def _keep(self, flips: list[Flip], pair: ComparedPair, left_id: str, right_id: str) -> None:
         if len(flips) < self.limit:
             where = pair.case_id, pair.place, pair.repetition
             flips.append(Flip(*where, left_id, right_id, pair.left_score, pair.right_score))

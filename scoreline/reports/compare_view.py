@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from scoreline.formatting import counted, excerpt, printable
 from scoreline.invocation import batch_command, typed
 from scoreline.reports.compare_fold import Comparison, Flip, Side
@@ -27,8 +27,8 @@ CHANCE = 0.05
 class Compared:
     """Two batches, which of their variants belong together, and what came of it."""
 
-    left: Snapshot
-    right: Snapshot
+    left: BatchSnapshot
+    right: BatchSnapshot
     pairing: Pairing
     comparison: Comparison
     texts: Mapping[str, Record] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def _screen(found: Compared, width: int) -> Iterator[RenderableType]:
     yield from _flips("newly passing", found, found.comparison.passing, found.comparison.newly_passing)
 
 
-def _title(snapshot: Snapshot) -> str:
+def _title(snapshot: BatchSnapshot) -> str:
     name = f" “{printable(snapshot.name)}”" if snapshot.name else ""
     return f"{printable(snapshot.batch_id)}{name}"
 
@@ -236,7 +236,7 @@ def _why(record: Record | None) -> str | None:
     return None if record is None else str(record.error) if record.error else record.reason
 
 
-def _side_document(snapshot: Snapshot, side: Side) -> dict[str, Any]:
+def _side_document(snapshot: BatchSnapshot, side: Side) -> dict[str, Any]:
     return {
         "batch_id": snapshot.batch_id,
         "name": snapshot.name,

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from eventlog.redis_streams import connect
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from scoreline.reports.lanes import LaneWait, read_lanes
 from scoreline.servers.availability import Unavailable, check_redis
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
@@ -27,7 +27,7 @@ class Crew:
     beats: Mapping[str, float] = field(default_factory=dict)
     """When each instance was last heard of, on Redis' clock."""
 
-    def serving(self, batch: Snapshot) -> tuple[ExecutorInstance, ...]:
+    def serving(self, batch: BatchSnapshot) -> tuple[ExecutorInstance, ...]:
         """Return those that take tasks of a batch."""
         return tuple(
             each

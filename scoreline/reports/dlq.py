@@ -8,7 +8,13 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from projections.database.connection import one_snapshot
-from projections.queries.batches import GivenUp, Snapshot, given_up, given_up_kinds, read_snapshot
+from projections.queries.batches import (
+    BatchSnapshot,
+    DeadLetterRow,
+    dead_letter_kinds,
+    read_dead_letters,
+    read_snapshot,
+)
 from scoreline.formatting import excerpt, printable, stamp
 from scoreline.invocation import batch_command, typed
 from scoreline.reports.faults import scores_kept, why_ended
@@ -26,9 +32,9 @@ MESSAGE_SHOWN = 200
 class DeadLetters:
     """A batch's dead letters: how many of each kind, and the newest of them."""
 
-    snapshot: Snapshot
+    snapshot: BatchSnapshot
     kinds: dict[str, int]
-    newest: list[GivenUp]
+    newest: list[DeadLetterRow]
 
     @property
     def total(self) -> int:
@@ -42,8 +48,8 @@ def run_dlq(servers: Servers, batch_id: str, *, limit: int, as_json: bool) -> in
     async def ask(url: str) -> DeadLetters:
         async with connected(url) as conn, one_snapshot(conn):
             snapshot = await read_snapshot(conn, batch_id)
-            kinds = await given_up_kinds(conn, batch_id)
-            return DeadLetters(snapshot, kinds, await given_up(conn, batch_id, limit=limit))
+            kinds = await dead_letter_kinds(conn, batch_id)
+            return DeadLetters(snapshot, kinds, await read_dead_letters(conn, batch_id, limit=limit))
 
     found = asyncio.run(ask(servers.postgres_url))
     if as_json:
@@ -77,7 +83,7 @@ COLUMNS = tuple(
 )
 
 
-def _table(letters: list[GivenUp], width: int) -> RenderableType:
+def _table(letters: list[DeadLetterRow], width: int) -> RenderableType:
     rows: list[list[Text | str]] = []
     for each in letters:
         why = why_ended(each.status, each.error, each.closing)
@@ -93,12 +99,12 @@ def _table(letters: list[GivenUp], width: int) -> RenderableType:
     return fitted(COLUMNS, rows, width)
 
 
-def _what_happened(message: str, each: GivenUp) -> str:
+def _what_happened(message: str, each: DeadLetterRow) -> str:
     kept = ", ".join(f"{excerpt(name, 40)} {score:g}" for name, score in scores_kept(each.closing).items())
     return excerpt(message, MESSAGE_SHOWN) + (f" (scores kept: {kept})" if kept else "")
 
 
-def _document(each: GivenUp) -> dict[str, object]:
+def _document(each: DeadLetterRow) -> dict[str, object]:
     why = why_ended(each.status, each.error, each.closing)
     return {
         "evaluation_id": each.evaluation_id,

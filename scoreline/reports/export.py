@@ -16,8 +16,8 @@ from typing import IO, NamedTuple
 from rich.console import Console
 
 from projections.database.connection import Connection, one_snapshot
-from projections.queries.batches import Snapshot, read_snapshot
-from projections.queries.export import endings, export_rows
+from projections.queries.batches import BatchSnapshot, read_snapshot
+from projections.queries.export import ending_counts, export_rows
 from providers.extras import install_command
 from scoreline.formatting import counted, printable
 from scoreline.problem import Problem
@@ -116,7 +116,7 @@ async def export_to(postgres_url: str, wanted: Wanted) -> int:
     """Write an export; returns how many evaluations it has."""
     async with connected(postgres_url) as conn, one_snapshot(conn):
         snapshot = await read_snapshot(conn, wanted.batch_id)
-        counts = await endings(conn, wanted.batch_id)
+        counts = await ending_counts(conn, wanted.batch_id)
         if wanted.failed:
             counts = {ending: count for ending, count in counts.items() if ending != PASSED}
         with (
@@ -127,7 +127,7 @@ async def export_to(postgres_url: str, wanted: Wanted) -> int:
 
 
 def writer(
-    wanted: Format, file: IO[bytes], snapshot: Snapshot, counts: dict[tuple[str, str], int]
+    wanted: Format, file: IO[bytes], snapshot: BatchSnapshot, counts: dict[tuple[str, str], int]
 ) -> AbstractContextManager[Write]:
     """Begin an export in a format."""
     match wanted:
@@ -146,7 +146,9 @@ def writer(
             return parquet(file)
 
 
-async def _write(conn: Connection, snapshot: Snapshot, write: Write, *, total: int, failed: bool) -> int:
+async def _write(
+    conn: Connection, snapshot: BatchSnapshot, write: Write, *, total: int, failed: bool
+) -> int:
     labels, written = variant_labels(snapshot.spec), 0
     scored = is_scored(snapshot.spec)
     with progress_bar(f"exporting {printable(snapshot.batch_id)}", total) as advance:

@@ -6,9 +6,9 @@ from datetime import timedelta
 from projections.database.connection import Connection
 from projections.leader_election.advisory_lock import coordinator_lock, leader_quiet
 from projections.queries.batches import (
-    Snapshot,
+    BatchSnapshot,
     VariantResult,
-    Waiting,
+    WaitingCount,
     read_snapshot,
     serial_waiting,
     variant_results,
@@ -30,8 +30,8 @@ STARTING = timedelta(seconds=15)
 class Look:
     """What was seen of a batch at one moment."""
 
-    snapshot: Snapshot
-    waiting: tuple[Waiting, ...] = ()
+    snapshot: BatchSnapshot
+    waiting: tuple[WaitingCount, ...] = ()
     serial: int = 0
     """Evaluations that wait for an earlier one of their group."""
     variants: tuple[VariantResult, ...] = ()
@@ -47,7 +47,7 @@ class Look:
     @property
     def unpublished(self) -> int:
         """Evaluations that executors have not been told of, and that wait for no provider either."""
-        elsewhere = self.at_providers.unanswered.waiting
+        elsewhere = self.at_providers.backlog.waiting
         return max(0, self.snapshot.pending - elsewhere - sum(each.count for each in self.waiting))
 
     @property

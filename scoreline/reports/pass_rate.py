@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic_core import from_json
 
-from projections.queries.batches import ListedBatch, Snapshot, VariantResult
+from projections.queries.batches import BatchSnapshot, ListedBatch, VariantResult
 from scoreline.reports.compare_statistics import Interval, wilson
 
 NOT_SCORED = "not scored"
@@ -60,7 +60,7 @@ def is_scored(spec: str | None) -> bool:
     return spec is None or bool(from_json(spec).get("evaluators"))
 
 
-def batch_pass_rate(snapshot: Snapshot) -> PassRate:
+def batch_pass_rate(snapshot: BatchSnapshot) -> PassRate:
     """Return the pass rate of a batch."""
     return PassRate(snapshot.passed, snapshot.done, snapshot.total, is_scored(snapshot.spec))
 

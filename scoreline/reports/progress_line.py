@@ -14,7 +14,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from scoreline.formatting import counted, printable, span
 from scoreline.reports.budgets import spending
 from scoreline.reports.crew import NOT_ASKED, Crew
@@ -61,7 +61,7 @@ class ProgressDisplay:
         if self._live:
             self._live.stop()
 
-    def show(self, snapshot: Snapshot, crew: Crew = NOT_ASKED, *, remarks: Sequence[str] = ()) -> None:
+    def show(self, snapshot: BatchSnapshot, crew: Crew = NOT_ASKED, *, remarks: Sequence[str] = ()) -> None:
         """Show how a batch stands now; remarks say why it does not go on."""
         self._pace.observe(snapshot.done, snapshot.now)
         rate, eta = self._pace.rate, self._pace.eta(snapshot.pending)
@@ -74,7 +74,7 @@ class ProgressDisplay:
             time = f"[{snapshot.now.astimezone(UTC):%H:%M:%S}] " if self._stamped else ""
             self._console.print(Text(time + " · ".join(said)), soft_wrap=True)
 
-    def _is_due(self, snapshot: Snapshot) -> bool:
+    def _is_due(self, snapshot: BatchSnapshot) -> bool:
         status = status_word(snapshot)
         before, self._printed = self._printed, self._printed or (snapshot.now, status)
         due = (
@@ -88,7 +88,7 @@ class ProgressDisplay:
         return due
 
 
-def bar(snapshot: Snapshot, width: int) -> Text:
+def bar(snapshot: BatchSnapshot, width: int) -> Text:
     """Draw how far a batch has come: completed, dead letters, cancelled; the rest is empty."""
     words = progress_text(snapshot)
     length = max(NARROWEST_BAR, min(BAR_WIDTH, width - words.cell_len - 1))
@@ -108,7 +108,7 @@ def _running_sums(shares: Sequence[int]) -> Iterator[tuple[int, int]]:
     return zip(accumulate(shares), shares, strict=True)
 
 
-def progress_text(snapshot: Snapshot) -> Text:
+def progress_text(snapshot: BatchSnapshot) -> Text:
     """Write how far a batch has come: what completed counts, what was given up or called off does not."""
     share = f" ({snapshot.completed / snapshot.total:.1%})" if snapshot.total else ""
     counts = f"{snapshot.completed:,} of {snapshot.total:,}"
@@ -122,13 +122,13 @@ def progress_text(snapshot: Snapshot) -> Text:
     return text
 
 
-def progress_words(snapshot: Snapshot) -> str:
+def progress_words(snapshot: BatchSnapshot) -> str:
     """Write the same without colours."""
     return progress_text(snapshot).plain
 
 
 def facts_of(
-    snapshot: Snapshot,
+    snapshot: BatchSnapshot,
     crew: Crew,
     *,
     rate: float | None,
@@ -150,7 +150,7 @@ def facts_of(
         yield crew_words(crew, snapshot)
 
 
-def crew_words(crew: Crew, snapshot: Snapshot) -> str:
+def crew_words(crew: Crew, snapshot: BatchSnapshot) -> str:
     """Say who is at work."""
     if crew.away:
         return "executors not known"

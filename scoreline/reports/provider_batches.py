@@ -6,7 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from projections.database.connection import Connection
-from projections.queries.provider_batches import ShownChunk, Unanswered, shown_chunks, unanswered
+from projections.queries.provider_batches import (
+    ProviderBacklog,
+    ProviderBatchStatus,
+    provider_backlog,
+    provider_batches_of,
+)
 from scoreline.formatting import counted, excerpt, printable, span, stamp
 
 AT_WORK = frozenset({"intended", "submitted", "ended"})
@@ -14,18 +19,18 @@ SHOWN = 5
 """Provider batches that are told of one by one."""
 
 
-NOBODY = Unanswered()
+NOBODY = ProviderBacklog()
 
 
 @dataclass(frozen=True, slots=True)
 class AtProviders:
     """All that a batch has at providers, or means to send there."""
 
-    chunks: tuple[ShownChunk, ...] = ()
-    unanswered: Unanswered = NOBODY
+    chunks: tuple[ProviderBatchStatus, ...] = ()
+    backlog: ProviderBacklog = NOBODY
 
     @property
-    def at_work(self) -> tuple[ShownChunk, ...]:
+    def at_work(self) -> tuple[ProviderBatchStatus, ...]:
         """Those that are not done with."""
         return tuple(each for each in self.chunks if each.state in AT_WORK)
 
@@ -35,9 +40,9 @@ NOTHING = AtProviders()
 
 async def look_at_providers(conn: Connection, batch_id: str, spec: str | None) -> AtProviders:
     """Look; of a batch that never asked a provider for batches, at nothing."""
-    chunks = await shown_chunks(conn, batch_id)
+    chunks = await provider_batches_of(conn, batch_id)
     if chunks or '"batch_api":"' in (spec or "").replace(" ", ""):
-        return AtProviders(tuple(chunks), await unanswered(conn, batch_id))
+        return AtProviders(tuple(chunks), await provider_backlog(conn, batch_id))
     return NOTHING
 
 
@@ -49,15 +54,15 @@ def discount_line(look: AtProviders) -> str | None:
 
 def provider_lines(look: AtProviders, now: datetime) -> Iterator[str]:
     """Say what provider batches are doing; nothing where there are none."""
-    if look.unanswered.unsent:
-        yield f"{look.unanswered.unsent:,} wait to be sent to the provider in a batch."
+    if look.backlog.unsent:
+        yield f"{look.backlog.unsent:,} wait to be sent to the provider in a batch."
     for each in look.at_work[:SHOWN]:
         yield _line(each, now)
     if (more := len(look.at_work) - SHOWN) > 0:
         yield f"… and {more:,} more provider batches."
 
 
-def _line(each: ShownChunk, now: datetime) -> str:
+def _line(each: ProviderBatchStatus, now: datetime) -> str:
     name = printable(each.provider_id or each.id)
     note = f"; {excerpt(each.note, 200)}" if each.note else ""
     match each.state:
@@ -76,8 +81,8 @@ def _line(each: ShownChunk, now: datetime) -> str:
 def provider_document(look: AtProviders) -> dict[str, Any]:
     """Write it for machines."""
     return {
-        "waiting": look.unanswered.waiting,
-        "unsent": look.unanswered.unsent,
+        "waiting": look.backlog.waiting,
+        "unsent": look.backlog.unsent,
         "batches": [
             {
                 "id": each.id,

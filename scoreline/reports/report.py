@@ -6,7 +6,7 @@ from typing import Any
 
 from domain.batch_spec import unpack
 from projections.database.connection import Connection
-from projections.queries.batches import Snapshot, VariantResult, variant_results
+from projections.queries.batches import BatchSnapshot, VariantResult, variant_results
 from projections.queries.export import export_rows
 from projections.queries.results import (
     DeadLetterGroup,
@@ -49,7 +49,7 @@ class Report:
     dead_letters: tuple[DeadLetterGroup, ...]
 
 
-async def read_report(conn: Connection, snapshot: Snapshot) -> Report:
+async def read_report(conn: Connection, snapshot: BatchSnapshot) -> Report:
     """Read what a batch came to."""
     batch_id, labels = snapshot.batch_id, variant_labels(snapshot.spec)
     variants = await variant_results(conn, batch_id)

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from projections.queries.results import DeadLetterGroup
 from scoreline.formatting import counted, excerpt, printable
 from scoreline.invocation import batch_command, typed
@@ -27,7 +27,7 @@ FIGURES = (
 RED, BOLD_RED, GREEN = "red", "bold red", "green"
 
 
-def report_lines(snapshot: Snapshot, report: Report, width: int) -> Iterator[RenderableType]:
+def report_lines(snapshot: BatchSnapshot, report: Report, width: int) -> Iterator[RenderableType]:
     """Lay out what a batch came to."""
     if any(row.rate.is_scored for row in report.rows):
         yield Text()
@@ -84,7 +84,7 @@ def _colour(rate: float | None) -> str:
             return ""
 
 
-def _failed(snapshot: Snapshot, report: Report) -> Iterator[RenderableType]:
+def _failed(snapshot: BatchSnapshot, report: Report) -> Iterator[RenderableType]:
     """Show the first answers that did not pass: input, expected, answer and reason."""
     wrong = snapshot.completed - snapshot.passed
     if not report.failed:
@@ -119,7 +119,7 @@ def _failure(record: Record) -> Iterator[RenderableType]:
             yield Padding(Text(f"{name:9}{excerpt(value, VALUE_SHOWN)}"), (0, 0, 0, 4), expand=False)
 
 
-def _dead_letters(snapshot: Snapshot, report: Report) -> Iterator[RenderableType]:
+def _dead_letters(snapshot: BatchSnapshot, report: Report) -> Iterator[RenderableType]:
     if not report.dead_letters:
         return
     yield Text()

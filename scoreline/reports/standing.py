@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any
 
 from coordinator.budget import over
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from scoreline.reports.pass_rate import batch_pass_rate
 
 STATUSES = ("running", "paused", "completed", "cancelled", "expired", "external")
@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     """Completed, and its spend exceeds its budget."""
 
 
-def status_word(snapshot: Snapshot) -> str:
+def status_word(snapshot: BatchSnapshot) -> str:
     """Say how a batch stands; it is completed only once it is over."""
     if snapshot.kind == "external":
         return "external"
@@ -30,14 +30,14 @@ def status_word(snapshot: Snapshot) -> str:
     return snapshot.state
 
 
-def is_over(snapshot: Snapshot) -> bool:
+def is_over(snapshot: BatchSnapshot) -> bool:
     """Whether nothing more will happen by itself; nobody says so of an external batch but its counters."""
     if snapshot.kind == "external":
         return snapshot.total > 0 and snapshot.pending == 0
     return snapshot.state == "paused" or snapshot.finished_at is not None
 
 
-def exit_code(snapshot: Snapshot) -> ExitCode:
+def exit_code(snapshot: BatchSnapshot) -> ExitCode:
     """Say what a command ends with; a batch that still runs has nothing to complain of."""
     if status_word(snapshot) in STOPPED:
         return ExitCode.STOPPED
@@ -48,7 +48,7 @@ def exit_code(snapshot: Snapshot) -> ExitCode:
     return ExitCode.FINISHED
 
 
-def document(snapshot: Snapshot) -> dict[str, Any]:
+def document(snapshot: BatchSnapshot) -> dict[str, Any]:
     """Write a batch for machines: the keys that every command promises, then more."""
     return {
         "batch_id": snapshot.batch_id,

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from projections.queries.batches import Waiting
+from projections.queries.batches import WaitingCount
 from scoreline.formatting import clock, excerpt, printable, span
 from scoreline.invocation import as_started, batch_command
 from scoreline.reports.budgets import flags_to_go_on
@@ -126,6 +126,6 @@ def _unmoved(look: Look) -> Iterator[str]:
         yield f"Unmoved for longest: {what}. Its story: scoreline replay {who}"
 
 
-def _since(each: Waiting) -> tuple[bool, float]:
+def _since(each: WaitingCount) -> tuple[bool, float]:
     # What is in somebody's hands comes first: what is queued waits for its turn.
     return each.state not in IN_HAND, each.unmoved_since.timestamp()

@@ -16,7 +16,7 @@ from eventlog.redis_streams import RedisEventLog
 from projections.database import errors
 from projections.database.connection import make_pool
 from projections.ledger.postgres import PostgresLedger
-from projections.queries.batches import Snapshot, read_snapshot
+from projections.queries.batches import BatchSnapshot, read_snapshot
 from scoreline.invocation import batch_command
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
@@ -47,7 +47,7 @@ async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: st
         await asking.pause(batch_id, reason=reason)
 
 
-async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> Snapshot:
+async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> BatchSnapshot:
     async with operator(servers, settings) as asking:
         batch = await asking.batch(batch_id)
         if (left := batch.total - batch.ended) > AT_ONCE:

@@ -22,7 +22,7 @@ from executor.contract import ExecutionEnvironment, ScoringRequest, TargetReques
 from executor.options import OptionModel
 from executor.registry import EVALUATORS, TARGETS, Kind
 from executor.sandbox.job import Limits
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from providers.table import PROVIDERS
 from scoreline.cli.main import app
 from scoreline.local.drive import BELOW_THE_GATE
@@ -172,7 +172,7 @@ def test_exit_codes_states_and_columns_are_listed():
 def test_the_keys_of_a_batch_in_json_are_those_of_the_table():
     """Scripts find every key explained, and the example has exactly these."""
     now = datetime(2026, 11, 16, tzinfo=UTC)
-    snapshot = Snapshot("b", "submitted", "", "p", "d", "running", "", None, now, None, None, now)
+    snapshot = BatchSnapshot("b", "submitted", "", "p", "d", "running", "", None, now, None, None, now)
     keys = look_document(Look(snapshot)).keys()
     text = section(guide("reference/results.md"), "JSON output")
     table = text.partition("```")[0]

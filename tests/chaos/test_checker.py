@@ -19,7 +19,7 @@ from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
-from projections.store.postgres import PostgresTables
+from projections.store.postgres import PostgresStore
 from scoreline.servers.addresses import Servers
 from tests.builders import event, history
 from tests.chaos.checker import Expected, check, poison
@@ -133,7 +133,7 @@ async def fill(url: str) -> None:
         world = World()
         ids = [key for batch in (*TAMPERINGS, UNTOUCHED) for key in write(world, batch)]
         world.wait(GAP_TIMEOUT)
-        await world.storage(tables=PostgresTables(pool)).store(ids)
+        await world.storage(tables=PostgresStore(pool)).store(ids)
         async with pool.connection() as conn:  # for the event that is stored twice
             await conn.execute(
                 "SELECT ensure_events_partition((month + interval '1 month')::date) FROM batches"

@@ -15,7 +15,7 @@ from psycopg_pool.base import AttemptWithBackoff
 
 from eventlog.redis_streams import RedisEventLog
 from projections.store import postgres
-from projections.store.postgres import PostgresTables
+from projections.store.postgres import PostgresStore
 from storage_worker import app
 from storage_worker.consumer import Consumer
 from storage_worker.settings import StorageSettings
@@ -115,11 +115,11 @@ def _arm(point: str, at_call: int) -> None:
     die = fuse(at_call)
     match point:
         case "at the commit's door":
-            before(PostgresTables, "commit", die)
+            before(PostgresStore, "commit", die)
         case "in the open transaction":
             after(postgres, "commit_changes", die)
         case "after the commit":
-            after(PostgresTables, "commit", die)
+            after(PostgresStore, "commit", die)
         case "after the marks":
             after(RedisEventLog, "settle", die)
         case _:

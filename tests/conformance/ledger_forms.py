@@ -16,21 +16,21 @@ from eventlog.timeline import replay
 from projections.folds.change import fold
 from projections.folds.progress import Progress
 from projections.ledger.contract import (
-    Accepted,
+    AcceptedEvaluation,
+    AttemptOpening,
     Batch,
     BatchHead,
     Decide,
+    EvaluationState,
     Ledger,
-    Link,
-    Opened,
-    Opening,
-    Standing,
+    OpenedAttempt,
+    SerialLink,
 )
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.postgres import PostgresLedger
-from projections.store.contract import Tables
-from projections.store.memory import MemoryTables
-from projections.store.postgres import PostgresTables
+from projections.store.contract import ProjectionStore
+from projections.store.memory import MemoryStore
+from projections.store.postgres import PostgresStore
 from tests.builders import CASE, arrive
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
@@ -48,7 +48,7 @@ class LedgerForm(Protocol):
         ...
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> ProjectionStore:
         """The tables it shares with storage workers."""
         ...
 
@@ -72,7 +72,7 @@ class LedgerForm(Protocol):
 class MemoryLedgerForm:
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.tables = MemoryTables(lambda: self.now)
+        self.tables = MemoryStore(lambda: self.now)
         self.ledger = MemoryLedger(self.tables, shards=DEFAULT_SHARDS, now=utc_now)
 
     async def wait(self, seconds: float) -> None:
@@ -94,7 +94,7 @@ class MemoryLedgerForm:
 
 class PostgresLedgerForm:
     def __init__(self, pool: AsyncConnectionPool, conn: AsyncConnection[Any]) -> None:
-        self.tables = PostgresTables(pool)
+        self.tables = PostgresStore(pool)
         self.ledger = PostgresLedger(pool, shards=DEFAULT_SHARDS)
         self.conn = conn
 
@@ -140,22 +140,22 @@ def opening_event(number: int, batch_id: str = B) -> Event:
 
 
 def accepted(
-    number: int, batch_id: str = B, *, cache_key: str | None = None, link: Link | None = None
-) -> Accepted:
+    number: int, batch_id: str = B, *, cache_key: str | None = None, link: SerialLink | None = None
+) -> AcceptedEvaluation:
     """Lay an evaluation out as it is accepted."""
     event = opening_event(number, batch_id)
     shard = shard_of(event.evaluation_id, DEFAULT_SHARDS)
-    return Accepted(event, encode(event), shard, f"case-{number}", 0, 1, cache_key, link)
+    return AcceptedEvaluation(event, encode(event), shard, f"case-{number}", 0, 1, cache_key, link)
 
 
-async def one_by_one(evaluations: Iterable[Accepted]) -> AsyncIterator[Accepted]:
+async def one_by_one(evaluations: Iterable[AcceptedEvaluation]) -> AsyncIterator[AcceptedEvaluation]:
     for one in evaluations:
         yield one
 
 
 async def accept(
     form: LedgerForm,
-    *evaluations: Accepted,
+    *evaluations: AcceptedEvaluation,
     batch_id: str = B,
     max_duration: timedelta | None = None,
     now: datetime = NOW,
@@ -181,7 +181,7 @@ async def publish(form: LedgerForm, last: int, *, size: int = 1, epochs: Sequenc
     return await batch_of(form)
 
 
-async def standing(form: LedgerForm, number: int) -> Standing:
+async def standing(form: LedgerForm, number: int) -> EvaluationState:
     """Say where one evaluation stands."""
     [found] = await form.ledger.standings([key(number)])
     return found
@@ -210,7 +210,7 @@ async def store(form: LedgerForm, number: int, *facts: p.AnyPayload, occurred_at
 def opens(*payloads: p.AnyPayload, epoch: str = "01-1") -> Decide:
     """Decide to open the next attempt with these, whatever there is."""
 
-    def decide(standing: Standing, _logged: object) -> Opening:
+    def decide(standing: EvaluationState, _logged: object) -> AttemptOpening:
         row = standing.row
         events = [
             make_event(
@@ -224,21 +224,25 @@ def opens(*payloads: p.AnyPayload, epoch: str = "01-1") -> Decide:
             )
             for sequence, payload in enumerate(payloads)
         ]
-        return Opening(events, epoch)
+        return AttemptOpening(events, epoch)
 
     return decide
 
 
-async def open_next(form: LedgerForm, number: int, *payloads: p.AnyPayload, epoch: str = "01-1") -> Opened:
+async def open_next(
+    form: LedgerForm, number: int, *payloads: p.AnyPayload, epoch: str = "01-1"
+) -> OpenedAttempt:
     """Open the next attempt of one evaluation."""
     [opened] = await form.ledger.open_attempts([key(number)], opens(*payloads, epoch=epoch))
     return opened
 
 
-def raising(evaluations: Iterable[Accepted], error: Exception) -> Callable[[], AsyncIterator[Accepted]]:
+def raising(
+    evaluations: Iterable[AcceptedEvaluation], error: Exception
+) -> Callable[[], AsyncIterator[AcceptedEvaluation]]:
     """Hand some in, then break."""
 
-    async def source() -> AsyncIterator[Accepted]:
+    async def source() -> AsyncIterator[AcceptedEvaluation]:
         for one in evaluations:
             yield one
         raise error

@@ -9,12 +9,12 @@ from psycopg_pool import AsyncConnectionPool
 
 from eventlog.events import Event
 from eventlog.timeline import Cursor, replay
-from projections.folds.change import Change, Quarantined, Row, fold
+from projections.folds.change import Change, EvaluationRow, QuarantineRow, fold
 from projections.folds.progress import Progress
 from projections.folds.scorecard import Scorecard
-from projections.store.contract import Tables
-from projections.store.memory import MemoryTables
-from projections.store.postgres import PostgresTables
+from projections.store.contract import ProjectionStore
+from projections.store.memory import MemoryStore
+from projections.store.postgres import PostgresStore
 from tests.builders import BATCH, EVALUATION, arrive
 
 Key = tuple[str, int, int]
@@ -32,14 +32,14 @@ class Contents:
     scorecards: dict[str, Scorecard]
     progress: dict[tuple[str, int], Progress]
     bridges: dict[Key, tuple[range, ...]]
-    quarantine: dict[str, Quarantined]
+    quarantine: dict[str, QuarantineRow]
 
 
 class TablesForm(Protocol):
     """One form under test."""
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> ProjectionStore:
         """The tables themselves."""
         ...
 
@@ -55,7 +55,7 @@ class TablesForm(Protocol):
 class MemoryForm:
     def __init__(self) -> None:
         self.now = 1_000.0
-        self.tables = MemoryTables(lambda: self.now)
+        self.tables = MemoryStore(lambda: self.now)
 
     async def contents(self) -> Contents:
         held = self.tables
@@ -75,7 +75,7 @@ class MemoryForm:
 
 class PostgresForm:
     def __init__(self, pool: AsyncConnectionPool, conn: AsyncConnection[Any]) -> None:
-        self.tables = PostgresTables(pool)
+        self.tables = PostgresStore(pool)
         self.conn = conn
 
     async def contents(self) -> Contents:
@@ -96,7 +96,7 @@ class PostgresForm:
                     "SELECT evaluation_id, attempt, closing_sequence, missing FROM gap_bridges"
                 )
             },
-            {row[0]: Quarantined(*row) for row in await self.ask(_QUARANTINE)},
+            {row[0]: QuarantineRow(*row) for row in await self.ask(_QUARANTINE)},
         )
 
     async def ask(self, statement: Any) -> list[Any]:
@@ -117,7 +117,7 @@ _SCORECARDS = _SCORECARDS.replace("scores,", "scores::text,").replace("error,", 
 _PROGRESS = (
     f"SELECT batch_id, shard, {', '.join(each.name for each in fields(Progress))} FROM batch_progress"
 )
-_QUARANTINE = f"SELECT {', '.join(Quarantined._fields)} FROM quarantine"
+_QUARANTINE = f"SELECT {', '.join(QuarantineRow._fields)} FROM quarantine"
 
 
 def _scorecard(row: Any) -> Scorecard:
@@ -133,7 +133,7 @@ async def change_of(
     """Fold events on top of what the tables have now."""
     rows = await form.tables.rows([evaluation_id])
     months = await form.tables.months([BATCH])
-    row = rows.get(evaluation_id) or Row(evaluation_id, BATCH, months[BATCH], Cursor())
+    row = rows.get(evaluation_id) or EvaluationRow(evaluation_id, BATCH, months[BATCH], Cursor())
     walked = replay(row.cursor, arrive(events), bridge_until_ms=2**62 if bridge else None)
     return fold(row, SHARD, walked, exists=evaluation_id in rows)
 

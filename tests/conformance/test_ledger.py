@@ -10,9 +10,9 @@ from eventlog.clock import utc_now
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
 from projections.database.errors import UnstorableData
-from projections.folds.change import Row
+from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
-from projections.ledger.contract import BatchExists, BatchHead, Link
+from projections.ledger.contract import BatchExists, BatchHead, SerialLink
 from tests.builders import PAYLOADS, payload
 from tests.conformance.ledger_forms import (
     EPOCHS,
@@ -54,7 +54,7 @@ async def test_a_batch_is_accepted_with_all_its_evaluations(books):
         False,
     )
     assert (batch.accepted_at, batch.deadline, batch.allowed_seconds) == (NOW, None, 0.0)
-    row = Row(key(2), B, date(2026, 3, 1), Cursor(1, 0, Phase.QUEUED))
+    row = EvaluationRow(key(2), B, date(2026, 3, 1), Cursor(1, 0, Phase.QUEUED))
     assert await standing(books, 2) == (row, "", True)
     assert (await books.ledger.stored([row]))[key(2)] == {(1, 0): opening_event(2)}
     assert await books.total() == Progress(total=3)
@@ -252,7 +252,7 @@ async def test_the_epoch_is_that_of_the_window(books):
 
 async def test_those_in_groups_come_without_events(books):
     """A window passes over them, and tells nobody of them."""
-    batch = await accept(books, accepted(1), accepted(2, link=Link(key(1))))
+    batch = await accept(books, accepted(1), accepted(2, link=SerialLink(key(1))))
     openings, last_id = await books.ledger.next_window(batch, limit=5)
     assert [(one.evaluation_id, len(one.events)) for one in openings] == [(key(1), 1), (key(2), 0)]
     assert last_id == key(2)

@@ -8,7 +8,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.lifecycle import Phase
 from projections.folds.progress import Progress
-from projections.ledger.contract import Link
+from projections.ledger.contract import SerialLink
 from tests.builders import CASE, FAULT, PAYLOADS
 from tests.conformance.ledger_forms import (
     EPOCHS,
@@ -213,12 +213,12 @@ async def test_what_is_open_and_what_is_dead_is_named_page_by_page(books):
 
 # Serial groups.
 
-LINK = Link(key(1), ((key(1), None), (key(1), "before")))
+LINK = SerialLink(key(1), ((key(1), None), (key(1), "before")))
 
 
 async def test_the_next_of_a_group_is_due_when_its_predecessor_has_ended(books):
     """And within what is published; once somebody was told, it is not due again."""
-    await accept(books, accepted(1), accepted(2, link=LINK), accepted(3, link=Link(key(2))))
+    await accept(books, accepted(1), accepted(2, link=LINK), accepted(3, link=SerialLink(key(2))))
     await publish(books, 2)
     assert await books.ledger.due_links(B, limit=9) == []
     await store(books, 1, CLAIM, FAILED)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from eventlog import payloads as p
-from projections.ledger.contract import BatchHead, Failure, Purse, Unreached
+from projections.ledger.contract import BatchHead, FailedEvaluation, Purse, UnreachableEvaluation
 from tests.conformance.ledger_forms import (
     NOW,
     B,
@@ -95,7 +95,7 @@ async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
         ("first 3", True, True),
         ("first 2", True, True),
     ]
-    assert found[2] == Failure("permanent", "operator", was_tried=True, is_at_once=True)
+    assert found[2] == FailedEvaluation("permanent", "operator", was_tried=True, is_at_once=True)
     assert await books.ledger.failures(B, limit=2) == found[:2]
     assert await books.ledger.failures("unheard-of", limit=2) == []
 
@@ -110,7 +110,7 @@ async def test_evaluations_that_wait_for_a_first_connection_are_found_until_one_
     await store(books, 3, CLAIM, RUNNING, RETRYING)
     await open_next(books, 2, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
     found = await books.ledger.unreached(batch, kind="unreachable", limit=10)
-    assert found == [Unreached(key(1), 1, 0, "refused")]
+    assert found == [UnreachableEvaluation(key(1), 1, 0, "refused")]
     await store(books, 2, CLAIM, RUNNING, unreachable)
     found = await books.ledger.unreached(batch, kind="unreachable", limit=10)
     assert [(each.evaluation_id, each.attempt) for each in found] == [(key(1), 1), (key(2), 2)]

@@ -6,12 +6,17 @@ from datetime import timedelta
 from eventlog import payloads as p
 from eventlog.codec import make_event
 from eventlog.events import Event
-from projections.ledger.contract import Opening
+from projections.ledger.contract import AttemptOpening
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.postgres import PostgresLedger
-from projections.ledger.provider_batches import Chunk, ChunkState, Counts, ProviderBooks
-from projections.ledger.provider_batches_memory import MemoryProviderBooks
-from projections.ledger.provider_batches_postgres import PostgresProviderBooks
+from projections.ledger.provider_batches import (
+    ProviderBatch,
+    ProviderBatchRepository,
+    ProviderBatchState,
+    RequestCounts,
+)
+from projections.ledger.provider_batches_memory import MemoryProviderBatchRepository
+from projections.ledger.provider_batches_postgres import PostgresProviderBatchRepository
 from tests.builders import CASE
 from tests.conformance.ledger_forms import (
     EPOCHS,
@@ -27,20 +32,20 @@ from tests.conformance.ledger_forms import (
     standing,
 )
 
-CHUNK = Chunk("0123456789abcdef", B, 0, (1, 2), (1, 1), 99, "digest", NOW, NOW)
+CHUNK = ProviderBatch("0123456789abcdef", B, 0, (1, 2), (1, 1), 99, "digest", NOW, NOW)
 SCORING = p.Queued(case=CASE, reason=p.OpeningReason.SCORING)
 CANCELLED = p.Cancelled(by="operator")
 PAID = p.Responded(output="4", cost_usd=0.5)
 MINUTE = timedelta(minutes=1)
 
 
-def provider_books(form: LedgerForm) -> ProviderBooks:
+def provider_books(form: LedgerForm) -> ProviderBatchRepository:
     """Open the books beside a ledger."""
     match form.ledger:
         case MemoryLedger() as ledger:
-            return MemoryProviderBooks(ledger)
+            return MemoryProviderBatchRepository(ledger)
         case PostgresLedger() as ledger:
-            return PostgresProviderBooks(ledger._pool)
+            return PostgresProviderBatchRepository(ledger._pool)
         case other:
             raise TypeError(other)
 
@@ -58,7 +63,7 @@ def fact(payload: p.AnyPayload, attempt: int, sequence: int) -> Event:
     )
 
 
-async def three_waiting(form: LedgerForm) -> ProviderBooks:
+async def three_waiting(form: LedgerForm) -> ProviderBatchRepository:
     """Accept four, of which the first three wait for a provider, and the last is published."""
     await accept(form, *map(accepted, (1, 2, 3, 4)))
     batch = await batch_of(form)
@@ -68,7 +73,7 @@ async def three_waiting(form: LedgerForm) -> ProviderBooks:
 
 
 async def waiting(
-    form: LedgerForm, books: ProviderBooks, *, targets: int = 1, target: int = 0
+    form: LedgerForm, books: ProviderBatchRepository, *, targets: int = 1, target: int = 0
 ) -> list[int]:
     """Name those that are to be asked."""
     wanted = {"targets": targets, "target": target, "limit": 9}
@@ -76,7 +81,7 @@ async def waiting(
     return [int(one.evaluation_id[-1]) for one in found]
 
 
-async def intended(form: LedgerForm, chunk: Chunk = CHUNK) -> ProviderBooks:
+async def intended(form: LedgerForm, chunk: ProviderBatch = CHUNK) -> ProviderBatchRepository:
     """Write a chunk down."""
     books = await three_waiting(form)
     assert await books.intend(chunk, [key(number) for number in chunk.members])
@@ -166,18 +171,18 @@ async def test_a_chunk_comes_to_its_end(books):
     await provider.called_off(CHUNK)
     [chunk] = await provider.open_chunks()
     assert (chunk.note, chunk.called_off) == ("it has to wait", True)
-    await provider.seen(CHUNK, Counts(processing=2), now=NOW, ended=False)
-    await provider.seen(CHUNK, Counts(succeeded=1, expired=1), now=NOW, ended=True)
+    await provider.seen(CHUNK, RequestCounts(processing=2), now=NOW, ended=False)
+    await provider.seen(CHUNK, RequestCounts(succeeded=1, expired=1), now=NOW, ended=True)
     [chunk] = await provider.open_chunks()
     assert (chunk.state, chunk.note) == ("ended", "")
-    await provider.close(CHUNK, ChunkState.COLLECTED, now=NOW)
+    await provider.close(CHUNK, ProviderBatchState.COLLECTED, now=NOW)
     assert await provider.open_chunks() == []
 
 
 async def test_those_of_an_abandoned_chunk_wait_for_another(books):
     """It was never created."""
     provider = await intended(books)
-    await provider.close(CHUNK, ChunkState.ABANDONED, now=NOW)
+    await provider.close(CHUNK, ProviderBatchState.ABANDONED, now=NOW)
     assert await waiting(books, provider) == [1, 2, 3]
 
 
@@ -194,7 +199,7 @@ async def test_one_that_asks_again_waits_for_another_chunk(books):
     """Nobody is told of its next attempt."""
     provider = await intended(books)
 
-    again = Opening([fact(SCORING, 2, 0)], "", asks=True)
+    again = AttemptOpening([fact(SCORING, 2, 0)], "", asks=True)
     [opened] = await books.ledger.open_attempts([key(1)], lambda *_: again)
     assert opened.epoch == ""
     assert await waiting(books, provider) == [1, 3]
@@ -207,7 +212,7 @@ async def test_an_attempt_that_nobody_was_told_of_is_closed_with_the_next(books)
     claim = p.Provisioning(executor="coordinator", nonce="1")
     carried_on: list[p.AnyPayload] = [claim, p.Running(target="claude"), PAID]
     events = [*(fact(each, 1, place) for place, each in enumerate(carried_on, 1)), fact(SCORING, 2, 0)]
-    [opened] = await books.ledger.open_attempts([key(1)], lambda *_: Opening(events, "01-1"))
+    [opened] = await books.ledger.open_attempts([key(1)], lambda *_: AttemptOpening(events, "01-1"))
     assert [event.key for event, _ in opened.events] == [(2, 0)]
     [one] = await books.ledger.standings([key(1)])
     logged = await books.ledger.stored([one.row])
@@ -220,7 +225,7 @@ async def test_what_was_paid_for_in_vain_is_kept_and_moves_nothing(books):
     """An answer that came after the end is counted once, however often it is brought."""
     await intended(books)
     await open_next(books, 1, CANCELLED)
-    late = Opening([fact(PAID, 1, 1)], "01-1")
+    late = AttemptOpening([fact(PAID, 1, 1)], "01-1")
     for _ in range(2):
         assert await books.ledger.open_attempts([key(1)], lambda *_: late) == []
     assert (await standing(books, 1)).row.cursor[:2] == (2, 0)

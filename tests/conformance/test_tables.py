@@ -15,7 +15,7 @@ from eventlog.timeline import Cursor
 from projections.database.connection import make_pool
 from projections.database.errors import UnstorableData
 from projections.database.readiness import prepare
-from projections.folds.change import Row, quarantined
+from projections.folds.change import EvaluationRow, quarantine_row
 from projections.folds.progress import Progress
 from projections.folds.scorecard import scorecard
 from projections.store import postgres
@@ -44,7 +44,9 @@ async def test_a_row_is_created_and_read_back(form):
     """Cursor, owner, flag and head come back as they were committed."""
     change = await store(form, *history("queued provisioning"))
     cursor = Cursor(1, 1, Phase.PROVISIONING)
-    kept = Row(EVALUATION, BATCH, change.month, cursor, "executor-1", bridged=False, head=change.head)
+    kept = EvaluationRow(
+        EVALUATION, BATCH, change.month, cursor, "executor-1", bridged=False, head=change.head
+    )
     assert dict(await form.tables.rows([EVALUATION, "unheard-of"])) == {EVALUATION: kept}
     assert (await form.contents()).ended_at == {EVALUATION: None}
 
@@ -73,7 +75,7 @@ async def test_whoever_loses_the_race_writes_nothing(form, known):
         await store(form, *events[:known])
     late = await change_of(form, *events[known:], event("queued", sequence=9))
     late.quarantined.append(
-        quarantined(EVALUATION, RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"mine"))
+        quarantine_row(EVALUATION, RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"mine"))
     )
     await store(form, events[known])
     before = await form.contents()
@@ -218,14 +220,16 @@ async def test_a_bridge_is_recorded_with_what_it_stepped_over(form):
 
 async def test_the_same_thing_is_quarantined_once(form):
     """Alone or with a commit, twice in one call or later: only what is new is counted."""
-    bad = quarantined(EVALUATION, RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "not JSON", b"\x00\xff{"))
-    orphan = quarantined(None, RejectedEntry(b"2-0", QuarantineReason.BAD_WAKE_UP, "no id", b""))
+    bad = quarantine_row(
+        EVALUATION, RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "not JSON", b"\x00\xff{")
+    )
+    orphan = quarantine_row(None, RejectedEntry(b"2-0", QuarantineReason.BAD_WAKE_UP, "no id", b""))
     assert await form.tables.quarantine([bad, orphan, bad]) == 2
     assert await form.tables.quarantine([bad]) == 0
     change = await change_of(form, event("queued"))
     change.quarantined = [
         bad,
-        quarantined(EVALUATION, RejectedEntry(b"3-0", QuarantineReason.CONFLICT, "", b"other")),
+        quarantine_row(EVALUATION, RejectedEntry(b"3-0", QuarantineReason.CONFLICT, "", b"other")),
     ]
     assert (await form.tables.commit([change])).newly_quarantined == 1
     kept = (await form.contents()).quarantine

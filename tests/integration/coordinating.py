@@ -36,7 +36,7 @@ from eventlog.redis_streams import RedisEventLog
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
 from projections.ledger.postgres import PostgresLedger
-from projections.store.postgres import PostgresTables
+from projections.store.postgres import PostgresStore
 from projections.verification.verify import verify
 from storage_worker.storage import Storage
 from taskqueue.backends import Backend, Queues, open_queues
@@ -259,7 +259,7 @@ async def house(redis_url: str, postgres_url: str, **settings: Any) -> AsyncIter
             *(site, log, pool, conn, writer, chosen, build(site, chosen, log, pool)),
             PostgresLedger(pool, shards=DEFAULT_SHARDS),
             open_queues(Backend.REDIS, log.redis),
-            Storage(log, PostgresTables(pool), PATIENCE),
+            Storage(log, PostgresStore(pool), PATIENCE),
         )
         yield here
         await here.check()

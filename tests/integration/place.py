@@ -17,9 +17,9 @@ from psycopg_pool import AsyncConnectionPool
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
-from projections.store.postgres import PostgresTables
-from projections.verification.rebuild import Rebuilt, rebuild
-from projections.verification.verify import Difference, Verified, verify
+from projections.store.postgres import PostgresStore
+from projections.verification.rebuild import RebuildResult, rebuild
+from projections.verification.verify import Difference, VerificationResult, verify
 from storage_worker.storage import Storage
 from tests.builders import BATCH, history
 from tests.dumps import postgres_dump
@@ -49,14 +49,14 @@ class Place:
             self.world.xadd(*events)
         await self.worker.store([events[0].evaluation_id for events in histories])
 
-    async def verify(self, batch_id: str = BATCH) -> Verified:
+    async def verify(self, batch_id: str = BATCH) -> VerificationResult:
         async with await AsyncConnection.connect(self.url) as conn:
             return await verify(conn, batch_id, shards=DEFAULT_SHARDS)
 
     async def differences(self, batch_id: str = BATCH) -> list[Difference]:
         return (await self.verify(batch_id)).differences
 
-    async def rebuild(self, batch_id: str = BATCH) -> Rebuilt:
+    async def rebuild(self, batch_id: str = BATCH) -> RebuildResult:
         async with await AsyncConnection.connect(self.url) as conn:
             return await rebuild(conn, batch_id, shards=DEFAULT_SHARDS)
 
@@ -72,7 +72,7 @@ async def place(postgres_url: str) -> AsyncIterator[Place]:
         pool: AsyncConnectionPool = await stack.enter_async_context(make_pool(postgres_url, size=2))
         conn = await stack.enter_async_context(await AsyncConnection.connect(postgres_url, autocommit=True))
         world = World()
-        yield Place(postgres_url, world, world.storage(tables=PostgresTables(pool)), conn)
+        yield Place(postgres_url, world, world.storage(tables=PostgresStore(pool)), conn)
 
 
 def life(number: int) -> list[Any]:

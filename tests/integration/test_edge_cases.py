@@ -26,8 +26,8 @@ from executor.registry import parse_evaluator, parse_target
 from executor.settings import ExecutorSettings, RedisSettings
 from projections.database.errors import DatabaseUnavailable
 from projections.folds.change import Change
-from projections.store.contract import Committed
-from projections.store.memory import MemoryTables
+from projections.store.contract import CommitResult
+from projections.store.memory import MemoryStore
 from scoreline.submit.spec.metering import metered
 from storage_worker.storage import Storage
 from storage_worker.woken import Woken
@@ -159,8 +159,8 @@ async def test_edge_case_05_high_throughput():
     """A thousand evaluations that end at once are one read and one transaction, not thousands of writes."""
     world, commits = World(), []
 
-    class Counting(MemoryTables):
-        async def commit(self, changes: Sequence[Change]) -> Committed:
+    class Counting(MemoryStore):
+        async def commit(self, changes: Sequence[Change]) -> CommitResult:
             commits.append(len(changes))
             return await super().commit(changes)
 
@@ -179,8 +179,8 @@ async def test_edge_case_06_db_write_failure():
     """The database is away when an answer comes: it waits in the log; it was asked and is stored once."""
     stage, fates = Stage(), ["unreached", "reply lost"]
 
-    class Away(MemoryTables):
-        async def commit(self, changes: Sequence[Change]) -> Committed:
+    class Away(MemoryStore):
+        async def commit(self, changes: Sequence[Change]) -> CommitResult:
             fate = fates.pop(0) if fates else ""
             committed = None if fate == "unreached" else await super().commit(changes)
             if fate or committed is None:

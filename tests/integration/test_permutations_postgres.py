@@ -18,7 +18,7 @@ from eventlog.keys import DEFAULT_SHARDS, events_key, shard_of
 from eventlog.redis_streams import RedisEventLog
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
-from projections.store.postgres import PostgresTables
+from projections.store.postgres import PostgresStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.dumps import TABLES, postgres_dump
@@ -40,7 +40,7 @@ class Stage:
 
     def worker(self) -> Storage:
         """Make a worker of its own: nothing is shared but the servers."""
-        return Storage(self.log, PostgresTables(self.pool), PATIENCE)
+        return Storage(self.log, PostgresStore(self.pool), PATIENCE)
 
     async def xadd(self, *events: Event) -> None:
         """Emit as a client does that knows no script."""

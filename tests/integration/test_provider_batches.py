@@ -16,7 +16,7 @@ from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import epoch_key, events_key, shard_of
 from eventlog.log import EXPIRY_SECONDS
-from projections.queries.provider_batches import shown_chunks, unanswered
+from projections.queries.provider_batches import provider_backlog, provider_batches_of
 from scoreline.provider_sim.simulator import Simulator
 from scoreline.reports.provider_batches import AtProviders, provider_document, provider_lines
 from taskqueue.queue_layout import queue_name
@@ -76,7 +76,7 @@ async def until_standing(here: House, *wanted: str) -> None:
 
 async def looked_at(here: House) -> AtProviders:
     """Look as people do."""
-    return AtProviders(tuple(await shown_chunks(here.conn, B)), await unanswered(here.conn, B))
+    return AtProviders(tuple(await provider_batches_of(here.conn, B)), await provider_backlog(here.conn, B))
 
 
 async def test_answers_are_collected_scored_and_paid_at_half_the_price(here: House, sim: Simulator) -> None:
@@ -85,7 +85,7 @@ async def test_answers_are_collected_scored_and_paid_at_half_the_price(here: Hou
     await go_round(here, times=2)
     assert sim.stats.batches_created == 1
     assert await here.takes(B) == []
-    assert (await looked_at(here)).unanswered == (8, 0)
+    assert (await looked_at(here)).backlog == (8, 0)
     sim.finish_batches()
     await until_standing(here, *["2 queued"] * 8)
     opening = await here.opening(B, 3, 2)

@@ -8,7 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from projections.verification import rebuild as rebuilding
-from projections.verification.rebuild import RebuildUnderWay
+from projections.verification.rebuild import RebuildInProgress
 from tests.builders import BATCH, history
 from tests.integration.place import Place, Row, life, place
 from tests.waiting import until
@@ -50,7 +50,7 @@ async def test_only_one_rebuild_at_a_time(here: Place) -> None:
     await here.store(life(1))
     async with await AsyncConnection.connect(here.url, autocommit=True) as first:
         await first.execute("SELECT pg_advisory_lock(hashtext(%s))", [rebuilding.LOCK])
-        with pytest.raises(RebuildUnderWay):
+        with pytest.raises(RebuildInProgress):
             await here.rebuild()
     await here.rebuild()
 

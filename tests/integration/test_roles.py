@@ -14,7 +14,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from eventlog.memory import MemoryEventLog
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
-from projections.store.postgres import PostgresTables
+from projections.store.postgres import PostgresStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.storing import PATIENCE, World
@@ -164,7 +164,7 @@ async def test_the_storage_role_suffices_for_everything_a_worker_does(url):
     world.xadd(queued, completed)
     world.xadd_fields("garbled", b"event", b"garbage")
     async with pool_of(url, "scoreline_storage") as pool:
-        storage = Storage(world.log, PostgresTables(pool), PATIENCE.hurried())
+        storage = Storage(world.log, PostgresStore(pool), PATIENCE.hurried())
         await storage.store([EVALUATION, "gapped", "garbled"])
         await storage.store([EVALUATION])
         world.xadd(*history("provisioning running completed", attempt=2, first=1))
@@ -182,7 +182,7 @@ async def test_the_reader_role_can_not_commit(url):
     """A dashboard's login that falls into wrong hands stores nothing."""
     log = MemoryEventLog(lambda: 0)
     async with pool_of(url, "scoreline_reader") as pool:
-        tables = PostgresTables(pool)
+        tables = PostgresStore(pool)
         assert await tables.rows([EVALUATION]) == {}
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await tables.months(["batch-1"])

@@ -8,7 +8,7 @@ from coordinator import app
 from coordinator.observing import BEYOND, NAMED, STUCK_LIMIT, Observer
 from coordinator.view import View, shown
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
-from projections.queries.monitoring import ActiveBooks
+from projections.queries.monitoring import BatchMonitor
 from tests.integration.coordinating import House, house
 from tests.telemetry import Measured, measuring
 from tests.waiting import until
@@ -25,12 +25,12 @@ ALLOWED = timedelta(seconds=90) + BEYOND
 
 def observer_of(here: House) -> Observer:
     """Be a coordinator that looks around."""
-    return Observer(View(), ActiveBooks(here.pool), here.queues)
+    return Observer(View(), BatchMonitor(here.pool), here.queues)
 
 
 async def stuck(here: House) -> int:
     """Count what is stuck."""
-    return await ActiveBooks(here.pool).stuck(beyond=BEYOND, limit=STUCK_LIMIT)
+    return await BatchMonitor(here.pool).stuck(beyond=BEYOND, limit=STUCK_LIMIT)
 
 
 async def look(here: House, measured: Measured) -> Measured:
@@ -135,7 +135,7 @@ async def test_a_batch_is_idle_since_something_of_it_ended_or_it_was_resumed(red
         await here.go_round()
 
         async def idle() -> float:
-            [batch] = await ActiveBooks(here.pool).batches(limit=NAMED)
+            [batch] = await BatchMonitor(here.pool).batches(limit=NAMED)
             return batch.idle_seconds
 
         await here.alter(f"UPDATE batches SET accepted_at = {an_hour_ago}")
@@ -161,7 +161,7 @@ async def test_only_so_many_batches_have_a_name(redis_url, postgres_url):
     async with house(redis_url, postgres_url) as here:
         for number in range(4):
             await here.submit(f"batch-{number}", number + 1)
-        found = await ActiveBooks(here.pool).batches(limit=2)
+        found = await BatchMonitor(here.pool).batches(limit=2)
         assert [(batch.batch_id, batch.running, batch.pending) for batch in found] == [
             ("batch-0", 1, 1),
             ("batch-1", 1, 2),

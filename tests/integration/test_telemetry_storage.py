@@ -4,7 +4,7 @@ import pytest
 
 from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog.keys import DEFAULT_SHARDS, GROUP, wake_key
-from projections.store.postgres import PostgresTables
+from projections.store.postgres import PostgresStore
 from storage_worker.consumer import Consumer
 from storage_worker.modes import Modes
 from storage_worker.observing import observe
@@ -19,7 +19,7 @@ MANY = 100
 
 def consumer_of(here: House) -> Consumer:
     """Make a worker that looks modes up, and its hold on the wake-ups."""
-    storage = Storage(here.log, PostgresTables(here.pool), PATIENCE, modes=Modes(here.pool))
+    storage = Storage(here.log, PostgresStore(here.pool), PATIENCE, modes=Modes(here.pool))
     here.storage = storage
     return Consumer(here.log.redis, storage, shards=DEFAULT_SHARDS, consumer="worker")
 
@@ -87,5 +87,5 @@ async def test_an_evaluation_bears_the_type_of_its_batches_target(redis_url, pos
 async def test_evaluations_that_nobody_submitted_are_external(redis_url, postgres_url):
     """There is no spec that would tell their target; and of what is no batch nothing is known."""
     async with house(redis_url, postgres_url) as here:
-        await PostgresTables(here.pool).months(["theirs"])
+        await PostgresStore(here.pool).months(["theirs"])
         assert await Modes(here.pool).of({"theirs", "nobody's"}) == {"theirs": "external"}

@@ -13,8 +13,8 @@ from eventlog.timeline import Disposition
 from projections.database.connection import make_pool
 from projections.database.errors import UnknownBatch
 from projections.folds.change import Change
-from projections.store.contract import Committed
-from projections.store.postgres import PostgresTables
+from projections.store.contract import CommitResult
+from projections.store.postgres import PostgresStore
 from projections.verification.rebuild import BrokenLog, rebuild
 from projections.verification.verify import verify
 from storage_worker.storage import Storage
@@ -269,10 +269,10 @@ async def test_unknown_batch(here: Place) -> None:
         await here.rebuild()
 
 
-class Miscounting(PostgresTables):
+class Miscounting(PostgresStore):
     """A storage worker with a bug: it counts every commit twice."""
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         for change in changes:
             change.progress += change.progress
         return await super().commit(changes)

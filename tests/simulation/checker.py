@@ -11,10 +11,10 @@ from eventlog.events import EventKey
 from eventlog.keys import shard_of
 from eventlog.lifecycle import ENDED
 from eventlog.timeline import Disposition, replay
-from projections.folds.change import EventRow, Row
+from projections.folds.change import EvaluationRow, EventRow
 from projections.folds.progress import Progress
-from projections.folds.refold import Retraced, retrace
-from projections.store.memory import MemoryTables
+from projections.folds.refold import RefoldResult, refold
+from projections.store.memory import MemoryStore
 from tests.simulation.embedder import Embedder
 from tests.simulation.executor import Executing
 from tests.simulation.foreign import Stranger
@@ -118,7 +118,7 @@ class _Checker:
             for broken in retraced.broken:
                 self._wrong(f"{key}: {broken}")
             row = held.row._replace(head=None)
-            folded = Row(key, row.batch_id, row.month, change.after, change.owner, change.bridged)
+            folded = EvaluationRow(key, row.batch_id, row.month, change.after, change.owner, change.bridged)
             if (row, held.ended_at) != (folded, change.ended_at):
                 self._wrong(f"the row of {key} is {row}, its events fold to {folded}")
             if self.tables.scorecards.get(key) != change.scorecard:
@@ -232,7 +232,7 @@ class _Checker:
         self.world.violate(Harm.VIOLATION, what)
 
 
-def retraced_all(tables: MemoryTables, shards: int) -> dict[str, Retraced]:
+def retraced_all(tables: MemoryStore, shards: int) -> dict[str, RefoldResult]:
     """Walk the whole log again, evaluation by evaluation."""
     logged: dict[str, list[EventRow]] = defaultdict(list)
     for (key, *_), event in sorted(tables.events.items()):
@@ -241,12 +241,12 @@ def retraced_all(tables: MemoryTables, shards: int) -> dict[str, Retraced]:
     for (key, attempt, sequence), missing in tables.bridges.items():
         crossed[key][attempt, sequence] = missing
     return {
-        key: retrace(held.row, shard_of(key, shards), logged[key], crossed[key])
+        key: refold(held.row, shard_of(key, shards), logged[key], crossed[key])
         for key, held in sorted(tables.evaluations.items())
     }
 
 
-def _most_charged(tables: MemoryTables, key: str) -> int:
+def _most_charged(tables: MemoryStore, key: str) -> int:
     """Count the charged retries between two words of an operator, where there are most of them."""
     counts = [0]
     for _, row in sorted(tables.stored_of(key).items()):

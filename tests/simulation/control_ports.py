@@ -7,7 +7,15 @@ from typing import Any, cast
 
 from eventlog import payloads as p
 from projections.database.errors import DatabaseUnavailable
-from projections.ledger.contract import Accepted, Batch, BatchHead, Decide, Ledger, Opened, Unpublished
+from projections.ledger.contract import (
+    AcceptedEvaluation,
+    Batch,
+    BatchHead,
+    Decide,
+    Ledger,
+    OpenedAttempt,
+    UnpublishedOpening,
+)
 from projections.ledger.memory import MemoryLedger
 from taskqueue.batch_registry import BatchEntry, BatchRegistry, BatchState
 from taskqueue.executor_registry import ExecutorRegistry
@@ -58,7 +66,9 @@ class _DistantLedger(_Distant):
     def __init__(self, life: Life) -> None:
         super().__init__(life, _WatchedLedger(life.world), DatabaseUnavailable)
 
-    async def accept(self, head: BatchHead, evaluations: AsyncIterator[Accepted], *, now: datetime) -> int:
+    async def accept(
+        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+    ) -> int:
         """Accept a batch: its source is on this side of the line."""
         accepted = [one async for one in evaluations]
 
@@ -68,7 +78,7 @@ class _DistantLedger(_Distant):
         return await self._life.call(f"accept {head.batch_id}", commit, DatabaseUnavailable)
 
 
-async def _one_by_one(evaluations: Sequence[Accepted]) -> AsyncIterator[Accepted]:
+async def _one_by_one(evaluations: Sequence[AcceptedEvaluation]) -> AsyncIterator[AcceptedEvaluation]:
     for one in evaluations:
         yield one
 
@@ -83,7 +93,7 @@ class _WatchedLedger:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
-    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[Opened]:
+    async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
         """See that an answer on record goes along."""
         world, evaluations = self._world, self._world.tables.evaluations
         before = {key: evaluations[key].row for key in evaluation_ids if key in evaluations}
@@ -103,18 +113,20 @@ class _WatchedLedger:
                 world.seen["ended in flight"] += 1
         return opened
 
-    async def openings(self, evaluation_ids: Sequence[str]) -> list[Unpublished]:
+    async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
         """Count: nobody asks for these but to publish them again."""
         self._world.seen["published again"] += len(evaluation_ids)
         return await self._ledger.openings(evaluation_ids)
 
-    async def unpublished_endings(self, *, limit: int) -> list[Unpublished]:
+    async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
         """Count them."""
         endings = await self._ledger.unpublished_endings(limit=limit)
         self._world.seen["endings published again"] += len(endings)
         return endings
 
-    async def release(self, evaluation_ids: Sequence[str], epochs: Sequence[str]) -> list[Unpublished]:
+    async def release(
+        self, evaluation_ids: Sequence[str], epochs: Sequence[str]
+    ) -> list[UnpublishedOpening]:
         """Count them."""
         released = await self._ledger.release(evaluation_ids, epochs)
         self._world.seen["group advanced"] += len(released)

@@ -9,8 +9,8 @@ from eventlog.events import EventKey
 from eventlog.lifecycle import FINAL
 from eventlog.log import Append, AppendResponse, AppendResult, CommitMark, LogUnavailable, Mode
 from projections.database.errors import DatabaseUnavailable
-from projections.folds.change import Change, Quarantined, Row, Stored
-from projections.store.contract import Committed
+from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent
+from projections.store.contract import CommitResult
 from tests.simulation.process import Life
 from tests.simulation.world import Acknowledgement, Harm
 
@@ -111,17 +111,17 @@ class DistantTables:
         """Ask for months."""
         return await self._life.call("months", partial(self._tables.months, batch_ids), DatabaseUnavailable)
 
-    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, Row]:
+    async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
         """Ask for rows."""
         return await self._life.call(
             "rows", partial(self._tables.rows, evaluation_ids), DatabaseUnavailable
         )
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
         """Ask for events."""
         return await self._life.call("stored", partial(self._tables.stored, rows), DatabaseUnavailable)
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         """Commit."""
         what = "commit " + " ".join(map(_changed, changes))
         committed = await self._life.call(what, partial(self._watched, changes), DatabaseUnavailable)
@@ -130,7 +130,7 @@ class DistantTables:
             self._life.world.tell(self._life.name, f"  lost the race for {sorted(committed.lost)}")
         return committed
 
-    async def _watched(self, changes: Sequence[Change]) -> Committed:
+    async def _watched(self, changes: Sequence[Change]) -> CommitResult:
         """Commit, and see that nothing final moves and nothing goes back."""
         held = self._tables.evaluations
         keys = (change.evaluation_id for change in changes)
@@ -142,7 +142,7 @@ class DistantTables:
                 self._life.world.violate(Harm.VIOLATION, f"{key} went from {was} to {now}")
         return committed
 
-    async def quarantine(self, refused: Sequence[Quarantined]) -> int:
+    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
         """Quarantine."""
         return await self._life.call(
             "quarantine", partial(self._tables.quarantine, refused), DatabaseUnavailable

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from eventlog.log import EXPIRY_SECONDS, CommitMark
 from eventlog.memory import MemoryEventLog
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from tests.dumps import memory_dump
 from tests.simulation.checker import check
@@ -35,7 +35,7 @@ class Parts:
     """What a run is made of; tests replace a part by a broken one."""
 
     log: type[MemoryEventLog] = MemoryEventLog
-    tables: type[MemoryTables] = MemoryTables
+    tables: type[MemoryStore] = MemoryStore
     worker: type[StorageWorker] = StorageWorker
 
 

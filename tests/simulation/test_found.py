@@ -25,10 +25,10 @@ from eventlog.log import Append, AppendResponse
 from eventlog.memory import MemoryEventLog
 from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable
-from projections.folds.change import Change, Row, Stored
+from projections.folds.change import Change, EvaluationRow, StoredEvent
 from projections.ledger.memory import MemoryLedger
-from projections.store.contract import Committed
-from projections.store.memory import MemoryTables
+from projections.store.contract import CommitResult
+from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
 from taskqueue.tasks import Task
@@ -36,12 +36,12 @@ from tests.builders import BATCH, CASE, EVALUATION, event, history, records
 from tests.storing import GAP_TIMEOUT, PATIENCE, World
 
 
-class Forgetful(MemoryTables):
+class Forgetful(MemoryStore):
     """Tables whose next answer to a commit gets lost."""
 
     loses_reply = False
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         committed = await super().commit(changes)
         if self.loses_reply:
             self.loses_reply = False
@@ -100,12 +100,12 @@ class Behind:
         return [stream[:-1] for stream in await self._log.read(evaluation_ids, limit=limit)]
 
 
-class Overtaken(MemoryTables):
+class Overtaken(MemoryStore):
     """Lets another worker store something between the reading of the rows and of the events, once."""
 
     faster: Storage | None = None
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
         faster, self.faster = self.faster, None
         if faster:
             await faster.store([EVALUATION])

@@ -12,7 +12,7 @@ from eventlog.memory import MemoryEventLog, _fields, _learn, _Stream
 from eventlog.outbox import AttemptBuffer, Outbox
 from projections.folds.change import Change
 from projections.folds.progress import Progress
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 from storage_worker.gaps import Patience
 from storage_worker.sighting import Sighting
 from storage_worker.storage import Storage
@@ -36,7 +36,7 @@ def harms(profile: Profile, parts: Parts | None = None, *, first: int = 0) -> It
     pytest.fail(f"nothing was noticed in {SEEDS} seeds")
 
 
-class Careless(MemoryTables):
+class Careless(MemoryStore):
     """Moves rows without looking whether they are still as they were read."""
 
     def _is_as_read(self, change: Change) -> bool:
@@ -168,7 +168,7 @@ def test_without_sweeps(monkeypatch):
 def test_conflicts_that_overwrite(monkeypatch):
     """What somebody says later under the same key would replace what is on record."""
 
-    def take_the_last(tables: MemoryTables, change: Change) -> Progress:
+    def take_the_last(tables: MemoryStore, change: Change) -> Progress:
         for event in change.side_events:
             tables.events[event.evaluation_id, event.attempt, event.sequence] = event
         return Progress()
@@ -177,5 +177,5 @@ def test_conflicts_that_overwrite(monkeypatch):
         return seen.entries
 
     monkeypatch.setattr("storage_worker.sighting._not_stored", all_are_new)
-    monkeypatch.setattr(MemoryTables, "_write_aside", take_the_last)
+    monkeypatch.setattr(MemoryStore, "_write_aside", take_the_last)
     assert harms(Profile.FOREIGN)

@@ -9,7 +9,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.opening import Openings
 from coordinator.watching import Watch
 from executor.eligible_batches import EligibleBatches
-from projections.ledger.contract import Waiting
+from projections.ledger.contract import DueLink
 from projections.ledger.memory import MemoryLedger
 from taskqueue.memory import MemoryTaskQueue
 from tests.simulation import coordinator, executor
@@ -70,9 +70,9 @@ def test_a_pause_that_is_not_heeded(monkeypatch):
 def test_groups_that_run_all_at_once(monkeypatch):
     """A dependant would be asked before there is anything to depend on."""
 
-    async def all_links(ledger: MemoryLedger, batch_id: str, *, limit: int) -> list[Waiting]:
+    async def all_links(ledger: MemoryLedger, batch_id: str, *, limit: int) -> list[DueLink]:
         keys = [key for key in ledger._open(batch_id) if key in ledger._links]
-        return [Waiting(key, ledger._links[key]) for key in keys if not ledger._told[key].epoch][:limit]
+        return [DueLink(key, ledger._links[key]) for key in keys if not ledger._told[key].epoch][:limit]
 
     monkeypatch.setattr(MemoryLedger, "due_links", all_links)
     assert harms(Profile.CALM)

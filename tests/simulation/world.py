@@ -16,7 +16,7 @@ from eventlog.memory import MemoryEventLog
 from projections.database.errors import DatabaseUnavailable, UnstorableData
 from projections.ledger.contract import BatchExists
 from projections.ledger.memory import MemoryLedger
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 from taskqueue.tasks import QueueUnavailable
 from tests.builders import FIRST_ARRIVAL_MS
 from tests.simulation.profiles import Faults, Profile, draw_faults
@@ -107,7 +107,7 @@ class World:
         profile: Profile,
         *,
         log: type[MemoryEventLog] = MemoryEventLog,
-        tables: type[MemoryTables] = MemoryTables,
+        tables: type[MemoryStore] = MemoryStore,
     ) -> None:
         self.random = Random(f"{profile} {seed}")
         self.faults = draw_faults(self.random, profile)

@@ -28,11 +28,11 @@ from eventlog import payloads as p
 from eventlog.events import EventKey
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.memory import MemoryEventLog
-from projections.folds.change import Row
+from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
 from projections.ledger.memory import MemoryLedger
-from projections.ledger.provider_batches_memory import MemoryProviderBooks
-from projections.store.memory import MemoryTables
+from projections.ledger.provider_batches_memory import MemoryProviderBatchRepository
+from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from taskqueue.budget.memory import MemoryBudgets
 from taskqueue.memory import MemoryBatchRegistry, MemoryExecutorRegistry, MemoryTaskQueue
@@ -112,9 +112,9 @@ class Stage:
     fate: Fate = field(default_factory=Fate)
 
     def __post_init__(self) -> None:
-        self.tables = MemoryTables(self.clock)
+        self.tables = MemoryStore(self.clock)
         self.ledger = MemoryLedger(self.tables, shards=DEFAULT_SHARDS, now=lambda: self.now)
-        self.books = MemoryProviderBooks(self.ledger)
+        self.books = MemoryProviderBatchRepository(self.ledger)
         self.log = MemoryEventLog(lambda: int(self.clock() * 1000))
         self.queue = MemoryTaskQueue(self.clock)
         self.batch_registry = MemoryBatchRegistry()
@@ -124,9 +124,9 @@ class Stage:
         self.coordinator = self.another()
 
     # Made after the fields.
-    tables: MemoryTables = field(init=False)
+    tables: MemoryStore = field(init=False)
     ledger: MemoryLedger = field(init=False)
-    books: MemoryProviderBooks = field(init=False)
+    books: MemoryProviderBatchRepository = field(init=False)
     log: MemoryEventLog = field(init=False)
     queue: MemoryTaskQueue = field(init=False)
     batch_registry: MemoryBatchRegistry = field(init=False)
@@ -201,7 +201,7 @@ class Stage:
             except Crash:
                 self.coordinator = self.another()
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> EvaluationRow:
         """Say where an evaluation stands."""
         return self.tables.evaluations[evaluation_id(B, number)].row
 

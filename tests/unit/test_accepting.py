@@ -12,10 +12,10 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger.contract import Accepted, Link
+from projections.ledger.contract import AcceptedEvaluation, SerialLink
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.postgres import ACCEPT_BYTES, LINK_BYTES, _chunks
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 from tests.builders import START, event
 from tests.telemetry import tracing_spans
 
@@ -26,7 +26,7 @@ class Books(MemoryLedger):
     """A ledger that knows some answers, and remembers what it was asked for."""
 
     def __init__(self, **answers: Event) -> None:
-        super().__init__(MemoryTables(lambda: 0.0), shards=DEFAULT_SHARDS, now=lambda: START)
+        super().__init__(MemoryStore(lambda: 0.0), shards=DEFAULT_SHARDS, now=lambda: START)
         self.answers = answers
         self.asked: list[list[str]] = []
 
@@ -103,8 +103,8 @@ async def test_places_in_a_group_become_links() -> None:
     )
     ids = [evaluation_id("nightly", number) for number in (1, 2, 3)]
     assert await books.links(ids) == {
-        ids[1]: Link(ids[0]),
-        ids[2]: Link(ids[1], ((ids[0], "hero"), (ids[1], None))),
+        ids[1]: SerialLink(ids[0]),
+        ids[2]: SerialLink(ids[1], ((ids[0], "hero"), (ids[1], None))),
     }
     assert [(await books.opening(number)).in_group for number in (1, 2, 3)] == [False, False, True]
 
@@ -170,16 +170,16 @@ async def test_a_share_of_evaluations_is_traced(share: float, fewest: int, most:
 async def test_chunks_are_bounded_in_bytes_and_in_links():
     """Few large evaluations, or few with many links, are inserted before they fill the memory."""
 
-    async def chunk_sizes(body: bytes, link: Link | None, count: int) -> list[int]:
-        async def each() -> AsyncIterator[Accepted]:
+    async def chunk_sizes(body: bytes, link: SerialLink | None, count: int) -> list[int]:
+        async def each() -> AsyncIterator[AcceptedEvaluation]:
             for _ in range(count):
-                yield Accepted(event("queued"), body, 0, "case", 0, 1, None, link)
+                yield AcceptedEvaluation(event("queued"), body, 0, "case", 0, 1, None, link)
 
         return [len(chunk) async for chunk in _chunks(each(), 1_000)]
 
     assert await chunk_sizes(b"small", None, 1_500) == [1_000, 500]
     assert await chunk_sizes(b"x" * (ACCEPT_BYTES // 4), None, 10) == [4, 4, 2]
-    linked = Link("first", (("first", None),) * 1_000)
+    linked = SerialLink("first", (("first", None),) * 1_000)
     assert max(await chunk_sizes(b"small", linked, 100)) * 1_000 * LINK_BYTES < 2 * ACCEPT_BYTES
 
 

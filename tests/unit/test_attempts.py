@@ -23,7 +23,7 @@ from eventlog import lifecycle as life
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.timeline import Cursor
-from projections.folds.change import Row
+from projections.folds.change import EvaluationRow
 from tests.builders import BATCH, CASE, EVALUATION, START, history
 
 OPENER = Opener("coordinator", START, "epoch-7")
@@ -40,13 +40,13 @@ def logged(*attempts: str, **own: Any) -> Logged:
     return {event.key: event for event in events}
 
 
-def row_of(known: Logged, *, owner: str | None = "executor-9") -> Row:
+def row_of(known: Logged, *, owner: str | None = "executor-9") -> EvaluationRow:
     """Return the row of an evaluation that has come so far."""
     state: life.State = life.UnopenedState()
     for key in sorted(known):
         state = life.evolve(state, known[key])
     cursor = Cursor(state.attempt, state.sequence, life.phase_of(state))
-    return Row(EVALUATION, BATCH, date(2026, 1, 1), cursor, owner)
+    return EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), cursor, owner)
 
 
 def again(known: Logged, reason: str, *, retries: int = 3) -> list[Event]:

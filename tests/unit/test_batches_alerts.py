@@ -11,8 +11,8 @@ import pytest
 
 from domain.batch_spec import BatchSpec, TargetSpec, pack
 from executor.lanes.contract import BlockedBy, LaneView
-from projections.queries.batches import Snapshot, Waiting
-from projections.queries.provider_batches import Unanswered
+from projections.queries.batches import BatchSnapshot, WaitingCount
+from projections.queries.provider_batches import ProviderBacklog
 from scoreline.observability.alerts.definition import Unit
 from scoreline.observability.alerts.rules import EXPRESSIONS
 from scoreline.observability.alerts.table import ALERTS
@@ -36,7 +36,7 @@ from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
 
 SPEC = pack(BatchSpec("b", (TargetSpec("simulated", "t"),), timeout=60.0)).decode()
-RUNNING = Snapshot(
+RUNNING = BatchSnapshot(
     "b", "submitted", "b", "default", "", "running", "", SPEC, START, None, None, START, total=1000
 )
 THRESHOLDS = Thresholds()
@@ -125,7 +125,7 @@ def test_redis_and_the_coordinator():
     assert firing(at(0), at(1, leaderless=True)) == ["CoordinatorDown"]
 
 
-HELD = Waiting("running", 3, START, "b.1")
+HELD = WaitingCount("running", 3, START, "b.1")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ HELD = Waiting("running", 3, START, "b.1")
         (at(899), []),
         (at(901, completed=1), []),
         (at(901, waiting=(replace(HELD, unmoved_since=START + timedelta(seconds=850)),)), []),
-        (at(901, at_providers=AtProviders((), Unanswered(waiting=1000))), []),
+        (at(901, at_providers=AtProviders((), ProviderBacklog(waiting=1000))), []),
         (at(901, waiting=(HELD,)), ["BatchStuck"]),
         (at(961, waiting=(HELD,)), ["BatchStuck", "StuckEvaluations"]),
     ],
@@ -173,7 +173,7 @@ def test_a_failure_rate_is_that_of_the_last_minutes():
 
 def test_a_backlog_is_a_time_and_not_a_count():
     """A long queue that drains fast is none."""
-    many = (Waiting("queued", 900, START, "b.9"),)
+    many = (WaitingCount("queued", 900, START, "b.9"),)
     assert firing(at(0), at(100, completed=20, waiting=many)) == ["QueueBacklog"]
     assert firing(at(0), at(100, completed=100, waiting=many)) == []
     assert firing(at(0), at(30, completed=1, waiting=many)) == []

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.queries.export import Pair
+from projections.queries.export import ComparedPair
 from scoreline.problem import Problem
 from scoreline.reports.compare_fold import Comparison
 from scoreline.reports.compare_statistics import Z95, RunningMean, mcnemar, rate_difference, wilson
@@ -94,9 +94,9 @@ verdicts = st.sampled_from(["passed", "failed", "dead_letter", "cancelled", None
 sides = st.one_of(st.none(), st.tuples(verdicts, st.one_of(st.none(), scores)))
 
 
-def paired(number: int, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> Pair:
+def paired(number: int, left: tuple[Any, ...] | None, right: tuple[Any, ...] | None) -> ComparedPair:
     there = [(None, None, None) if side is None else (f"e{number}", *side) for side in (left, right)]
-    return Pair(f"case-{number}", 1, 1, *there[0], *there[1])
+    return ComparedPair(f"case-{number}", 1, 1, *there[0], *there[1])
 
 
 @given(st.lists(st.tuples(sides, sides).filter(any), max_size=60), st.integers(0, 5))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from projections.queries.batches import Snapshot, Waiting
+from projections.queries.batches import BatchSnapshot, WaitingCount
 from scoreline.reports.crew import Crew
 from scoreline.reports.faults import why_ended
 from scoreline.reports.look import Look
@@ -22,13 +22,13 @@ from tests.builders import START
 
 STYLE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 NOW = START + timedelta(minutes=10)
-RUNNING = Snapshot(
+RUNNING = BatchSnapshot(
     "b", "submitted", "name", "default", "", "running", "", None, START, None, None, NOW, total=100
 )
 CREW = Crew((ExecutorInstance("i-1", "one", slots=4, busy=2),))
 
 
-def standing(**changes: Any) -> Snapshot:
+def standing(**changes: Any) -> BatchSnapshot:
     return replace(RUNNING, **changes)
 
 
@@ -87,7 +87,7 @@ def test_duration_ends_with_the_batch() -> None:
 
 def test_batch_that_goes_well_has_no_reasons() -> None:
     """Nobody is told of troubles that are none."""
-    waits = (Waiting("running", 100, NOW, "b.00000001"),)
+    waits = (WaitingCount("running", 100, NOW, "b.00000001"),)
     assert reasons(Look(standing(), waits, crew=CREW)) == []
     assert reasons(Look(standing(state="completed", finished_at=NOW))) == []
 
@@ -136,8 +136,8 @@ async def test_watching_ends_when_its_local_run_is_gone() -> None:
 def test_work_in_hand_is_looked_at_before_the_queue() -> None:
     """What is queued waits for its turn, however long; what somebody holds should move."""
     waits = (
-        Waiting("queued", 90, START, "b.00000010"),
-        Waiting("running", 10, START + timedelta(minutes=5), "b.00000003"),
+        WaitingCount("queued", 90, START, "b.00000010"),
+        WaitingCount("running", 10, START + timedelta(minutes=5), "b.00000003"),
     )
     [said] = reasons(Look(standing(), waits, crew=CREW))
     assert said.startswith("Unmoved for longest: b.00000003, running for 5 min 0 s.")
@@ -145,7 +145,7 @@ def test_work_in_hand_is_looked_at_before_the_queue() -> None:
 
 def test_retries_say_when_they_are_due() -> None:
     """Told from stuck: the first is due in so long."""
-    waits = (Waiting("retrying", 100, NOW, "b.00000001", NOW + timedelta(seconds=90)),)
+    waits = (WaitingCount("retrying", 100, NOW, "b.00000001", NOW + timedelta(seconds=90)),)
     [said] = reasons(Look(standing(), waits, crew=CREW))
     assert said == "100 wait to be tried again; the first is due in 1 min 30 s, at 00:11:30.000 UTC."
 
@@ -156,7 +156,7 @@ def test_foreign_reasons_are_shown_and_not_obeyed() -> None:
     assert "\x1b" not in said
 
 
-def shown(*snapshots: Snapshot, terminal: bool = False) -> str:
+def shown(*snapshots: BatchSnapshot, terminal: bool = False) -> str:
     out = StringIO()
     with ProgressDisplay(Console(file=out, width=120, force_terminal=terminal)) as display:
         for snapshot in snapshots:

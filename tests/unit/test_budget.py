@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 
 from coordinator.budget import Streak, budget_words, dollars, hopeless, more, over, overspent
-from projections.ledger.contract import Batch, Failure, Purse
+from projections.ledger.contract import Batch, FailedEvaluation, Purse
 
 BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "running", "", 100, 0, 0, "", None, False)
-REFUSED = Failure("authentication", "the key was refused", was_tried=True, is_at_once=True)
+REFUSED = FailedEvaluation("authentication", "the key was refused", was_tried=True, is_at_once=True)
 SPENT_RETRIES = REFUSED._replace(kind="transient", is_at_once=False)
 NEVER_TRIED = REFUSED._replace(kind="missing", was_tried=False)
 

@@ -9,7 +9,7 @@ from coordinator.budget_keeper import RECOVERY, STORED_WITHIN, BudgetKeeper
 from projections.folds.progress import Progress
 from projections.ledger.contract import Batch
 from projections.ledger.memory import MemoryLedger
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 from taskqueue.budget.contract import (
     Amount,
     BudgetGrant,
@@ -47,7 +47,7 @@ class World:
     keeper: BudgetKeeper = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tables = MemoryTables(self.clock)
+        self.tables = MemoryStore(self.clock)
         self.ledger = LedgerBySource(self.tables, shards=1, now=lambda: START)
         self.accounts = MemoryBudgets(self.clock)
         self.executor_registry = MemoryExecutorRegistry(self.clock)

@@ -9,7 +9,7 @@ from eventlog.codec import QuarantineReason, RejectedEntry, encode
 from eventlog.events import Event
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor, replay
-from projections.folds.change import Change, Row, fold, quarantined
+from projections.folds.change import Change, EvaluationRow, fold, quarantine_row
 from tests.builders import BATCH, CASE, EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
 
 MONTH = date(2026, 1, 1)
@@ -17,15 +17,15 @@ AT_ONCE = 2**62
 SETTLED = {"failed": Phase.FAILED, "timed_out": Phase.TIMED_OUT}
 
 
-def change(*events: Event, row: Row | None = None, bridge_until_ms: int | None = None) -> Change:
+def change(*events: Event, row: EvaluationRow | None = None, bridge_until_ms: int | None = None) -> Change:
     """Fold events in their order of arrival, on top of a row if there is one."""
-    known = row or Row(EVALUATION, BATCH, MONTH, Cursor())
+    known = row or EvaluationRow(EVALUATION, BATCH, MONTH, Cursor())
     walked = replay(known.cursor, arrive(events), bridge_until_ms=bridge_until_ms)
     return fold(known, 3, walked, exists=row is not None)
 
 
-def at(cursor: Cursor, *, owner: str | None = "executor-0", bridged: bool = False) -> Row:
-    return Row(EVALUATION, BATCH, MONTH, cursor, owner, bridged, "1-0")
+def at(cursor: Cursor, *, owner: str | None = "executor-0", bridged: bool = False) -> EvaluationRow:
+    return EvaluationRow(EVALUATION, BATCH, MONTH, cursor, owner, bridged, "1-0")
 
 
 # Rows and events.
@@ -206,15 +206,17 @@ def test_an_illegal_event_is_stored_as_rejected_and_quarantined():
 
 def test_the_same_thing_has_the_same_id_wherever_it_arrived():
     """An id is made of the evaluation, the reason and the bytes: seeing it again adds nothing."""
-    first = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "one way to say it", b"body"))
-    again = quarantined("e", RejectedEntry(b"2-0", QuarantineReason.GARBAGE, "another", b"body"))
+    first = quarantine_row(
+        "e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "one way to say it", b"body")
+    )
+    again = quarantine_row("e", RejectedEntry(b"2-0", QuarantineReason.GARBAGE, "another", b"body"))
     assert first.id == again.id
     assert len(first.id) == 32
 
 
 def test_ids_are_stable_across_releases():
     """A changed digest would list everything in quarantine twice."""
-    kept = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
+    kept = quarantine_row("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
     assert kept.id == "dd8f9a3b3a90d0856985ab361e28355c"
 
 
@@ -229,13 +231,13 @@ def test_ids_are_stable_across_releases():
 )
 def test_another_thing_has_another_id(evaluation_id, reason, body):
     """Each part of the name tells things apart."""
-    known = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
-    assert quarantined(evaluation_id, RejectedEntry(b"1-0", reason, "", body)).id != known.id
+    known = quarantine_row("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
+    assert quarantine_row(evaluation_id, RejectedEntry(b"1-0", reason, "", body)).id != known.id
 
 
 def test_a_detail_is_fit_for_the_database():
     """NULs, which Postgres can't hold in text, are replaced; the body stays as it came."""
-    kept = quarantined("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "a\0b", b"a\0b"))
+    kept = quarantine_row("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "a\0b", b"a\0b"))
     assert (kept.detail, kept.body) == ("a\N{REPLACEMENT CHARACTER}b", b"a\0b")
 
 

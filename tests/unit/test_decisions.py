@@ -9,8 +9,8 @@ from coordinator.attempts import Logged, Opener
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED, Phase
 from eventlog.timeline import Cursor
-from projections.folds.change import Row
-from projections.ledger.contract import Decide, Opening, Standing
+from projections.folds.change import EvaluationRow
+from projections.ledger.contract import AttemptOpening, Decide, EvaluationState
 from tests.builders import BATCH, EVALUATION, START, history
 
 ENDING = p.Cancelled(by="operator")
@@ -22,10 +22,10 @@ def opener(evaluation_id: str) -> Opener:
     return Opener("coordinator", START, f"epoch of {evaluation_id}")
 
 
-def decided(decide: Decide, phase: Phase, *, attempt: int = 1) -> Opening | None:
+def decided(decide: Decide, phase: Phase, *, attempt: int = 1) -> AttemptOpening | None:
     """Decide about a row in this phase."""
-    row = Row(EVALUATION, BATCH, date(2026, 1, 1), Cursor(attempt, 2, phase))
-    return decide(Standing(row, "epoch", published=True), KNOWN)
+    row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(attempt, 2, phase))
+    return decide(EvaluationState(row, "epoch", published=True), KNOWN)
 
 
 TRY_AGAIN = decisions.try_again(opener, {EVALUATION: 1}, reason=p.OpeningReason.LOST, retries=3)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from eventlog import payloads as p
-from projections.queries.batches import Snapshot
-from projections.verification.verify import Difference, Verified
+from projections.queries.batches import BatchSnapshot
+from projections.verification.verify import Difference, VerificationResult
 from scoreline.local.demo import gsm8k
 from scoreline.local.demo.outcome import (
     Outcome,
@@ -42,13 +42,13 @@ def record(place: int, *, passed: bool, reason: str = "", target: str = "a") -> 
 
 
 def outcome(**changes: object) -> Outcome:
-    snapshot = Snapshot(
+    snapshot = BatchSnapshot(
         "demo", "submitted", "demo", "default", "questions", "completed", "", None, START, None, START,
         START, total=400, completed=400, passed=110,
     )  # fmt: skip
     targets = [TargetResult("a", 200, 45, 45), TargetResult("b", 200, 65, 65)]
     good = Outcome(
-        snapshot, targets, [record(1, passed=False)], Verified("demo", 400, 2_008),
+        snapshot, targets, [record(1, passed=False)], VerificationResult("demo", 400, 2_008),
         verified_in=0.1, struck=STRUCK, again=1, seconds=15.04,
     )  # fmt: skip
     return replace(good, **changes)  # type: ignore[arg-type]  # whatever a test wants to change
@@ -106,7 +106,7 @@ def test_a_good_outcome_has_nothing_to_complain_of():
         ({"targets": [TargetResult("a", 200, 44, 45, 1)]}, "a: 44 of 200 passed, 45 must pass"),
         ({"targets": [TargetResult("a", 200, 45, 45, 2)]}, "2 verdicts are not the authors'"),
         ({"snapshot": replace(outcome().snapshot, completed=399)}, "399 of 400 evaluations completed"),
-        ({"verified": Verified("demo", 400, 9, open=3)}, "3 evaluations have not ended"),
+        ({"verified": VerificationResult("demo", 400, 9, open=3)}, "3 evaluations have not ended"),
     ],
 )
 def test_what_is_not_as_it_must_be_is_named(changes, said):
@@ -116,7 +116,7 @@ def test_what_is_not_as_it_must_be_is_named(changes, said):
 
 def test_tables_that_differ_from_the_log_are_named():
     """The first difference is quoted, and machines are told that it is not verified."""
-    verified = Verified("demo", 400, 9)
+    verified = VerificationResult("demo", 400, 9)
     verified.add(Difference("scorecards", "e-1", "score", "0", "1"))
     bad = outcome(verified=verified)
     [said] = complaints(bad)

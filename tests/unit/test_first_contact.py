@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.first_contact import FORGET_AFTER, GRACE, LOOK_EVERY, FirstContacts
 from domain.batch_spec import BatchSpec, TargetSpec, pack
-from projections.ledger.contract import Batch, Ledger, Unreached
+from projections.ledger.contract import Batch, Ledger, UnreachableEvaluation
 
 SPEC = BatchSpec("b", (TargetSpec("http", "one"), TargetSpec("http", "two")), fail_fast_after=5)
 BATCH = Batch(
@@ -22,18 +22,18 @@ class Looks:
     """A coordinator's looks at one batch, and what the ledger has at each."""
 
     now: float = 100.0
-    waiting: list[Unreached] = field(default_factory=list)
+    waiting: list[UnreachableEvaluation] = field(default_factory=list)
     batch: Batch = BATCH
 
     def __post_init__(self) -> None:
         self.contacts = FirstContacts(cast("Ledger", self), lambda: self.now)
 
-    async def unreached(self, _batch: Batch, **_wanted: Any) -> list[Unreached]:
+    async def unreached(self, _batch: Batch, **_wanted: Any) -> list[UnreachableEvaluation]:
         return self.waiting
 
     async def look(self, *waiting: tuple[str, int], after: float = LOOK_EVERY) -> str | None:
         self.now += after
-        self.waiting = [Unreached(key, attempt, 1, REFUSED) for key, attempt in waiting]
+        self.waiting = [UnreachableEvaluation(key, attempt, 1, REFUSED) for key, attempt in waiting]
         return await self.contacts.reason_to_pause(self.batch)
 
 
@@ -92,7 +92,7 @@ async def test_a_judge_is_named_instead_of_the_target():
     """Its fault says who it is."""
     looks = Looks()
     await looks.look()
-    looks.waiting = [Unreached("a", 1, 0, f"evaluator polite: unreachable: {REFUSED}")] * 2
+    looks.waiting = [UnreachableEvaluation("a", 1, 0, f"evaluator polite: unreachable: {REFUSED}")] * 2
     await looks.contacts.reason_to_pause(BATCH)
     looks.now += LOOK_EVERY
     await looks.contacts.reason_to_pause(BATCH)

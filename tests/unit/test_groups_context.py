@@ -9,7 +9,7 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger.contract import Link
+from projections.ledger.contract import SerialLink
 from projections.ledger.memory import MemoryLedger
 from tests.builders import START, history
 from tests.storing import World
@@ -40,7 +40,7 @@ class Books:
             (evaluation_id("talk", number or 0), None if name.startswith("turn_") else name)
             for name, number in recalls.items()
         )
-        return (await contexts(self.ledger, SPEC, {ME: Link("before", needed)}))[ME]
+        return (await contexts(self.ledger, SPEC, {ME: SerialLink("before", needed)}))[ME]
 
 
 async def test_nobody_needed_is_nothing_left() -> None:

@@ -10,8 +10,8 @@ from eventlog import payloads as p
 from eventlog.codec import RawEntry
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.folds.change import Row
-from projections.ledger.contract import Standing
+from projections.folds.change import EvaluationRow
+from projections.ledger.contract import EvaluationState
 from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, event, history, raw_entry, wire
 
 ALLOWED = timedelta(seconds=60)
@@ -21,8 +21,8 @@ CLAIMED_AT = FIRST_ARRIVAL_MS + 1
 
 def seen(stream: list[RawEntry], cursor: Cursor = QUEUED, *, told: str = "now") -> Look:
     """Look at a stream, with the row as given."""
-    row = Row(EVALUATION, BATCH, date(2026, 1, 1), cursor)
-    return look(Standing(row, told, published=True), stream, epoch="now")
+    row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), cursor)
+    return look(EvaluationState(row, told, published=True), stream, epoch="now")
 
 
 def owner(one: Look, *, live: tuple[str, ...] = ("executor-1",), after: float = 0.0) -> Owner:
@@ -113,8 +113,8 @@ def test_what_can_not_be_read_is_passed_over() -> None:
 
 def test_the_row_has_its_say() -> None:
     """Phase and owner in Postgres are seen with the rest."""
-    row = Row(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, Phase.RUNNING), "executor-1")
-    one = look(Standing(row, "now", published=True), [], epoch="now")
+    row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, Phase.RUNNING), "executor-1")
+    one = look(EvaluationState(row, "now", published=True), [], epoch="now")
     sight = one.sight((), now_ms=0, allowed=ALLOWED, is_settled=False, is_drained=True)
     assert (sight.phase, sight.claimed_in_row, sight.is_settled, sight.is_drained) == (
         Phase.RUNNING, True, False, True,

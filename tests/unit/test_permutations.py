@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from eventlog.codec import RawEntry
 from eventlog.events import Event, EventKey
 from eventlog.log import CommitMark, LogReader
-from projections.folds.change import Change, Row, Stored
-from projections.store.contract import Committed
-from projections.store.memory import MemoryTables
+from projections.folds.change import Change, EvaluationRow, StoredEvent
+from projections.store.contract import CommitResult
+from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, event, history
 from tests.dumps import memory_dump
@@ -27,19 +27,19 @@ from tests.storing import PATIENCE, World
 # Any order, any repeats, any bites, any number of workers.
 
 
-class Interruptible(MemoryTables):
+class Interruptible(MemoryStore):
     """Lets other workers run before every call."""
 
-    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, EvaluationRow]:
         await asyncio.sleep(0)
         return dict(await super().rows(evaluation_ids))
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         await asyncio.sleep(0)
         return await super().commit(changes)
 
 
-async def in_one_bite(events: Sequence[Event]) -> MemoryTables:
+async def in_one_bite(events: Sequence[Event]) -> MemoryStore:
     """Store everything in order, by one worker, in one look."""
     world = World()
     world.xadd(*events)
@@ -47,7 +47,7 @@ async def in_one_bite(events: Sequence[Event]) -> MemoryTables:
     return world.tables
 
 
-async def in_many_bites(random: Random, events: Sequence[Event]) -> tuple[MemoryTables, int]:
+async def in_many_bites(random: Random, events: Sequence[Event]) -> tuple[MemoryStore, int]:
     """Let up to three workers look whenever they like at whatever they like, alone or at once."""
     world = World()
     tables = Interruptible(lambda: 0.0)
@@ -113,18 +113,18 @@ class SteppedLog:
         return await self.log.now_ms()
 
 
-class SteppedTables(MemoryTables):
+class SteppedTables(MemoryStore):
     """Tables whose callers wait for their turn before they read rows, compare, or commit."""
 
-    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, EvaluationRow]:
         await Turn()
         return dict(await super().rows(evaluation_ids))
 
-    async def stored(self, rows: Sequence[Row]) -> Mapping[str, Mapping[EventKey, Stored]]:
+    async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
         await Turn()
         return await super().stored(rows)
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         await Turn()
         return await super().commit(changes)
 

@@ -17,9 +17,9 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from projections.folds.change import Row
-from projections.ledger.contract import Standing
-from projections.ledger.provider_batches import Chunk
+from projections.folds.change import EvaluationRow
+from projections.ledger.contract import EvaluationState
+from projections.ledger.provider_batches import ProviderBatch
 from tests.builders import START, history
 from tests.unit.provider_batch_stage import COST, SPEC, B, Stage, a_stage, cases, with_fallback
 
@@ -268,11 +268,11 @@ async def test_a_submission_of_unknown_fate_has_time_to_appear() -> None:
 def test_a_result_that_is_read_again_finds_its_attempt_over(stands: Cursor, is_recorded: bool) -> None:
     """Two coordinators may read the same results: whoever locks the row second changes nothing."""
     key = evaluation_id(B, 1)
-    this = Round(Chunk("0" * 16, B, 0, (1,), (1,), 0, "", START, START), SPEC, {key: 1})
+    this = Round(ProviderBatch("0" * 16, B, 0, (1,), (1,), 0, "", START, START), SPEC, {key: 1})
     decide = record(lambda _: Opener("coordinator", START, "epoch"), {key: p.Answer("4")}, this)
     [opening] = history("queued", evaluation_id=key)
-    row = Row(key, B, date(2026, 1, 1), stands)
-    decided = decide(Standing(row, "", published=False), {opening.key: opening})
+    row = EvaluationRow(key, B, date(2026, 1, 1), stands)
+    decided = decide(EvaluationState(row, "", published=False), {opening.key: opening})
     assert (decided is not None) == is_recorded
 
 
@@ -324,7 +324,7 @@ async def test_other_providers_and_targets_are_refused() -> None:
 
 def test_requests_are_named_after_their_chunk() -> None:
     """So that a result tells whose it is; the provider takes no other characters."""
-    chunk = Chunk("0123456789abcdef", B, 0, (7,), (1,), 1, "", START, START)
+    chunk = ProviderBatch("0123456789abcdef", B, 0, (7,), (1,), 1, "", START, START)
     assert custom_id(chunk.id, 7) == "0123456789abcdef-00000007"
     assert number_in(chunk, custom_id(chunk.id, 123_456_789)) == 123_456_789
     for other in ("fedcba9876543210-00000007", "7", "0123456789abcdef-7", ""):

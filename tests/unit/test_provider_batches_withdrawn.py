@@ -18,8 +18,8 @@ from eventlog.codec import encode, make_event
 from eventlog.lifecycle import Phase
 from eventlog.log import EXPIRY_SECONDS, Append, AppendResult, EncodedEvent, Mode
 from eventlog.timeline import Cursor
-from projections.folds.change import Row
-from projections.ledger.contract import Standing
+from projections.folds.change import EvaluationRow
+from projections.ledger.contract import EvaluationState
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.tasks import Task
 from tests.builders import START, history
@@ -269,8 +269,8 @@ def test_only_what_was_withdrawn_is_opened_for_a_provider(kind: str, spec: Batch
         retries=2,
         is_asked=is_asked_in(spec),
     )
-    row = Row(key, B, START.date(), Cursor(1, 2, Phase.RETRYING))
-    decided = decide(Standing(row, "epoch", published=True), {event.key: event for event in events})
+    row = EvaluationRow(key, B, START.date(), Cursor(1, 2, Phase.RETRYING))
+    decided = decide(EvaluationState(row, "epoch", published=True), {event.key: event for event in events})
     assert decided
     assert (decided.asks, decided.epoch) == (asks, "" if asks else "epoch")
 

@@ -11,29 +11,29 @@ from hypothesis import HealthCheck, given, settings
 
 from eventlog.events import Event
 from eventlog.timeline import Cursor, Disposition
-from projections.folds.change import EventRow, Row
+from projections.folds.change import EvaluationRow, EventRow
 from projections.folds.progress import Progress
-from projections.folds.refold import Retraced, retrace
-from projections.store.memory import MemoryTables
+from projections.folds.refold import RefoldResult, refold
+from projections.store.memory import MemoryStore
 from tests.builders import BATCH, EVALUATION, arrive, history
 from tests.storing import World, store_badly
 
 MONTH = date(2026, 1, 1)
-ROW = Row(EVALUATION, BATCH, MONTH, Cursor())
+ROW = EvaluationRow(EVALUATION, BATCH, MONTH, Cursor())
 
 
-def retraced_tables(tables: MemoryTables, shard: int = 0) -> dict[str, Retraced]:
+def retraced_tables(tables: MemoryStore, shard: int = 0) -> dict[str, RefoldResult]:
     """Walk the whole log of tables in memory."""
     found = {}
     for key, held in tables.evaluations.items():
         logged = sorted(kept for kept in tables.events.values() if kept.evaluation_id == key)
         crossings = {(a, s): missing for (of, a, s), missing in tables.bridges.items() if of == key}
-        blank = Row(key, held.row.batch_id, held.row.month, Cursor())
-        found[key] = retrace(blank, shard, logged, crossings)
+        blank = EvaluationRow(key, held.row.batch_id, held.row.month, Cursor())
+        found[key] = refold(blank, shard, logged, crossings)
     return found
 
 
-def recounted(retraced: Mapping[str, Retraced]) -> Progress:
+def recounted(retraced: Mapping[str, RefoldResult]) -> Progress:
     """Sum up what all evaluations add."""
     total = Progress()
     for each in retraced.values():
@@ -41,7 +41,7 @@ def recounted(retraced: Mapping[str, Retraced]) -> Progress:
     return total
 
 
-async def stored_badly(random: Random) -> MemoryTables:
+async def stored_badly(random: Random) -> MemoryStore:
     world = World()
     await store_badly(random, world, world.storage())
     return world.tables
@@ -89,7 +89,7 @@ def logged(events: Sequence[Event], **verdicts: str) -> list[EventRow]:
 
 
 def broken(rows: Sequence[EventRow], crossings: Mapping[tuple[int, int], tuple[range, ...]] | None = None):
-    return retrace(ROW, 0, rows, crossings or {}).broken
+    return refold(ROW, 0, rows, crossings or {}).broken
 
 
 LIFE = history("queued provisioning running responded completed")

@@ -23,8 +23,8 @@ from eventlog.timeline import Cursor
 from executor.contract import RateLimited, TargetReply, TargetRequest
 from executor.lanes.contract import BlockedBy, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
-from projections.folds.change import Row
-from projections.ledger.contract import Standing
+from projections.folds.change import EvaluationRow
+from projections.ledger.contract import EvaluationState
 from storage_worker.woken import Woken
 from taskqueue.batch_registry import BatchState
 from taskqueue.queue_layout import queue_name
@@ -197,9 +197,9 @@ def test_the_end_of_a_batchs_time_gives_the_unprocessed_timeouts_and_leaves_the_
     """Every evaluation that has not ended gets a time-out of its own; what has ended stays as it is."""
     ending = p.TimedOut(limit="batch", seconds=60.0)
     decide = decisions.end(lambda _: Opener("coordinator", START, "epoch"), ending)
-    row = Row(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, phase))
+    row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, phase))
     logged = {event.key: event for event in history("queued provisioning running")}
-    opening = decide(Standing(row, "epoch", published=True), logged)
+    opening = decide(EvaluationState(row, "epoch", published=True), logged)
     said = [each.data for each in opening.events] if opening else []
     assert said == ([] if phase in ENDED else [ending])
 

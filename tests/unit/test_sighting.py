@@ -9,7 +9,7 @@ from eventlog.codec import RawEntry, encode
 from eventlog.events import Event, EventKey
 from eventlog.lifecycle import OPENINGS, Phase
 from eventlog.timeline import Cursor
-from projections.folds.change import Row, Stored
+from projections.folds.change import EvaluationRow, StoredEvent
 from storage_worker import sighting
 from storage_worker.sighting import Resolution, resolve, sight
 from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, event, history, raw_entry, wire
@@ -19,17 +19,17 @@ CLAIMED = Cursor(1, 1, Phase.PROVISIONING)
 AT_ONCE, NEVER = 2**62, 0
 
 
-def row(cursor: Cursor = CLAIMED, *, head: str | None = "", bridged: bool = False) -> Row:
+def row(cursor: Cursor = CLAIMED, *, head: str | None = "", bridged: bool = False) -> EvaluationRow:
     """Make a row whose head is the second entry that `wire` lays out, unless told otherwise."""
     head = f"{FIRST_ARRIVAL_MS + 1}-0" if head == "" else head
-    return Row(EVALUATION, BATCH, MONTH, cursor, owner="executor-1", bridged=bridged, head=head)
+    return EvaluationRow(EVALUATION, BATCH, MONTH, cursor, owner="executor-1", bridged=bridged, head=head)
 
 
 def look(
-    raw: list[RawEntry], known: Row | None, *stored: Event, bridge_until_ms: int = NEVER
+    raw: list[RawEntry], known: EvaluationRow | None, *stored: Event, bridge_until_ms: int = NEVER
 ) -> Resolution:
     """Sight and resolve, with these events in the tables."""
-    held = {each.key: Stored(encode(each), _verdict(each)) for each in stored}
+    held = {each.key: StoredEvent(encode(each), _verdict(each)) for each in stored}
     seen = sight(EVALUATION, raw, known)
     return resolve(seen, shard=0, month=MONTH, stored=held, bridge_until_ms=bridge_until_ms)
 

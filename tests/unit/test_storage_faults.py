@@ -11,9 +11,9 @@ from eventlog.lifecycle import Phase
 from eventlog.log import Append, LogUnavailable
 from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable, UnstorableData
-from projections.folds.change import Change, Row
-from projections.store.contract import Committed
-from projections.store.memory import MemoryTables
+from projections.folds.change import Change, EvaluationRow
+from projections.store.contract import CommitResult
+from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
 from storage_worker.woken import Woken
 from tests.builders import EVALUATION, event, history, records
@@ -32,14 +32,14 @@ def world() -> World:
 # Races.
 
 
-class Overtaken(MemoryTables):
+class Overtaken(MemoryStore):
     """Lets something happen between the reading of the rows and the commit, once."""
 
     def __init__(self, overtake) -> None:
         super().__init__(lambda: 0.0)
         self.overtake = overtake
 
-    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+    async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, EvaluationRow]:
         found = dict(await super().rows(evaluation_ids))
         overtake, self.overtake = self.overtake, None
         if overtake:
@@ -72,8 +72,8 @@ async def test_a_lost_race_is_read_again_before_the_wake_up_is_let_go(world, kno
 async def test_many_workers_at_once_store_each_event_once(world):
     """Whatever wake-ups they share, the sum is what one worker would have made of it."""
 
-    class Slow(MemoryTables):
-        async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, Row]:
+    class Slow(MemoryStore):
+        async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, EvaluationRow]:
             found = dict(await super().rows(evaluation_ids))
             await asyncio.sleep(0)
             return found
@@ -93,7 +93,7 @@ async def test_many_workers_at_once_store_each_event_once(world):
 # What the database refuses.
 
 
-class Refusing(MemoryTables):
+class Refusing(MemoryStore):
     """Refuses all data of one evaluation, as a database does that can't hold it."""
 
     def __init__(self, refused: str) -> None:
@@ -101,7 +101,7 @@ class Refusing(MemoryTables):
         self.refused = refused
         self.sizes: list[int] = []
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         self.sizes.append(len(changes))
         if any(change.evaluation_id == self.refused for change in changes):
             raise UnstorableData("out of range")

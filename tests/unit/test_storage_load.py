@@ -8,8 +8,8 @@ import pytest
 
 from eventlog.log import Append
 from projections.folds.change import Change
-from projections.store.contract import Committed
-from projections.store.memory import MemoryTables
+from projections.store.contract import CommitResult
+from projections.store.memory import MemoryStore
 from storage_worker import picture as picture_module
 from storage_worker import storage as storage_module
 from storage_worker.gaps import BreakerLimits, GapBreaker
@@ -25,14 +25,14 @@ def world() -> World:
     return World()
 
 
-class OrderOfCommits(MemoryTables):
+class OrderOfCommits(MemoryStore):
     """Remembers which evaluations were committed together."""
 
     def __init__(self) -> None:
         super().__init__(lambda: 0.0)
         self.committed: list[list[str]] = []
 
-    async def commit(self, changes: Sequence[Change]) -> Committed:
+    async def commit(self, changes: Sequence[Change]) -> CommitResult:
         self.committed.append([change.evaluation_id for change in changes])
         return await super().commit(changes)
 

@@ -7,7 +7,7 @@ import pytest
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.log import LogUnavailable
-from projections.store.memory import MemoryTables
+from projections.store.memory import MemoryStore
 from storage_worker import telemetry
 from storage_worker.gaps import Patience
 from storage_worker.picture import FORGOTTEN_AFTER, LULL, POSTGRES, REDIS, Picture, shown
@@ -82,7 +82,7 @@ async def test_any_other_end_counts_as_failed(world):
 async def test_whoever_loses_a_race_counts_nothing_of_it(world):
     """Two workers look at the same stream: the evaluation ends once."""
 
-    class Overtaken(MemoryTables):
+    class Overtaken(MemoryStore):
         """Another worker is always faster."""
 
         async def rows(self, evaluation_ids):

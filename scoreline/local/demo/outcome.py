@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from projections.queries.batches import Snapshot
-from projections.verification.verify import Verified
+from projections.queries.batches import BatchSnapshot
+from projections.verification.verify import VerificationResult
 from scoreline.local.demo.strike import Struck
 from scoreline.reports.export_record import Record
 
@@ -27,11 +27,11 @@ class TargetResult:
 class Outcome:
     """All that a report needs."""
 
-    snapshot: Snapshot
+    snapshot: BatchSnapshot
     targets: Sequence[TargetResult]
     failed: Sequence[Record]
     """A few of those that failed, with their reasons."""
-    verified: Verified
+    verified: VerificationResult
     verified_in: float
     struck: Struck | None
     again: int

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from domain.batch_spec import unpack
 from executor.lanes.contract import BlockedBy
-from projections.queries.batches import Snapshot, Waiting
+from projections.queries.batches import BatchSnapshot, WaitingCount
 from scoreline.formatting import counted, printable
 from scoreline.reports.alerts.measurement import AlertInputs, Check, Measurement
 from scoreline.reports.crew import NOT_ASKED
@@ -50,7 +50,7 @@ def _batch_stuck(inputs: AlertInputs) -> Iterator[Measurement]:
     look, since = inputs.look, inputs.window.progressed_at
     oldest = _oldest_claimed(inputs)
     in_time = oldest is not None and inputs.now - oldest.unmoved_since <= _deadline(look.snapshot)
-    at_provider = bool(look.at_providers.unanswered.waiting) and not look.waiting
+    at_provider = bool(look.at_providers.backlog.waiting) and not look.waiting
     if not in_time and not at_provider:
         yield Measurement("batch", (inputs.now - since).total_seconds(), since=since)
 
@@ -131,11 +131,11 @@ BATCH_CHECKS: dict[str, Check] = {
 """Alerts about the batch itself."""
 
 
-def _oldest_claimed(inputs: AlertInputs) -> Waiting | None:
+def _oldest_claimed(inputs: AlertInputs) -> WaitingCount | None:
     claimed = [each for each in inputs.look.waiting if each.state in IN_HAND]
     return min(claimed, key=lambda each: each.unmoved_since, default=None)
 
 
-def _deadline(snapshot: Snapshot) -> timedelta:
+def _deadline(snapshot: BatchSnapshot) -> timedelta:
     """Return the deadline of one attempt."""
     return unpack(snapshot.spec).attempt_deadline if snapshot.spec else timedelta()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from projections.queries.batches import Snapshot
+from projections.queries.batches import BatchSnapshot
 from scoreline.observability.thresholds import Thresholds
 from scoreline.reports.look import Look
 from taskqueue.executor_registry import ExecutorInstance
@@ -68,7 +68,7 @@ class AlertWindow:
         return replace(self, heartbeats=live, lost=lost)
 
 
-def _sample(snapshot: Snapshot) -> CounterSample:
+def _sample(snapshot: BatchSnapshot) -> CounterSample:
     ended = snapshot.completed + snapshot.dead_letters
     return CounterSample(snapshot.now, snapshot.done, ended, snapshot.dead_letters)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from projections.database.connection import Connection
 from projections.verification.page_workers import processes_for
 from projections.verification.pages import read_batch
-from projections.verification.rebuild import BrokenLog, RebuildUnderWay, Rebuilt, rebuild
+from projections.verification.rebuild import BrokenLog, RebuildInProgress, RebuildResult, rebuild
 from scoreline.formatting import printable
 from scoreline.problem import Problem
 from scoreline.reports.audit.batches import progress_bar, wanted_batches
@@ -24,7 +24,7 @@ def run_rebuild(servers: Servers, settings: Settings, batch_id: str | None, *, a
     """Rebuild one batch or all."""
     try:
         asyncio.run(_rebuild(servers.postgres_url, settings.shards, batch_id, as_json=as_json))
-    except (BrokenLog, RebuildUnderWay) as refused:
+    except (BrokenLog, RebuildInProgress) as refused:
         raise Problem(printable(str(refused))) from None
     except InsufficientPrivilege as denied:
         why = str(denied).strip()
@@ -40,14 +40,14 @@ async def _rebuild(postgres_url: str, shards: int, batch_id: str | None, *, as_j
             show(rebuilt, time.perf_counter() - started, as_json=as_json)
 
 
-async def _rebuild_one(conn: Connection, shards: int, batch_id: str) -> Rebuilt:
+async def _rebuild_one(conn: Connection, shards: int, batch_id: str) -> RebuildResult:
     async with conn.transaction():
         total = (await read_batch(conn, batch_id)).evaluations
     with progress_bar(f"rebuilding {printable(batch_id)}", total) as advance:
         return await rebuild(conn, batch_id, shards=shards, processes=processes_for(total), on_page=advance)
 
 
-def show(rebuilt: Rebuilt, seconds: float, *, as_json: bool) -> None:
+def show(rebuilt: RebuildResult, seconds: float, *, as_json: bool) -> None:
     """Say what was put right."""
     if as_json:
         print(json.dumps({**asdict(rebuilt), "seconds": round(seconds, 3)}))  # noqa: T201 - machines read stdout

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from projections.database.connection import one_snapshot
-from projections.queries.batch_summary import Summary, batch_summary
+from projections.queries.batch_summary import BatchSummary, batch_summary
 from scoreline.formatting import money, printable, span, stamp
 from scoreline.reports.pass_rate import PassRate
 from scoreline.servers.addresses import Servers
@@ -22,7 +22,7 @@ from scoreline.servers.connection import connected
 def run_summary(servers: Servers, batch_id: str, *, as_json: bool) -> int:
     """Show a batch's life."""
 
-    async def ask(url: str) -> Summary:
+    async def ask(url: str) -> BatchSummary:
         async with connected(url) as conn, one_snapshot(conn):
             return await batch_summary(conn, batch_id)
 
@@ -34,7 +34,7 @@ def run_summary(servers: Servers, batch_id: str, *, as_json: bool) -> int:
     return 0
 
 
-def show(console: Console, summary: Summary) -> None:
+def show(console: Console, summary: BatchSummary) -> None:
     """Print the screen."""
     for line in (*_headline(summary), *_disorder(summary)):
         console.print(Text(line), soft_wrap=True)
@@ -44,7 +44,7 @@ def show(console: Console, summary: Summary) -> None:
             console.print(table)
 
 
-def _headline(summary: Summary) -> list[str]:
+def _headline(summary: BatchSummary) -> list[str]:
     began, ended, length = summary.span.began_at, summary.span.ended_at, summary.span.length
     lines = [
         f"{printable(summary.batch_id)} ({summary.span.kind}), accepted {stamp(summary.span.accepted_at)}"
@@ -66,7 +66,7 @@ def _headline(summary: Summary) -> list[str]:
     return lines
 
 
-def _disorder(summary: Summary) -> list[str]:
+def _disorder(summary: BatchSummary) -> list[str]:
     events, evaluations = summary.reordered
     seconds = summary.span.length.total_seconds()
     rate = f" ({summary.span.events / seconds:,.0f} a second)" if seconds else ""
@@ -83,14 +83,14 @@ def _counts(counted: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {printable(what)}" for what, number in counted.items()) or "none"
 
 
-def _waits(summary: Summary) -> Table:
+def _waits(summary: BatchSummary) -> Table:
     table = _table("step", "times", "median", "p95", "longest")
     for wait in summary.waits:
         table.add_row(wait.step, f"{wait.times:,}", *map(_seconds, (wait.median, wait.p95, wait.longest)))
     return table
 
 
-def _executors(summary: Summary) -> Table:
+def _executors(summary: BatchSummary) -> Table:
     table = _table(
         "executor", "attempts", "completed", "retried", "failed", "unclosed", "median", "longest"
     )
@@ -101,7 +101,7 @@ def _executors(summary: Summary) -> Table:
     return table
 
 
-def _slowest(summary: Summary) -> Table:
+def _slowest(summary: BatchSummary) -> Table:
     table = _table("slowest", "took", "attempt", "state", "owner")
     for slow in summary.slowest:
         whose = Text(printable(slow.owner or "-"))
@@ -122,7 +122,7 @@ def _seconds(seconds: float) -> str:
     return span(timedelta(seconds=seconds))
 
 
-def _document(summary: Summary) -> dict[str, object]:
+def _document(summary: BatchSummary) -> dict[str, object]:
     return asdict(summary) | {
         "span": summary.span._asdict(),
         "waits": [wait._asdict() for wait in summary.waits],

@@ -11,7 +11,7 @@ from rich.console import Console
 from projections.database.connection import Connection
 from projections.verification.page_workers import processes_for
 from projections.verification.pages import read_batch
-from projections.verification.verify import Verified, verify
+from projections.verification.verify import VerificationResult, verify
 from scoreline.formatting import printable
 from scoreline.invocation import as_started
 from scoreline.reports.audit.batches import progress_bar, wanted_batches
@@ -27,7 +27,7 @@ SHOWN = 20
 class Finding:
     """One batch's verification, how long it took, and what has not ended."""
 
-    verified: Verified
+    verified: VerificationResult
     seconds: float
     pending: list[Pending]
 
@@ -84,7 +84,7 @@ def show(console: Console, finding: Finding) -> None:
     _show_pending(console, verified.open, finding.pending)
 
 
-def _advice(verified: Verified) -> str:
+def _advice(verified: VerificationResult) -> str:
     if not all(difference.is_mendable for difference in verified.differences):
         return "Facts were altered, and no rebuild mends these: restore them from a backup."
     batch = shlex.quote(printable(verified.batch_id))

@@ -18,9 +18,9 @@ from eventlog.redis_streams import LOG_ERRORS, RedisEventLog
 from eventlog.timeline import Cursor
 from projections.database.connection import Connection, connect_read_only
 from projections.database.readiness import check_ready
-from projections.folds.change import Row
+from projections.folds.change import EvaluationRow
 from projections.queries.evaluation_history import is_batch, nearby_ids, read_history
-from projections.queries.evaluation_records import History
+from projections.queries.evaluation_records import StoredHistory
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
 from scoreline.reports.replay.telling import NOTHING, Evidence, tell
@@ -56,7 +56,7 @@ class Sources:
         seen = sight(evaluation_id, raw, _blank_row(evaluation_id, history))
         return tell(self._evidence(seen, history, now_ms, len(raw)))
 
-    def _evidence(self, seen: Sighting, history: History, now_ms: int, found: int) -> Evidence:
+    def _evidence(self, seen: Sighting, history: StoredHistory, now_ms: int, found: int) -> Evidence:
         return Evidence(
             seen.evaluation_id,
             history,
@@ -68,7 +68,7 @@ class Sources:
             None if self.postgres_url else self.patience,
         )
 
-    async def _history(self, evaluation_id: str) -> History:
+    async def _history(self, evaluation_id: str) -> StoredHistory:
         conn = await self.connection()
         return await read_history(conn, evaluation_id) if conn else NOTHING
 
@@ -107,11 +107,11 @@ class Sources:
             await self.conn.close()
 
 
-def _blank_row(evaluation_id: str, history: History) -> Row | None:
+def _blank_row(evaluation_id: str, history: StoredHistory) -> EvaluationRow | None:
     """Make a row that covers nothing, so that all is read, and against the right batch."""
     if history.standing is None:
         return None
-    return Row(evaluation_id, history.standing.batch_id, history.standing.month, Cursor())
+    return EvaluationRow(evaluation_id, history.standing.batch_id, history.standing.month, Cursor())
 
 
 @asynccontextmanager

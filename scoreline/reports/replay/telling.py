@@ -23,15 +23,15 @@ from eventlog.timeline import (
     was_committed_first,
 )
 from projections.folds.attempt_totals import AttemptTotals, Totals
-from projections.folds.change import quarantined
+from projections.folds.change import quarantine_row
 from projections.folds.refold import PHASE_AFTER
 from projections.folds.scorecard import Scorecard, scorecard
-from projections.queries.evaluation_records import History, RecordedEvent, RecordedRefusal
+from projections.queries.evaluation_records import RecordedEvent, RecordedRefusal, StoredHistory
 from scoreline.reports.replay.gaps import Bridging, open_gap, recorded_bridgings, worked_out_bridgings
 from scoreline.reports.replay.lines import Fate, Line, Refusal, in_order, ranked
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
 
-NOTHING = History(standing=None)
+NOTHING = StoredHistory(standing=None)
 ANOTHER_BODY = "another body"
 
 
@@ -40,7 +40,7 @@ class Evidence:
     """What the servers hold of one evaluation, and which of them were asked."""
 
     evaluation_id: str
-    history: History = NOTHING
+    history: StoredHistory = NOTHING
     stream: Sequence[Entry] = ()
     refused: Sequence[RejectedEntry] = ()
     """Entries of the stream that can't be read as events."""
@@ -131,7 +131,7 @@ class _Telling:
 
     def _refuse(self, refused: RejectedEntry) -> bool:
         """List what will be in quarantine, unless it is there: the same thing is listed once."""
-        key = quarantined(self.evidence.evaluation_id, refused).id
+        key = quarantine_row(self.evidence.evaluation_id, refused).id
         if key in self.refused:
             return False
         self.refused.add(key)
