@@ -20,23 +20,23 @@ from random import Random
 from statistics import median
 from typing import Any
 
-from bench.budget_trials import FLEET, Fleet, Outcome, draw, run
-from bench.lanes_stage import KEY, all_present, provider, say
+from bench.budget_trials import FLEET, BudgetBench, TrialResult, draw, run
+from bench.lanes_environment import KEY, all_present, provider, say
 from projections.database.readiness import prepare
 from scoreline.local import fleet as fleets
 from scoreline.local.embedded import embedded_servers
 from scoreline.local.processes import process_manager
-from scoreline.local.workers import worker_environ
+from scoreline.local.storage_workers import worker_environ
 from scoreline.settings import Settings
 
 MOST = 0.05
 EXECUTORS, SLOTS = 4, 16
 
 
-async def measure(runs: range, seed: int) -> list[Outcome]:
+async def measure(runs: range, seed: int) -> list[TrialResult]:
     """Run the trials one after the other."""
     os.environ[KEY] = "sim"
-    outcomes: list[Outcome] = []
+    outcomes: list[TrialResult] = []
     async with AsyncExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
         servers = stack.enter_context(embedded_servers(root))
@@ -49,7 +49,7 @@ async def measure(runs: range, seed: int) -> list[Outcome]:
         sim = await stack.enter_async_context(provider())
         for number in runs:
             dice = Random(f"{seed}:{number}")
-            outcome = await run(Fleet(servers, manager, root), sim, draw(dice), dice)
+            outcome = await run(BudgetBench(servers, manager, root), sim, draw(dice), dice)
             outcomes.append(outcome)
             say(
                 f"run {number}: {outcome.status}, {outcome.used:.1%} of the budget billed, "
@@ -58,7 +58,7 @@ async def measure(runs: range, seed: int) -> list[Outcome]:
     return outcomes
 
 
-def summary(outcomes: list[Outcome], *, seed: int) -> dict[str, Any]:
+def summary(outcomes: list[TrialResult], *, seed: int) -> dict[str, Any]:
     """Write what the runs came to."""
     paused = [each.used for each in outcomes if each.status == "paused"]
     return {

@@ -16,13 +16,13 @@ from psycopg import AsyncConnection
 from redis.asyncio import Redis
 from rich.console import Console
 
-from bench.lanes_stage import KEY, MODEL, Provider
-from scoreline.local.departed import report_dead
+from bench.lanes_environment import KEY, MODEL, SimulatedProvider
+from scoreline.local.dead_executors import report_dead
 from scoreline.local.processes import ProcessManager
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.spec.making import make_plan
-from scoreline.submit.submit import submit
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.submission import submit
 from taskqueue.budget.redis_budgets import budget_key
 
 INPUT, OUTPUT = 1.0, 5.0
@@ -82,7 +82,7 @@ def draw(dice: Random) -> Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialResult:
     """What a trial came to."""
 
     trial: Trial
@@ -101,7 +101,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class BudgetBench:
     """Where trials run."""
 
     servers: Servers
@@ -109,7 +109,7 @@ class Fleet:
     root: Path
 
 
-async def run(fleet: Fleet, sim: Provider, trial: Trial, dice: Random) -> Outcome:
+async def run(fleet: BudgetBench, sim: SimulatedProvider, trial: Trial, dice: Random) -> TrialResult:
     """Run one batch to its pause or end, with all that happens meanwhile."""
     loop = asyncio.get_running_loop()
     settings = {"latency": trial.latency, "latency_p95": trial.latency_p95, **trial.faults}
@@ -134,12 +134,12 @@ async def run(fleet: Fleet, sim: Provider, trial: Trial, dice: Random) -> Outcom
         billed = (tokens[0] * INPUT + tokens[1] * OUTPUT) / 1e6
         limit, spent = trial.max_cost, float(spent_usd)
     used = billed / limit
-    return Outcome(
+    return TrialResult(
         trial, status, round(used - 1, 4), round(spent / limit - 1, 4), round(used, 4), round(seconds, 1)
     )
 
 
-async def _submitted(fleet: Fleet, sim: Provider, trial: Trial, dice: Random) -> str:
+async def _submitted(fleet: BudgetBench, sim: SimulatedProvider, trial: Trial, dice: Random) -> str:
     dataset = fleet.root / f"cases-{dice.randrange(10**9)}.jsonl"
     text = WORDS * 20
     rows = ({"input": f"{n} {text[: dice.randint(1, trial.longest_prompt)]}"} for n in range(trial.cases))
@@ -164,7 +164,7 @@ async def _submitted(fleet: Fleet, sim: Provider, trial: Trial, dice: Random) ->
     return batch_id
 
 
-async def _kill_later(fleet: Fleet, after: float, dice: Random) -> None:
+async def _kill_later(fleet: BudgetBench, after: float, dice: Random) -> None:
     await asyncio.sleep(after)
     executors = [child for child in fleet.manager.children if child.name.startswith("executor")]
     process = dice.choice(executors).process
@@ -175,7 +175,7 @@ async def _kill_later(fleet: Fleet, after: float, dice: Random) -> None:
         await report_dead(fleet.servers.redis_url, fleet=FLEET, is_dead=process.pid.__eq__)
 
 
-async def _lose_later(fleet: Fleet, batch_id: str, after: float) -> None:
+async def _lose_later(fleet: BudgetBench, batch_id: str, after: float) -> None:
     await asyncio.sleep(after)
     redis = Redis.from_url(fleet.servers.redis_url)
     try:
@@ -184,7 +184,7 @@ async def _lose_later(fleet: Fleet, batch_id: str, after: float) -> None:
         await redis.aclose()
 
 
-async def _over(fleet: Fleet, batch_id: str) -> tuple[str, Decimal, int]:
+async def _over(fleet: BudgetBench, batch_id: str) -> tuple[str, Decimal, int]:
     """Wait until a batch is paused or over."""
     conn = await AsyncConnection.connect(fleet.servers.postgres_url, autocommit=True)
     async with conn:

@@ -9,7 +9,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class ProcessCpu:
     """Of one process: its command, CPU seconds including children it has buried, and memory in bytes."""
 
     pid: int
@@ -18,7 +18,7 @@ class Used:
     rss: int
 
 
-def family(*roots: int) -> list[Used]:
+def family(*roots: int) -> list[ProcessCpu]:
     """Look at some processes and all their descendants."""
     parents, found = {}, {}
     for place in Path("/proc").glob("[0-9]*"):
@@ -31,7 +31,7 @@ def family(*roots: int) -> list[Used]:
         pid = int(place.name)
         parents[pid] = int(fields[1])
         ticks = sum(int(fields[at]) for at in (11, 12, 13, 14))
-        found[pid] = Used(pid, command, ticks / TICK, int(fields[21]) * PAGE)
+        found[pid] = ProcessCpu(pid, command, ticks / TICK, int(fields[21]) * PAGE)
     return [used for pid, used in found.items() if _descends(pid, parents, set(roots))]
 
 
@@ -49,7 +49,7 @@ def server_pids(root: Path) -> list[int]:
     return [int(path.read_text().split(maxsplit=1)[0]) for path in files]
 
 
-def room_of(used: Used) -> str:
+def room_of(used: ProcessCpu) -> str:
     """Name the part of the system that a process belongs to."""
     words = {
         "storage-worker start": "storage_worker",

@@ -15,18 +15,18 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from bench import lanes_goodput, lanes_naive, lanes_sharing, lanes_trouble
-from bench.lanes_stage import say
+from bench import lanes_faults, lanes_goodput, lanes_naive, lanes_sharing
+from bench.lanes_environment import say
 
 Run = Callable[[float], Awaitable[dict[str, Any]]]
 
 RUNS: dict[str, Run] = {
     **{name: partial(lanes_goodput.run, course) for name, course in lanes_goodput.COURSES.items()},
     **{name: partial(lanes_naive.run, crowd) for name, crowd in lanes_naive.CROWDS.items()},
-    "isolation": lanes_trouble.isolation,
+    "isolation": lanes_faults.isolation,
     "sharing": lanes_sharing.sharing,
-    "outage": lanes_trouble.outage,
-    "loss": lanes_trouble.loss,
+    "outage": lanes_faults.outage,
+    "loss": lanes_faults.loss,
     "overhead": lanes_sharing.overhead,
 }
 

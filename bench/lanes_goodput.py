@@ -4,14 +4,14 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from bench.lanes_figures import Seen, goodput
-from bench.lanes_stage import Provider, Stage, provider, shares, stage
+from bench.lanes_environment import LaneBench, SimulatedProvider, provider, shares, stage
+from bench.lanes_metrics import SimulatorCounts, goodput
 
 RPM, TPM = 3_000.0, 150_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class GoodputRun:
     """One run: who calls, under what limits, and what it is told of them."""
 
     executors: int
@@ -22,16 +22,16 @@ class Course:
 
 
 COURSES = {
-    "given_1": Course(1),
-    "given_4": Course(4),
-    "tokens_1": Course(1, tpm=TPM),
-    "tokens_4": Course(4, tpm=TPM),
-    "learnt_4": Course(4, is_told=False),
-    "blind_4": Course(4, is_told=False, headers=False),
+    "given_1": GoodputRun(1),
+    "given_4": GoodputRun(4),
+    "tokens_1": GoodputRun(1, tpm=TPM),
+    "tokens_4": GoodputRun(4, tpm=TPM),
+    "learnt_4": GoodputRun(4, is_told=False),
+    "blind_4": GoodputRun(4, is_told=False, headers=False),
 }
 
 
-async def run(course: Course, seconds: float) -> dict[str, Any]:
+async def run(course: GoodputRun, seconds: float) -> dict[str, Any]:
     """Measure one course."""
     cases = int(RPM * (seconds + 30) / 60)
     flags = {"limits": _limits(course)} if course.is_told else {}
@@ -42,7 +42,7 @@ async def run(course: Course, seconds: float) -> dict[str, Any]:
 
 
 async def watched(
-    here: Stage, sim: Provider, seconds: float, *, rpm: float, tpm: float = 0.0
+    here: LaneBench, sim: SimulatedProvider, seconds: float, *, rpm: float, tpm: float = 0.0
 ) -> dict[str, Any]:
     """Watch the simulator for so long, from the first call that it sees."""
     first = await sim.first_call()
@@ -50,8 +50,8 @@ async def watched(
     await asyncio.sleep(seconds - (asyncio.get_running_loop().time() - first.at))
     last = await sim.look()
     busy = shares(before, here.cpu(), last.at - first.at)
-    return goodput(Seen(first.at), last, rpm=rpm, tpm=tpm) | {"cores": busy}
+    return goodput(SimulatorCounts(first.at), last, rpm=rpm, tpm=tpm) | {"cores": busy}
 
 
-def _limits(course: Course) -> dict[str, float]:
+def _limits(course: GoodputRun) -> dict[str, float]:
     return {"rpm": RPM, "tpm": course.tpm} if course.tpm else {"rpm": RPM}

@@ -14,34 +14,34 @@ from typing import Any
 
 from anthropic import APIError, AsyncAnthropic
 
-from bench.lanes_figures import Seen, goodput
+from bench.lanes_environment import MODEL, provider
 from bench.lanes_goodput import RPM
-from bench.lanes_stage import MODEL, provider
+from bench.lanes_metrics import SimulatorCounts, goodput
 
 AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Crowd:
+class NaiveClients:
     """Processes that know nothing of each other."""
 
     processes: int
     retries: int
 
 
-CROWDS = {"semaphore_1": Crowd(1, retries=0), "sdk_retries_4": Crowd(4, retries=2)}
+CROWDS = {"semaphore_1": NaiveClients(1, retries=0), "sdk_retries_4": NaiveClients(4, retries=2)}
 
 
-async def run(crowd: Crowd, seconds: float) -> dict[str, Any]:
+async def run(crowd: NaiveClients, seconds: float) -> dict[str, Any]:
     """Measure what gets through."""
     async with provider(rpm=RPM) as sim, _calling(crowd, sim.url):
         first = await sim.first_call()
         await asyncio.sleep(seconds - (asyncio.get_running_loop().time() - first.at))
-        return goodput(Seen(first.at), await sim.look(), rpm=RPM)
+        return goodput(SimulatorCounts(first.at), await sim.look(), rpm=RPM)
 
 
 @asynccontextmanager
-async def _calling(crowd: Crowd, url: str) -> AsyncIterator[None]:
+async def _calling(crowd: NaiveClients, url: str) -> AsyncIterator[None]:
     processes = [await _start(url, crowd.retries) for _ in range(crowd.processes)]
     try:
         yield

@@ -7,8 +7,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from bench.lanes_environment import LaneBench, provider, say, stage
 from bench.lanes_goodput import RPM
-from bench.lanes_stage import Stage, provider, say, stage
 from bench.runner import run as run_to_its_end
 
 PRIORITIES = (3, 1)
@@ -65,7 +65,7 @@ async def overhead(seconds: float) -> dict[str, Any]:
     }
 
 
-async def _cost(here: Stage, flags: dict[str, Any]) -> float:
+async def _cost(here: LaneBench, flags: dict[str, Any]) -> float:
     """Run a batch to its end; returns milliseconds of executors and Redis for each task."""
     before = here.cpu()
     await run_to_its_end(here.servers, {"mode": "simulated", "limit": TASKS, **flags})

@@ -19,7 +19,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from bench.cpu import family, room_of, server_pids
-from bench.lanes_stage import Provider, Stage, provider, say, stage
+from bench.lanes_environment import LaneBench, SimulatedProvider, provider, say, stage
 
 KB_IN_MB = 1024
 LOOK_EVERY = 1.0
@@ -47,7 +47,7 @@ async def one_size(requests: int) -> dict[str, Any]:
         }
 
 
-async def _watched(here: Stage, batch_id: str) -> Counter[str]:
+async def _watched(here: LaneBench, batch_id: str) -> Counter[str]:
     """Wait until a batch is over; returns the most memory that each part of the system has had."""
     peaks: Counter[str] = Counter()
     over = "SELECT finished_at IS NOT NULL FROM batches WHERE batch_id = %s"
@@ -71,7 +71,7 @@ def _peak(pid: int) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
 
 
-async def _counts(here: Stage, sim: Provider) -> dict[str, int]:
+async def _counts(here: LaneBench, sim: SimulatedProvider) -> dict[str, int]:
     stats = await sim.stats()
     async with await AsyncConnection.connect(here.servers.postgres_url) as conn:
         row = await (await conn.execute(ON_RECORD.encode())).fetchone() or (0, 0, 0)

@@ -64,7 +64,7 @@ SUBMIT = ("batch", "run", "--distributed", "--detach", "--json", "--dataset", "c
 
 
 @dataclass(slots=True)
-class Bench:
+class RecoveryBench:
     """A folder, servers, and an HTTP target that answers after a while."""
 
     folder: Path
@@ -122,12 +122,12 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(delay: float) -> AsyncIterator[Bench]:
+async def bench(delay: float) -> AsyncIterator[RecoveryBench]:
     """Set a bench up, with a coordinator and a storage worker."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True)))
         servers = stack.enter_context(embedded_servers(folder / "data"))
-        made = Bench(folder, servers, stack, delay)
+        made = RecoveryBench(folder, servers, stack, delay)
         server = await asyncio.start_server(made.answer, "127.0.0.1", 0)
         stack.callback(server.close)
         made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"

@@ -30,11 +30,11 @@ from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.local.fleet import Fleet, start
 from scoreline.local.processes import process_manager
-from scoreline.local.workers import worker_environ
+from scoreline.local.storage_workers import worker_environ
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.spec.making import make_plan
-from scoreline.submit.submit import submit
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.submission import submit
 from taskqueue.backends import Backend, open_queues
 
 SLOT_SECONDS = 1.0

@@ -31,8 +31,8 @@ from scoreline.local.embedded import embedded_servers
 from scoreline.local.fleet import Fleet
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.spec.making import make_plan
-from scoreline.submit.submit import submit
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.submission import submit
 
 MB = 1024 * 1024
 

@@ -26,7 +26,7 @@ from bench.runner import throughput
 from eventlog.tasks import end
 from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
-from scoreline.observability.wiring import Job, telling
+from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.settings import Settings
 from taskqueue import telemetry
 
@@ -66,7 +66,7 @@ async def measure(root: Path, args: argparse.Namespace) -> dict[str, Any]:
     """Run once, with telemetry or without."""
     settings = asked_for(root) if args.one == "on" else Settings()
     sizes: list[int] = []
-    with embedded_servers(root) as servers, telling(Job.SUBMITTER, settings):
+    with embedded_servers(root) as servers, telemetry_for(Service.SUBMITTER, settings):
         await prepare(servers.postgres_url, shards=settings.shards)
         fetching = asyncio.create_task(keep_fetching(root / "addresses", sizes))
         try:

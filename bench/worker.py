@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from scoreline.local.workers import WorkerPlan, worker_argv, worker_environ
+from scoreline.local.storage_workers import WorkerPlan, worker_argv, worker_environ
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 

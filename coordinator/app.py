@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from eventlog.backoff import Backoff
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog
 from eventlog.scripts import Script
+from eventlog.signals import stop_event
 from eventlog.tasks import end
 from projections.database.connection import make_pool
 from projections.leader_election.advisory_lock import coordinator_lock, leadership
@@ -56,10 +56,7 @@ class Site:
 
 async def run(site: Site, settings: CoordinatorSettings) -> None:
     """Be a coordinator until told to stop."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(wanted, stop.set)
+    stop = stop_event()
     log = RedisEventLog.from_url(site.redis_url, shards=site.shards)
     pool = make_pool(site.postgres_url, size=4)
     await pool.open()

@@ -35,7 +35,7 @@ class Brakes:
         return await self._overspent(batch) or await self._hopeless(batch)
 
     async def _overspent(self, batch: Batch) -> str | None:
-        return await self._keeper.reason_to_pause(batch) if self._keeper else overspent(batch.purse)
+        return await self._keeper.reason_to_pause(batch) if self._keeper else overspent(batch.budget)
 
     async def _hopeless(self, batch: Batch) -> str | None:
         before = self._streaks.get(batch.batch_id) or Streak.begin(batch)

@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple, Self, TypeVar
 
 from projections.folds.amounts import ZERO
-from projections.ledger.contract import Batch, FailedEvaluation, Purse
+from projections.ledger.contract import Batch, Budget, FailedEvaluation
 
 Figure = TypeVar("Figure", Decimal, int)
 MEANINGLESS = Decimal("0.000000001")
@@ -15,66 +15,66 @@ LOOKED_AT = 10
 """Failures looked at for each that is wanted: some were never tried, and say nothing."""
 
 
-def overspent(purse: Purse) -> str | None:
+def overspent(budget: Budget) -> str | None:
     """Write that a budget has no room for another call, with its figures, if that is so."""
-    if _is_spent(purse.max_cost_usd, purse.spent_usd, purse.next_usd):
-        limit, spent = dollars(purse.max_cost_usd or ZERO), dollars(purse.spent_usd)
-        return f"budget {limit}: {spent} spent{unknown_cost(purse)}{_next_cost(purse)}"
-    if _is_spent(purse.max_tokens, purse.spent_tokens, purse.next_tokens):
-        spent = f"{purse.spent_tokens:,} spent{unknown_tokens(purse)}"
-        return f"budget {purse.max_tokens:,} tokens: {spent}{_next_tokens(purse)}"
+    if _is_spent(budget.max_cost_usd, budget.spent_usd, budget.next_usd):
+        limit, spent = dollars(budget.max_cost_usd or ZERO), dollars(budget.spent_usd)
+        return f"budget {limit}: {spent} spent{unknown_cost(budget)}{_next_cost(budget)}"
+    if _is_spent(budget.max_tokens, budget.spent_tokens, budget.next_tokens):
+        spent = f"{budget.spent_tokens:,} spent{unknown_tokens(budget)}"
+        return f"budget {budget.max_tokens:,} tokens: {spent}{_next_tokens(budget)}"
     return None
 
 
-def unknown_cost(purse: Purse) -> str:
+def unknown_cost(budget: Budget) -> str:
     """Write how much of the spend is an estimate, if any of it is."""
-    if not purse.unrecorded_usd:
+    if not budget.unrecorded_usd:
         return ""
-    return f", of it {dollars(purse.unrecorded_usd)} for calls whose cost is unknown"
+    return f", of it {dollars(budget.unrecorded_usd)} for calls whose cost is unknown"
 
 
-def unknown_tokens(purse: Purse) -> str:
+def unknown_tokens(budget: Budget) -> str:
     """Write the same of tokens."""
-    if not purse.unrecorded_tokens:
+    if not budget.unrecorded_tokens:
         return ""
-    return f", of it {purse.unrecorded_tokens:,} for calls whose usage is unknown"
+    return f", of it {budget.unrecorded_tokens:,} for calls whose usage is unknown"
 
 
 def _is_spent(limit: Figure | None, spent: Figure, needed: Figure) -> bool:
     return limit is not None and (spent >= limit or spent + needed > limit)
 
 
-def _next_cost(purse: Purse) -> str:
-    known = purse.next_usd > MEANINGLESS
-    return f", the next call may cost up to {dollars(purse.next_usd)}" if known else ""
+def _next_cost(budget: Budget) -> str:
+    known = budget.next_usd > MEANINGLESS
+    return f", the next call may cost up to {dollars(budget.next_usd)}" if known else ""
 
 
-def _next_tokens(purse: Purse) -> str:
-    return f", the next call may take up to {purse.next_tokens:,}" if purse.next_tokens > 1 else ""
+def _next_tokens(budget: Budget) -> str:
+    return f", the next call may take up to {budget.next_tokens:,}" if budget.next_tokens > 1 else ""
 
 
-def over(purse: Purse) -> tuple[Decimal, int]:
+def over(budget: Budget) -> tuple[Decimal, int]:
     """Return by how much a budget was exceeded: dollars and tokens."""
-    usd = ZERO if purse.max_cost_usd is None else max(ZERO, purse.spent_usd - purse.max_cost_usd)
-    return usd, 0 if purse.max_tokens is None else max(0, purse.spent_tokens - purse.max_tokens)
+    usd = ZERO if budget.max_cost_usd is None else max(ZERO, budget.spent_usd - budget.max_cost_usd)
+    return usd, 0 if budget.max_tokens is None else max(0, budget.spent_tokens - budget.max_tokens)
 
 
-def more(purse: Purse) -> tuple[str, ...]:
+def more(budget: Budget) -> tuple[str, ...]:
     """Write the flags that would let an overspent batch go on, with twice of what it had."""
     flags: list[str] = []
-    if _is_spent(purse.max_cost_usd, purse.spent_usd, purse.next_usd):
-        enough = _twice(purse.max_cost_usd or ZERO, purse.spent_usd + purse.next_usd)
+    if _is_spent(budget.max_cost_usd, budget.spent_usd, budget.next_usd):
+        enough = _twice(budget.max_cost_usd or ZERO, budget.spent_usd + budget.next_usd)
         flags += ["--max-cost", _plain(enough)]
-    if _is_spent(purse.max_tokens, purse.spent_tokens, purse.next_tokens):
-        needed = purse.spent_tokens + purse.next_tokens
-        flags += ["--max-tokens", str(2 * max(purse.max_tokens or 0, needed // 2 + 1))]
+    if _is_spent(budget.max_tokens, budget.spent_tokens, budget.next_tokens):
+        needed = budget.spent_tokens + budget.next_tokens
+        flags += ["--max-tokens", str(2 * max(budget.max_tokens or 0, needed // 2 + 1))]
     return tuple(flags)
 
 
-def budget_words(purse: Purse) -> str:
+def budget_words(budget: Budget) -> str:
     """Say what a batch may cost."""
-    cost = "any cost" if purse.max_cost_usd is None else f"at most {dollars(purse.max_cost_usd)}"
-    tokens = "any tokens" if purse.max_tokens is None else f"at most {purse.max_tokens:,} tokens"
+    cost = "any cost" if budget.max_cost_usd is None else f"at most {dollars(budget.max_cost_usd)}"
+    tokens = "any tokens" if budget.max_tokens is None else f"at most {budget.max_tokens:,} tokens"
     return f"{cost}, {tokens}"
 
 

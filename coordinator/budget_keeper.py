@@ -20,7 +20,7 @@ from taskqueue.budget.contract import (
     BudgetAccounts,
     BudgetTerms,
     BudgetView,
-    Holding,
+    HolderReservation,
     NewAccount,
     larger,
     nanodollars,
@@ -65,7 +65,7 @@ class BudgetKeeper:
         """Whether heartbeats can be trusted: not right after a loss of Redis."""
         self._clock = clock
         self._waits: dict[str, StorageWait] = {}
-        self._holding: dict[str, Mapping[str, Holding]] = {}
+        self._holding: dict[str, Mapping[str, HolderReservation]] = {}
         """What was last seen of each batch's holders: it outlives the account."""
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
@@ -80,7 +80,7 @@ class BudgetKeeper:
             return None
         await self._note_missing(batch, view)
         batch = await self._noted(batch, view)
-        reason = overspent(batch.purse)
+        reason = overspent(batch.budget)
         return reason if reason and await self._is_final(batch, view) else None
 
     async def _is_final(self, batch: Batch, view: BudgetView) -> bool:
@@ -158,7 +158,7 @@ class BudgetKeeper:
         Totals alone can hide an event that is not stored yet: a dead executor's call may count twice, as
         an estimate and by its event.
         """
-        if not view.needed and overspent(batch.purse) is None:
+        if not view.needed and overspent(batch.budget) is None:
             return True
         recorded = _amounts(await self._ledger.spent_by_source(batch.batch_id))
         return not any(

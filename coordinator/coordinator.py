@@ -102,7 +102,7 @@ class Coordinator:
             desk = Desk(
                 *(ledger, provider, self._openings, epochs, settings.provider, settings.window),
                 run_id=settings.run_id,
-                least_room=min(settings.chunk, settings.window),
+                least_room=min(settings.page_size, settings.window),
                 now=now,
                 new_id=lambda: token_hex(8),
                 reservations=BatchReservations(budgets, clock=clock) if budgets else None,
@@ -173,20 +173,20 @@ class Coordinator:
             return
         await self._publish_windows(batch)
         await self._advance_groups(batch)
-        retries = await self._ledger.due_retries(batch, now=self._now(), limit=self.settings.chunk)
+        retries = await self._ledger.due_retries(batch, now=self._now(), limit=self.settings.page_size)
         await self._watch.look_after(batch, retries)
         await self._watch.look_when_due(batch)
 
     async def _pause(self, batch: Batch, reason: str) -> None:
         """Start nothing new until somebody has seen to it."""
-        if await self._ledger.ask(batch.batch_id, "paused", by="coordinator", reason=reason):
+        if await self._ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=reason):
             logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "reason": reason})
             await self.register([replace(batch, state="paused")])
         self._brakes.release(batch.batch_id)
 
     async def _expire(self, batch: Batch) -> None:
         logger.warning("a batch is out of time", extra={"batch_id": batch.batch_id})
-        await self._ledger.ask(batch.batch_id, "expired", by="coordinator", reason="out of time")
+        await self._ledger.request_state(batch.batch_id, "expired", by="coordinator", reason="out of time")
 
     async def _finish(self, batch: Batch) -> None:
         if await self._ledger.finish(batch.batch_id):
@@ -247,12 +247,12 @@ class Coordinator:
         """Tell executors of more evaluations, as long as few enough are under way."""
         settings = self.settings
         room = settings.window - batch.in_flight
-        if room < min(settings.chunk, settings.window) and batch.in_flight > 0:
+        if room < min(settings.page_size, settings.window) and batch.in_flight > 0:
             return
         is_asked = is_asked_in(spec_of(batch))
-        steps = -(-settings.window // settings.chunk)  # so that a long line for a provider stops nobody
+        steps = -(-settings.window // settings.page_size)  # so that a long line for a provider stops nobody
         while room > 0 and (steps := steps - 1) >= 0:
-            openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.chunk))
+            openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.page_size))
             if last_id == batch.published_to:
                 return
             # Those without events wait for their turn in a group.
@@ -276,7 +276,7 @@ class Coordinator:
 
     async def _advance_groups(self, batch: Batch) -> None:
         """Tell executors of those in serial groups whose turn has come."""
-        waiting = await self._ledger.due_links(batch.batch_id, limit=self.settings.chunk)
+        waiting = await self._ledger.due_links(batch.batch_id, limit=self.settings.page_size)
         if not waiting:
             return
         links = {one.evaluation_id: one.link for one in waiting}

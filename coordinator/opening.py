@@ -62,13 +62,15 @@ class Openings:
         """End all that has not ended, page by page."""
         await self._epochs.look()
         after = ""
-        while ids := await self._ledger.open_ids(batch.batch_id, after=after, limit=self._settings.chunk):
+        while ids := await self._ledger.open_ids(
+            batch.batch_id, after=after, limit=self._settings.page_size
+        ):
             await self.open(batch, ids, decisions.end(self.opener, ending))
             after = ids[-1]
 
     async def publish_endings(self) -> None:
         """Tell of endings that somebody committed, and did not come to tell of."""
-        while endings := await self._ledger.unpublished_endings(limit=self._settings.chunk):
+        while endings := await self._ledger.unpublished_endings(limit=self._settings.page_size):
             await self._tell_of_endings(endings)
 
     async def _tell_of_endings(self, endings: Sequence[UnpublishedOpening]) -> None:

@@ -13,7 +13,7 @@ from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchFallback, BatchSpec, pack
 from eventlog import tracing
 from eventlog.lifecycle import SETTLED
-from projections.ledger.contract import Batch, Ledger, Purse
+from projections.ledger.contract import Batch, Budget, Ledger
 from projections.ledger.provider_batches import ProviderBatchRepository
 from taskqueue.tasks import QueueUnavailable
 
@@ -24,7 +24,7 @@ _WAYS_BACK = {
 }
 
 
-class Budget(TypedDict, total=False):
+class BudgetChange(TypedDict, total=False):
     """What is to be changed of a batch's budget; None: no limit."""
 
     max_cost_usd: Decimal | None
@@ -80,7 +80,9 @@ class Operator:
 
     async def pause_run(self, batch_id: str, run_id: str | None, *, reason: str) -> bool:
         """Pause a batch for the run that serves it; False if it is not running, or served by another."""
-        paused = await self.ledger.ask(batch_id, "paused", by=self.name, reason=reason, run_id=run_id)
+        paused = await self.ledger.request_state(
+            batch_id, "paused", by=self.name, reason=reason, run_id=run_id
+        )
         if paused:
             with suppress(QueueUnavailable):  # it is on record; coordinators write the batch registry again
                 await self._put_up(batch_id)
@@ -97,12 +99,12 @@ class Operator:
             raise Refused(f"{batch_id} is {batch.state}: there is nothing to pause.")
         if batch.state == "paused":
             raise Refused(f"{batch_id} is paused already. To go on: scoreline batch resume {batch_id}")
-        if not await self.ledger.ask(batch_id, "paused", by=self.name, reason=reason):
+        if not await self.ledger.request_state(batch_id, "paused", by=self.name, reason=reason):
             raise Refused(f"{batch_id} is {batch.state}: there is nothing to pause.")
         await self._put_up(batch_id)
 
     async def resume(
-        self, batch_id: str, *, budget: Budget | None = None, run_id: str | None = None
+        self, batch_id: str, *, budget: BudgetChange | None = None, run_id: str | None = None
     ) -> Batch:
         """Go on with a batch that was paused, or whose run has ended, perhaps with a new budget.
 
@@ -116,19 +118,19 @@ class Operator:
                 f"{batch_id} is complete: there is nothing to resume. "
                 f"To try what failed again: scoreline batch retry {batch_id}"
             )
-        await self._allow(batch, batch.purse._replace(**(budget or Budget())))
+        await self._set_budget(batch, batch.budget._replace(**(budget or BudgetChange())))
         await self._assign(batch_id, run_id)
-        await self.ledger.ask(batch_id, "running", by=self.name)
+        await self.ledger.request_state(batch_id, "running", by=self.name)
         return await self._put_up(batch_id)
 
-    async def _allow(self, batch: Batch, purse: Purse) -> None:
+    async def _set_budget(self, batch: Batch, budget: Budget) -> None:
         """Write a new budget down; one that is spent is refused while there is something left to do."""
-        reason = overspent(purse)
+        reason = overspent(budget)
         if reason and batch.ended < batch.total:
-            again = " ".join(("scoreline batch resume", batch.batch_id, *more(purse)))
+            again = " ".join(("scoreline batch resume", batch.batch_id, *more(budget)))
             raise Refused(f"{batch.batch_id} can't go on: {reason}. To go on: {again}")
-        if purse != batch.purse:
-            await self.ledger.allow(batch.batch_id, purse, by=self.name, reason=budget_words(purse))
+        if budget != batch.budget:
+            await self.ledger.set_budget(batch.batch_id, budget, by=self.name, reason=budget_words(budget))
 
     async def cancel(self, batch_id: str, *, reason: str = "") -> None:
         """Call a batch off: abort what is in hand, end the rest."""
@@ -136,7 +138,7 @@ class Operator:
         if batch.finished:
             raise Refused(f"{batch_id} is {batch.state}: there is nothing to cancel.")
         await self.coordinator.synchronize()
-        await self.ledger.ask(batch_id, "cancelled", by=self.name, reason=reason)
+        await self.ledger.request_state(batch_id, "cancelled", by=self.name, reason=reason)
         await self.coordinator.tend(await self._put_up(batch_id))
         await self.coordinator.tend(await self.batch(batch_id))
         if self.coordinator.provider_batches:
@@ -168,7 +170,7 @@ class Operator:
                 f"{batch_id} has evaluations that wait for each other: no batch asks them at once."
             )
         reason = f"provider batches, {fallback}" if fallback else "no provider batches"
-        await books.change_spec(batch_id, pack(spec), by=self.name, reason=reason)
+        await books.update_spec(batch_id, pack(spec), by=self.name, reason=reason)
 
     async def retry(self, batch_id: str, *, only: Sequence[str] = (), run_id: str | None = None) -> int:
         """Try dead letters again, all or a selection, perhaps by another run; returns how many."""

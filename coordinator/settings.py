@@ -16,7 +16,7 @@ class CoordinatorSettings:
     """The local run whose batches it leads; it leads no others."""
     window: int = 20_000
     """Unfinished evaluations of one batch that executors have been told of."""
-    chunk: int = 2_000
+    page_size: int = 2_000
     """Evaluations published, opened or ended at a time."""
     round_interval: timedelta = timedelta(milliseconds=250)
     reconcile_interval: timedelta = timedelta(seconds=5)

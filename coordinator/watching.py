@@ -85,8 +85,8 @@ class Watch:
         epochs, settled = await self._epochs.look(), self._epochs.all_settled
         made_up_for = self._made_up_for.get(batch.batch_id) == epochs
         live = [one.instance_id for one in await self._executor_registry.live()]
-        after, chunk = "", self._settings.chunk
-        limit = chunk if made_up_for else min(FIRST_PAGE, chunk)
+        after, page_size = "", self._settings.page_size
+        limit = page_size if made_up_for else min(FIRST_PAGE, page_size)
         while page := await self._ledger.unmoved(
             batch,
             after=after,
@@ -100,7 +100,7 @@ class Watch:
             limit=limit,
         ):
             await self.look_after(batch, page, is_drained=is_drained)
-            after, limit = page[-1].row.evaluation_id, min(2 * limit, chunk)
+            after, limit = page[-1].row.evaluation_id, min(2 * limit, page_size)
         if settled:
             self._made_up_for[batch.batch_id] = epochs
 

@@ -84,10 +84,18 @@ class LogUnavailable(Exception):  # noqa: N818 - what callers catch to wait and 
     """The log could not be reached, or did not answer: what was asked may or may not have happened."""
 
 
-class LogWriter(Protocol):
-    """What a writer needs of the log."""
+class CommitProgress(Protocol):
+    """How far the tables have come, as the log knows it."""
 
     shards: int
+
+    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
+        """Return how far Postgres has each evaluation; None where the stream is gone."""
+        ...
+
+
+class LogWriter(CommitProgress, Protocol):
+    """The log as writers use it."""
 
     async def epoch(self, evaluation_id: str) -> str:
         """Return the epoch of the shard that holds this evaluation."""
@@ -101,15 +109,9 @@ class LogWriter(Protocol):
         """Append events, each call atomically; calls of several evaluations share a round trip."""
         ...
 
-    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
-        """Return how far Postgres has each evaluation; None where the stream is gone."""
-        ...
 
-
-class LogReader(Protocol):
-    """What a reader needs of the log."""
-
-    shards: int
+class LogReader(CommitProgress, Protocol):
+    """The log as readers use it."""
 
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
         """Return each evaluation's entries in order of arrival, at most `limit` of each."""

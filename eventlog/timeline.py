@@ -132,16 +132,16 @@ def replay(
     entries: Sequence[Entry],
     *,
     bridge_until_ms: int | None = None,
-    refused_attempts: frozenset[int] = frozenset(),
+    rejected_attempts: frozenset[int] = frozenset(),
 ) -> ReplayResult:
     """Walk on from a cursor; what the cursor already covers must not be among the entries.
 
     Gaps whose oldest waiting entry arrived at `bridge_until_ms` or before are bridged, if they can be.
     Attempts whose opening was refused in an earlier walk stay refused.
     """
-    if not refused_attempts and _is_plain_continuation(cursor, entries):
+    if not rejected_attempts and _is_plain_continuation(cursor, entries):
         return _walk_straight(cursor, entries)
-    return _Walk(cursor, entries, bridge_until_ms, refused_attempts).run()
+    return _Walk(cursor, entries, bridge_until_ms, rejected_attempts).run()
 
 
 def _is_plain_continuation(cursor: Cursor, entries: Sequence[Entry]) -> bool:
@@ -201,13 +201,13 @@ class _Walk:
         cursor: Cursor,
         entries: Sequence[Entry],
         bridge_until_ms: int | None,
-        refused_attempts: frozenset[int],
+        rejected_attempts: frozenset[int],
     ) -> None:
         self.walked = ReplayResult(cursor)
         self.bridge_until_ms = bridge_until_ms
         self.open = self._first_of_each_key(entries)
         self.place = {key: index for index, key in enumerate(self.open)}
-        self.refused_attempts = set(refused_attempts)
+        self.rejected_attempts = set(rejected_attempts)
 
     def _first_of_each_key(self, entries: Iterable[Entry]) -> dict[EventKey, Entry]:
         first: dict[EventKey, Entry] = {}
@@ -235,7 +235,7 @@ class _Walk:
             self._name_the_rest(before=self.place[opening.key])
             _apply(self.walked, self.open.pop(opening.key))
             if self.walked.cursor.attempt != opening.event.attempt:
-                self.refused_attempts.add(opening.event.attempt)
+                self.rejected_attempts.add(opening.event.attempt)
         self._apply_contiguous(before=len(self.place))
         self._name_the_rest(before=len(self.place))
 
@@ -301,7 +301,7 @@ class _Walk:
 
     def _may_yet_open(self, attempt: int) -> bool:
         """Whether a higher attempt's opening may still arrive: then its events wait, whatever they are."""
-        return self.walked.cursor.phase not in life.FINAL and attempt not in self.refused_attempts
+        return self.walked.cursor.phase not in life.FINAL and attempt not in self.rejected_attempts
 
     def _leftover(self, entry: Entry) -> ReplayStep:
         attempt, sequence, phase = self.walked.cursor

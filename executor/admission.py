@@ -1,7 +1,7 @@
-"""Admission control: how many of the wanted tasks may be started now.
+"""Advice before a task is taken: how much of what is wanted may be started now.
 
-Limits (calls per minute, tokens, calls in flight, budgets) are checked before a task is fetched, so that no
-slot waits for a limit: a task that may not start stays in the queue, where any executor can fetch it.
+Whoever limits something (calls a minute, tokens, calls at a time) is asked here, before a task is taken, so
+that no slot ever sleeps on a limit: what may not start stays in the queue, where any executor can find it.
 """
 
 from collections import Counter
@@ -14,41 +14,41 @@ from executor.lanes.permits import NO_PERMITS, Permits
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """How many tasks may be started, by queue."""
+    """What may be started, queue by queue."""
 
     granted: Mapping[str, int]
-    retry_in: Mapping[str, float] = field(default_factory=dict)
-    """Queues that were granted less than was wanted, and seconds until another request makes sense."""
+    shut: Mapping[str, float] = field(default_factory=dict)
+    """Queues that got less than was wanted, and in how many seconds it is worth asking again."""
     metered: Collection[str] = ()
-    """Queues whose grants are taken from other executors while they are held."""
+    """Queues for which what was granted is taken from somebody else while it is held."""
 
 
 class Admission(Protocol):
-    """Grants capacity, by queue."""
+    """Lends capacity, queue by queue."""
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
         """Reserve capacity for one task after the other; `turns` names the queue of each."""
         ...
 
-    def take_permits(self, queue: str) -> Permits:
-        """Return the permits that were granted for one task of a queue."""
+    def lend(self, queue: str) -> Permits:
+        """Hand over what was granted for one task of a queue."""
         ...
 
-    def return_unused(self, unused: Mapping[str, int]) -> None:
-        """Return grants for which the queue had no task."""
+    def give_back(self, unused: Mapping[str, int]) -> None:
+        """Return what was granted and found no task."""
         ...
 
 
 class Unlimited:
-    """Admits everything."""
+    """Admits everybody."""
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
-        """Grant every turn."""
+        """Grant all."""
         return Admitted(Counter(turns))
 
-    def take_permits(self, queue: str) -> Permits:  # noqa: ARG002 - all queues are alike
-        """Return no permit: none is needed."""
+    def lend(self, queue: str) -> Permits:  # noqa: ARG002 - all queues are alike
+        """Need no permit."""
         return NO_PERMITS
 
-    def return_unused(self, unused: Mapping[str, int]) -> None:
-        """Do nothing."""
+    def give_back(self, unused: Mapping[str, int]) -> None:
+        """Miss nothing."""

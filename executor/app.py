@@ -3,14 +3,12 @@
 import asyncio
 import gc
 import logging
-import os
-import signal
 import time
-from collections.abc import Callable
 from random import SystemRandom
 
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.redis_streams import RedisEventLog, connect
+from eventlog.signals import on_stop_signal
 from executor.batch_runtime import Factories
 from executor.contract import ExecutionEnvironment
 from executor.executor import Executor, Ports, new_instance_id
@@ -21,7 +19,7 @@ from executor.registry import make_evaluator, make_target
 from executor.sandbox.memory_cgroup import delegated_cgroup
 from executor.sandbox.probe import probe
 from executor.sandbox.run_directories import remove_abandoned
-from executor.settings import ExecutorSettings, RedisSettings
+from executor.settings import Connection, ExecutorSettings
 from taskqueue.backends import Backend, open_queues
 from taskqueue.budget.redis_budgets import RedisBudgets
 
@@ -33,7 +31,7 @@ MAX_CONNECTIONS = 32
 
 
 async def run_executor(
-    connection: RedisSettings,
+    connection: Connection,
     settings: ExecutorSettings,
     *,
     environment: ExecutionEnvironment,
@@ -50,21 +48,16 @@ async def run_executor(
     try:
         async with EventQueue(log, source=instance_id, settings=buffer) as events:
             executor = Executor(
-                Ports(
-                    events,
-                    queues.tasks,
-                    queues.batch_registry,
-                    queues.executor_registry,
-                    lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
-                    budgets=RedisBudgets(redis),
-                    jitter=random.random,
-                ),
+                Ports(events, queues.tasks, queues.batch_registry, queues.executor_registry),
                 settings,
                 factories,
                 instance_id=instance_id,
                 environment=environment,
+                lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
+                budgets=RedisBudgets(redis),
+                jitter=random.random,
             )
-            heed_signals(executor.stop)
+            on_stop_signal(executor.stop, exits_at_second=True)
             await executor.run()
     finally:
         await asyncio.wait([self_test])
@@ -93,22 +86,6 @@ async def _log_self_test(environment: ExecutionEnvironment) -> None:
 async def _remove_abandoned_directories() -> None:
     if removed := await asyncio.to_thread(remove_abandoned):
         logger.info("directories of executors that were killed are removed", extra={"directories": removed})
-
-
-def heed_signals(stop: Callable[[], None]) -> None:
-    """Stop in good order at the first signal, at once at the second."""
-    asked: list[int] = []
-
-    def heed(number: int) -> None:
-        if asked:
-            logger.warning("second signal: exiting immediately")
-            os._exit(128 + number)
-        asked.append(number)
-        stop()
-
-    loop = asyncio.get_running_loop()
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(wanted, heed, wanted)
 
 
 def collect_garbage_rarely() -> None:

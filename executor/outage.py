@@ -1,4 +1,4 @@
-"""Outages of the task queue: logged once for the executor, and waited out by each loop with backoff."""
+"""What to do while the queue is away: say so once, wait a little longer each time, and go on."""
 
 import asyncio
 import logging
@@ -9,46 +9,46 @@ logger = logging.getLogger(__name__)
 
 
 class Outage:
-    """The state of the task queue as all loops of an executor share it."""
+    """One outage as all loops of an executor see it."""
 
     def __init__(self) -> None:
-        self._is_under_way = False
+        self._under_way = False
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the last call of any loop found the queue unavailable."""
-        return self._is_under_way
+        """Whether the queue is away, as far as anybody has noticed."""
+        return self._under_way
 
     def begin(self, error: Exception) -> None:
-        """Log the start of an outage, once."""
-        if not self._is_under_way:
-            logger.warning("task queue unavailable: retrying", extra={"error": str(error)})
-        self._is_under_way = True
+        """Say that the queue is away, unless that was said."""
+        if not self._under_way:
+            logger.warning("the task queue is unavailable: waiting", extra={"error": str(error)})
+        self._under_way = True
 
     def end(self) -> None:
-        """Log the end of an outage."""
-        if self._is_under_way:
-            logger.info("task queue available again")
-        self._is_under_way = False
+        """Say that the queue is back, if it was away."""
+        if self._under_way:
+            logger.info("the task queue is back")
+        self._under_way = False
 
 
 class OutageBackoff:
-    """The backoff of one loop."""
+    """The pauses of one loop."""
 
     def __init__(self, outage: Outage, *, longest: float = 1.0) -> None:
         self._outage = outage
         self._backoff = Backoff(longest, first=0.05)
-        self._has_failed = False
+        self._tried = False
 
     async def wait(self, error: Exception) -> None:
-        """Wait after a failed call."""
-        self._has_failed = True
+        """Pause after a failure."""
+        self._tried = True
         self._outage.begin(error)
         await asyncio.sleep(self._backoff.next())
 
     def succeeded(self) -> None:
-        """Reset the backoff; only a call that followed a failed one of this loop ends the outage."""
-        if self._has_failed:
-            self._has_failed = False
+        """Start small again: it worked. What was asked before an outage began says nothing of its end."""
+        if self._tried:
+            self._tried = False
             self._outage.end()
             self._backoff.reset()

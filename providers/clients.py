@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from providers.access import Access
 from providers.bounded_replies import bounds
+from providers.endpoint import ModelEndpoint
 from providers.extras import install_command
 from providers.table import Provider, Sdk
 
@@ -47,7 +47,7 @@ def patience(seconds: float = LONGEST_CALL) -> httpx2.Timeout:
 
 
 def anthropic_client(
-    access: Access,
+    access: ModelEndpoint,
     *,
     slots: int = 1,
     headers: Mapping[str, str] | None = None,
@@ -67,7 +67,7 @@ def anthropic_client(
 
 
 def openai_client(
-    access: Access,
+    access: ModelEndpoint,
     *,
     slots: int = 1,
     headers: Mapping[str, str] | None = None,
@@ -102,7 +102,9 @@ def _imported(provider: Provider) -> Any:  # noqa: ANN401 - a module that may no
     return import_module(provider.sdk or Sdk.OPENAI)
 
 
-def _connections(access: Access, slots: int, transport: httpx2.AsyncBaseTransport | None) -> dict[str, Any]:
+def _connections(
+    access: ModelEndpoint, slots: int, transport: httpx2.AsyncBaseTransport | None
+) -> dict[str, Any]:
     limits = httpx2.Limits(max_connections=max(1, slots), max_keepalive_connections=max(1, slots))
     given = {"transport": transport} if transport else {}
     return {"limits": limits, "follow_redirects": False, **bounds(access.base_url), **given}

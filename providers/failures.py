@@ -16,7 +16,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from eventlog.redaction import redact_head
-from providers.access import Access
+from providers.endpoint import ModelEndpoint
 
 QUOTE = 300
 OVERLOAD_WAIT = timedelta(seconds=5)
@@ -42,7 +42,7 @@ _FILTERED = ("content_filter", "content_policy", "content filtering", "responsib
 _NO_MONEY = ("insufficient_quota", "credit balance", "insufficient balance", "exceeded your current quota")
 
 
-class Class(StrEnum):
+class ErrorClass(StrEnum):
     """What is to be done about a failure."""
 
     RATE_LIMITED = "rate_limited"
@@ -52,7 +52,7 @@ class Class(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ProviderError:
     """What a provider said instead of an answer."""
 
     status: int
@@ -74,40 +74,50 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ClassifiedError:
     """What a refusal means."""
 
-    of: Class
+    of: ErrorClass
     kind: str
     message: str
     retry_after: timedelta | None = None
 
 
-def refusal_of(status: int, body: object) -> Refusal:
+def refusal_of(status: int, body: object) -> ProviderError:
     """Read the body of a refusal, whichever of the usual forms it has."""
     error = body.get("error", body) if isinstance(body, Mapping) else body
     if not isinstance(error, Mapping):
-        return Refusal(status, message=str(error or ""))
+        return ProviderError(status, message=str(error or ""))
     said = {name: str(error.get(name) or "") for name in ("type", "code", "message")}
-    return Refusal(status, **said)
+    return ProviderError(status, **said)
 
 
-def failure_of(refusal: Refusal, access: Access, *, retry_after: timedelta | None = None) -> Failure:
+def failure_of(
+    refusal: ProviderError, access: ModelEndpoint, *, retry_after: timedelta | None = None
+) -> ClassifiedError:
     """Say what a refusal means, and what to do about it."""
     status, told = refusal.means, _told(refusal)
     if status in (402, 429) and refusal.speaks_of(_NO_MONEY):
-        return Failure(Class.PERMANENT, "quota", f"{access.provider.title} wants to be paid first{told}")
+        return ClassifiedError(
+            ErrorClass.PERMANENT, "quota", f"{access.provider.title} wants to be paid first{told}"
+        )
     if status in (429, 529):
         wait = retry_after or (OVERLOAD_WAIT if status == 529 else None)
-        return Failure(Class.RATE_LIMITED, "rate_limited", f"{_answered(status, access)}{told}", wait)
+        return ClassifiedError(
+            ErrorClass.RATE_LIMITED, "rate_limited", f"{_answered(status, access)}{told}", wait
+        )
     if status in (408, 409) or status >= 500:
-        return Failure(Class.UNREACHABLE, f"http_{status}", f"{_answered(status, access)}{told}")
+        return ClassifiedError(
+            ErrorClass.UNREACHABLE, f"http_{status}", f"{_answered(status, access)}{told}"
+        )
     if status < 400:
-        return Failure(Class.TRANSIENT, "invalid_response", f"{access.provider.title} broke off{told}")
+        return ClassifiedError(
+            ErrorClass.TRANSIENT, "invalid_response", f"{access.provider.title} broke off{told}"
+        )
     return _permanent(refusal, access, told)
 
 
-def _permanent(refusal: Refusal, access: Access, told: str) -> Failure:
+def _permanent(refusal: ProviderError, access: ModelEndpoint, told: str) -> ClassifiedError:
     title, variable = access.provider.title, access.key_variable
     match refusal.means:
         case 401:  # what is said here may repeat the key
@@ -140,25 +150,25 @@ def _permanent(refusal: Refusal, access: Access, told: str) -> Failure:
             kind, advice = "quota", f"{title} wants to be paid first{told}"
         case status:
             kind, advice = "invalid_request", f"{_answered(status, access)}: check the parameters{told}"
-    return Failure(Class.PERMANENT, kind, advice)
+    return ClassifiedError(ErrorClass.PERMANENT, kind, advice)
 
 
-def _is_elsewhere(refusal: Refusal, access: Access) -> bool:
+def _is_elsewhere(refusal: ProviderError, access: ModelEndpoint) -> bool:
     """Whether a "not found" means the address: it is not the provider's own, and no model is spoken of."""
     return access.base_url != access.provider.base_url and not refusal.speaks_of(
         ("model", access.model.lower())
     )
 
 
-def _too_long(access: Access, told: str) -> tuple[str, str]:
+def _too_long(access: ModelEndpoint, told: str) -> tuple[str, str]:
     advice = f"the prompt is too long for {access.model}: shorten it, or take a model with a larger context"
     return "prompt_too_long", advice + told
 
 
-def _answered(status: int, access: Access) -> str:
+def _answered(status: int, access: ModelEndpoint) -> str:
     return f"{access.provider.title} answered {status}"
 
 
-def _told(refusal: Refusal) -> str:
+def _told(refusal: ProviderError) -> str:
     said = redact_head(refusal.message.strip(), QUOTE)
     return f" ({said})" if said else ""

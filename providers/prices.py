@@ -43,7 +43,7 @@ Dollars = Annotated[float, Field(ge=0, le=1e9)]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PriceRule:
     """The price of the models that a pattern fits."""
 
     models: str
@@ -51,7 +51,7 @@ class Line:
     output: Dollars
 
 
-_LINES: TypeAdapter[tuple[Line, ...]] = TypeAdapter(tuple[Line, ...])
+_LINES: TypeAdapter[tuple[PriceRule, ...]] = TypeAdapter(tuple[PriceRule, ...])
 
 
 def cost_of(usage: TokenUsage, price: Price | None, *, batch: bool = False) -> float:
@@ -62,7 +62,7 @@ def cost_of(usage: TokenUsage, price: Price | None, *, batch: bool = False) -> f
     return whole * BATCH_DISCOUNT if batch else whole
 
 
-def find_price(lines: tuple[Line, ...], provider: str, model: str) -> Price | None:
+def find_price(lines: tuple[PriceRule, ...], provider: str, model: str) -> Price | None:
     """Find the price of a model."""
     name = f"{provider}/{model}"
     found = next((line for line in lines if fnmatchcase(name, line.models)), None)
@@ -79,7 +79,7 @@ def price_of(provider: str, model: str, environ: Mapping[str, str]) -> Price | N
 
 
 @cache
-def read_prices(path: Path) -> tuple[Line, ...]:
+def read_prices(path: Path) -> tuple[PriceRule, ...]:
     """Read a list of prices; raises `ValueError` with a sentence."""
     try:
         return _LINES.validate_python(read_json_file(path, limit=MAX_FILE)["prices"])

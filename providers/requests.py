@@ -36,7 +36,7 @@ class InvalidReply(ValueError):  # noqa: N818 - what came back
     """A reply that is none: not what the API promises."""
 
 
-class Answered(NamedTuple):
+class ModelAnswer(NamedTuple):
     """What a model said."""
 
     output: str
@@ -111,7 +111,7 @@ def _characters(value: object) -> int:
             return len(str(value))
 
 
-def answer_of(message: object) -> Answered:
+def answer_of(message: object) -> ModelAnswer:
     """Read a reply of the Messages API or of Chat Completions; raises `InvalidReply`."""
     if not isinstance(message, Mapping):
         raise InvalidReply("the reply is no object")
@@ -151,7 +151,7 @@ def _turns(options: Mapping[str, JsonValue], prompt: str, history: Turns) -> lis
     return [*turns, {"role": "user", "content": prompt}]
 
 
-def _answer_of_message(message: Mapping[str, Any]) -> Answered:
+def _answer_of_message(message: Mapping[str, Any]) -> ModelAnswer:
     blocks = message["content"]
     if not isinstance(blocks, list):
         raise InvalidReply("the reply has no list of contents")
@@ -162,10 +162,10 @@ def _answer_of_message(message: Mapping[str, Any]) -> Answered:
     counted = TokenUsage(
         _count(usage["input_tokens"]) + sum(map(_count, cached)), _count(usage["output_tokens"])
     )
-    return Answered("".join(texts), counted, _stopped(message["stop_reason"]))
+    return ModelAnswer("".join(texts), counted, _stopped(message["stop_reason"]))
 
 
-def _answer_of_chat(message: Mapping[str, Any]) -> Answered:
+def _answer_of_chat(message: Mapping[str, Any]) -> ModelAnswer:
     choice = message["choices"][0]
     stopped, said = _stopped(choice["finish_reason"]), choice["message"]
     output = said.get("content")
@@ -176,7 +176,7 @@ def _answer_of_chat(message: Mapping[str, Any]) -> Answered:
     counted = TokenUsage(
         _count(usage.get("prompt_tokens") or 0), _count(usage.get("completion_tokens") or 0)
     )
-    return Answered(_text(output), counted, stopped)
+    return ModelAnswer(_text(output), counted, stopped)
 
 
 def _text(value: object) -> str:

@@ -31,7 +31,7 @@ class AnswerTooLong(ReplyRefused):
         super().__init__(f"the answer has more than {MAX_TEXT:,} characters")
 
 
-class Gathering(Protocol):
+class StreamAccumulator(Protocol):
     """A reply on its way."""
 
     @property
@@ -53,12 +53,12 @@ class Gathering(Protocol):
         ...
 
 
-def gathering(sdk: Sdk) -> Gathering:
+def gathering(sdk: Sdk) -> StreamAccumulator:
     """Begin to put a reply together."""
-    return MessageGathering() if sdk is Sdk.ANTHROPIC else ChatGathering()
+    return MessagesAccumulator() if sdk is Sdk.ANTHROPIC else ChatAccumulator()
 
 
-class MessageGathering:
+class MessagesAccumulator:
     """A reply of the Messages API."""
 
     def __init__(self) -> None:
@@ -116,7 +116,7 @@ class MessageGathering:
             self._usage |= {name: count for name, count in found.items() if count is not None}
 
 
-class ChatGathering:
+class ChatAccumulator:
     """A reply of Chat Completions."""
 
     def __init__(self) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
-from providers.dialects import ANTHROPIC, CEREBRAS, GROQ, OPENAI, SILENT, Dialect
+from providers.rate_limit_headers import ANTHROPIC, CEREBRAS, GROQ, OPENAI, SILENT, RateLimitHeaders
 
 
-class Counted(StrEnum):
+class LimitScope(StrEnum):
     """What the limits of a provider are counted by."""
 
     ACCOUNT = "account"
@@ -40,9 +40,9 @@ class Provider:
     """Where it is; empty where everybody has an address of their own."""
     key_variable: str
     """The environment variable with the key; empty where there is none."""
-    scope: frozenset[Counted]
+    scope: frozenset[LimitScope]
     sdk: Sdk | None = Sdk.OPENAI
-    dialect: Dialect = SILENT
+    dialect: RateLimitHeaders = SILENT
     base_url_variable: str = ""
     instead: str = ""
     """Where no SDK can call it by name: what to do."""
@@ -54,8 +54,8 @@ class Provider:
     """Whether the form of a reply can be prescribed, and not only that it be JSON."""
 
 
-_ACCOUNT = frozenset({Counted.ACCOUNT})
-_MODEL = frozenset({Counted.ACCOUNT, Counted.MODEL})
+_ACCOUNT = frozenset({LimitScope.ACCOUNT})
+_MODEL = frozenset({LimitScope.ACCOUNT, LimitScope.MODEL})
 _CLAUDE = (
     "claude-opus-4*", "claude-sonnet-4*", "claude-haiku-4*",
     "claude-opus-5*", "claude-sonnet-5*", "claude-haiku-5*", "claude-haiku-*", "claude-fable-*",
@@ -81,14 +81,14 @@ _LEPTON = (
 
 ROWS: tuple[Provider, ...] = (
     Provider("anthropic", "Anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY",
-             frozenset({Counted.ACCOUNT, Counted.GROUP}), Sdk.ANTHROPIC, ANTHROPIC, "ANTHROPIC_BASE_URL",
-             groups=_CLAUDE),
+             frozenset({LimitScope.ACCOUNT, LimitScope.GROUP}), Sdk.ANTHROPIC, ANTHROPIC,
+             "ANTHROPIC_BASE_URL", groups=_CLAUDE),
     Provider("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", _MODEL, Sdk.OPENAI, OPENAI,
              "OPENAI_BASE_URL"),
-    Provider("azure", "Azure OpenAI", "", "AZURE_OPENAI_API_KEY", frozenset({Counted.DEPLOYMENT}), None,
+    Provider("azure", "Azure OpenAI", "", "AZURE_OPENAI_API_KEY", frozenset({LimitScope.DEPLOYMENT}), None,
              OPENAI, instead=_AZURE),
     Provider("bedrock", "AWS Bedrock", "", "AWS_BEARER_TOKEN_BEDROCK",
-             frozenset({Counted.ACCOUNT, Counted.MODEL, Counted.REGION}), None, instead=_BEDROCK),
+             frozenset({LimitScope.ACCOUNT, LimitScope.MODEL, LimitScope.REGION}), None, instead=_BEDROCK),
     Provider("gemini", "Google Gemini", "https://generativelanguage.googleapis.com/v1beta/openai",
              "GEMINI_API_KEY", _MODEL),
     Provider("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY", _MODEL, dialect=OPENAI),

@@ -1,5 +1,5 @@
-"""The service between the log and the tables: wake-ups in, ordered and checked histories out.
+"""Storage worker: consumes wake-ups, puts each stream's events in order and commits them to the tables.
 
-`storage.py` is the whole path of one batch of wake-ups; `sighting.py` its pure middle; `app.py` hangs
-it into FastStream; the loops beside it (`sweep.py`, `claims.py`) find what no wake-up tells of.
+`storage.py` is the whole path of one batch of wake-ups; `stream_diff.py` is its pure middle. `app.py` wires
+both into FastStream; `maintenance.py` runs the loops that find what no wake-up names.
 """

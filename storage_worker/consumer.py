@@ -1,8 +1,8 @@
-"""The wake-up streams: groups, this worker's own leftovers, those of dead workers, and their trimming.
+"""The consumer of the wake-up streams: groups, redelivery, takeover from dead workers, and trimming.
 
-FastStream reads what is new. Everything here is what it leaves to its users: groups that start at 0, so
-that nothing written before them is missed; a drain of what this worker had in hand when it died; taking
-over from workers that will not come back; and cutting off what everybody has read.
+FastStream reads new entries. This module adds what it leaves to its users: consumer groups that start at 0,
+so that nothing written before them is missed; redelivery of the entries that were pending when this worker
+died; takeover of those of dead workers (XAUTOCLAIM); and trimming of what every group has acknowledged.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from eventlog.scripts import Script
 from projections.database.errors import DatabaseUnavailable
 from storage_worker.storage import Storage
 from storage_worker.stream_scan import StreamScan
-from storage_worker.woken import WakeUp, read_wake_ups
+from storage_worker.wake_ups import WakeUp, parse_wake_ups
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _ACK = Script(Path(__file__).parent / "ack.lua")
 
 
 class Consumer:
-    """One consumer's hold on all wake-up streams."""
+    """One consumer of all wake-up streams."""
 
     def __init__(self, redis: Redis, storage: Storage, *, shards: int, consumer: str) -> None:
         self._redis = redis
@@ -44,11 +44,11 @@ class Consumer:
         self.scan = StreamScan(redis, storage, shards=shards)
 
     async def ensure_groups(self) -> None:
-        """Have every group begin at the beginning of what its stream still holds.
+        """Set every group to the first entry that its stream still holds.
 
         Also a group that exists: a worker that died while it started may have left one that begins at the
-        end (FastStream makes them so), and what it skips would never be looked at. To look at a wake-up
-        twice does no harm.
+        end (FastStream makes them so), and what it skips would never be read. Reading a wake-up twice is
+        idempotent.
         """
         for stream in self._streams:
             await with_quarantine(self._redis, [stream], partial(self._ensure_group, stream))
@@ -61,13 +61,13 @@ class Consumer:
                 raise
             await self._redis.xgroup_setid(stream, GROUP, id="0")
 
-    async def drain_own(self, *, count: int) -> int:
-        """Finish what this consumer had in hand when it last stopped."""
+    async def redeliver_pending(self, *, count: int) -> int:
+        """Process the entries that were pending for this consumer when it last stopped."""
         drained = 0
         for stream in self._streams:
             while True:
-                found = await self._redis.xreadgroup(GROUP, self._consumer, {stream: "0"}, count=count)
-                wake_ups = _entries(found)
+                reply = await self._redis.xreadgroup(GROUP, self._consumer, {stream: "0"}, count=count)
+                wake_ups = _entries(reply)
                 if not wake_ups:
                     break
                 await self.finish(stream, wake_ups)
@@ -75,37 +75,37 @@ class Consumer:
         return drained
 
     async def take_over(self, *, idle_ms: int, count: int) -> int:
-        """Finish what other consumers have had in hand for too long, at most `count` a stream."""
-        taken = 0
+        """Claim and process entries that were pending elsewhere for too long, at most `count` a stream."""
+        claimed = 0
         for stream in self._streams:
             _, wake_ups, *_ = await self._redis.xautoclaim(
                 stream, GROUP, self._consumer, min_idle_time=idle_ms, count=count
             )
             if wake_ups:
                 await self.finish(stream, wake_ups)
-                taken += len(wake_ups)
-        if taken:
-            logger.info("took over wake-ups of a worker gone", extra={"count": taken})
-        return taken
+                claimed += len(wake_ups)
+        if claimed:
+            logger.info("claimed the pending wake-ups of a dead worker", extra={"count": claimed})
+        return claimed
 
     async def finish(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
-        """Store what the wake-ups tell of, and only then acknowledge: a crash repeats, it never loses."""
-        with self._storage.picture.in_hand(entry_id for entry_id, _ in wake_ups):
-            woken = read_wake_ups(wake_ups)
-            await self._storage.wake(woken)
-            await self._quarantine_misplaced(stream, woken.evaluation_ids)
+        """Store the evaluations, and only then acknowledge: a crash repeats, it never loses."""
+        with self._storage.metrics.processing(entry_id for entry_id, _ in wake_ups):
+            batch = parse_wake_ups(wake_ups)
+            await self._storage.process(batch)
+            await self._quarantine_misplaced(stream, batch.evaluation_ids)
             await self._acknowledge(stream, wake_ups)
 
     async def _quarantine_misplaced(self, stream: str, evaluation_ids: Sequence[str]) -> None:
-        """Look for events beside a wake-up that was written to another shard than its evaluation's."""
+        """Quarantine events beside a wake-up that was written to another shard than its evaluation's."""
         shard = self._streams.index(stream)
         strays = {key for key in evaluation_ids if shard_of(key, self._shards) != shard}
-        # A server that is away now is no reason to hold the wake-ups: the next scan finds the streams.
+        # An unavailable server is no reason to keep the wake-ups pending: the next scan finds the streams.
         with suppress(RedisError, OSError, LogUnavailable, DatabaseUnavailable):
             await self.scan.quarantine([events_key(shard, key).encode() for key in sorted(strays)])
 
     async def _acknowledge(self, stream: str, wake_ups: Sequence[WakeUp]) -> None:
-        """Acknowledge what is stored; a Redis that is away is waited for, or all would be done again."""
+        """Acknowledge what is stored, with retries: a lost acknowledgement would repeat the whole batch."""
         ids = b" ".join(entry_id for entry_id, _ in wake_ups)
         backoff = Backoff(longest=2.0)
         while True:
@@ -118,7 +118,7 @@ class Consumer:
                 return
 
     async def trim(self) -> None:
-        """Cut off what has been read and acknowledged."""
+        """Trim entries that have been read and acknowledged."""
         for stream in self._streams:
             groups = await self._redis.xinfo_groups(stream)
             delivered = [g["last-delivered-id"] for g in groups if _text(g["name"]) == GROUP]
@@ -128,13 +128,13 @@ class Consumer:
                 await self._redis.xtrim(stream, minid=_text(oldest))
 
     async def lag(self) -> dict[str, int]:
-        """Count wake-ups not yet read, and those in hand."""
-        unread = in_hand = 0
+        """Count wake-ups not yet read, and those pending."""
+        unread = pending = 0
         for stream in self._streams:
             for group in await self._redis.xinfo_groups(stream):
-                in_hand += group["pending"]
+                pending += group["pending"]
                 unread += await self._unread(stream, group)
-        return {"unread": unread, "in_hand": in_hand}
+        return {"unread": unread, "in_hand": pending}
 
     async def _unread(self, stream: str, group: Mapping[str, Any]) -> int:
         """Count what a group has not read; all that is there, where Redis has lost count."""
@@ -144,12 +144,12 @@ class Consumer:
         return int(lag)
 
 
-def _entries(found: Any) -> list[WakeUp]:  # noqa: ANN401 - a list in RESP2, a mapping in RESP3
-    if not found:
+def _entries(reply: Any) -> list[WakeUp]:  # noqa: ANN401 - a list in RESP2, a mapping in RESP3
+    if not reply:
         return []
-    if isinstance(found, dict):
-        return [entry for batches in found.values() for batch in batches for entry in batch]
-    return [entry for _, batch in found for entry in batch]
+    if isinstance(reply, dict):
+        return [entry for batches in reply.values() for batch in batches for entry in batch]
+    return [entry for _, batch in reply for entry in batch]
 
 
 def _text(value: bytes | str) -> str:

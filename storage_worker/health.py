@@ -1,4 +1,4 @@
-"""A health endpoint of a few lines: what a supervisor asks, and what an operator reads."""
+"""The health endpoint, for supervisors and operators: status, outage, backlog and counters as JSON."""
 
 import asyncio
 import json
@@ -20,11 +20,11 @@ REASONS = {200: "OK", 404: "Not Found", 503: "Service Unavailable"}
 async def serve_health(
     storage: Storage, consumer: Consumer, app: FastStream, settings: StorageSettings
 ) -> None:
-    """Answer `/health` and `/asyncapi.json` on loopback until cancelled."""
+    """Serve `/health` and `/asyncapi.json` on loopback until cancelled."""
     if settings.health_port is None:
         return
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = await asyncio.wait_for(reader.readline(), timeout=5)
             path = [*request.split(), b"", b""][1].decode(errors="replace")
@@ -36,7 +36,7 @@ async def serve_health(
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", settings.health_port)
+    server = await asyncio.start_server(handle, "127.0.0.1", settings.health_port)
     async with server:
         await server.serve_forever()
 
@@ -62,9 +62,9 @@ async def _health(storage: Storage, consumer: Consumer) -> tuple[int, dict[str, 
     body = {
         "status": "ok" if outage is None else "waiting",
         "waiting_for": outage,
-        "in_a_hurry": storage.in_a_hurry,
+        "in_a_hurry": storage.is_degraded,
         "wake_ups": lag,
-        **storage.tally.as_dict(),
+        **storage.counts.as_dict(),
     }
     return (200 if outage is None else 503), body
 

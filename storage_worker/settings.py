@@ -1,4 +1,4 @@
-"""What a storage worker is told."""
+"""Settings of a storage worker."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,16 +8,16 @@ from eventlog.keys import DEFAULT_SHARDS
 
 
 class Ordering(StrEnum):
-    """How long the order of events is worth waiting for."""
+    """Whether a gap is waited for."""
 
     STRICT = "strict"
     DEGRADED = "degraded"
-    """Gaps are bridged at once: for days when finishing matters more than fidelity."""
+    """Gaps are bridged at once: for incidents in which completion matters more than order."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
-    """Where to read and write, and how patient to be."""
+    """Servers to read from and write to, time-outs and batch sizes."""
 
     redis_url: str
     postgres_url: str
@@ -28,7 +28,7 @@ class StorageSettings:
     gap_warning: timedelta = timedelta(seconds=5)
     batch_size: int = 2_000
     claim_idle: timedelta = timedelta(seconds=30)
-    """How long a wake-up may be in a worker's hands before another takes it over."""
+    """How long a wake-up may be pending with one worker before another claims it."""
     health_port: int | None = None
     scan_interval: timedelta = timedelta(minutes=1)
     """How often the key space is searched for streams that no wake-up and no row leads to."""

@@ -1,17 +1,20 @@
-"""The path of a batch of wake-ups: read, order, check, commit, and only then let go.
+"""The path of a batch of wake-ups: read, order, check, commit, and only then acknowledge.
 
-    unique ids → one pipelined read of their streams → rows → what is new (sighting.py)
-      → one transaction → marks for the writers → and the caller may acknowledge
+    unique ids → one pipelined read of their streams → rows → what is new (stream_diff.py)
+      → one transaction → commit marks for the writers → the consumer acknowledges
+
+It is a transactional projection with at-least-once delivery: events, scorecards and counters are committed
+together, guarded by a compare-and-set on each evaluation's cursor (optimistic concurrency), so a repeated
+wake-up is idempotent and two workers may read the same stream.
 
 The rows are read after the streams: an attempt is opened in Postgres before it appears in its stream,
-so an event never meets a row older than its own opening. Nothing here keeps an evaluation in memory
-between two batches; the stream is the buffer, and every worker sees the same one.
+so an event never meets a row older than its own opening. No evaluation is kept in memory between two
+batches; the stream is the buffer, and every worker reads the same one.
 """
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date
 from time import monotonic
 
@@ -27,14 +30,12 @@ from projections.database.errors import DatabaseUnavailable, UnstorableData
 from projections.folds.change import Change, EvaluationRow, QuarantineRow, StoredEvent, quarantine_row
 from projections.store.contract import CommitResult, ProjectionStore
 from storage_worker import telemetry
-from storage_worker.company import Company
-from storage_worker.endings import Ended, ended_of
-from storage_worker.gaps import GapBreaker, Patience
-from storage_worker.modes import Modes
-from storage_worker.picture import POSTGRES, REDIS, Picture
-from storage_worker.sighting import MAX_ENTRIES, Resolution, Sighting, resolve, sight
-from storage_worker.tally import Tally
-from storage_worker.woken import Woken
+from storage_worker.gaps import GapBreaker, GapMonitor, GapPolicy
+from storage_worker.metrics import POSTGRES, REDIS, StorageMetrics
+from storage_worker.pass_results import EndedEvaluation, PassCounts, ended_evaluations
+from storage_worker.stream_diff import MAX_ENTRIES, Resolution, StreamDiff, diff_stream, resolve
+from storage_worker.telemetry import BatchModes
+from storage_worker.wake_ups import WakeUpBatch
 
 logger = logging.getLogger(__name__)
 
@@ -42,48 +43,75 @@ MAX_SLICE = 2_000
 """Evaluations in one transaction."""
 SLICE_BYTES = 32 * 1024 * 1024
 """What the streams of one slice should come to, going by those of the slice before."""
-REMEMBERED_WARNINGS = 10_000
+CONCURRENT_PASSES = 2
+"""One waits for its servers while the other uses the processor."""
+
+
+class RequestCoalescer:
+    """Coalesces requests: those submitted while passes run share the next pass.
+
+    A pass costs much the same for one evaluation as for a hundred. Without load no request waits.
+    """
+
+    def __init__(
+        self, run: Callable[[Sequence[str]], Awaitable[None]], *, limit: int = CONCURRENT_PASSES
+    ) -> None:
+        self._run = run
+        self._slots = asyncio.Semaphore(limit)
+        self._pending: dict[str, None] = {}
+        self._next: asyncio.Task[None] | None = None
+
+    async def submit(self, evaluation_ids: Sequence[str]) -> None:
+        """Have evaluations stored by the next pass; raises what that pass raises."""
+        self._pending |= dict.fromkeys(evaluation_ids)
+        if self._next is None:
+            self._next = asyncio.create_task(self._pass())
+        # Shielded: one caller that is cancelled must not end the pass of the others.
+        await asyncio.shield(self._next)
+
+    async def _pass(self) -> None:
+        async with self._slots:
+            pending, self._pending, self._next = list(self._pending), {}, None
+            await self._run(pending)
 
 
 class Storage:
-    """Brings evaluations' streams into the tables."""
+    """Projects evaluations' streams into the tables."""
 
-    def __init__(  # noqa: PLR0913 - three ports, and how patient to be
+    def __init__(  # noqa: PLR0913 - three ports and the gap policy
         self,
         log: LogReader,
         tables: ProjectionStore,
-        patience: Patience,
+        gap_policy: GapPolicy,
         *,
         breaker: GapBreaker | None = None,
         clock: Callable[[], float] = monotonic,
-        modes: Modes | None = None,
+        modes: BatchModes | None = None,
     ) -> None:
-        self.tally = Tally()
-        self.picture = Picture(clock, lambda: self._patience_now().is_none)
+        self._gaps = GapMonitor(gap_policy, breaker or GapBreaker(), clock)
+        self.counts = PassCounts()
+        self.metrics = StorageMetrics(clock, lambda: self._gaps.policy().is_degraded)
         self.outage: str | None = None
         self._log = log
         self._tables = tables
-        self._patience = patience
-        self._breaker = breaker or GapBreaker()
         self._clock = clock
-        self._modes = modes or Modes()
+        self._modes = modes or BatchModes()
         self._mean_bytes = 4_096.0
-        self._warned: OrderedDict[tuple[str, int, int], None] = OrderedDict()
-        self._unswept: list[str] = []
-        self._company = Company(self.store)
+        self._interrupted: list[str] = []
+        self._coalescer = RequestCoalescer(self.store)
 
     @property
-    def in_a_hurry(self) -> bool:
-        """Whether gaps are bridged without waiting because they have become the rule."""
-        return self._breaker.is_open(self._clock())
+    def is_degraded(self) -> bool:
+        """Whether the breaker is open: gaps are bridged without waiting because there are too many."""
+        return self._gaps.is_open
 
-    async def wake(self, woken: Woken) -> None:
-        """Do what wake-ups ask for, however long Redis or Postgres may be away."""
+    async def process(self, batch: WakeUpBatch) -> None:
+        """Store the evaluations that wake-ups name, with retries while Redis or Postgres is unavailable."""
         backoff = Backoff(longest=2.0)
         while True:
             try:
-                await self.quarantine(woken.refused)
-                await self._company.join(woken.evaluation_ids)
+                await self.quarantine(batch.rejected)
+                await self._coalescer.submit(batch.evaluation_ids)
             except (LogUnavailable, DatabaseUnavailable) as error:
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())
@@ -99,43 +127,45 @@ class Storage:
         while waiting:
             size = self._slice_size()
             lost = await self._pass(waiting[:size])
-            # Whoever lost a race is read again before its wake-up is acknowledged.
+            # An evaluation that lost the compare-and-set is read again before its wake-up is acknowledged.
             waiting = [*waiting[size:], *sorted(lost)]
 
-    async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
-        """Keep what is no event; returns how much of it was new."""
-        newly = await self._tables.quarantine(refused) if refused else 0
+    async def quarantine(self, rejected: Sequence[QuarantineRow]) -> int:
+        """Keep entries that are no events; returns how many of them were new."""
+        newly = await self._tables.quarantine(rejected) if rejected else 0
         self._count_quarantined(newly)
         return newly
 
-    async def without_row(self, evaluation_ids: Sequence[str]) -> list[str]:
-        """Name those of some evaluations that the tables do not have."""
+    async def overlooked(self, evaluation_ids: Sequence[str]) -> list[str]:
+        """Return the evaluations without a row, and those that ended without a mark on their stream."""
         rows = await self._tables.rows(evaluation_ids) if evaluation_ids else {}
-        return [key for key in evaluation_ids if key not in rows]
+        ended = [key for key, row in rows.items() if row.cursor.phase in ENDED]
+        marks = dict(zip(ended, await self._log.committed(ended), strict=True)) if ended else {}
+        return [key for key in evaluation_ids if key not in rows or _is_unmarked(rows[key], marks.get(key))]
 
     async def sweep(self, *, unchanged_for: float, page: int) -> int:
-        """Look again at every evaluation that has not ended nor moved for so many seconds."""
-        # A sweep that broke off may have ended what it looked at: no later one would find that again,
-        # and its stream would never be let go.
-        await self._sweep_over(self._unswept)
-        after, looked = "", 0
+        """Store again every evaluation that has not ended nor changed for so many seconds."""
+        # A sweep that was interrupted may have ended evaluations without marking their streams: no later
+        # sweep would read them again. (Those of a worker that was killed are found by the scan.)
+        await self._sweep_page(self._interrupted)
+        after, count = "", 0
         while ids := await self._tables.open_evaluations(
             after=after, unchanged_for=unchanged_for, limit=page
         ):
-            await self._sweep_over(ids)
-            after, looked = ids[-1], looked + len(ids)
-        return looked
+            await self._sweep_page(ids)
+            after, count = ids[-1], count + len(ids)
+        return count
 
-    async def _sweep_over(self, evaluation_ids: Sequence[str]) -> None:
-        self._unswept = list(evaluation_ids)
+    async def _sweep_page(self, evaluation_ids: Sequence[str]) -> None:
+        self._interrupted = list(evaluation_ids)
         await self.store(evaluation_ids)
-        self._unswept = []
+        self._interrupted = []
 
     def _slice_size(self) -> int:
         return max(8, min(MAX_SLICE, int(SLICE_BYTES / self._mean_bytes)))
 
     async def _closing_first(self, evaluation_ids: list[str]) -> list[str]:
-        """Under lag, let those go first that have come to their end."""
+        """Under lag, store first the evaluations that have ended."""
         closing = await self._log.closing(evaluation_ids)
         ended = [key for key, closed in zip(evaluation_ids, closing, strict=True) if closed]
         others = [key for key, closed in zip(evaluation_ids, closing, strict=True) if not closed]
@@ -143,86 +173,92 @@ class Storage:
 
     async def _pass(self, evaluation_ids: Sequence[str]) -> set[str]:
         begun, now_ms = self._clock(), await self._log.now_ms()
-        self.picture.tell_time(now_ms)
+        self.metrics.synchronize(now_ms)
         streams = await self._log.read(evaluation_ids, limit=MAX_ENTRIES + 1)
         self._mean_bytes = _mean_bytes(streams)
         rows = await self._tables.rows(evaluation_ids)
-        sightings = [
-            self._sight(key, raw, rows.get(key)) for key, raw in zip(evaluation_ids, streams, strict=True)
+        diffs = [
+            self._diff(key, raw, rows.get(key)) for key, raw in zip(evaluation_ids, streams, strict=True)
         ]
-        resolutions = await self._resolve(sightings, now_ms)
+        resolutions = await self._resolve(diffs, now_ms)
         commits_at = utc_now()
         committed = await self._commit(resolutions)
         committed_at = utc_now()
         self._count(resolutions, committed)
-        self._look_at_gaps(resolutions, now_ms)
+        self._count_gaps(resolutions, now_ms)
         await self._log.settle(_marks(resolutions, committed.lost))
-        self.picture.reached(REDIS, POSTGRES)
+        self.metrics.dependencies.reached(REDIS, POSTGRES)
         telemetry.PASS_MS.record((self._clock() - begun) * 1000)
-        ended = ended_of(streams, resolutions, committed.lost)
+        ended = ended_evaluations(streams, resolutions, committed.lost)
         telemetry.trace_endings(ended, start=commits_at, end=committed_at)
-        await self._tell_of_endings(ended)
+        await self._count_endings(ended)
         return committed.lost
 
     def _count(self, resolutions: Sequence[Resolution], committed: CommitResult) -> None:
-        counted = Tally()
-        counted.count(resolutions, committed.lost)
-        self.tally.add(counted)
-        telemetry.count(counted, committed.progress)
+        counts = PassCounts()
+        counts.count(resolutions, committed.lost)
+        self.counts.add(counts)
+        telemetry.count(counts, committed.progress)
         self._count_quarantined(committed.newly_quarantined)
 
     def _count_quarantined(self, newly: int) -> None:
-        self.tally.quarantined += newly
+        self.counts.quarantined += newly
         telemetry.QUARANTINED.add(newly)
 
-    async def _tell_of_endings(self, ended: Sequence[Ended]) -> None:
+    def _count_gaps(self, resolutions: Sequence[Resolution], now_ms: int) -> None:
+        self.metrics.record_gaps(resolutions)
+        self.counts.gaps_open = len(self.metrics.gaps)
+        if warned := self._gaps.observe(resolutions, now_ms):
+            self.counts.gaps_warned += warned
+            telemetry.GAPS_WARNED.add(warned)
+
+    async def _count_endings(self, ended: Sequence[EndedEvaluation]) -> None:
         if ended and telemetry.is_wired():
             modes = await self._modes.of({one.batch_id for one in ended})
             telemetry.count_endings(ended, modes)
 
-    async def _resolve(self, sightings: Sequence[Sighting], now_ms: int) -> list[Resolution]:
-        stored = await self._stored(sightings)
-        new_batches = {seen.batch_id for seen in sightings if seen.row is None and seen.batch_id}
+    async def _resolve(self, diffs: Sequence[StreamDiff], now_ms: int) -> list[Resolution]:
+        stored = await self._stored(diffs)
+        new_batches = {diff.batch_id for diff in diffs if diff.row is None and diff.batch_id}
         months = await self._tables.months(sorted(new_batches)) if new_batches else {}
-        bridge_until_ms = self._patience_now().bridge_until_ms(now_ms)
+        bridge_until_ms = self._gaps.policy().bridge_until_ms(now_ms)
         return [
             self._resolve_one(
-                seen, months.get(seen.batch_id or ""), stored.get(seen.evaluation_id, {}), bridge_until_ms
+                diff, months.get(diff.batch_id or ""), stored.get(diff.evaluation_id, {}), bridge_until_ms
             )
-            for seen in sightings
+            for diff in diffs
         ]
 
-    def _sight(self, key: str, raw: Sequence[RawEntry], row: EvaluationRow | None) -> Sighting:
+    def _diff(self, key: str, raw: Sequence[RawEntry], row: EvaluationRow | None) -> StreamDiff:
         try:
-            return sight(key, raw, row)
+            return diff_stream(key, raw, row)
         except Exception as error:  # whatever it is, it must not keep the others from being stored
             logger.exception("could not read an evaluation", extra={"evaluation_id": key})
-            return Sighting(key, row, refused=_puzzling(raw[-1][0], error))
+            return StreamDiff(key, row, rejected=_unexpected(raw[-1][0], error))
 
     def _resolve_one(
         self,
-        seen: Sighting,
+        diff: StreamDiff,
         month: date | None,
         stored: Mapping[EventKey, StoredEvent],
         bridge_until_ms: int,
     ) -> Resolution:
-        shard = shard_of(seen.evaluation_id, self._log.shards)
+        shard = shard_of(diff.evaluation_id, self._log.shards)
         try:
-            return resolve(seen, shard=shard, month=month, stored=stored, bridge_until_ms=bridge_until_ms)
+            return resolve(diff, shard=shard, month=month, stored=stored, bridge_until_ms=bridge_until_ms)
         except Exception as error:  # as above
-            logger.exception("could not order an evaluation", extra={"evaluation_id": seen.evaluation_id})
-            refused = _puzzling(seen.entries[-1].id if seen.entries else b"0-0", error)
-            return Resolution(None, [quarantine_row(seen.evaluation_id, bad) for bad in refused])
+            logger.exception("could not order an evaluation", extra={"evaluation_id": diff.evaluation_id})
+            rejected = _unexpected(diff.entries[-1].id if diff.entries else b"0-0", error)
+            return Resolution(None, [quarantine_row(diff.evaluation_id, each) for each in rejected])
 
-    async def _stored(self, sightings: Sequence[Sighting]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
-        doubtful = [seen.row for seen in sightings if (seen.must_compare or seen.needs_totals) and seen.row]
-        return await self._tables.stored(doubtful) if doubtful else {}
-
-    def _patience_now(self) -> Patience:
-        return self._patience.hurried() if self.in_a_hurry else self._patience
+    async def _stored(self, diffs: Sequence[StreamDiff]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
+        incomplete = [
+            diff.row for diff in diffs if (diff.needs_comparison or diff.needs_totals) and diff.row
+        ]
+        return await self._tables.stored(incomplete) if incomplete else {}
 
     async def _commit(self, resolutions: Sequence[Resolution]) -> CommitResult:
-        orphans = [bad for resolution in resolutions for bad in resolution.orphans]
+        orphans = [each for resolution in resolutions for each in resolution.orphans]
         newly = await self._tables.quarantine(orphans) if orphans else 0
         changes = [r.change for r in resolutions if r.change and not r.change.is_empty]
         committed = await self._commit_all(changes)
@@ -230,14 +266,14 @@ class Storage:
         return committed
 
     async def _commit_all(self, changes: Sequence[Change]) -> CommitResult:
-        """Commit together; if the database refuses the data, find out whose it was."""
+        """Commit together; if the database rejects the data, bisect to the evaluation that holds it."""
         if not changes:
             return CommitResult()
         try:
             return await self._tables.commit(changes)
         except UnstorableData as error:
             if len(changes) == 1:
-                return await self._give_up(changes[0], error)
+                return await self._quarantine_change(changes[0], error)
         middle = len(changes) // 2
         first = await self._commit_all(changes[:middle])
         second = await self._commit_all(changes[middle:])
@@ -245,11 +281,11 @@ class Storage:
         newly = first.newly_quarantined + second.newly_quarantined
         return CommitResult(first.lost | second.lost, newly, first.progress)
 
-    async def _give_up(self, change: Change, error: UnstorableData) -> CommitResult:
-        """Keep what the database refuses as bytes, with its reason, so that it stops only itself."""
+    async def _quarantine_change(self, change: Change, error: UnstorableData) -> CommitResult:
+        """Keep what the database rejects as bytes, with its reason, so that it delays no other."""
         key = change.evaluation_id
-        logger.error("events refused by the database", extra={"evaluation_id": key, "error": str(error)})
-        refused = [
+        logger.error("events rejected by the database", extra={"evaluation_id": key, "error": str(error)})
+        rejected = [
             quarantine_row(
                 key,
                 RejectedEntry(row.entry_id.encode(), QuarantineReason.UNSTORABLE, str(error), row.event),
@@ -258,55 +294,27 @@ class Storage:
         ]
         change.events, change.side_events = [], []
         change.after = change.before or Cursor()
-        return CommitResult(newly_quarantined=await self._tables.quarantine(refused + change.quarantined))
-
-    def _look_at_gaps(self, resolutions: Sequence[Resolution], now_ms: int) -> None:
-        gaps = [r for r in resolutions if r.gap]
-        self.picture.look_at_gaps(resolutions)
-        self.tally.gaps_open = len(self.picture.gaps)
-        old = [r for r in gaps if r.gap and self._patience.is_worth_a_warning(r.gap.since_ms, now_ms)]
-        for resolution in old:
-            self._warn_once(resolution)
-        # Only gaps that not waiting would mend: one without a closing event can't be bridged anyhow.
-        bridgeable = sum(1 for r in old if r.gap and r.gap.closing)
-        if self._breaker.observe(self._clock(), looked=len(resolutions), gapped=bridgeable):
-            logger.error("gaps have become the rule: no longer waiting for order")
-
-    def _warn_once(self, resolution: Resolution) -> None:
-        gap, change = resolution.gap, resolution.change
-        if gap is None or change is None:
-            return
-        key = (change.evaluation_id, gap.attempt, gap.missing[0].start if gap.missing else 0)
-        if key in self._warned:
-            return
-        self._warned[key] = None
-        if len(self._warned) > REMEMBERED_WARNINGS:
-            self._warned.popitem(last=False)
-        self.tally.gaps_warned += 1
-        telemetry.GAPS_WARNED.add(1)
-        missing = [[hole.start, hole.stop - 1] for hole in gap.missing]
-        extra = {
-            "evaluation_id": key[0],
-            "batch_id": change.batch_id,
-            "attempt": gap.attempt,
-            "missing": missing,
-        }
-        logger.warning("events are missing", extra=extra)
+        return CommitResult(newly_quarantined=await self._tables.quarantine(rejected + change.quarantined))
 
     def _note_outage(self, error: Exception) -> None:
         if self.outage is None:
-            logger.warning("waiting for the servers", extra={"error": str(error)})
+            logger.warning("Redis or Postgres is unavailable: retrying", extra={"error": str(error)})
         self.outage = str(error)
-        self.picture.missed(REDIS if isinstance(error, LogUnavailable) else POSTGRES)
+        self.metrics.dependencies.missed(REDIS if isinstance(error, LogUnavailable) else POSTGRES)
 
     def _note_recovery(self) -> None:
         if self.outage is not None:
-            logger.info("the servers are back")
+            logger.info("Redis and Postgres are available again")
         self.outage = None
 
 
-def _puzzling(entry_id: bytes, error: Exception) -> list[RejectedEntry]:
+def _unexpected(entry_id: bytes, error: Exception) -> list[RejectedEntry]:
     return [RejectedEntry(entry_id, QuarantineReason.UNSTORABLE, f"{type(error).__name__}: {error}", b"")]
+
+
+def _is_unmarked(row: EvaluationRow, mark: EventKey | None) -> bool:
+    """Whether a stream's mark is behind its row; None where the row is open or the stream is gone."""
+    return mark is not None and mark < (row.cursor.attempt, row.cursor.sequence)
 
 
 def _mean_bytes(streams: Sequence[Sequence[RawEntry]]) -> float:

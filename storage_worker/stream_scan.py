@@ -1,12 +1,13 @@
-"""A bounded SCAN over all streams: finds what no wake-up and no row leads to.
+"""A bounded SCAN over all streams: finds those that neither a wake-up nor the sweep leads to.
 
-Two kinds of stream are invisible to the wake-ups and to the sweep of the tables: that of an evaluation
-without a row whose wake-ups were lost, and one that was written to the wrong shard. The first is stored
-like any other. Of the second every entry is quarantined and the key is logged: its evaluation belongs to
-another shard, where writers, fences and readers would never meet it.
+- An evaluation without a row, whose wake-ups were lost: it is stored like any other.
+- An evaluation that a worker ended and then died before it marked the stream: the stream is marked again,
+  or it would stay in Redis, as the sweep reads only what has not ended.
+- A stream in the wrong shard: every entry is quarantined and the key is logged. Its evaluation belongs to
+  another shard; writers, fences and readers would never meet it.
 
-One cycle goes through the key space once, a page at a time with pauses, so that Redis serves others
-meanwhile; a cycle begins at most once an interval, on the worker that holds the sweep's lock.
+One cycle goes through the key space once, a page at a time with pauses, so that Redis serves other clients
+meanwhile; a cycle begins at most once an interval, on the worker that leads the sweep.
 """
 
 import asyncio
@@ -37,15 +38,15 @@ _STREAM = re.compile(rb"eval:\{([^}]*)\}:events:(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StreamPage:
     """One page of stream keys."""
 
     evaluation_ids: Sequence[str]
     misplaced: Sequence[bytes]
 
 
-def sort_keys(names: Iterable[bytes], *, shards: int) -> Found:
-    """Tell the streams in their place, by their evaluation ids, from the keys that are not. Pure."""
+def sort_page(names: Iterable[bytes], *, shards: int) -> StreamPage:
+    """Separate streams in their shard, by evaluation id, from misplaced ones. Pure."""
     ids, misplaced = [], []
     for name in names:
         key = _STREAM.fullmatch(name)
@@ -54,11 +55,11 @@ def sort_keys(names: Iterable[bytes], *, shards: int) -> Found:
             ids.append(evaluation_id)
         elif key:
             misplaced.append(name)
-    return Found(ids, misplaced)
+    return StreamPage(ids, misplaced)
 
 
 class StreamScan:
-    """One worker's walk through the key space."""
+    """Scans the key space of one Redis."""
 
     def __init__(self, redis: Redis, storage: Storage, *, shards: int) -> None:
         self._redis = redis
@@ -68,7 +69,7 @@ class StreamScan:
         self._is_denied = False
 
     async def run_if_due(self, interval: timedelta) -> None:
-        """Go through the key space once, unless that was done within the interval."""
+        """Run one cycle, unless one began within the interval."""
         if self._is_denied or monotonic() < self._due:
             return
         self._due = monotonic() + interval.total_seconds()
@@ -82,33 +83,33 @@ class StreamScan:
             )
 
     async def run(self) -> None:
-        """Store what has no row, and quarantine what is in the wrong shard."""
+        """Store what has no row, mark what has ended, and quarantine what is in the wrong shard."""
         cursor = 0
         while True:
             # Not TYPE stream: it would open every key of the page.
-            found: Any = await self._redis.scan(cursor, match="eval:{*}:events:*", count=PAGE)
-            cursor, names = int(found[0]), found[1]
-            await self._take(sort_keys(names, shards=self._shards))
+            reply: Any = await self._redis.scan(cursor, match="eval:{*}:events:*", count=PAGE)
+            cursor, names = int(reply[0]), reply[1]
+            await self._process(sort_page(names, shards=self._shards))
             if not cursor:
                 return
             await asyncio.sleep(PAUSE)
 
-    async def _take(self, found: Found) -> None:
-        await self.quarantine(found.misplaced)
-        unknown = await self._storage.without_row(found.evaluation_ids)
-        if unknown:
-            logger.info("found evaluations that no wake-up named", extra={"count": len(unknown)})
-            await self._storage.store(unknown)
+    async def _process(self, page: StreamPage) -> None:
+        await self.quarantine(page.misplaced)
+        overlooked = await self._storage.overlooked(page.evaluation_ids)
+        if overlooked:
+            logger.info("storing evaluations without a row or mark", extra={"count": len(overlooked)})
+            await self._storage.store(overlooked)
 
     async def quarantine(self, misplaced: Sequence[bytes]) -> None:
         """Keep the entries of streams in the wrong shard; a key with new ones is logged."""
         for name in misplaced:
-            kept = await self._storage.quarantine(await self._refused(name))
+            kept = await self._storage.quarantine(await self._rejected_entries(name))
             if kept:
                 extra = {"key": name.decode(errors="replace"), "entries": kept}
                 logger.warning("stream in the wrong shard: its entries were quarantined", extra=extra)
 
-    async def _refused(self, name: bytes) -> list[QuarantineRow]:
+    async def _rejected_entries(self, name: bytes) -> list[QuarantineRow]:
         key = _STREAM.fullmatch(name)
         evaluation_id = _text(key[2]) if key else None
         try:
@@ -129,11 +130,11 @@ def _right_key(evaluation_id: str, shards: int) -> bytes:
 
 
 def _detail(name: bytes, evaluation_id: str | None, shards: int) -> str:
-    shown = name.decode(errors="backslashreplace")
+    written = name.decode(errors="backslashreplace")
     if evaluation_id is None:
-        return f"written to {shown!r}, which names no evaluation"
+        return f"written to {written!r}, which names no evaluation"
     right = _right_key(evaluation_id, shards).decode()
-    return f"written to {shown!r}; with {shards} shards the key is {right!r}"
+    return f"written to {written!r}; with {shards} shards the key is {right!r}"
 
 
 def _body(fields: dict[bytes, bytes]) -> bytes:

@@ -1,25 +1,32 @@
-"""What a storage worker counts, in the names of docs/reference/telemetry.md.
+"""Counters and histograms of a storage worker; docs/reference/telemetry.md lists the names.
 
-Only OpenTelemetry's API: where nobody has wired more, each of these is a no-op. Counters move once a pass.
-A histogram takes its values one by one, at a cost that thousands in a pass would make felt: beyond
-`RECORDED` it gets a fair sample of them.
+Only OpenTelemetry's API is used: without an SDK each instrument is a no-op. Counters are incremented once a
+pass. A histogram records its values one by one, which is too slow for thousands in a pass: beyond
+`RECORDED` it gets a systematic sample of them.
 """
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from opentelemetry import metrics
+from psycopg_pool import AsyncConnectionPool
 
 from eventlog import payloads as p
 from eventlog import tracing
+from projections.database.connection import transaction
+from projections.database.errors import DatabaseUnavailable
 from projections.folds.progress import Progress
-from storage_worker.endings import Ended
-from storage_worker.tally import Tally
+from projections.sql import query
+from storage_worker.pass_results import EndedEvaluation, PassCounts
+
+logger = logging.getLogger(__name__)
 
 RECORDED = 20
 """Values of one pass that a histogram gets at most."""
 MAX_LABELS = 50
+MAX_KNOWN_BATCHES = 10_000
 OTHER = "other"
 VERDICTS = ("applied", "stale", "late", "rejected")
 MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -79,37 +86,37 @@ PASS_MS = _meter.create_histogram(
 
 
 def is_wired() -> bool:
-    """Whether anybody collects what is counted here."""
+    """Whether an SDK exports these metrics."""
     return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
 
 
 def begin() -> None:
-    """Show every counter from the start: a series that appears with its first 1 has no increase."""
-    count(Tally(), Progress())
+    """Export every counter from the start: a series that begins with 1 has no increase."""
+    count(PassCounts(), Progress())
     for counter in (TESTS, TESTS_PASSED, TESTS_FAILED, GAPS_WARNED, QUARANTINED):
         counter.add(0)
 
 
-def count(counted: Tally, added: Progress) -> None:
+def count(counts: PassCounts, added: Progress) -> None:
     """Count what one pass has committed."""
     for verdict in VERDICTS:
-        EVENTS.add(counted.events[verdict], {"verdict": verdict})
-    EVENTS.add(counted.duplicates, {"verdict": "duplicate"})
-    REORDERED.add(counted.reordered)
-    GAPS_BRIDGED.add(counted.bridged)
-    LOST_RACES.add(counted.lost_races)
+        EVENTS.add(counts.events[verdict], {"verdict": verdict})
+    EVENTS.add(counts.duplicates, {"verdict": "duplicate"})
+    REORDERED.add(counts.reordered)
+    GAPS_BRIDGED.add(counts.bridged)
+    LOST_RACES.add(counts.lost_races)
     TOKENS.add(added.tokens)
     COST.add(float(added.cost_usd))
 
 
-def count_endings(ended: Sequence[Ended], modes: Mapping[str, str]) -> None:
-    """Count evaluations that have ended, each once: by whoever committed its end."""
+def count_endings(ended: Sequence[EndedEvaluation], modes: Mapping[str, str]) -> None:
+    """Count evaluations that have ended, each once: in the worker that committed its end."""
     passed = sum(1 for one in ended if one.card.verdict == "passed")
     TESTS.add(len(ended))
     TESTS_PASSED.add(passed)
     TESTS_FAILED.add(len(ended) - passed)
-    for (stage, is_good), many in _stages(ended).items():
-        STAGES[is_good].add(many, {"stage": _stage_labels.bounded(stage)})
+    for (stage, is_good), number in _stages(ended).items():
+        STAGES[is_good].add(number, {"stage": _stage_labels.bounded(stage)})
     for one in ended[:: -(-len(ended) // RECORDED)]:
         mode = _mode_labels.bounded(modes.get(one.batch_id, OTHER))
         TEST_MS.record(one.duration_ms, {"eval_mode": mode})
@@ -117,7 +124,7 @@ def count_endings(ended: Sequence[Ended], modes: Mapping[str, str]) -> None:
             TEST_SCORE.record(max(0.0, one.card.score))
 
 
-def trace_endings(ended: Iterable[Ended], *, start: datetime, end: datetime) -> None:
+def trace_endings(ended: Iterable[EndedEvaluation], *, start: datetime, end: datetime) -> None:
     """Put the commit into the traces of the evaluations that it ended."""
     for one in ended:
         if traceparent := one.ending.traceparent:
@@ -125,29 +132,51 @@ def trace_endings(ended: Iterable[Ended], *, start: datetime, end: datetime) -> 
             tracing.finished("eval.worker.save_scorecard", traceparent, start=start, end=end, **about)
 
 
-def _stages(ended: Iterable[Ended]) -> Counter[tuple[str, bool]]:
-    found: Counter[tuple[str, bool]] = Counter()
+def _stages(ended: Iterable[EndedEvaluation]) -> Counter[tuple[str, bool]]:
+    stages: Counter[tuple[str, bool]] = Counter()
     for one in ended:
         if isinstance(result := one.ending.data, p.Completed):
             for score in result.scores:
                 if score.passed is not None:
-                    found[score.evaluator, score.passed] += 1
-    return found
+                    stages[score.evaluator, score.passed] += 1
+    return stages
 
 
-class Labels:
-    """The first so many values of a label; all that come after are one."""
+class BoundedLabels:
+    """Bounds the cardinality of a label: the first values are kept, all later ones become `other`."""
 
-    def __init__(self, most: int = MAX_LABELS) -> None:
-        self._most = most
+    def __init__(self, limit: int = MAX_LABELS) -> None:
+        self._limit = limit
         self._known: set[str] = set()
 
     def bounded(self, value: str) -> str:
-        """Return a value, or what stands for all that are too many."""
-        if value not in self._known and len(self._known) >= self._most:
+        """Return the value, or `other` once there are too many."""
+        if value not in self._known and len(self._known) >= self._limit:
             return OTHER
         self._known.add(value)
         return value
 
 
-_stage_labels, _mode_labels = Labels(), Labels()
+_stage_labels, _mode_labels = BoundedLabels(), BoundedLabels()
+
+
+class BatchModes:
+    """The target type of each batch, for labels: looked up once a batch; none without a database."""
+
+    def __init__(self, pool: AsyncConnectionPool | None = None) -> None:
+        self._pool = pool
+        self._modes: dict[str, str] = {}
+
+    async def of(self, batch_ids: Collection[str]) -> Mapping[str, str]:
+        """Return the modes of these batches, as far as they can be read now."""
+        unknown = sorted(set(batch_ids) - self._modes.keys())
+        if unknown and self._pool:
+            if len(self._modes) > MAX_KNOWN_BATCHES:
+                self._modes.clear()
+            try:
+                async with transaction(self._pool) as conn:
+                    cursor = await conn.execute(query("batch_target_types"), [unknown])
+                    self._modes |= dict(await cursor.fetchall())
+            except DatabaseUnavailable as error:  # the evaluations are stored: only their label is missing
+                logger.debug("could not look up modes", extra={"error": str(error)})
+        return self._modes

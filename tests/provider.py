@@ -14,12 +14,12 @@ Endpoints are counted as /v1/messages, /v1/chat/completions, /v1/models and batc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from scoreline.provider_sim.settings import Settings, changed
+from scoreline.provider_sim.settings import SimulatorSettings, changed
 from scoreline.provider_sim.simulator import Simulator, simulated
 
 
 @asynccontextmanager
 async def provider(**settings: object) -> AsyncIterator[Simulator]:
     """Lend a simulator that behaves as told."""
-    async with simulated(changed(Settings(), settings)) as simulator:
+    async with simulated(changed(SimulatorSettings(), settings)) as simulator:
         yield simulator

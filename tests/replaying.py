@@ -26,7 +26,7 @@ from scoreline.reports.replay.lines import REPEATS
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
 from scoreline.reports.replay.telling import NOTHING, Evidence, tell
-from storage_worker.sighting import sight
+from storage_worker.stream_diff import diff_stream
 from tests.builders import EVALUATION
 from tests.storing import GAP_TIMEOUT, World
 
@@ -98,13 +98,13 @@ class Scene:
             blank = EvaluationRow(
                 self.evaluation_id, history.standing.batch_id, history.standing.month, Cursor()
             )
-        seen = sight(self.evaluation_id, raw, blank)
+        seen = diff_stream(self.evaluation_id, raw, blank)
         return tell(
             Evidence(
                 self.evaluation_id,
                 history,
                 seen.entries,
-                seen.refused,
+                seen.rejected,
                 NOT_ASKED if origin is Origin.REDIS else Glance(asked=True, found=len(history.events)),
                 NOT_ASKED if origin is Origin.POSTGRES else Glance(asked=True, found=len(raw)),
                 self.world.now_ms,

@@ -10,14 +10,14 @@ from eventlog.memory import MemoryEventLog, _Stream
 from eventlog.timeline import Cursor
 from projections.store.contract import ProjectionStore
 from projections.store.memory import MemoryStore
-from storage_worker.gaps import GapBreaker, Patience
+from storage_worker.gaps import GapBreaker, GapPolicy
 from storage_worker.storage import Storage
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, raw_entry
 from tests.jumbled import arrivals, lives
 
 GAP_TIMEOUT = timedelta(seconds=30)
 GAP_WARNING = timedelta(seconds=5)
-PATIENCE = Patience(GAP_TIMEOUT, GAP_WARNING)
+PATIENCE = GapPolicy(GAP_TIMEOUT, GAP_WARNING)
 
 
 class World:
@@ -33,7 +33,7 @@ class World:
         *,
         log: LogReader | None = None,
         tables: ProjectionStore | None = None,
-        patience: Patience = PATIENCE,
+        patience: GapPolicy = PATIENCE,
         breaker: GapBreaker | None = None,
     ) -> Storage:
         """Make a worker's storage, over other ports if given."""

@@ -29,13 +29,13 @@ from eventlog.clock import utc_now
 from eventlog.redaction import KNOWN
 from eventlog.secret_sources import secrets_in_url
 from projections.ledger.provider_batches import RequestCounts
-from providers.access import Access, access_to
 from providers.bounded_replies import LINES, Redirected
 from providers.clients import MissingSdk, anthropic_client, errors_of, patience
 from providers.decompression import ReplyRefused
-from providers.dialects import retry_after
-from providers.failures import Class, failure_of, refusal_of
+from providers.endpoint import ModelEndpoint, access_to
+from providers.failures import ErrorClass, failure_of, refusal_of
 from providers.headers import fill_in
+from providers.rate_limit_headers import retry_after
 from providers.table import PROVIDERS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _PASSING = frozenset({408, 409, 425, 429, 529})
 class AnthropicBatches:
     """`BatchProvider` on the Message Batches API."""
 
-    def __init__(self, access: Access, client: "AsyncAnthropic") -> None:
+    def __init__(self, access: ModelEndpoint, client: "AsyncAnthropic") -> None:
         self._access = access
         self._client = client
         self._batches = client.messages.batches
@@ -136,7 +136,7 @@ class AnthropicBatches:
             raise NoReply(late) from None
 
 
-def _trouble(error: Exception, access: Access) -> NoReply | TurnedAway:
+def _trouble(error: Exception, access: ModelEndpoint) -> NoReply | TurnedAway:
     response: httpx2.Response | None = getattr(error, "response", None)
     title = access.provider.title
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
@@ -152,7 +152,7 @@ def _trouble(error: Exception, access: Access) -> NoReply | TurnedAway:
     failure = failure_of(refusal, access, retry_after=retry_after(headers, now=utc_now()))
     if status >= 500 and status not in _PASSING:
         return NoReply(failure.message, retry_after=failure.retry_after)
-    is_passing = status in _PASSING and failure.of is not Class.PERMANENT
+    is_passing = status in _PASSING and failure.of is not ErrorClass.PERMANENT
     return TurnedAway(failure.message, retry_after=failure.retry_after, is_passing=is_passing)
 
 
@@ -210,7 +210,7 @@ class AnthropicAccounts:
         except (MissingSdk, ValueError) as error:
             raise TurnedAway(str(error)) from None
 
-    def _client(self, access: Access, target: TargetSpec) -> AnthropicBatches:
+    def _client(self, access: ModelEndpoint, target: TargetSpec) -> AnthropicBatches:
         headers: Any = target.options.get("headers") or {}
         key = (access.base_url, access.key, repr(sorted(headers.items())))
         if key not in self._made:

@@ -37,20 +37,20 @@ class Collecting:
         room = self._desk.window - batch.in_flight
         return is_called_off(batch) or room >= self._desk.least_room or batch.in_flight == 0
 
-    async def collect(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
+    async def collect(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
         """Record results while there is room; True once all of them are on record."""
         with tracing.alone("eval.batch_api.process_results", batch_id=batch.batch_id) as span:
-            span.set_attribute("result_count", chunk.size)
-            return await self._collect(chunk, batch, provider)
+            span.set_attribute("result_count", provider_batch.size)
+            return await self._collect(provider_batch, batch, provider)
 
-    async def _collect(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
-        this = Round(chunk, spec_of(batch), dict(members_of(chunk)))
+    async def _collect(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
+        this = Round(provider_batch, spec_of(batch), dict(members_of(provider_batch)))
         room = self._desk.window - batch.in_flight
         async with aclosing(self._groups(this, provider)) as groups:
             async for group in groups:
                 if self._desk.reservations:
-                    self._desk.reservations.observe(chunk, group.values())
-                outcomes = await self._to_be_recorded(group, chunk, batch)
+                    self._desk.reservations.observe(provider_batch, group.values())
+                outcomes = await self._to_be_recorded(group, provider_batch, batch)
                 if not is_called_off(batch):
                     fitting = dict(islice(outcomes.items(), max(0, room)))
                     room -= len(fitting)
@@ -65,13 +65,13 @@ class Collecting:
     async def _groups(
         self, this: Round, provider: BatchProvider
     ) -> AsyncGenerator[dict[str, Outcome], None]:
-        chunk, target = this.chunk, this.spec.targets[this.chunk.target]
+        provider_batch, target = this.provider_batch, this.spec.targets[this.provider_batch.target]
         price = price_in_batches(target, self._desk.ports.environ)
         group: dict[str, Outcome] = {}
         size = 0
-        async with aclosing(provider.results(chunk.provider_id or "")) as results:
+        async with aclosing(provider.results(provider_batch.provider_id or "")) as results:
             async for result in results:
-                key = _evaluation(chunk, result)
+                key = _evaluation(provider_batch, result)
                 if key in this.attempts:
                     group[key] = read(result, target, price)
                     size += _characters(group[key])
@@ -82,11 +82,11 @@ class Collecting:
             yield group
 
     async def _to_be_recorded(
-        self, group: Mapping[str, Outcome], chunk: ProviderBatch, batch: Batch
+        self, group: Mapping[str, Outcome], provider_batch: ProviderBatch, batch: Batch
     ) -> dict[str, Outcome]:
         if is_called_off(batch):
             return dict(group)
-        waiting = await self._desk.books.still_waiting(chunk, list(group))
+        waiting = await self._desk.books.filter_pending(provider_batch, list(group))
         return {key: outcome for key, outcome in group.items() if key in waiting}
 
     async def _record(self, outcomes: Mapping[str, Outcome], this: Round, batch: Batch) -> None:
@@ -98,8 +98,11 @@ class Collecting:
 
     async def _make_up_for_the_missing(self, this: Round, batch: Batch) -> None:
         """Treat those of which the provider said nothing as those that it did not answer."""
-        page, missing = self._desk.settings.page, no_result(this.chunk.provider_id or this.chunk.id)
-        while left := await self._desk.books.members(this.chunk, after="", limit=page):
+        page, missing = (
+            self._desk.settings.page,
+            no_result(this.provider_batch.provider_id or this.provider_batch.id),
+        )
+        while left := await self._desk.books.list_pending(this.provider_batch, after="", limit=page):
             await self._record({one.evaluation_id: missing for one in left}, this, batch)
 
 
@@ -107,6 +110,6 @@ def _characters(outcome: Outcome) -> int:
     return len(outcome.output) if isinstance(outcome, p.Answer) else 0
 
 
-def _evaluation(chunk: ProviderBatch, result: Result) -> str:
-    number = number_in(chunk, result.custom_id)
-    return "" if number is None else evaluation_id(chunk.batch_id, number)
+def _evaluation(provider_batch: ProviderBatch, result: Result) -> str:
+    number = number_in(provider_batch, result.custom_id)
+    return "" if number is None else evaluation_id(provider_batch.batch_id, number)

@@ -4,7 +4,7 @@
                                         │ no reply            │ called off               └──► cancelled
                                         └──find──► submitted, or submitted again
 
-All it must not forget is in the ledger, so it may die anywhere: an intended chunk is looked for before it
+All it must not forget is in the ledger, so it may die anywhere: an intended one is looked for before it
 is submitted again, a submitted one is looked at again, results are read again. What it keeps in memory is
 patience.
 """
@@ -55,119 +55,127 @@ class ProviderBatches:
 
     async def go_round(self) -> None:
         """Do for each provider batch what is to be done next, and form more."""
-        chunks = await self._led_here(await self._desk.books.open_chunks())
+        provider_batches = await self._led_here(await self._desk.books.list_open())
         if self._desk.reservations:
-            await self._desk.reservations.declare(chunks)
-        for chunk in chunks:
-            if self._patience.is_due(chunk.id, self._clock()):
-                await self._guarded(chunk)
-        self._patience.forget_all_but({chunk.id for chunk in chunks})
+            await self._desk.reservations.declare(provider_batches)
+        for provider_batch in provider_batches:
+            if self._patience.is_due(provider_batch.id, self._clock()):
+                await self._guarded(provider_batch)
+        self._patience.forget_all_but({provider_batch.id for provider_batch in provider_batches})
         await self._sending.go_round()
 
-    async def _led_here(self, chunks: Sequence[ProviderBatch]) -> list[ProviderBatch]:
+    async def _led_here(self, provider_batches: Sequence[ProviderBatch]) -> list[ProviderBatch]:
         """Leave out what another run asks: the keys for it are in that run's environment."""
-        batch_ids = {chunk.batch_id for chunk in chunks}
+        batch_ids = {provider_batch.batch_id for provider_batch in provider_batches}
         if not batch_ids:
             return []
         elsewhere = await self._desk.ledger.led_elsewhere(sorted(batch_ids), self._desk.run_id)
-        return [chunk for chunk in chunks if chunk.batch_id not in elsewhere]
+        return [
+            provider_batch
+            for provider_batch in provider_batches
+            if provider_batch.batch_id not in elsewhere
+        ]
 
     async def call_off(self, batch_id: str) -> None:
         """Ask providers to cancel what a batch has there; whatever fails is done by the next round."""
-        for chunk in await self._desk.books.open_chunks():
-            if chunk.batch_id == batch_id and chunk.state is ProviderBatchState.SUBMITTED:
-                await self._guarded(chunk)
+        for provider_batch in await self._desk.books.list_open():
+            if provider_batch.batch_id == batch_id and provider_batch.state is ProviderBatchState.SUBMITTED:
+                await self._guarded(provider_batch)
 
     # -- what was intended
 
-    async def _guarded(self, chunk: ProviderBatch) -> None:
-        """Tend a chunk; what goes wrong with it stops nothing else, and is told once."""
+    async def _guarded(self, provider_batch: ProviderBatch) -> None:
+        """Tend a provider batch; what goes wrong with it stops nothing else, and is told once."""
         try:
-            await self._tend(chunk)
+            await self._tend(provider_batch)
         except ProviderTrouble as trouble:
-            self._patience.wait(chunk.id, self._clock(), at_least=trouble.retry_after)
-            await self._note(chunk, str(trouble))
+            self._patience.wait(provider_batch.id, self._clock(), at_least=trouble.retry_after)
+            await self._note(provider_batch, str(trouble))
         except AWAY:
             raise
         except Exception as error:
-            self._patience.wait(chunk.id, self._clock())
-            logger.exception("could not tend a provider batch", extra=_named(chunk))
-            await self._note(chunk, f"{type(error).__name__}; see the coordinator's log")
+            self._patience.wait(provider_batch.id, self._clock())
+            logger.exception("could not tend a provider batch", extra=_named(provider_batch))
+            await self._note(provider_batch, f"{type(error).__name__}; see the coordinator's log")
 
-    async def _note(self, chunk: ProviderBatch, note: str) -> None:
-        if chunk.note != note:
-            logger.warning("a provider batch has to wait", extra={**_named(chunk), "why": note})
-            await self._desk.books.noted(chunk, note)
+    async def _note(self, provider_batch: ProviderBatch, note: str) -> None:
+        if provider_batch.note != note:
+            logger.warning("a provider batch has to wait", extra={**_named(provider_batch), "why": note})
+            await self._desk.books.record_note(provider_batch, note)
 
-    async def _tend(self, chunk: ProviderBatch) -> None:
-        batch = await self._desk.ledger.batch(chunk.batch_id)
+    async def _tend(self, provider_batch: ProviderBatch) -> None:
+        batch = await self._desk.ledger.batch(provider_batch.batch_id)
         if batch is None:
-            raise LookupError(f"{chunk.batch_id} is gone")
-        if chunk.state is ProviderBatchState.ENDED and not self._collecting.has_room(batch):
+            raise LookupError(f"{provider_batch.batch_id} is gone")
+        if provider_batch.state is ProviderBatchState.ENDED and not self._collecting.has_room(batch):
             return
-        provider = self._desk.ports.provider_of(spec_of(batch).targets[chunk.target])
-        match chunk.state:
+        provider = self._desk.ports.provider_of(spec_of(batch).targets[provider_batch.target])
+        match provider_batch.state:
             case ProviderBatchState.INTENDED:
-                await self._find(chunk, batch, provider)
+                await self._find(provider_batch, batch, provider)
             case ProviderBatchState.SUBMITTED:
-                await self._poll(chunk, batch, provider)
+                await self._poll(provider_batch, batch, provider)
             case ProviderBatchState.ENDED:
-                await self._collect(chunk, batch, provider)
+                await self._collect(provider_batch, batch, provider)
             case _:
-                raise LookupError(f"{chunk.id} is {chunk.state}")
+                raise LookupError(f"{provider_batch.id} is {provider_batch.state}")
 
-    async def _find(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
-        match await self._finding.find(chunk, provider):
+    async def _find(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
+        match await self._finding.find(provider_batch, provider):
             case Found(provider_id=provider_id):
-                told = {**_named(chunk), "provider_id": provider_id}
+                told = {**_named(provider_batch), "provider_id": provider_id}
                 logger.info("a provider batch was found again", extra=told)
-                await self._desk.books.submitted(chunk, provider_id, now=self._desk.now())
-                telemetry.count_submitted(_provider_of(chunk, batch))
-                self._patience.reset(chunk.id)
+                await self._desk.books.record_submission(provider_batch, provider_id, now=self._desk.now())
+                telemetry.count_submitted(_provider_of(provider_batch, batch))
+                self._patience.reset(provider_batch.id)
             case Unclear(why=why):
-                self._patience.wait(chunk.id, self._clock())
-                await self._note(chunk, why)
+                self._patience.wait(provider_batch.id, self._clock())
+                await self._note(provider_batch, why)
             case Missing() if batch.finished or is_called_off(batch):
-                await self._sending.abandon(chunk)
+                await self._sending.abandon(provider_batch)
             case Missing() if batch.state == "running":
-                await self._submit_again(chunk, batch, provider)
+                await self._submit_again(provider_batch, batch, provider)
             case Missing():
-                self._patience.wait(chunk.id, self._clock())  # paused: nothing new is submitted
+                self._patience.wait(provider_batch.id, self._clock())  # paused: nothing new is submitted
 
-    async def _submit_again(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
-        logger.info("a provider batch is submitted again: there is none", extra=_named(chunk))
-        if claimed := await self._desk.books.claim(chunk, now=self._desk.now()):
+    async def _submit_again(
+        self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider
+    ) -> None:
+        logger.info("a provider batch is submitted again: there is none", extra=_named(provider_batch))
+        if claimed := await self._desk.books.claim(provider_batch, now=self._desk.now()):
             await self._sending.submit(claimed, batch, provider)
 
-    async def _poll(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
-        provider_id = chunk.provider_id or ""
+    async def _poll(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
+        provider_id = provider_batch.provider_id or ""
         with tracing.alone("eval.batch_api.poll", provider_batch_id=provider_id) as span:
             seen = await provider.retrieve(provider_id)
             span.set_attribute("status", "ended" if seen.ended else "in_progress")
         now = self._desk.now()
-        await self._desk.books.seen(chunk, seen.counts, now=now, ended=seen.ended)
+        await self._desk.books.record_counts(provider_batch, seen.counts, now=now, ended=seen.ended)
         if seen.ended:
-            telemetry.count_ended(_provider_of(chunk, batch), chunk, now)
-            self._patience.reset(chunk.id)
+            telemetry.count_ended(_provider_of(provider_batch, batch), provider_batch, now)
+            self._patience.reset(provider_batch.id)
             return
-        if is_called_off(batch) and not chunk.called_off:  # one that has ended can't be cancelled
+        if is_called_off(batch) and not provider_batch.called_off:  # one that has ended can't be cancelled
             await provider.cancel(provider_id)
-            await self._desk.books.called_off(chunk)
-        self._patience.wait(chunk.id, self._clock())
+            await self._desk.books.record_cancel_request(provider_batch)
+        self._patience.wait(provider_batch.id, self._clock())
 
-    async def _collect(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
-        if await self._collecting.collect(chunk, batch, provider):
+    async def _collect(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
+        if await self._collecting.collect(provider_batch, batch, provider):
             state = ProviderBatchState.CANCELLED if is_called_off(batch) else ProviderBatchState.COLLECTED
-            await self._desk.books.close(chunk, state, now=self._desk.now())
+            await self._desk.books.close(provider_batch, state, now=self._desk.now())
             if self._desk.reservations:
-                self._desk.reservations.close(chunk)
+                self._desk.reservations.close(provider_batch)
             self._sending.expect(batch.batch_id)
-            logger.info("a provider batch is done with", extra={**_named(chunk), "state": state.value})
+            logger.info(
+                "a provider batch is done with", extra={**_named(provider_batch), "state": state.value}
+            )
 
 
-def _named(chunk: ProviderBatch) -> dict[str, str]:
-    return {"chunk": chunk.id, "batch_id": chunk.batch_id}
+def _named(provider_batch: ProviderBatch) -> dict[str, str]:
+    return {"provider_batch": provider_batch.id, "batch_id": provider_batch.batch_id}
 
 
-def _provider_of(chunk: ProviderBatch, batch: Batch) -> str:
-    return spec_of(batch).targets[chunk.target].type
+def _provider_of(provider_batch: ProviderBatch, batch: Batch) -> str:
+    return spec_of(batch).targets[provider_batch.target].type

@@ -34,48 +34,54 @@ class Missing:
 
 
 class Finding:
-    """Looks for chunks among a provider's batches."""
+    """Looks for provider batches among a provider's batches."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._ruled_out: set[tuple[str, str]] = set()
         """Batches that were looked into, and are of others; to be found out again costs a call each."""
 
-    async def find(self, chunk: ProviderBatch, provider: BatchProvider) -> Found | Unclear | Missing:
-        """Look for a chunk."""
+    async def find(
+        self, provider_batch: ProviderBatch, provider: BatchProvider
+    ) -> Found | Unclear | Missing:
+        """Look for a provider batch."""
         under_way = 0
-        for seen in await self._candidates(chunk, provider):
-            is_ours = await self._is_ours(chunk, seen, provider) if seen.ended else None
+        for seen in await self._candidates(provider_batch, provider):
+            is_ours = await self._is_ours(provider_batch, seen, provider) if seen.ended else None
             if is_ours:
                 return Found(seen.provider_id)
             if is_ours is None:
                 under_way += 1
             else:
-                self._ruled_out.add((chunk.id, seen.provider_id))
+                self._ruled_out.add((provider_batch.id, seen.provider_id))
         if under_way:
             return Unclear(_may_be(under_way))
         settings = self._desk.settings
-        too_late = chunk.claimed_at + settings.submit_timeout + settings.margin
+        too_late = provider_batch.claimed_at + settings.submit_timeout + settings.margin
         if self._desk.now() < too_late:
             return Unclear(
                 "nobody knows whether it was submitted: waiting for it to appear at the provider"
             )
         return Missing()
 
-    async def _candidates(self, chunk: ProviderBatch, provider: BatchProvider) -> list[Seen]:
-        since = chunk.intended_at - self._desk.settings.skew
+    async def _candidates(self, provider_batch: ProviderBatch, provider: BatchProvider) -> list[Seen]:
+        since = provider_batch.intended_at - self._desk.settings.skew
         async with aclosing(provider.list(since=since)) as listed:
-            alike = [seen async for seen in listed if seen.counts.total == chunk.size]
-        known = await self._desk.books.known([seen.provider_id for seen in alike])
-        known |= {provider_id for chunk_id, provider_id in self._ruled_out if chunk_id == chunk.id}
+            alike = [seen async for seen in listed if seen.counts.total == provider_batch.size]
+        known = await self._desk.books.filter_known([seen.provider_id for seen in alike])
+        known |= {
+            provider_id
+            for provider_batch_id, provider_id in self._ruled_out
+            if provider_batch_id == provider_batch.id
+        }
         return [seen for seen in alike if seen.provider_id not in known]
 
     @staticmethod
-    async def _is_ours(chunk: ProviderBatch, seen: Seen, provider: BatchProvider) -> bool | None:
+    async def _is_ours(provider_batch: ProviderBatch, seen: Seen, provider: BatchProvider) -> bool | None:
         """Say whose a batch is, by its first result; None if it tells nothing."""
         async with aclosing(provider.results(seen.provider_id)) as results:
             async for result in results:
-                return number_in(chunk, result.custom_id) is not None
+                return number_in(provider_batch, result.custom_id) is not None
         return None
 
 

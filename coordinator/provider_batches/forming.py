@@ -25,7 +25,7 @@ from coordinator.provider_batches.reservations import Allowance
 from domain.batch_spec import BatchSpec
 from eventlog import payloads as p
 from projections.ledger.contract import Batch
-from projections.ledger.provider_batches import ProviderBatch, ProviderBatchMember
+from projections.ledger.provider_batches import PendingRequest, ProviderBatch
 from taskqueue.budget.contract import NOTHING, Amount
 
 OPENING, CLOSING = b'{"requests":[', b"]}"
@@ -40,7 +40,7 @@ class Changed(Exception):  # noqa: N818 - what has happened
 class Draft:
     """A provider batch in the making."""
 
-    chunk_id: str
+    provider_batch_id: str
     ids: list[str] = field(default_factory=list)
     attempts: list[int] = field(default_factory=list)
     hopeless: dict[str, p.ErrorDetail] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Draft:
     digest: Any = field(default_factory=sha256)
     allowance: Allowance = field(default_factory=Allowance)
 
-    def add(self, asked: ProviderBatchMember, body: bytes) -> None:
+    def add(self, asked: PendingRequest, body: bytes) -> None:
         """Take one more request."""
         self.length += len(body) + bool(self.ids)
         self.digest.update(body)
@@ -76,8 +76,8 @@ class Forming:
                     if reserved is None:  # the account knows what is needed, and the batch will pause
                         continue
                     provider = self._desk.ports.provider_of(each)
-                    chunk = await self._intend(batch, target, draft, reserved)
-                    return (chunk, provider) if chunk else None
+                    provider_batch = await self._intend(batch, target, draft, reserved)
+                    return (provider_batch, provider) if provider_batch else None
         return None
 
     async def _gather(self, batch: Batch, spec: BatchSpec, target: int) -> Draft:
@@ -85,7 +85,7 @@ class Forming:
         if reservations := self._desk.reservations:
             draft.allowance = await reservations.allowance(batch, target)
         which = {"target": target, "targets": len(spec.targets), "limit": page}
-        while found := await self._desk.books.waiting(batch, after=after, **which):
+        while found := await self._desk.books.list_unassigned(batch, after=after, **which):
             after = found[-1].evaluation_id
             for asked in found:
                 self._take(draft, asked, spec)
@@ -93,9 +93,9 @@ class Forming:
                     return draft
         return draft
 
-    def _take(self, draft: Draft, asked: ProviderBatchMember, spec: BatchSpec) -> None:
+    def _take(self, draft: Draft, asked: PendingRequest, spec: BatchSpec) -> None:
         try:
-            body = request(draft.chunk_id, asked, spec)
+            body = request(draft.provider_batch_id, asked, spec)
         except Unaskable as error:
             draft.hopeless[asked.evaluation_id] = error.fault
             return
@@ -108,7 +108,7 @@ class Forming:
         draft.add(asked, body)
         draft.is_full = len(draft.ids) >= self._settings.max_requests
 
-    def _fits_budget(self, draft: Draft, asked: ProviderBatchMember, spec: BatchSpec) -> bool:
+    def _fits_budget(self, draft: Draft, asked: PendingRequest, spec: BatchSpec) -> bool:
         if not draft.allowance.is_limited:
             return True
         opening = asked.opening.data
@@ -118,7 +118,7 @@ class Forming:
     async def _reserved(self, batch: Batch, draft: Draft) -> Amount | None:
         if self._desk.reservations is None:
             return NOTHING
-        return await self._desk.reservations.reserve(batch, draft.chunk_id, draft.allowance)
+        return await self._desk.reservations.reserve(batch, draft.provider_batch_id, draft.allowance)
 
     async def _give_up(self, batch: Batch, draft: Draft) -> None:
         if draft.hopeless:
@@ -136,8 +136,8 @@ class Forming:
         self, batch: Batch, target: int, draft: Draft, reserved: Amount
     ) -> ProviderBatch | None:
         now = self._desk.now()
-        chunk = ProviderBatch(
-            draft.chunk_id,
+        provider_batch = ProviderBatch(
+            draft.provider_batch_id,
             batch.batch_id,
             target,
             tuple(map(number_of, draft.ids)),
@@ -149,32 +149,32 @@ class Forming:
             reserved_cost=reserved.cost,
             reserved_tokens=reserved.tokens,
         )
-        return chunk if await self._desk.books.intend(chunk, draft.ids) else None
+        return provider_batch if await self._desk.books.record_intent(provider_batch, draft.ids) else None
 
-    async def submit(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> str:
+    async def submit(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> str:
         """Submit what is written down, and write down what the provider calls it.
 
         Raises `TurnedAway` or `Changed` if nothing was created, `NoReply` if nobody knows.
         """
-        body = _Body(self._desk, chunk, spec_of(batch))
+        body = _Body(self._desk, provider_batch, spec_of(batch))
         try:
             async with asyncio.timeout(self._settings.submit_timeout.total_seconds()):
-                seen = await provider.create(body.pieces(), length=chunk.bytes)
+                seen = await provider.create(body.pieces(), length=provider_batch.bytes)
         except TimeoutError:
             raise NoReply("the provider did not say in time whether it has the batch") from None
         except NoReply:
             if body.is_changed:  # it was never sent whole
-                raise Changed(chunk.id) from None
+                raise Changed(provider_batch.id) from None
             raise
-        await self._desk.books.submitted(chunk, seen.provider_id, now=self._desk.now())
+        await self._desk.books.record_submission(provider_batch, seen.provider_id, now=self._desk.now())
         return seen.provider_id
 
 
 class _Body:
     """The JSON of a submission, piece by piece."""
 
-    def __init__(self, desk: Desk, chunk: ProviderBatch, spec: BatchSpec) -> None:
-        self._desk, self._chunk, self._spec = desk, chunk, spec
+    def __init__(self, desk: Desk, provider_batch: ProviderBatch, spec: BatchSpec) -> None:
+        self._desk, self._provider_batch, self._spec = desk, provider_batch, spec
         self.is_changed = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -187,14 +187,14 @@ class _Body:
             if len(piece) >= PIECE:
                 yield bytes(piece)
                 piece.clear()
-        if digest.hexdigest() != self._chunk.digest:
+        if digest.hexdigest() != self._provider_batch.digest:
             self.is_changed = True
-            raise Changed(self._chunk.id)
+            raise Changed(self._provider_batch.id)
         yield bytes(piece + CLOSING)
 
     async def _requests(self) -> AsyncIterator[bytes]:
         after, page = "", self._desk.settings.page
-        while found := await self._desk.books.members(self._chunk, after=after, limit=page):
+        while found := await self._desk.books.list_pending(self._provider_batch, after=after, limit=page):
             after = found[-1].evaluation_id
             for asked in found:
-                yield request(self._chunk.id, asked, self._spec)
+                yield request(self._provider_batch.id, asked, self._spec)

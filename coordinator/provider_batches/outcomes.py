@@ -46,9 +46,9 @@ Outcome = p.Answer | Hopeless | Passing
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A chunk whose results are being read, and what its batch wants done with them."""
+    """A provider batch whose results are being read, and what its batch wants done with them."""
 
-    chunk: ProviderBatch
+    provider_batch: ProviderBatch
     spec: BatchSpec
     attempts: Mapping[str, int]
     """In which attempt each evaluation was asked."""
@@ -106,9 +106,9 @@ def _carried_on(
     opener: Opener, row: EvaluationRow, this: Round, ending: p.Responded | p.Retrying | p.Failed
 ) -> list[Event]:
     """Write what an executor would have written."""
-    target = this.spec.targets[this.chunk.target]
-    claim = p.Provisioning(executor=opener.source, nonce=this.chunk.id, runtime=PROVIDER_BATCH)
-    running = p.Running(target=target.label, process=(this.chunk.provider_id or "")[:200])
+    target = this.spec.targets[this.provider_batch.target]
+    claim = p.Provisioning(executor=opener.source, nonce=this.provider_batch.id, runtime=PROVIDER_BATCH)
+    running = p.Running(target=target.label, process=(this.provider_batch.provider_id or "")[:200])
     facts = enumerate((claim, running, ending), start=1)
     return [opener.event(row, fact, row.cursor.attempt, sequence) for sequence, fact in facts]
 

@@ -1,7 +1,7 @@
-"""Who is asked through provider batches, and the requests: pure.
+"""The evaluations that go through provider batches, and their requests. Pure.
 
-A request is named after its chunk and its evaluation. So a result tells where it belongs, whoever reads it,
-and a batch that nobody remembers having created tells whose it is.
+The id of a request contains the provider batch and the evaluation. So every result can be attributed, and
+a batch at the provider whose submission was never confirmed can be attributed by its first result.
 """
 
 import re
@@ -14,7 +14,7 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from domain.template import UnknownField, case_fields, render
 from eventlog import payloads as p
-from projections.ledger.provider_batches import ProviderBatch, ProviderBatchMember
+from projections.ledger.provider_batches import PendingRequest, ProviderBatch
 from providers.requests import request_of
 from providers.table import PROVIDERS, Sdk
 
@@ -61,15 +61,15 @@ def is_asked_in(spec: BatchSpec) -> Callable[[p.AnyPayload], bool]:
     )
 
 
-def custom_id(chunk_id: str, number: int) -> str:
+def custom_id(provider_batch_id: str, number: int) -> str:
     """Name a request."""
-    return f"{chunk_id}-{number:08}"
+    return f"{provider_batch_id}-{number:08}"
 
 
-def number_in(chunk: ProviderBatch, name: str) -> int | None:
-    """Say which evaluation a request is for; None if it is of another chunk."""
+def number_in(provider_batch: ProviderBatch, name: str) -> int | None:
+    """Say which evaluation a request is for; None if it is of another provider batch."""
     match = _CUSTOM_ID.fullmatch(name)
-    return int(match[2]) if match and match[1] == chunk.id else None
+    return int(match[2]) if match and match[1] == provider_batch.id else None
 
 
 def number_of(key: str) -> int:
@@ -77,19 +77,21 @@ def number_of(key: str) -> int:
     return int(key.rpartition(".")[2])
 
 
-def members_of(chunk: ProviderBatch) -> Iterator[tuple[str, int]]:
-    """Name a chunk's evaluations, and the attempts in which they were asked."""
-    for number, attempt in zip(chunk.members, chunk.attempts, strict=True):
-        yield evaluation_id(chunk.batch_id, number), attempt
+def members_of(provider_batch: ProviderBatch) -> Iterator[tuple[str, int]]:
+    """Name a provider batch's evaluations, and the attempts in which they were asked."""
+    for number, attempt in zip(provider_batch.members, provider_batch.attempts, strict=True):
+        yield evaluation_id(provider_batch.batch_id, number), attempt
 
 
-def request(chunk_id: str, asked: ProviderBatchMember, spec: BatchSpec) -> bytes:
+def request(provider_batch_id: str, asked: PendingRequest, spec: BatchSpec) -> bytes:
     """Write one request as JSON; raises `Unaskable`."""
     params = params_of(asked, spec)
-    return to_json({"custom_id": custom_id(chunk_id, number_of(asked.evaluation_id)), "params": params})
+    return to_json(
+        {"custom_id": custom_id(provider_batch_id, number_of(asked.evaluation_id)), "params": params}
+    )
 
 
-def params_of(asked: ProviderBatchMember, spec: BatchSpec) -> dict[str, Any]:
+def params_of(asked: PendingRequest, spec: BatchSpec) -> dict[str, Any]:
     """Make the parameters of one request; raises `Unaskable`."""
     opening = asked.opening.data
     if not isinstance(opening, p.Queued) or opening.variant >= len(spec.variants):

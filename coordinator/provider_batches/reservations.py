@@ -95,48 +95,50 @@ class BatchReservations:
         )
         return Allowance(limit - grant.used, discounted, is_limited=True)
 
-    async def reserve(self, batch: Batch, chunk_id: str, allowance: Allowance) -> Amount | None:
+    async def reserve(self, batch: Batch, provider_batch_id: str, allowance: Allowance) -> Amount | None:
         """Reserve for a whole provider batch; None where the budget has no room for it."""
         if not allowance.is_limited:
             return NOTHING
         unit = allowance.reserved
-        asked = BudgetRequest(batch.batch_id, _holder(chunk_id), wanted=1, unit=unit, least=allowance.least)
+        asked = BudgetRequest(
+            batch.batch_id, _holder(provider_batch_id), wanted=1, unit=unit, least=allowance.least
+        )
         [grant] = await self._accounts.request([asked])
         return grant.reserved if grant.granted else None
 
-    async def declare(self, chunks: Sequence[ProviderBatch]) -> None:
+    async def declare(self, provider_batches: Sequence[ProviderBatch]) -> None:
         """Declare what open provider batches hold, and release what is done with."""
         now = self._clock()
-        done = [chunk for chunk, due in self._closing.values() if due <= now]
-        held = [each for each in chunks if each.reserved_cost or each.reserved_tokens]
+        done = [provider_batch for provider_batch, due in self._closing.values() if due <= now]
+        held = [each for each in provider_batches if each.reserved_cost or each.reserved_tokens]
         await self._accounts.request([*map(_declaration, held), *map(self._release, done)])
-        for chunk in done:
-            del self._closing[chunk.id]
+        for provider_batch in done:
+            del self._closing[provider_batch.id]
 
-    def observe(self, chunk: ProviderBatch, outcomes: Iterable[Outcome]) -> None:
+    def observe(self, provider_batch: ProviderBatch, outcomes: Iterable[Outcome]) -> None:
         """Remember what answers cost."""
-        most = self._maxima.get(chunk.id, NOT_OBSERVED)
+        most = self._maxima.get(provider_batch.id, NOT_OBSERVED)
         for each in outcomes:
             if isinstance(each, p.Answer):
                 whole = nanodollars(each.cost_usd / BATCH_DISCOUNT)
                 most = most.merged(CostMaximum(most.calls + 1, whole, each.usage.total))
-        self._maxima[chunk.id] = most
+        self._maxima[provider_batch.id] = most
 
-    def close(self, chunk: ProviderBatch) -> None:
+    def close(self, provider_batch: ProviderBatch) -> None:
         """Release a reservation once its results are counted."""
-        if chunk.reserved_cost or chunk.reserved_tokens:
-            self._closing[chunk.id] = chunk, self._clock() + KEPT
+        if provider_batch.reserved_cost or provider_batch.reserved_tokens:
+            self._closing[provider_batch.id] = provider_batch, self._clock() + KEPT
 
-    def _release(self, chunk: ProviderBatch) -> BudgetRequest:
-        most = self._maxima.pop(chunk.id, NOT_OBSERVED)
-        maxima = {f"target:{chunk.target}": most} if most.calls else {}
-        return BudgetRequest(chunk.batch_id, _holder(chunk.id), maxima=maxima)
-
-
-def _holder(chunk_id: str) -> str:
-    return f"{PROVIDER_BATCH}{chunk_id}"
+    def _release(self, provider_batch: ProviderBatch) -> BudgetRequest:
+        most = self._maxima.pop(provider_batch.id, NOT_OBSERVED)
+        maxima = {f"target:{provider_batch.target}": most} if most.calls else {}
+        return BudgetRequest(provider_batch.batch_id, _holder(provider_batch.id), maxima=maxima)
 
 
-def _declaration(chunk: ProviderBatch) -> BudgetRequest:
-    held = Amount(chunk.reserved_cost, chunk.reserved_tokens)
-    return BudgetRequest(chunk.batch_id, _holder(chunk.id), held=held)
+def _holder(provider_batch_id: str) -> str:
+    return f"{PROVIDER_BATCH}{provider_batch_id}"
+
+
+def _declaration(provider_batch: ProviderBatch) -> BudgetRequest:
+    held = Amount(provider_batch.reserved_cost, provider_batch.reserved_tokens)
+    return BudgetRequest(provider_batch.batch_id, _holder(provider_batch.id), held=held)

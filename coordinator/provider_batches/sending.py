@@ -85,36 +85,36 @@ class Sending:
             return False
         if (formed := await self._forming.form(batch)) is None:
             return False
-        chunk, provider = formed
-        await self.submit(chunk, batch, provider)
+        provider_batch, provider = formed
+        await self.submit(provider_batch, batch, provider)
         return True
 
-    async def submit(self, chunk: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
+    async def submit(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         """Submit what is written down; what was certainly not created is asked in another."""
         try:
             with tracing.alone("eval.batch_api.submit", batch_id=batch.batch_id) as span:
-                span.set_attribute("request_count", chunk.size)
-                provider_id = await self._forming.submit(chunk, batch, provider)
+                span.set_attribute("request_count", provider_batch.size)
+                provider_id = await self._forming.submit(provider_batch, batch, provider)
                 span.set_attribute("provider_batch_id", provider_id)
         except (TurnedAway, Changed) as refusal:
-            await self.abandon(chunk)
+            await self.abandon(provider_batch)
             if isinstance(refusal, TurnedAway):
                 raise
         else:
-            told = {"batch_id": batch.batch_id, "provider_id": provider_id, "requests": chunk.size}
+            told = {"batch_id": batch.batch_id, "provider_id": provider_id, "requests": provider_batch.size}
             logger.info("a provider batch is submitted", extra=told)
-            telemetry.count_submitted(spec_of(batch).targets[chunk.target].type)
+            telemetry.count_submitted(spec_of(batch).targets[provider_batch.target].type)
 
-    async def abandon(self, chunk: ProviderBatch) -> None:
-        """Let the evaluations of a chunk that was not created be asked in another."""
-        await self._desk.books.close(chunk, ProviderBatchState.ABANDONED, now=self._desk.now())
+    async def abandon(self, provider_batch: ProviderBatch) -> None:
+        """Let the evaluations of a provider batch that was not created be asked in another."""
+        await self._desk.books.close(provider_batch, ProviderBatchState.ABANDONED, now=self._desk.now())
         if self._desk.reservations:
-            self._desk.reservations.close(chunk)
-        self.expect(chunk.batch_id)
+            self._desk.reservations.close(provider_batch)
+        self.expect(provider_batch.batch_id)
 
     async def _pause(self, batch: Batch, why: str) -> None:
         logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "why": why})
-        await self._desk.ledger.ask(batch.batch_id, "paused", by="coordinator", reason=why)
+        await self._desk.ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=why)
 
     async def _release(self, batch: Batch) -> None:
         """Tell executors of what waits for a provider though nobody wants to ask one any more."""

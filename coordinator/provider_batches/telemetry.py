@@ -31,16 +31,16 @@ def count_submitted(provider: str) -> None:
     SUBMITTED.add(1, {"provider": provider})
 
 
-def count_ended(provider: str, chunk: ProviderBatch, now: datetime) -> None:
+def count_ended(provider: str, provider_batch: ProviderBatch, now: datetime) -> None:
     """Note how long a provider took."""
-    if chunk.submitted_at:
-        taken = (now - chunk.submitted_at).total_seconds()
+    if provider_batch.submitted_at:
+        taken = (now - provider_batch.submitted_at).total_seconds()
         UNTIL_ENDED.record(max(0.0, taken), {"provider": provider})
 
 
 def count_results(this: Round, outcomes: Collection[Outcome]) -> None:
     """Count results that were put on record, and what they would have cost besides."""
-    provider = this.spec.targets[this.chunk.target].type
+    provider = this.spec.targets[this.provider_batch.target].type
     for outcome, many in Counter(map(_kind, outcomes)).items():
         REQUESTS.add(many, {"provider": provider, "outcome": outcome})
     paid = sum(each.cost_usd for each in outcomes if isinstance(each, p.Answer))

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from executor.admission import Admission, Admitted
 from executor.batch_runtime import BatchRuntime, RuntimeCache
-from executor.budget.client import NOT_RESERVED, BudgetClient, Reserve, Reserved
-from executor.budget.purposes import judge_calls, target_call
-from executor.budget.spending import Calibrations, PaidCall, Spending
+from executor.budget.billable_calls import judge_calls, target_call
+from executor.budget.client import NOT_RESERVED, BudgetClient, Reservation, ReservationRequest
+from executor.budget.task_budget import BillableCall, Calibrations, TaskBudget
 from executor.contract import Permanent
 from executor.lanes.permits import Permits
 from taskqueue.budget.estimates import FREE, Estimate, largest, together
@@ -37,7 +37,7 @@ class BudgetAdmission:
         self._runtimes = runtimes
         self._has_budget = has_budget
         self._calibrations = Calibrations()
-        self._reserved: dict[str, list[Reserved]] = defaultdict(list)
+        self._reserved: dict[str, list[Reservation]] = defaultdict(list)
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
         """Reserve for the tasks of batches with a budget; what has no room is not asked for further."""
@@ -51,27 +51,25 @@ class BudgetAdmission:
             self._reserved[queue] += amounts[:number]
             self._release(queue, amounts[number:])
         short = {queue: ASK_AGAIN for queue, number in wanted.items() if len(reserved[queue]) < number}
-        return Admitted(admitted.granted, {**short, **admitted.retry_in}, {*admitted.metered, *wanted})
+        return Admitted(admitted.granted, {**short, **admitted.shut}, {*admitted.metered, *wanted})
 
-    def take_permits(self, queue: str) -> Permits:
+    def lend(self, queue: str) -> Permits:
         """Hand over what was reserved for one task of a queue."""
-        permits, batch_id = self._admission.take_permits(queue), split_queue(queue)[0]
+        permits, batch_id = self._admission.lend(queue), split_queue(queue)[0]
         amounts = self._reserved.get(queue)
         if not amounts and not self._has_budget(batch_id):
             return permits
-        return replace(
-            permits, spending=self._spending(batch_id, amounts.pop() if amounts else NOT_RESERVED)
-        )
+        return replace(permits, budget=self._spending(batch_id, amounts.pop() if amounts else NOT_RESERVED))
 
-    def return_unused(self, unused: Mapping[str, int]) -> None:
+    def give_back(self, unused: Mapping[str, int]) -> None:
         """Return what was reserved and found no task."""
         for queue, number in unused.items():
             amounts = self._reserved.get(queue, [])
             back = [amounts.pop() for _ in range(min(number, len(amounts)))]
             self._release(queue, back)
-        self._admission.return_unused(unused)
+        self._admission.give_back(unused)
 
-    async def _admitted(self, turns: Sequence[str], reserved: Mapping[str, list[Reserved]]) -> Admitted:
+    async def _admitted(self, turns: Sequence[str], reserved: Mapping[str, list[Reservation]]) -> Admitted:
         try:
             return await self._admission.admit(turns)
         except BaseException:
@@ -79,22 +77,22 @@ class BudgetAdmission:
                 self._release(queue, amounts)
             raise
 
-    def _release(self, queue: str, amounts: Sequence[Reserved]) -> None:
+    def _release(self, queue: str, amounts: Sequence[Reservation]) -> None:
         for each in amounts:
             self._client.release(split_queue(queue)[0], each)
 
-    async def _reserve(self, wanted: Counter[str]) -> dict[str, list[Reserved]]:
+    async def _reserve(self, wanted: Counter[str]) -> dict[str, list[Reservation]]:
         """Reserve queue by queue: all queues of a batch share an account; each has its own estimate."""
-        reserved: dict[str, list[Reserved]] = {}
+        reserved: dict[str, list[Reservation]] = {}
         for queue, number in wanted.items():
             expected = await self._expected(queue)
             if expected == FREE:
                 reserved[queue] = [NOT_RESERVED] * number
                 continue
             batch_id = split_queue(queue)[0]
-            asked = Reserve(number, expected.unit, expected.least, likely=expected.likely)
+            asked = ReservationRequest(number, expected.unit, expected.least, likely=expected.likely)
             grant = (await self._client.reserve({batch_id: asked}))[batch_id]
-            reserved[queue] = [Reserved(grant.reserved, expected.likely)] * grant.granted
+            reserved[queue] = [Reservation(grant.reserved, expected.likely)] * grant.granted
         return reserved
 
     async def _expected(self, queue: str) -> Estimate:
@@ -107,11 +105,11 @@ class BudgetAdmission:
         targets = largest(spending.expected(each) for each in _targets(runtime, partition))
         return together([targets, *(spending.expected(each) for each in judge_calls(runtime))])
 
-    def _spending(self, batch_id: str, reserved: Reserved) -> Spending:
-        return Spending(self._client, self._calibrations, batch_id=batch_id, reserved=reserved)
+    def _spending(self, batch_id: str, reserved: Reservation) -> TaskBudget:
+        return TaskBudget(self._client, self._calibrations, batch_id=batch_id, reserved=reserved)
 
 
-def _targets(runtime: BatchRuntime, partition: str) -> list[PaidCall]:
+def _targets(runtime: BatchRuntime, partition: str) -> list[BillableCall]:
     """List the targets whose tasks wait in a queue."""
     if partition == SCORING_PARTITION:
         return []
@@ -124,7 +122,7 @@ def _targets(runtime: BatchRuntime, partition: str) -> list[PaidCall]:
 
 
 def _within(
-    turns: Sequence[str], wanted: Mapping[str, int], reserved: Mapping[str, Sequence[Reserved]]
+    turns: Sequence[str], wanted: Mapping[str, int], reserved: Mapping[str, Sequence[Reservation]]
 ) -> list[str]:
     """Leave out the turns that got no reservation."""
     left = {queue: len(amounts) for queue, amounts in reserved.items()}

@@ -27,18 +27,18 @@ RENEW = 1.0
 """Seconds between two declarations."""
 
 
-class Reserved(NamedTuple):
+class Reservation(NamedTuple):
     """A reservation, and what likely is spent of it."""
 
     amount: Amount = NOTHING
     likely: Amount = NOTHING
 
 
-NOT_RESERVED = Reserved()
+NOT_RESERVED = Reservation()
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class ReservationRequest:
     """How many calls of a batch to reserve, and what for each."""
 
     wanted: int
@@ -48,7 +48,7 @@ class Reserve:
     likely: Amount = NOTHING
 
 
-class Observed(NamedTuple):
+class ObservedCost(NamedTuple):
     """Calls of one kind that this executor has made, and what they cost together."""
 
     calls: int = 0
@@ -65,7 +65,7 @@ class BatchSpend:
     at_risk: Amount = NOTHING
     is_declared: bool = True
     """Whether the account has all of it: a release that was never declared would count as a call."""
-    observed: dict[str, Observed] = field(default_factory=dict)
+    observed: dict[str, ObservedCost] = field(default_factory=dict)
     limits_cost: bool = True
     limits_tokens: bool = True
     maxima: dict[str, CostMaximum] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class BudgetClient:
         """Return the fleet's largest observed cost of one kind of call."""
         return self.batch(batch_id).maxima.get(purpose, CostMaximum())
 
-    async def reserve(self, wanted: Mapping[str, Reserve]) -> dict[str, BudgetGrant]:
+    async def reserve(self, wanted: Mapping[str, ReservationRequest]) -> dict[str, BudgetGrant]:
         """Reserve for several batches in one round trip; raises `QueueUnavailable`."""
         async with self._asking:
             for batch_id in wanted:  # what is reserved is not known yet if the reply is lost
@@ -109,7 +109,7 @@ class BudgetClient:
                 spend.at_risk += Amount(likely.cost * grant.granted, likely.tokens * grant.granted)
             return grants
 
-    def release(self, batch_id: str, reserved: Reserved) -> None:
+    def release(self, batch_id: str, reserved: Reservation) -> None:
         """Give a reservation back."""
         if reserved.amount or reserved.likely:
             spend = self.batch(batch_id)
@@ -118,7 +118,7 @@ class BudgetClient:
             spend.is_declared = False
             self._news.set()
 
-    def settle(self, batch_id: str, drawn: Reserved, actual: Amount, *, recorded: bool = True) -> None:
+    def settle(self, batch_id: str, drawn: Reservation, actual: Amount, *, recorded: bool = True) -> None:
         """Replace a reservation by what the call cost."""
         spend, reserved = self.batch(batch_id), drawn.amount
         spend.held -= reserved
@@ -137,12 +137,12 @@ class BudgetClient:
         seen = CostMaximum(was.calls + 1, actual.cost, actual.tokens)
         spend = self.batch(batch_id)
         spend.maxima[purpose] = was.merged(seen)
-        calls, total = spend.observed.get(purpose, Observed())
-        spend.observed[purpose] = Observed(calls + 1, total + actual)
+        calls, total = spend.observed.get(purpose, ObservedCost())
+        spend.observed[purpose] = ObservedCost(calls + 1, total + actual)
 
     def typical(self, batch_id: str, purpose: str) -> Amount:
         """Return what a call of one kind likely costs: midway from the mean to the maximum."""
-        calls, total = self.batch(batch_id).observed.get(purpose, Observed())
+        calls, total = self.batch(batch_id).observed.get(purpose, ObservedCost())
         most = self.maximum(batch_id, purpose)
         if not calls:
             return Amount(most.cost, most.tokens)
@@ -182,7 +182,7 @@ class BudgetClient:
             for spend in declared.values():
                 spend.is_declared = True
             try:
-                await self._request({key: Reserve(0, NOTHING, NOTHING) for key in declared})
+                await self._request({key: ReservationRequest(0, NOTHING, NOTHING) for key in declared})
             except BaseException:
                 for spend in declared.values():
                     spend.is_declared = False
@@ -201,7 +201,7 @@ class BudgetClient:
             spend.held = spend.at_risk = NOTHING
         await self.declare()
 
-    async def _request(self, wanted: Mapping[str, Reserve]) -> dict[str, BudgetGrant]:
+    async def _request(self, wanted: Mapping[str, ReservationRequest]) -> dict[str, BudgetGrant]:
         requests = [self._asked(batch_id, each) for batch_id, each in wanted.items()]
         grants = dict(zip(wanted, await self._accounts.request(requests), strict=True)) if requests else {}
         for batch_id, grant in grants.items():
@@ -209,7 +209,7 @@ class BudgetClient:
                 self._learn(self.batch(batch_id), grant)
         return grants
 
-    def _asked(self, batch_id: str, reserve: Reserve) -> BudgetRequest:
+    def _asked(self, batch_id: str, reserve: ReservationRequest) -> BudgetRequest:
         spend = self.batch(batch_id)
         return BudgetRequest(
             batch_id,

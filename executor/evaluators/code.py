@@ -28,7 +28,7 @@ from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators import code_driver
 from executor.evaluators.completion import completion_channel
 from executor.options import OptionModel, read_options
-from executor.sandbox.job import Job, Limits, Outcome
+from executor.sandbox.job import SandboxJob, SandboxLimits, SandboxOutcome
 from executor.sandbox.sandbox import Sandbox
 
 _PROGRAM = "program.py"
@@ -51,7 +51,7 @@ class CodeOptions(OptionModel):
     program: Annotated[str, Field(min_length=1)]
     timeout: Annotated[float, Field(gt=0, le=3_600)] = 3.0
     interpreter: Annotated[tuple[str, ...], Field(min_length=1)] = ("python3", "-I", "-B")
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
 
     @property
     def has_driver(self) -> bool:
@@ -69,7 +69,7 @@ class CodeOptions(OptionModel):
         return self
 
 
-class Code:
+class CodeEvaluator:
     """Judges by running."""
 
     def __init__(self, name: str, options: CodeOptions, sandbox: Sandbox) -> None:
@@ -85,7 +85,7 @@ class Code:
         reason = "" if passed else _why(outcome, self._options)
         return p.Score(evaluator=self._name, score=float(passed), passed=passed, reason=reason)
 
-    async def _run_driven(self, judged: ScoringRequest) -> tuple[Outcome, bool]:
+    async def _run_driven(self, judged: ScoringRequest) -> tuple[SandboxOutcome, bool]:
         """Run a Python program under the driver, which reports its end."""
         with completion_channel() as channel:
             arguments = (_DRIVER, _PROGRAM, str(channel.descriptor))
@@ -93,7 +93,7 @@ class Code:
             outcome = await self._sandbox.run(job)
             return outcome, channel.is_complete()
 
-    async def _run_printing(self, judged: ScoringRequest) -> tuple[Outcome, bool]:
+    async def _run_printing(self, judged: ScoringRequest) -> tuple[SandboxOutcome, bool]:
         """Run a program of another language, whose last line is the sentinel."""
         sentinel = secrets.token_hex()
         outcome = await self._sandbox.run(self._job(judged, (_PROGRAM,), sentinel=sentinel))
@@ -102,7 +102,7 @@ class Code:
     async def aclose(self) -> None:
         """Leave nothing behind: each run has taken all of its own along."""
 
-    def _job(self, judged: ScoringRequest, arguments: tuple[str, ...], **reserved: str) -> Job:
+    def _job(self, judged: ScoringRequest, arguments: tuple[str, ...], **reserved: str) -> SandboxJob:
         options = self._options
         try:
             program = render(options.program, {**judged.fields, "output": judged.output, **reserved})
@@ -110,7 +110,7 @@ class Code:
             raise Permanent(
                 "template", f"the program wants {error.name!r}, and the case has none"
             ) from None
-        return Job(
+        return SandboxJob(
             (*options.interpreter, *arguments),
             seconds=options.timeout,
             texts={_PROGRAM: program.encode(errors="replace"), _DRIVER: _DRIVER_SOURCE},
@@ -118,7 +118,7 @@ class Code:
         )
 
 
-def _why(outcome: Outcome, options: CodeOptions) -> str:
+def _why(outcome: SandboxOutcome, options: CodeOptions) -> str:
     limits = options.limits
     match outcome.killed_by:
         case "time" if outcome.seconds >= options.timeout:
@@ -141,7 +141,7 @@ def _why(outcome: Outcome, options: CodeOptions) -> str:
     return f"exit code {outcome.exit_code}: {tail}" if tail else f"exit code {outcome.exit_code}"
 
 
-def _raised(outcome: Outcome) -> str:
+def _raised(outcome: SandboxOutcome) -> str:
     """The line of the last traceback that names the exception, or nothing; redacted before it is cut."""
     *frames, last = _FRAME.split(outcome.tail(_TRACEBACK_CHARACTERS))
     lines = last.splitlines() if frames else []
@@ -164,10 +164,10 @@ class CodeType:
         reserved = {"output"} if read.has_driver else {"output", _SENTINEL}
         return placeholders(read.program) - reserved
 
-    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> Code:
+    def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> CodeEvaluator:
         """Make one."""
         sandbox = Sandbox(allow_unsandboxed=environment.allow_unsandboxed, cgroup=environment.cgroup)
-        return Code(name, _read(options), sandbox)
+        return CodeEvaluator(name, _read(options), sandbox)
 
 
 def _read(options: Options) -> CodeOptions:

@@ -3,8 +3,14 @@
 from typing import Literal
 
 from executor.contract import ScoringRequest
+from executor.evaluators.comparison import (
+    ComparisonType,
+    ComparisonVerdict,
+    ExtractOptions,
+    expected_of,
+    output_of,
+)
 from executor.evaluators.extract import quoted
-from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
 
 class ContainsOptions(ExtractOptions):
@@ -16,13 +22,15 @@ class ContainsOptions(ExtractOptions):
     ignore_case: bool = False
 
 
-async def does_contain(options: ContainsOptions, judged: ScoringRequest) -> Verdict:
+async def does_contain(options: ContainsOptions, judged: ScoringRequest) -> ComparisonVerdict:
     """Look for each text in the output."""
     wanted, output = await _wanted(options, judged), await output_of(options, judged)
     missing = [text for text in wanted if _plain(options, text) not in _plain(options, output)]
     if not missing or (options.match == "any" and len(missing) < len(wanted)):
-        return Verdict(passed=True)
-    return Verdict(passed=False, reason=f"not in the output: {', '.join(map(quoted, missing[:5]))}")
+        return ComparisonVerdict(passed=True)
+    return ComparisonVerdict(
+        passed=False, reason=f"not in the output: {', '.join(map(quoted, missing[:5]))}"
+    )
 
 
 async def _wanted(options: ContainsOptions, judged: ScoringRequest) -> tuple[str, ...]:

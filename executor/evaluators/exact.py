@@ -1,8 +1,14 @@
 """Passes an output that is the expected value."""
 
 from executor.contract import ScoringRequest
+from executor.evaluators.comparison import (
+    ComparisonType,
+    ComparisonVerdict,
+    ExtractOptions,
+    expected_of,
+    output_of,
+)
 from executor.evaluators.extract import quoted
-from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
 
 class ExactOptions(ExtractOptions):
@@ -12,12 +18,12 @@ class ExactOptions(ExtractOptions):
     ignore_case: bool = False
 
 
-async def is_equal(options: ExactOptions, judged: ScoringRequest) -> Verdict:
+async def is_equal(options: ExactOptions, judged: ScoringRequest) -> ComparisonVerdict:
     """Compare the output with the expected value."""
     expected, output = await expected_of(options, judged), await output_of(options, judged)
     if _plain(options, output) == _plain(options, expected):
-        return Verdict(passed=True)
-    return Verdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")
+        return ComparisonVerdict(passed=True)
+    return ComparisonVerdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")
 
 
 def _plain(options: ExactOptions, text: str) -> str:

@@ -16,9 +16,9 @@ from referencing.exceptions import Unresolvable
 
 from domain.batch_spec import Options
 from executor.contract import Permanent, ScoringRequest
+from executor.evaluators.comparison import ComparisonType, ComparisonVerdict, cut_out
 from executor.evaluators.cpu_limit import OutOfTime, cpu_limit
 from executor.evaluators.extract import Pattern, quoted
-from executor.evaluators.verdict import ComparisonType, Verdict, cut_out
 from executor.options import OptionModel
 
 LIMIT = 0.5
@@ -58,17 +58,17 @@ class JsonSchemaType(ComparisonType[JsonSchemaOptions]):
         return {**rest, "schema": _read_schema(base / str(options["path"]))}
 
 
-async def does_fit(options: JsonSchemaOptions, judged: ScoringRequest) -> Verdict:
+async def does_fit(options: JsonSchemaOptions, judged: ScoringRequest) -> ComparisonVerdict:
     """Hold the output against the schema."""
     text = await cut_out(options.extract, judged.output, of="the output")
     try:
         value = from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        return Verdict(passed=False, reason=f"the output is not JSON ({error}): {quoted(text)}")
+        return ComparisonVerdict(passed=False, reason=f"the output is not JSON ({error}): {quoted(text)}")
     misfit = _first_error(options.json_schema, value)
     if misfit is None:
-        return Verdict(passed=True)
-    return Verdict(passed=False, reason=f"{misfit.json_path}: {_shortened(misfit.message)}")
+        return ComparisonVerdict(passed=True)
+    return ComparisonVerdict(passed=False, reason=f"{misfit.json_path}: {_shortened(misfit.message)}")
 
 
 def _first_error(schema: dict[str, JsonValue] | bool, value: Any) -> ValidationError | None:  # noqa: ANN401, FBT001 - JSON

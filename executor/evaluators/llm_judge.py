@@ -23,19 +23,19 @@ from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.llm_verdict import Scale, read_verdict, request_of_judge
 from executor.options import OptionModel, read_options
 from executor.targets.model import read_answer
-from executor.targets.model_calls import Caller, make_caller
+from executor.targets.model_calls import ModelCaller, make_caller
 from executor.targets.model_options import (
     Account,
     BaseUrl,
     KeyVariable,
     ModelName,
     Parameters,
-    Prices,
+    PriceOptions,
     check_callable,
     refuse_keys,
 )
-from providers.access import access_to
 from providers.clients import LONGEST_CALL
+from providers.endpoint import access_to
 from providers.prices import cost_of
 from providers.requests import request_of, tokens_guessed
 from providers.table import PROVIDERS, split_model
@@ -57,7 +57,7 @@ class JudgeOptions(OptionModel):
     account: Account | None = None
     key_variable: KeyVariable | None = None
     base_url: BaseUrl | None = None
-    prices: Prices | None = None
+    prices: PriceOptions | None = None
 
     @field_validator("model")
     @classmethod
@@ -107,7 +107,7 @@ class LlmJudge:
 
     name: str
     options: JudgeOptions
-    caller: Caller
+    caller: ModelCaller
 
     async def score(self, judged: ScoringRequest) -> p.Score:
         """Have an answer judged by one call."""

@@ -11,8 +11,14 @@ from decimal import Decimal, InvalidOperation
 from pydantic import Field
 
 from executor.contract import Permanent, ScoringRequest
+from executor.evaluators.comparison import (
+    ComparisonType,
+    ComparisonVerdict,
+    ExtractOptions,
+    expected_of,
+    output_of,
+)
 from executor.evaluators.extract import quoted
-from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
 MINUS = "\u2212"
 """The sign that typesetters use."""
@@ -31,7 +37,7 @@ class NumericOptions(ExtractOptions):
     """As a part of the expected number."""
 
 
-async def is_the_number(options: NumericOptions, judged: ScoringRequest) -> Verdict:
+async def is_the_number(options: NumericOptions, judged: ScoringRequest) -> ComparisonVerdict:
     """Compare the number in the output with the expected one."""
     expected = await expected_of(options, judged)
     wanted = number_in(expected)
@@ -40,11 +46,11 @@ async def is_the_number(options: NumericOptions, judged: ScoringRequest) -> Verd
     output = await output_of(options, judged)
     got = number_in(output)
     if got is None:
-        return Verdict(passed=False, reason=f"the output is not a number: {quoted(output)}")
+        return ComparisonVerdict(passed=False, reason=f"the output is not a number: {quoted(output)}")
     allowed = max(Decimal(options.tolerance), Decimal(options.relative_tolerance) * abs(wanted))
     if got == wanted or abs(got - wanted) <= allowed:
-        return Verdict(passed=True)
-    return Verdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")
+        return ComparisonVerdict(passed=True)
+    return ComparisonVerdict(passed=False, reason=f"expected {quoted(expected)}, got {quoted(output)}")
 
 
 def number_in(text: str) -> Decimal | None:

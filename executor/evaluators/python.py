@@ -4,8 +4,8 @@
     def judge(output, *, case, fields): ... # `expected`, `input`, `case`, `fields`, or any field
 
 It returns whether the output passes, or a score, or a dict with `score`, `passed` and `reason`, of which
-one of the first two will do. A score passes from `threshold` on. See `executor.python_host.child` for the
-calling convention, and `executor.targets.python` for what becomes of an exception.
+one of the first two will do. A score passes from `threshold` on. See `executor.python_host.function_server`
+for the calling convention, and `executor.targets.python` for what becomes of an exception.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
 from executor.evaluators.extract import quoted
 from executor.options import OptionModel, read_options
-from executor.python_host.host import Call
+from executor.python_host.host import FunctionCall
 from executor.python_host.pool import HostPool
 from executor.targets.python import FunctionName, Interpreter, pool_of
 
 
-class PythonOptions(OptionModel):
+class PythonEvaluatorOptions(OptionModel):
     """Which function, what passes, and under which interpreter."""
 
     function: FunctionName
@@ -44,7 +44,7 @@ class PythonEvaluator:
         """Call the function with an output."""
         case = judged.case
         fields = {"id": case.id, "input": case.input, "expected": case.expected, **judged.fields}
-        returned = await self.pool.call(Call(judged.output, fields, {"case": asdict(case)}))
+        returned = await self.pool.call(FunctionCall(judged.output, fields, {"case": asdict(case)}))
         try:
             return p.Score(evaluator=self.name, **self._told(returned.value))
         except ValidationError as error:
@@ -72,14 +72,14 @@ class PythonEvaluator:
                 )
 
 
-class PythonType:
+class PythonEvaluatorType:
     """How functions become evaluators."""
 
     needs_expected = False
 
     def check(self, options: Options) -> None:
         """Refuse what does not name a function; it is imported only where it runs."""
-        read_options(PythonOptions, options, of="the python evaluator")
+        read_options(PythonEvaluatorOptions, options, of="the python evaluator")
 
     def placeholders(self, options: Options) -> frozenset[str]:  # noqa: ARG002 - a function takes what it is given
         """Name nothing: what a function wants is known when it is called."""
@@ -87,11 +87,11 @@ class PythonType:
 
     def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> PythonEvaluator:
         """Make one."""
-        read = read_options(PythonOptions, options, of="the python evaluator")
+        read = read_options(PythonEvaluatorOptions, options, of="the python evaluator")
         return PythonEvaluator(name, read.threshold, pool_of(read.function, read.interpreter, environment))
 
 
-PYTHON = PythonType()
+PYTHON = PythonEvaluatorType()
 _KEYS = {"score", "passed", "reason"}
 
 

@@ -1,8 +1,14 @@
 """Passes an output that a pattern matches somewhere: one that is given, or the expected value."""
 
 from executor.contract import Permanent, ScoringRequest
+from executor.evaluators.comparison import (
+    ComparisonType,
+    ComparisonVerdict,
+    ExtractOptions,
+    expected_of,
+    output_of,
+)
 from executor.evaluators.extract import Pattern, compile_pattern, find_last, quoted
-from executor.evaluators.verdict import ComparisonType, ExtractOptions, Verdict, expected_of, output_of
 
 
 class RegexOptions(ExtractOptions):
@@ -13,7 +19,7 @@ class RegexOptions(ExtractOptions):
     ignore_case: bool = False
 
 
-async def does_match(options: RegexOptions, judged: ScoringRequest) -> Verdict:
+async def does_match(options: RegexOptions, judged: ScoringRequest) -> ComparisonVerdict:
     """Look for the pattern in the output."""
     pattern = options.pattern if options.pattern is not None else await expected_of(options, judged)
     try:
@@ -22,8 +28,10 @@ async def does_match(options: RegexOptions, judged: ScoringRequest) -> Verdict:
         raise Permanent("bad_pattern", str(error)) from None
     output = await output_of(options, judged)
     if await find_last(compiled, output) is not None:
-        return Verdict(passed=True)
-    return Verdict(passed=False, reason=f"{quoted(pattern)} does not match the output: {quoted(output)}")
+        return ComparisonVerdict(passed=True)
+    return ComparisonVerdict(
+        passed=False, reason=f"{quoted(pattern)} does not match the output: {quoted(output)}"
+    )
 
 
 REGEX = ComparisonType(

@@ -17,7 +17,7 @@ from executor.targets.simulated import WRONG
 REASON = "simulated: no evaluator was called"
 
 
-class SimulatedOptions(OptionModel):
+class SimulatedEvaluatorOptions(OptionModel):
     """What the simulated evaluator wants of every case."""
 
     fields: list[str] = Field(default_factory=list, max_length=1_000)
@@ -38,7 +38,7 @@ class SimulatedEvaluator:
         """Release nothing: it holds nothing."""
 
 
-class SimulatedType:
+class SimulatedEvaluatorType:
     """Factory of simulated evaluators."""
 
     needs_expected = False
@@ -57,8 +57,8 @@ class SimulatedType:
         return SimulatedEvaluator(name)
 
 
-def _read(options: Options) -> SimulatedOptions:
-    return read_options(SimulatedOptions, options, of="the simulated evaluator")
+def _read(options: Options) -> SimulatedEvaluatorOptions:
+    return read_options(SimulatedEvaluatorOptions, options, of="the simulated evaluator")
 
 
-SIMULATED = SimulatedType()
+SIMULATED = SimulatedEvaluatorType()

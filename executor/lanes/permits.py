@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from eventlog import tracing
-from executor.budget.spending import UNLIMITED_SPENDING, Spending
+from executor.budget.task_budget import UNLIMITED_BUDGET, TaskBudget
 from executor.contract import CallFault, NeverReached, NoConnection, RateLimited, Unreachable
+from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from executor.lanes.contract import CallOutcome, LaneLimit, LanePolicy, Settlement
-from executor.outcome import EvaluatorTimedOut, TargetTimedOut
 from providers.limits import RateLimits
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ class Permits:
     source: PermitSource | None = None
     acquired: dict[str, Permit] = field(default_factory=dict)
     """Permits acquired with the task, by lane."""
-    spending: Spending = UNLIMITED_SPENDING
+    budget: TaskBudget = UNLIMITED_BUDGET
     """The reservation of the batch's budget that its calls draw on."""
     reached: set[str] = field(default_factory=set)
     """Lanes on which the provider has responded to a call of the batch from this executor."""
@@ -135,7 +135,7 @@ class Permits:
         """Settle unused permits, and release the rest of the budget reservation."""
         while self.acquired:
             self.acquired.popitem()[1].settle(CallOutcome.UNUSED)
-        self.spending.release()
+        self.budget.release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from eventlog.payloads import MAX_TEXT
 from eventlog.redaction import redact_tail
 from eventlog.tasks import end
 from executor.contract import CallFault, Permanent, Transient
-from executor.python_host.child import KEY_BYTES, LENGTH
+from executor.python_host.function_server import KEY_BYTES, LENGTH
 
 TAIL = 4_000
 """Bytes kept of what a function prints."""
@@ -47,7 +47,7 @@ CHILD = Path(__file__).with_name("child.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """What a function is called with."""
 
     subject: JsonValue
@@ -58,7 +58,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class FunctionResult:
     """What a function came to, and how long it took without waiting for its turn."""
 
     value: JsonValue
@@ -73,12 +73,12 @@ class ProtocolViolation(Exception):  # noqa: N818 - what happened
     """The stream of replies has something on it that is not a reply."""
 
 
-class Host:
+class HostProcess:
     """A child process, from its start to its end."""
 
     def __init__(self, process: asyncio.subprocess.Process, lifeline: int, python: str) -> None:
         self.is_async = False
-        self.calls: dict[int, asyncio.Future[Returned]] = {}
+        self.calls: dict[int, asyncio.Future[FunctionResult]] = {}
         self._process, self._lifeline, self._python = process, lifeline, python
         self._numbers = count(1)
         self._started: set[int] = set()
@@ -91,7 +91,7 @@ class Host:
     @classmethod
     async def spawn(
         cls, function: str, *, workdir: str, environ: Mapping[str, str], interpreter: str = ""
-    ) -> "Host":
+    ) -> "HostProcess":
         """Start a child in a process group of its own, under an interpreter or the executor's own."""
         python = interpreter_path(interpreter, workdir=workdir, environ=environ)
         theirs, ours = os.pipe()
@@ -141,14 +141,14 @@ class Host:
         """Whether it can still be given a call."""
         return self._lost is None
 
-    async def call(self, call: Call) -> Returned:
+    async def call(self, call: FunctionCall) -> FunctionResult:
         """Call the function; raises a `CallFault`. A cancelled call is ended, if need be with the child."""
         if self._lost:
             raise SharedHostLost(self._lost.kind, self._lost.message)
         if not self.is_async:
             self._tail = b""  # what was printed before belongs to other calls
         number = next(self._numbers)
-        future: asyncio.Future[Returned] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[FunctionResult] = asyncio.get_running_loop().create_future()
         self.calls[number] = future
         message = {"call": number, "subject": call.subject, "fields": call.fields, "offered": call.offered}
         try:
@@ -279,12 +279,12 @@ def _not_started(workdir: str, python: str, error: OSError) -> CallFault:
     return Transient("host_lost", f"no process could be started: {error}")
 
 
-def _settle(future: "asyncio.Future[Returned]", message: Mapping[str, Any]) -> None:
+def _settle(future: "asyncio.Future[FunctionResult]", message: Mapping[str, Any]) -> None:
     if kind := message.get("fault"):
         made = Transient if message["transient"] else Permanent
         future.set_exception(made(kind, message["message"]))
     else:
-        future.set_result(Returned(message["value"], message["seconds"]))
+        future.set_result(FunctionResult(message["value"], message["seconds"]))
 
 
 def _how(code: int) -> str:

@@ -14,7 +14,7 @@ from time import monotonic
 from eventlog.redaction import KNOWN, redact
 from eventlog.secret_sources import secrets_in
 from executor.contract import CallFault, Permanent, Transient
-from executor.python_host.host import Call, Host, Returned, SharedHostLost
+from executor.python_host.host import FunctionCall, FunctionResult, HostProcess, SharedHostLost
 
 MOST_HOSTS = 8
 IMPORT_AGAIN_AFTER = 5.0
@@ -32,8 +32,8 @@ class HostPool:
         self._environ = {name: value for name, value in environ.items() if not name.startswith("EVAL_")}
         KNOWN.add(secrets_in(environ))
         self._most = max(1, min(slots, MOST_HOSTS))
-        self._busy: dict[Host, int] = {}
-        self._solitary: set[Host] = set()
+        self._busy: dict[HostProcess, int] = {}
+        self._solitary: set[HostProcess] = set()
         self._isolation = asyncio.Semaphore(self._most)
         self._starting = 0
         self._is_async: bool | None = None
@@ -43,11 +43,11 @@ class HostPool:
         self._closed = False
 
     @property
-    def hosts(self) -> tuple[Host, ...]:
+    def hosts(self) -> tuple[HostProcess, ...]:
         """Those that are there now."""
         return tuple(self._busy)
 
-    async def call(self, call: Call) -> Returned:
+    async def call(self, call: FunctionCall) -> FunctionResult:
         """Call the function, as soon as there is a host for it; raises a `CallFault`."""
         try:
             try:
@@ -57,14 +57,14 @@ class HostPool:
         except CallFault as fault:
             raise type(fault)(fault.kind, redact(fault.message)) from None
 
-    async def _call_shared(self, call: Call) -> Returned:
+    async def _call_shared(self, call: FunctionCall) -> FunctionResult:
         host = await self._take()
         try:
             return await host.call(call)
         finally:
             self._give_back(host)
 
-    async def _call_alone(self, call: Call) -> Returned:
+    async def _call_alone(self, call: FunctionCall) -> FunctionResult:
         """Call the function in a host that serves no other call before, beside or after it."""
         async with self._isolation:
             if self._closed:
@@ -86,7 +86,7 @@ class HostPool:
         self._wake()
         await asyncio.gather(*self._burials)
 
-    async def _take(self) -> Host:
+    async def _take(self) -> HostProcess:
         while not self._closed:
             self._raise_if_broken()
             if host := self._free():
@@ -97,7 +97,7 @@ class HostPool:
             await self._change()
         raise Transient("host_lost", "the executor is stopping")
 
-    def _free(self) -> Host | None:
+    def _free(self) -> HostProcess | None:
         for host, calls in tuple(self._busy.items()):
             if not host.is_alive:
                 self._bury(host)
@@ -108,7 +108,7 @@ class HostPool:
     def _limit(self) -> int:
         return self._most if self._is_async is False else 1
 
-    async def _start(self) -> Host:
+    async def _start(self) -> HostProcess:
         self._starting += 1
         try:
             host = await self._spawn()
@@ -118,15 +118,15 @@ class HostPool:
             self._wake()
         return host
 
-    async def _spawn(self) -> Host:
-        return await Host.spawn(
+    async def _spawn(self) -> HostProcess:
+        return await HostProcess.spawn(
             self._function,
             workdir=self._workdir,
             environ=self._environ,
             interpreter=self._interpreter,
         )
 
-    async def _make_ready(self, host: Host) -> None:
+    async def _make_ready(self, host: HostProcess) -> None:
         try:
             await host.ready(self._function)
         except BaseException as error:
@@ -141,14 +141,14 @@ class HostPool:
         if self._broken and monotonic() < self._broken[1]:
             raise Permanent(self._broken[0].kind, self._broken[0].message)
 
-    def _give_back(self, host: Host) -> None:
+    def _give_back(self, host: HostProcess) -> None:
         if host in self._busy:
             self._busy[host] -= 1
             if not host.is_alive:
                 self._bury(host)
         self._wake()
 
-    def _bury(self, host: Host) -> None:
+    def _bury(self, host: HostProcess) -> None:
         """End a host in the background: whoever notices its death may not have the time."""
         self._busy.pop(host, None)
         host.kill()

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from executor.sandbox.account import Account
+from executor.sandbox.bubblewrap_options import PrivilegeMode, confined, walls
+from executor.sandbox.bubblewrap_status import BubblewrapStatus
 from executor.sandbox.init import init_binary, init_command
-from executor.sandbox.job import Job
+from executor.sandbox.job import SandboxJob
 from executor.sandbox.seccomp import filter_program
-from executor.sandbox.walls import Footing, confined, walls
 
 _FIRST_UID, _UIDS = 1_900_000_000, 2**20
 """User ids that nobody has; each run draws one, for limits are counted by user."""
@@ -24,18 +24,18 @@ _FILTERS = {counted: filter_program(shared_memory=counted) for counted in (False
 
 
 @dataclass(frozen=True, slots=True)
-class Assembly:
+class SandboxCommand:
     """What is started, and what it inherits."""
 
     argv: list[str]
     descriptors: list[int]
-    account: Account
+    account: BubblewrapStatus
 
 
 @contextmanager
 def assembled(
-    job: Job, footing: Footing, bubblewrap: str, *, shared_memory: bool = False
-) -> Iterator[Assembly]:
+    job: SandboxJob, footing: PrivilegeMode, bubblewrap: str, *, shared_memory: bool = False
+) -> Iterator[SandboxCommand]:
     """Put a sandbox together for one job; its descriptors are closed behind it."""
     with ExitStack() as stack:
         texts = {name: _open(stack, content) for name, content in job.texts.items()}
@@ -47,9 +47,9 @@ def assembled(
         if calls := _FILTERS[shared_memory]:
             descriptors.append(_open(stack, calls))
             argv += ["--seccomp", str(descriptors[-1])]
-        uid = _FIRST_UID + secrets.randbelow(_UIDS) if footing is Footing.OWN_UID else None
+        uid = _FIRST_UID + secrets.randbelow(_UIDS) if footing is PrivilegeMode.OWN_UID else None
         argv += ["--", *init_command(has_input=bool(job.stdin)), *confined(job, uid)]
-        yield Assembly(argv, descriptors, Account(account))
+        yield SandboxCommand(argv, descriptors, BubblewrapStatus(account))
 
 
 def _open(stack: ExitStack, content: bytes) -> int:

@@ -6,23 +6,23 @@ from time import monotonic
 from typing import Any
 
 from eventlog.tasks import end
-from executor.sandbox.engine import Engine
-from executor.sandbox.job import KilledBy, Outcome
+from executor.sandbox.engine import ContainerEngine
+from executor.sandbox.job import KilledBy, SandboxOutcome
 from executor.sandbox.telemetry import counted
 
 _KILLED = 128 + 9
 
 
-class Run:
+class ContainerRun:
     """One container from its start to its end."""
 
-    def __init__(self, engine: Engine, name: str, *, room: int) -> None:
+    def __init__(self, engine: ContainerEngine, name: str, *, room: int) -> None:
         self._engine = engine
         self._name = name
         self._room = room
         self._heard = {1: bytearray(), 2: bytearray()}
 
-    async def finish(self, stdin: bytes, seconds: float) -> Outcome:
+    async def finish(self, stdin: bytes, seconds: float) -> SandboxOutcome:
         """Start it, feed it, hear it, and say how it ended; raises `Transient` where the engine is lost."""
         started = monotonic()
         killed_by: KilledBy | None = None
@@ -39,7 +39,7 @@ class Run:
         if killed_by in {"time", "output"}:
             await self._engine.kill(self._name)
         stdout, stderr = (bytes(heard) for heard in self._heard.values())
-        return counted(Outcome(exit_code, stdout, stderr, killed_by, monotonic() - started))
+        return counted(SandboxOutcome(exit_code, stdout, stderr, killed_by, monotonic() - started))
 
     async def _until_it_ends(self, stdin: bytes) -> int:
         async with self._engine.stdin(self._name) as stream:

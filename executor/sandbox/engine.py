@@ -25,7 +25,7 @@ Frame = tuple[int, bytes]
 """1 for standard output or 2 for standard error, and what was written."""
 
 
-class Frames:
+class FrameDecoder:
     """Takes a stream of frames apart; a long one is handed on in pieces, so nothing large is held."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Frames:
                 self._header = b""
 
 
-class NoEngine(Exception):  # noqa: N818 - what is wrong, to whoever may start one
+class EngineUnavailable(Exception):  # noqa: N818 - what is wrong, to whoever may start one
     """Nobody answers where an engine should be."""
 
     def __init__(self, host: str) -> None:
@@ -57,11 +57,11 @@ class NoEngine(Exception):  # noqa: N818 - what is wrong, to whoever may start o
         self.host = host
 
 
-class NoImage(Exception):  # noqa: N818 - what is wrong, to whoever may fetch it
+class ImageMissing(Exception):  # noqa: N818 - what is wrong, to whoever may fetch it
     """The engine does not have the image."""
 
 
-class Engine:
+class ContainerEngine:
     """One engine; every method raises a `CallFault` where it does not answer as it should."""
 
     def __init__(self, host: str = DEFAULT_HOST) -> None:
@@ -79,15 +79,15 @@ class Engine:
         return self.host.startswith("unix://")
 
     async def create(self, name: str, config: dict[str, Any]) -> None:
-        """Create a container; raises `NoEngine` or `NoImage`."""
+        """Create a container; raises `EngineUnavailable` or `ImageMissing`."""
         try:
             response = await self._client.post("/containers/create", params={"name": name}, json=config)
         except httpx2.ConnectError as error:
-            raise NoEngine(self.host) from error
+            raise EngineUnavailable(self.host) from error
         except httpx2.TransportError as error:
             raise _broken_off(error) from error
         if response.status_code == 404:
-            raise NoImage
+            raise ImageMissing
         _demand(response, 201)
 
     async def pull(self, image: str) -> None:
@@ -125,7 +125,7 @@ class Engine:
         path = f"/containers/{name}/logs"
         async with self._stream("GET", path, params=params, timeout=_NO_LIMIT) as response:
             _demand(response, 200)
-            frames = Frames()
+            frames = FrameDecoder()
             async for piece in response.aiter_raw():
                 for frame in frames.taken_from(piece):
                     yield frame

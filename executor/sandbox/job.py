@@ -20,7 +20,7 @@ KilledBy = Literal["time", "output", "memory", "processes", "disk", "signal"]
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
-class Limits:
+class SandboxLimits:
     """What one run may take, all of its processes together unless said otherwise."""
 
     cpu_seconds: _Amount = 120
@@ -46,7 +46,7 @@ class Limits:
 
 
 @plain_dataclass(frozen=True, slots=True)
-class Job:
+class SandboxJob:
     """A program to run once, in a world of its own."""
 
     argv: tuple[str, ...]
@@ -58,7 +58,7 @@ class Job:
     texts: Mapping[str, bytes] = field(default_factory=dict)
     """Name in the working directory → content."""
     env: Mapping[str, str] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
     reports: Path | None = None
     """The directory of a report socket, if the program may report."""
     channel: int | None = None
@@ -71,7 +71,7 @@ class Job:
 
 
 @plain_dataclass(frozen=True, slots=True)
-class Outcome:
+class SandboxOutcome:
     """How a run ended."""
 
     exit_code: int

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from executor.sandbox.job import Job, KilledBy, Limits, Outcome
+from executor.sandbox.isolation_checks import IsolationCheck
+from executor.sandbox.job import KilledBy, SandboxJob, SandboxLimits, SandboxOutcome
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.wall_checks import WallCheck
 
 REFUSED = 3
 _PROGRAM = "excess.py"
@@ -76,18 +76,18 @@ time.sleep(0.2)
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class LimitCheck:
     """A program that exceeds one limit, and how the limit shows."""
 
     attempt: str
     enforced_by: str
     program: str
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
     seconds: float = _LONGEST
     killed_by: KilledBy | None = None
     """What ends the program, where the kernel does not refuse the excess."""
 
-    def evidence(self, outcome: Outcome) -> str:
+    def evidence(self, outcome: SandboxOutcome) -> str:
         """What a run proves about a limit that did not hold; nothing where it held."""
         if outcome.exit_code == REFUSED or (self.killed_by and outcome.killed_by == self.killed_by):
             return ""
@@ -97,66 +97,82 @@ class Excess:
 
 CGROUP, _SAMPLING = "memory cgroup", "sampling by the executor"
 _COUNTED_BY_CGROUP = frozenset({"memory", "shared memory"})
-EXCESSES: Mapping[str, Excess] = {
-    "memory": Excess(
-        "hold memory in several processes", _SAMPLING, _MEMORY, Limits(memory_mb=96), killed_by="memory"
+EXCESSES: Mapping[str, LimitCheck] = {
+    "memory": LimitCheck(
+        "hold memory in several processes",
+        _SAMPLING,
+        _MEMORY,
+        SandboxLimits(memory_mb=96),
+        killed_by="memory",
     ),
-    "shared memory": Excess(
+    "shared memory": LimitCheck(
         "hold memory in shared mappings",
         f"seccomp filter, or {_SAMPLING}",
         _SHARED_MEMORY,
-        Limits(memory_mb=64),
+        SandboxLimits(memory_mb=64),
         killed_by="memory",
     ),
-    "address space": Excess(
-        "reserve address space", "RLIMIT_AS", _ADDRESS_SPACE, Limits(address_space_mb=256)
+    "address space": LimitCheck(
+        "reserve address space", "RLIMIT_AS", _ADDRESS_SPACE, SandboxLimits(address_space_mb=256)
     ),
-    "processes": Excess(
+    "processes": LimitCheck(
         "start processes",
         f"RLIMIT_NPROC, {_SAMPLING}",
         _PROCESSES,
-        Limits(processes=8),
+        SandboxLimits(processes=8),
         killed_by="processes",
     ),
-    "disk": Excess("fill the private folders", "tmpfs size, RLIMIT_FSIZE", _DISK, Limits(disk_mb=4)),
-    "inodes": Excess("create empty files", _SAMPLING, _INODES, Limits(files=1_000), killed_by="disk"),
-    "open files": Excess("open files", "RLIMIT_NOFILE", _OPEN_FILES, Limits(open_files=64)),
-    "time": Excess(
+    "disk": LimitCheck(
+        "fill the private folders", "tmpfs size, RLIMIT_FSIZE", _DISK, SandboxLimits(disk_mb=4)
+    ),
+    "inodes": LimitCheck(
+        "create empty files", _SAMPLING, _INODES, SandboxLimits(files=1_000), killed_by="disk"
+    ),
+    "open files": LimitCheck("open files", "RLIMIT_NOFILE", _OPEN_FILES, SandboxLimits(open_files=64)),
+    "time": LimitCheck(
         "sleep", "timer of the executor, SIGKILL to pid 1", "time.sleep(60)", seconds=0.5, killed_by="time"
     ),
-    "processor time": Excess(
-        "use the processor", "RLIMIT_CPU", "while True: pass", Limits(cpu_seconds=1), killed_by="time"
+    "processor time": LimitCheck(
+        "use the processor",
+        "RLIMIT_CPU",
+        "while True: pass",
+        SandboxLimits(cpu_seconds=1),
+        killed_by="time",
     ),
-    "output": Excess(
+    "output": LimitCheck(
         "print without end",
         "output cap of the executor",
         "while True: print('x' * 4096)",
-        Limits(output_kb=64),
+        SandboxLimits(output_kb=64),
         killed_by="output",
     ),
 }
 
 
-async def check_limits(sandbox: Sandbox, *, has_cgroup: bool) -> AsyncIterator[WallCheck]:
+async def check_limits(sandbox: Sandbox, *, has_cgroup: bool) -> AsyncIterator[IsolationCheck]:
     """Exceed each limit, one after the other."""
     for name, excess in EXCESSES.items():
         outcome = await sandbox.run(_job(excess.program, excess.limits, excess.seconds))
         enforced_by = CGROUP if has_cgroup and name in _COUNTED_BY_CGROUP else excess.enforced_by
-        yield WallCheck(name, excess.attempt, enforced_by, excess.evidence(outcome))
+        yield IsolationCheck(name, excess.attempt, enforced_by, excess.evidence(outcome))
     yield await _check_survivors(sandbox)
 
 
-async def _check_survivors(sandbox: Sandbox) -> WallCheck:
+async def _check_survivors(sandbox: Sandbox) -> IsolationCheck:
     """Leave a daemon behind, and look for it among the processes of the host."""
     marker = f"{600 + secrets.randbelow(300)}.{secrets.randbelow(10**9):09}"
-    await sandbox.run(_job(_SURVIVOR.format(marker=marker), Limits(), _LONGEST))
+    await sandbox.run(_job(_SURVIVOR.format(marker=marker), SandboxLimits(), _LONGEST))
     evidence = "a process of the program is alive after its end" if _is_running(marker) else ""
-    return WallCheck("end of a run", "leave a daemon behind", "pid namespace, SIGKILL to pid 1", evidence)
+    return IsolationCheck(
+        "end of a run", "leave a daemon behind", "pid namespace, SIGKILL to pid 1", evidence
+    )
 
 
-def _job(program: str, limits: Limits, seconds: float) -> Job:
+def _job(program: str, limits: SandboxLimits, seconds: float) -> SandboxJob:
     text = (_PRELUDE + program).encode()
-    return Job(("python3", "-I", "-S", "-B", _PROGRAM), seconds, texts={_PROGRAM: text}, limits=limits)
+    return SandboxJob(
+        ("python3", "-I", "-S", "-B", _PROGRAM), seconds, texts={_PROGRAM: text}, limits=limits
+    )
 
 
 def _is_running(marker: str) -> bool:

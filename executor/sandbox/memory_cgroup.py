@@ -19,7 +19,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from executor.sandbox.job import MEGABYTE, Limits
+from executor.sandbox.job import MEGABYTE, SandboxLimits
 
 _PREFIX = "scoreline-"
 _KERNEL_MB = 16
@@ -82,7 +82,7 @@ class DelegatedCgroup:
         try:
             self._enable()
             self._remove_abandoned()
-            with self.group(Limits()) as group, subprocess.Popen(["/bin/sleep", "10"]) as process:
+            with self.group(SandboxLimits()) as group, subprocess.Popen(["/bin/sleep", "10"]) as process:
                 try:
                     group.add(process.pid)
                 finally:
@@ -95,7 +95,7 @@ class DelegatedCgroup:
         return ""
 
     @contextmanager
-    def group(self, limits: Limits) -> Iterator[MemoryCgroup]:
+    def group(self, limits: SandboxLimits) -> Iterator[MemoryCgroup]:
         """Make a group for one run, and remove it afterwards; raises `OSError`."""
         path = self._path / f"{_PREFIX}{os.getpid()}-{next(self._numbers)}"
         path.mkdir()

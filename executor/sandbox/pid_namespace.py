@@ -12,14 +12,14 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-from executor.sandbox.account import Account
+from executor.sandbox.bubblewrap_status import BubblewrapStatus
 from executor.sandbox.memory_cgroup import MemoryCgroup
 
 
 class PidNamespace:
     """All processes of one run."""
 
-    def __init__(self, account: Account, cgroup: MemoryCgroup | None = None) -> None:
+    def __init__(self, account: BubblewrapStatus, cgroup: MemoryCgroup | None = None) -> None:
         self._account = account
         self._cgroup = cgroup
         self._pidfd: int | None = None

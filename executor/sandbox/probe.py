@@ -10,10 +10,10 @@ from functools import cache
 from typing import NamedTuple
 
 from executor.sandbox.assembly import assembled
+from executor.sandbox.bubblewrap_options import PrivilegeMode
 from executor.sandbox.init import GO
-from executor.sandbox.leftovers import kill_leftovers
-from executor.sandbox.wall_checks import WallCheck, probing_job, read_checks
-from executor.sandbox.walls import Footing
+from executor.sandbox.isolation_checks import IsolationCheck, probing_job, read_checks
+from executor.sandbox.orphans import kill_leftovers
 
 BUBBLEWRAP = "bwrap"
 TOOL_ENVIRON = {"PATH": os.defpath}
@@ -29,31 +29,33 @@ _HINT = (
 )
 
 
-class Probe(NamedTuple):
+class ProbeResult(NamedTuple):
     """What the self-test found: a footing, or the trouble."""
 
-    footing: Footing | None
+    footing: PrivilegeMode | None
     trouble: str = ""
-    walls: tuple[WallCheck, ...] = ()
+    walls: tuple[IsolationCheck, ...] = ()
     """What was tried on this footing, where the sandbox has a Python to try it."""
 
 
 @cache
-def probe(bubblewrap: str = BUBBLEWRAP) -> Probe:
+def probe(bubblewrap: str = BUBBLEWRAP) -> ProbeResult:
     """Run the self-test in a sandbox, once a process; what a killed process has left is ended first."""
     for tool, package in ({bubblewrap: "bubblewrap"} | _TOOLS).items():
         if not shutil.which(tool, path=os.defpath):
-            return Probe(None, f"{tool} is missing (apt-get install {package}, dnf install {package})")
+            return ProbeResult(
+                None, f"{tool} is missing (apt-get install {package}, dnf install {package})"
+            )
     if trouble := _no_pidfd():
-        return Probe(None, trouble)
+        return ProbeResult(None, trouble)
     kill_leftovers(bubblewrap)
     troubles = []
-    for footing in Footing if os.geteuid() == 0 else [Footing.USER_NAMESPACE]:
+    for footing in PrivilegeMode if os.geteuid() == 0 else [PrivilegeMode.USER_NAMESPACE]:
         trouble, walls = inspect(bubblewrap, footing)
         if not trouble:
-            return Probe(footing, walls=walls)
+            return ProbeResult(footing, walls=walls)
         troubles.append(f"with {footing.value}: {trouble}")
-    return Probe(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
+    return ProbeResult(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
 
 
 def _no_pidfd() -> str:
@@ -67,19 +69,19 @@ def _no_pidfd() -> str:
     return ""
 
 
-def trouble_with(bubblewrap: str, footing: Footing) -> str:
+def trouble_with(bubblewrap: str, footing: PrivilegeMode) -> str:
     """Say why no sandbox can be built on this footing; nothing where one can."""
     return inspect(bubblewrap, footing).trouble
 
 
-class Inspection(NamedTuple):
+class ModeInspection(NamedTuple):
     """What is wrong with a footing, and which of its walls were tried."""
 
     trouble: str
-    walls: tuple[WallCheck, ...] = ()
+    walls: tuple[IsolationCheck, ...] = ()
 
 
-def inspect(bubblewrap: str, footing: Footing) -> Inspection:
+def inspect(bubblewrap: str, footing: PrivilegeMode) -> ModeInspection:
     """Build a sandbox on this footing, and try its walls."""
     with probing_job() as job, assembled(job, footing, bubblewrap) as assembly:
         try:
@@ -93,10 +95,12 @@ def inspect(bubblewrap: str, footing: Footing) -> Inspection:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            return Inspection(str(error))
+            return ModeInspection(str(error))
         started = assembly.account.exit_code == 0
     walls = read_checks(done.stdout, footing)
     said = done.stderr.decode(errors="replace").strip()
     if not started:
-        return Inspection(said or f"exit code {done.returncode}", walls)
-    return Inspection(", ".join(f"{wall.name}: {wall.evidence}" for wall in walls if not wall.held), walls)
+        return ModeInspection(said or f"exit code {done.returncode}", walls)
+    return ModeInspection(
+        ", ".join(f"{wall.name}: {wall.evidence}" for wall in walls if not wall.held), walls
+    )

@@ -23,8 +23,8 @@ from pydantic.dataclasses import dataclass
 from domain.ids import Name
 from eventlog import payloads as p
 from eventlog.tasks import end
+from executor.sandbox.bubblewrap_options import REPORT_SOCKET
 from executor.sandbox.run_directories import run_directory
-from executor.sandbox.walls import REPORT_SOCKET
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _LAST_WORDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
-class Running:
+class RunningReport:
     """The program has begun."""
 
     type: Literal["running"]
@@ -48,7 +48,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
-class Progress:
+class ProgressReport:
     """The program is so far."""
 
     type: Literal["progress"]
@@ -58,7 +58,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
-class Result:
+class ResultReport:
     """The program's answer, which counts instead of what it printed."""
 
     type: Literal["result"]
@@ -67,16 +67,18 @@ class Result:
     cost_usd: p.Amount = 0.0
 
 
-Report = Annotated[Running | Progress | Result, Field(discriminator="type")]
-_REPORT: TypeAdapter[Running | Progress | Result] = TypeAdapter(Report)
+Report = Annotated[RunningReport | ProgressReport | ResultReport, Field(discriminator="type")]
+_REPORT: TypeAdapter[RunningReport | ProgressReport | ResultReport] = TypeAdapter(Report)
 
 
-class Reports:
+class ReportListener:
     """Listens to one run."""
 
-    def __init__(self, directory: Path, on_progress: Callable[[Progress], None] | None = None) -> None:
+    def __init__(
+        self, directory: Path, on_progress: Callable[[ProgressReport], None] | None = None
+    ) -> None:
         self.directory = directory
-        self.result: Result | None = None
+        self.result: ResultReport | None = None
         self.malformed = 0
         self._on_progress = on_progress
         self._lines = self._bytes = 0
@@ -140,11 +142,11 @@ class Reports:
             self._refuse(error.errors(include_url=False, include_input=False)[0]["msg"])
             return
         match report:
-            case Result() if self.result is None:
+            case ResultReport() if self.result is None:
                 self.result = report
-            case Result():
+            case ResultReport():
                 self._refuse("a second result")
-            case Progress() if self._on_progress:
+            case ProgressReport() if self._on_progress:
                 self._on_progress(report)
             case _:
                 logger.debug("a program reported", extra={"report": report})
@@ -156,14 +158,16 @@ class Reports:
 
 
 @asynccontextmanager
-async def listening(on_progress: Callable[[Progress], None] | None = None) -> AsyncIterator[Reports]:
+async def listening(
+    on_progress: Callable[[ProgressReport], None] | None = None,
+) -> AsyncIterator[ReportListener]:
     """Listen to one run, for as long as the block lasts."""
     with run_directory() as private:
         # The outer directory keeps the host's users out, the inner one lets the sandbox's in.
         directory = private / "in"
         directory.mkdir()
         directory.chmod(0o755)
-        reports = Reports(directory, on_progress)
+        reports = ReportListener(directory, on_progress)
         try:
             yield reports
         finally:

@@ -13,17 +13,17 @@ from time import monotonic
 from eventlog.redaction import redact_tail
 from eventlog.tasks import end
 from executor.contract import Permanent, Transient
-from executor.sandbox.account import Account
-from executor.sandbox.assembly import Assembly, assembled
-from executor.sandbox.child import Child, Launch, start
-from executor.sandbox.job import Job, KilledBy, Outcome
+from executor.sandbox.assembly import SandboxCommand, assembled
+from executor.sandbox.bubblewrap_options import PrivilegeMode, environment, limited, with_variables
+from executor.sandbox.bubblewrap_status import BubblewrapStatus
+from executor.sandbox.job import KilledBy, SandboxJob, SandboxOutcome
 from executor.sandbox.memory_cgroup import MemoryCgroup, delegated_cgroup
 from executor.sandbox.pid_namespace import PidNamespace
 from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, probe
+from executor.sandbox.process import ProcessSpec, SandboxProcess, start
+from executor.sandbox.resource_monitor import watch
 from executor.sandbox.run_directories import run_directory
 from executor.sandbox.telemetry import counted
-from executor.sandbox.walls import Footing, environment, limited, with_variables
-from executor.sandbox.watch import watch
 
 _SIGNALS, _OUT_OF_CPU, _KILLED = range(129, 193), 128 + 24, 128 + 9
 _SECONDS_TO_DIE = 10.0
@@ -51,7 +51,7 @@ class Sandbox:
         trouble = probe(self._bubblewrap).trouble
         return _REFUSED.format(trouble=trouble) if trouble and not self._allow_unsandboxed else ""
 
-    async def run(self, job: Job) -> Outcome:
+    async def run(self, job: SandboxJob) -> SandboxOutcome:
         """Run a job to its end; raises `Permanent` where it may not run, `Transient` where it did not."""
         if refusal := self.check():
             raise Permanent("no_sandbox", refusal)
@@ -63,7 +63,7 @@ class Sandbox:
         except OSError as error:
             raise Transient("sandbox", f"no sandbox could be built: {error}") from error
 
-    async def _run_behind_walls(self, job: Job, footing: Footing) -> Outcome:
+    async def _run_behind_walls(self, job: SandboxJob, footing: PrivilegeMode) -> SandboxOutcome:
         started = monotonic()
         with ExitStack() as stack:
             cgroup = stack.enter_context(self._cgroup.group(job.limits)) if self._cgroup else None
@@ -79,10 +79,10 @@ class Sandbox:
 
 
 async def _finished(
-    job: Job, assembly: Assembly, namespace: PidNamespace, cgroup: MemoryCgroup | None
-) -> Child:
+    job: SandboxJob, assembly: SandboxCommand, namespace: PidNamespace, cgroup: MemoryCgroup | None
+) -> SandboxProcess:
     """Run a program until its namespace is empty; raises `Transient` where it does not become empty."""
-    launch = Launch(
+    launch = ProcessSpec(
         assembly.argv,
         environ=TOOL_ENVIRON,
         output_bytes=job.limits.output_bytes,
@@ -102,7 +102,7 @@ async def _finished(
     return child
 
 
-def _exit_code(child: Child, account: Account) -> int:
+def _exit_code(child: SandboxProcess, account: BubblewrapStatus) -> int:
     code = account.exit_code
     if code is None and child.killed_by is None:
         said = redact_tail(child.stderr.decode(errors="replace").strip(), 500)
@@ -110,13 +110,13 @@ def _exit_code(child: Child, account: Account) -> int:
     return _KILLED if code is None else code
 
 
-async def _run_plainly(job: Job) -> Outcome:
+async def _run_plainly(job: SandboxJob) -> SandboxOutcome:
     """Run a job that somebody allowed to run without walls: limits, and a directory of its own."""
     started = monotonic()
     with run_directory() as directory:
         workdir = str(directory)
         _furnish(directory, job)
-        launch = Launch(
+        launch = ProcessSpec(
             [
                 *limited(job.limits),
                 "--",
@@ -133,7 +133,7 @@ async def _run_plainly(job: Job) -> Outcome:
     return _outcome(child, child.exit_code, monotonic() - started)
 
 
-def _furnish(workdir: Path, job: Job) -> None:
+def _furnish(workdir: Path, job: SandboxJob) -> None:
     """Copy what the job was given: without walls a program could write to the originals."""
     for name, source in job.files.items():
         place = workdir / name
@@ -146,9 +146,9 @@ def _furnish(workdir: Path, job: Job) -> None:
         (workdir / name).write_bytes(content)
 
 
-def _outcome(child: Child, exit_code: int, seconds: float) -> Outcome:
+def _outcome(child: SandboxProcess, exit_code: int, seconds: float) -> SandboxOutcome:
     killed_by = child.killed_by or _by_signal(exit_code)
-    return Outcome(exit_code, bytes(child.stdout), bytes(child.stderr), killed_by, seconds)
+    return SandboxOutcome(exit_code, bytes(child.stdout), bytes(child.stderr), killed_by, seconds)
 
 
 def _by_signal(exit_code: int) -> KilledBy | None:

@@ -4,7 +4,7 @@ from typing import get_args
 
 from opentelemetry.metrics import get_meter
 
-from executor.sandbox.job import KilledBy, Outcome
+from executor.sandbox.job import KilledBy, SandboxOutcome
 
 _meter = get_meter("executor.sandbox")
 _runs = _meter.create_counter("eval_sandbox_runs_total", description="Programs run in a sandbox")
@@ -18,7 +18,7 @@ def begin() -> None:
         _kills.add(0, {"reason": reason})
 
 
-def counted(outcome: Outcome) -> Outcome:
+def counted(outcome: SandboxOutcome) -> SandboxOutcome:
     """Count a run, and how it ended."""
     _runs.add(1)
     if outcome.killed_by:

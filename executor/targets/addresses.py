@@ -18,7 +18,7 @@ Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class AddressPolicy:
     """What may be reached: a host that is named, an address in a network that is named, or anything."""
 
     hosts: frozenset[str] = frozenset()
@@ -26,7 +26,7 @@ class Policy:
     deny_private: bool = False
 
     @classmethod
-    def of(cls, allow: tuple[str, ...] | None, *, deny_private: bool) -> "Policy":
+    def of(cls, allow: tuple[str, ...] | None, *, deny_private: bool) -> "AddressPolicy":
         """Read a list of host names and networks."""
         entries = [(entry, _network(entry)) for entry in allow or ()]
         hosts = frozenset(entry.lower().rstrip(".") for entry, network in entries if network is None)
@@ -51,7 +51,7 @@ class Policy:
 class CheckedTransport(httpx2.AsyncBaseTransport):
     """Sends requests to addresses that a policy permits."""
 
-    def __init__(self, policy: Policy, inner: httpx2.AsyncBaseTransport) -> None:
+    def __init__(self, policy: AddressPolicy, inner: httpx2.AsyncBaseTransport) -> None:
         self._policy, self._inner = policy, inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

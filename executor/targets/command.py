@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from domain.batch_spec import Options
 from executor.contract import ExecutionEnvironment, TargetReply, TargetRequest
 from executor.options import read_options
-from executor.sandbox.job import Job
+from executor.sandbox.job import SandboxJob
 from executor.sandbox.reports import listening
 from executor.sandbox.sandbox import Sandbox
 from executor.targets.host_files import host_file
@@ -49,7 +49,7 @@ class CommandOptions(ProgramOptions):
         return files
 
 
-class Command:
+class CommandTarget:
     """A program in the sandbox."""
 
     def __init__(
@@ -71,9 +71,9 @@ class Command:
     async def aclose(self) -> None:
         """Leave nothing behind: each run has taken all of its own along."""
 
-    def _job(self, request: TargetRequest, reports: Path) -> Job:
+    def _job(self, request: TargetRequest, reports: Path) -> SandboxJob:
         fields = fields_of(request)
-        return Job(
+        return SandboxJob(
             arguments(self._words, fields),
             seconds=request.timeout,
             stdin=filled_in(self._options.stdin, fields).encode(errors="replace"),
@@ -94,11 +94,11 @@ class CommandType:
         """Refuse options that make no sense."""
         read_options(CommandOptions, options, of="the command target")
 
-    def make(self, options: Options, environment: ExecutionEnvironment) -> Command:
+    def make(self, options: Options, environment: ExecutionEnvironment) -> CommandTarget:
         """Make one."""
         read = read_options(CommandOptions, options, of="the command target")
         sandbox = Sandbox(allow_unsandboxed=environment.allow_unsandboxed, cgroup=environment.cgroup)
-        return Command(
+        return CommandTarget(
             read, sandbox=sandbox, workdir=Path(environment.workdir), data_dir=environment.data_dir
         )
 

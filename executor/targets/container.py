@@ -20,11 +20,11 @@ from pydantic import Field, field_validator
 from domain.batch_spec import Options
 from executor.contract import CallFault, ExecutionEnvironment, Permanent, TargetReply, TargetRequest
 from executor.options import read_options
-from executor.sandbox.container import Run
-from executor.sandbox.engine import DEFAULT_HOST, Engine, NoEngine, NoImage
+from executor.sandbox.bubblewrap_options import REPORT_DIRECTORY, REPORT_SOCKET, REPORT_VARIABLE
+from executor.sandbox.container import ContainerRun
+from executor.sandbox.engine import DEFAULT_HOST, ContainerEngine, EngineUnavailable, ImageMissing
 from executor.sandbox.job import MEGABYTE
-from executor.sandbox.reports import Reports, listening
-from executor.sandbox.walls import REPORT_DIRECTORY, REPORT_SOCKET, REPORT_VARIABLE
+from executor.sandbox.reports import ReportListener, listening
 from executor.targets.programs import (
     ProgramOptions,
     Words,
@@ -59,10 +59,10 @@ class ContainerOptions(ProgramOptions):
         return command
 
 
-class Container:
+class ContainerTarget:
     """A program in containers of one image."""
 
-    def __init__(self, options: ContainerOptions, engine: Engine) -> None:
+    def __init__(self, options: ContainerOptions, engine: ContainerEngine) -> None:
         self._options = options
         self._engine = engine
         self._words = words(options.command) if options.command is not None else ()
@@ -73,7 +73,7 @@ class Container:
         stdin = filled_in(self._options.stdin, fields_of(request)).encode(errors="replace")
         async with listening() as reports:
             async with self._container(self._config(request, reports)) as name:
-                run = Run(self._engine, name, room=self._options.limits.output_bytes)
+                run = ContainerRun(self._engine, name, room=self._options.limits.output_bytes)
                 outcome = await run.finish(stdin, request.timeout)
             await reports.settle()
         return answered(outcome, reports, self._options)
@@ -89,7 +89,7 @@ class Container:
         try:
             await self._create(name, config)
             yield name
-        except NoEngine as error:
+        except EngineUnavailable as error:
             raise Permanent("no_engine", str(error)) from error
         except BaseException:
             await self._removed(name)
@@ -100,7 +100,7 @@ class Container:
         image = self._options.image
         try:
             await self._engine.create(name, config)
-        except NoImage:
+        except ImageMissing:
             if not self._options.pull:
                 raise Permanent("image", f"the image {image} is missing: docker pull {image}") from None
             await self._engine.pull(image)
@@ -119,7 +119,7 @@ class Container:
         except CallFault as fault:
             logger.warning("a container may be left", extra={"container": name, "error": str(fault)})
 
-    def _config(self, request: TargetRequest, reports: Reports) -> dict[str, Any]:
+    def _config(self, request: TargetRequest, reports: ReportListener) -> dict[str, Any]:
         env = dict(self._options.env)
         binds = []
         if self._engine.is_local:
@@ -175,10 +175,10 @@ class ContainerType:
         """Refuse options that make no sense."""
         _read(options)
 
-    def make(self, options: Options, environment: ExecutionEnvironment) -> Container:
+    def make(self, options: Options, environment: ExecutionEnvironment) -> ContainerTarget:
         """Make one, for the engine that the environment names."""
         host = environment.environ.get("DOCKER_HOST") or DEFAULT_HOST
-        return Container(_read(options), Engine(host))
+        return ContainerTarget(_read(options), ContainerEngine(host))
 
 
 def _read(options: Options) -> ContainerOptions:

@@ -30,11 +30,11 @@ from executor.contract import (
     Unreachable,
 )
 from executor.options import OptionModel, read_options
-from executor.targets.addresses import CheckedTransport, Policy
+from executor.targets.addresses import AddressPolicy, CheckedTransport
 from executor.targets.answers import too_large
 from executor.targets.connections import no_connection
 from executor.targets.headers import check_headers, check_query, fill_in, fill_in_query
-from executor.targets.http_replies import Paths, answer_of, fault_of, is_json_type, text_encoding
+from executor.targets.http_replies import ReplyPaths, answer_of, fault_of, is_json_type, text_encoding
 from providers.bounded_replies import MAX_ERROR, ReplyLimit, ReplyLimiter
 from providers.decompression import ACCEPTED, ReplyRefused, ReplyTooLarge
 
@@ -80,9 +80,9 @@ class HttpOptions(OptionModel):
         return headers
 
     @property
-    def paths(self) -> Paths:
+    def paths(self) -> ReplyPaths:
         """Where things are in a reply."""
-        return Paths(self.output, self.usage, self.cost)
+        return ReplyPaths(self.output, self.usage, self.cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _place(url: str) -> str:
 def _client(options: HttpOptions, slots: int) -> httpx2.AsyncClient:
     limits = httpx2.Limits(max_connections=max(1, slots), max_keepalive_connections=max(1, slots))
     transport: httpx2.AsyncBaseTransport = httpx2.AsyncHTTPTransport(limits=limits)
-    policy = Policy.of(options.allow, deny_private=options.deny_private)
+    policy = AddressPolicy.of(options.allow, deny_private=options.deny_private)
     if not policy.is_open:
         transport = CheckedTransport(policy, transport)
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))

@@ -28,7 +28,7 @@ _TEXT_ENCODINGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class ReplyPaths:
     """Where things are in a JSON reply: fields, or dotted paths into them."""
 
     output: str | None = None
@@ -88,7 +88,7 @@ def is_json_type(content_type: str) -> bool:
     return media_type == "application/json" or media_type.endswith("+json")
 
 
-def answer_of(body: str, paths: Paths, *, latency_ms: float, is_json: bool = False) -> TargetReply:
+def answer_of(body: str, paths: ReplyPaths, *, latency_ms: float, is_json: bool = False) -> TargetReply:
     """Find the answer in a body, JSON if `is_json`; raises a `CallFault` where it has none."""
     parsed = _parsed(body, is_json=is_json)
     output = _output_at(paths.output, parsed, body) if paths.output else _likely_output(parsed, body)

@@ -16,7 +16,7 @@ from executor.contract import ExecutionEnvironment, Permanent, TargetReply, Targ
 from executor.options import OptionModel, read_options
 from executor.targets.answers import reply
 from executor.targets.headers import check_headers
-from executor.targets.model_calls import Caller, make_caller
+from executor.targets.model_calls import ModelCaller, make_caller
 from executor.targets.model_faults import garbled
 from executor.targets.model_options import (
     Account,
@@ -24,16 +24,16 @@ from executor.targets.model_options import (
     KeyVariable,
     ModelName,
     Parameters,
-    Prices,
+    PriceOptions,
     check_callable,
     refuse_keys,
 )
 from executor.targets.telemetry import counting_errors
-from providers.access import Access, access_to
+from providers.endpoint import ModelEndpoint, access_to
 from providers.prices import cost_of
 from providers.requests import (
-    Answered,
     InvalidReply,
+    ModelAnswer,
     answer_of,
     must_stream,
     request_of,
@@ -60,7 +60,7 @@ class ModelOptions(OptionModel):
     key_variable: KeyVariable | None = None
     base_url: BaseUrl | None = None
     headers: dict[str, str] = Field(default_factory=dict)
-    prices: Prices | None = None
+    prices: PriceOptions | None = None
 
     @field_validator("messages")
     @classmethod
@@ -83,7 +83,7 @@ class ModelOptions(OptionModel):
 class ModelTarget:
     """A model that answers."""
 
-    caller: Caller
+    caller: ModelCaller
     options: Mapping[str, JsonValue]
 
     async def call(self, question: TargetRequest) -> TargetReply:
@@ -151,13 +151,13 @@ class ModelType:
         return read.model_dump(mode="json", exclude_none=True)
 
 
-def read_answer(message: object, access: Access) -> Answered:
+def read_answer(message: object, access: ModelEndpoint) -> ModelAnswer:
     """Read what a model said; raises a `CallFault` where it said nothing that is its own."""
     with counting_errors(access.provider.name):
         return _read_answer(message, access)
 
 
-def _read_answer(message: object, access: Access) -> Answered:
+def _read_answer(message: object, access: ModelEndpoint) -> ModelAnswer:
     try:
         answered = answer_of(message)
     except InvalidReply as error:

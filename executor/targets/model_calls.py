@@ -22,17 +22,17 @@ from eventlog.secret_sources import secrets_in_url
 from executor.contract import ExecutionEnvironment
 from executor.targets.headers import fill_in
 from executor.targets.model_faults import broken_off, fault_of
-from executor.targets.model_options import Prices
+from executor.targets.model_options import PriceOptions
 from executor.targets.telemetry import counting_errors
-from providers.access import Access, access_to
 from providers.bounded_replies import EVENT_STREAM
 from providers.clients import anthropic_client, errors_of, openai_client, patience
-from providers.dialects import limits_of
+from providers.endpoint import ModelEndpoint, access_to
 from providers.json_reader import read_json
 from providers.limits import RateLimits
 from providers.prices import FREE, Price, price_of
+from providers.rate_limit_headers import limits_of
 from providers.requests import InvalidReply, characters_of, max_output_of
-from providers.streams import Gathering, gathering
+from providers.streams import StreamAccumulator, gathering
 from providers.table import Sdk
 from taskqueue.budget.estimates import RequestSize
 
@@ -41,7 +41,7 @@ _NAMED = frozenset({"model", "messages", "max_tokens", "system", "stream_options
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ModelReply:
     """A reply, not yet read."""
 
     message: object
@@ -49,10 +49,12 @@ class Called:
     latency_ms: float = 0.0
 
 
-class Caller:
+class ModelCaller:
     """A model that can be called."""
 
-    def __init__(self, access: Access, open_client: Callable[[], Any], price: Price | None = None) -> None:
+    def __init__(
+        self, access: ModelEndpoint, open_client: Callable[[], Any], price: Price | None = None
+    ) -> None:
         self.access = access
         self.price = price
         self._open_client = open_client
@@ -60,12 +62,12 @@ class Caller:
         self._endpoint: Any = None
         self._opening = asyncio.Lock()
 
-    async def call(self, params: Mapping[str, Any], *, timeout: float, stream: bool = False) -> Called:  # noqa: ASYNC109 - the SDK's
+    async def call(self, params: Mapping[str, Any], *, timeout: float, stream: bool = False) -> ModelReply:  # noqa: ASYNC109 - the SDK's
         """Make one call; raises a `CallFault`."""
         with counting_errors(self.access.provider.name):
             return await self._call(params, timeout, stream=stream)
 
-    async def _call(self, params: Mapping[str, Any], seconds: float, *, stream: bool) -> Called:
+    async def _call(self, params: Mapping[str, Any], seconds: float, *, stream: bool) -> ModelReply:
         await self.open()
         arguments = {**_arguments(params), "timeout": patience(seconds)}
         gathered = gathering(self._sdk) if stream else None
@@ -100,14 +102,14 @@ class Caller:
         self._endpoint = client.messages if self._sdk is Sdk.ANTHROPIC else client.chat.completions
         self._client = client
 
-    async def _in_one_piece(self, arguments: Mapping[str, Any]) -> Called:
+    async def _in_one_piece(self, arguments: Mapping[str, Any]) -> ModelReply:
         raw = await self._endpoint.with_raw_response.create(
             **arguments, extra_headers={"Accept": "application/json"}
         )
         response: httpx2.Response = raw.http_response
-        return Called(read_json(await response.aread()), self._limits(response.headers))
+        return ModelReply(read_json(await response.aread()), self._limits(response.headers))
 
-    async def _in_pieces(self, arguments: Mapping[str, Any], gathered: Gathering) -> Called:
+    async def _in_pieces(self, arguments: Mapping[str, Any], gathered: StreamAccumulator) -> ModelReply:
         accept = {"Accept": EVENT_STREAM}  # by which the reply's limit is chosen
         stream = await self._endpoint.create(
             **arguments, **self._stream_options, stream=True, extra_headers=accept
@@ -117,7 +119,7 @@ class Caller:
                 gathered.add(_plain(piece))
         if not gathered.is_whole:
             raise broken_off(self.access, gathered.text, "it ended before its end")
-        return Called(gathered.whole(), self._limits(stream.response.headers))
+        return ModelReply(gathered.whole(), self._limits(stream.response.headers))
 
     @property
     def _sdk(self) -> Sdk:
@@ -138,7 +140,7 @@ def make_caller(
     environment: ExecutionEnvironment,
     *,
     transport: httpx2.AsyncBaseTransport | None = None,
-) -> Caller:
+) -> ModelCaller:
     """Make what calls a model; raises `ValueError` with a sentence, such as for a missing key."""
     access = access_to(provider, options, environment.environ)
     KNOWN.add({access.key} | secrets_in_url(access.base_url))
@@ -151,12 +153,12 @@ def make_caller(
         headers=fill_in(headers, environment.environ),
         transport=transport,
     )
-    return Caller(access, open_late, _price(access, options, environment))
+    return ModelCaller(access, open_late, _price(access, options, environment))
 
 
-def _price(access: Access, options: Options, environment: ExecutionEnvironment) -> Price | None:
+def _price(access: ModelEndpoint, options: Options, environment: ExecutionEnvironment) -> Price | None:
     if said := options.get("prices"):
-        own = Prices.model_validate(said)
+        own = PriceOptions.model_validate(said)
         return Price(own.input, own.output)
     return price_of(access.provider.name, access.model, environment.environ)
 

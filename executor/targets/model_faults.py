@@ -11,14 +11,14 @@ import httpx2
 from eventlog.redaction import redact_head
 from executor.contract import CallFault, Permanent, RateLimited, Transient, Unreachable
 from executor.targets.connections import no_connection
-from providers.access import Access
 from providers.decompression import ReplyRefused
-from providers.dialects import limits_of, retry_after, wait_for
-from providers.failures import QUOTE, Class, Failure, failure_of, refusal_of
+from providers.endpoint import ModelEndpoint
+from providers.failures import QUOTE, ClassifiedError, ErrorClass, failure_of, refusal_of
 from providers.limits import RateLimits
+from providers.rate_limit_headers import limits_of, retry_after, wait_for
 
 
-def fault_of(error: Exception, access: Access, *, now: datetime, came: str = "") -> CallFault:
+def fault_of(error: Exception, access: ModelEndpoint, *, now: datetime, came: str = "") -> CallFault:
     """Say what an error means; `came` is what a stream had brought by then."""
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, ReplyRefused):
@@ -39,20 +39,20 @@ def fault_of(error: Exception, access: Access, *, now: datetime, came: str = "")
     return _fault(failure_of(refusal_of(status, body), access, retry_after=wait), limits, _lost(came))
 
 
-def broken_off(access: Access, came: str, why: str) -> Unreachable:
+def broken_off(access: ModelEndpoint, came: str, why: str) -> Unreachable:
     """Say that a stream is not whole: what had come is no answer."""
     return Unreachable(
         "broken_stream", f"the stream of {access.provider.title} broke off: {why}{_lost(came)}"
     )
 
 
-def garbled(access: Access, why: str) -> Transient:
+def garbled(access: ModelEndpoint, why: str) -> Transient:
     """Say that a reply is none."""
     quoted = redact_head(why, QUOTE)
     return Transient("invalid_response", f"{access.provider.title} sent a reply that is none: {quoted}")
 
 
-def _disconnected(cause: Exception, access: Access, came: str) -> Unreachable:
+def _disconnected(cause: Exception, access: ModelEndpoint, came: str) -> Unreachable:
     if unconnected := no_connection(cause, access.place):
         return unconnected
     why = redact_head(f"{type(cause).__name__}: {cause}", QUOTE)
@@ -61,18 +61,18 @@ def _disconnected(cause: Exception, access: Access, came: str) -> Unreachable:
     return Unreachable("connection", f"{access.provider.title} can't be reached at {access.place}: {why}")
 
 
-def _fault(failure: Failure, limits: RateLimits | None, lost: str) -> CallFault:
+def _fault(failure: ClassifiedError, limits: RateLimits | None, lost: str) -> CallFault:
     message = failure.message + lost
     match failure.of:
-        case Class.RATE_LIMITED if failure.retry_after is not None:
+        case ErrorClass.RATE_LIMITED if failure.retry_after is not None:
             return RateLimited(message, retry_after=failure.retry_after, limits=limits)
-        case Class.RATE_LIMITED:
+        case ErrorClass.RATE_LIMITED:
             return RateLimited(message, limits=limits)
-        case Class.UNREACHABLE:
+        case ErrorClass.UNREACHABLE:
             return Unreachable(failure.kind, message, limits=limits)
-        case Class.TRANSIENT:
+        case ErrorClass.TRANSIENT:
             return Transient(failure.kind, message, limits=limits)
-        case Class.PERMANENT:
+        case ErrorClass.PERMANENT:
             return Permanent(failure.kind, message, limits=limits)
 
 

@@ -8,8 +8,8 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from domain.batch_spec import Options
 from executor.options import OptionModel
-from providers.access import find_key
 from providers.clients import check_sdk
+from providers.endpoint import find_key
 from providers.headers import literal_parameter
 from providers.requests import refuse_parameters
 from providers.table import PROVIDERS, Provider
@@ -48,7 +48,7 @@ KeyVariable = Annotated[str, StringConstraints(max_length=200), AfterValidator(_
 Parameters = Annotated[dict[str, JsonValue], AfterValidator(_leave_the_reply_alone)]
 
 
-class Prices(OptionModel):
+class PriceOptions(OptionModel):
     """US dollars for a million tokens."""
 
     input: float = Field(ge=0, le=1e6)

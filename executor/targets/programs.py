@@ -13,9 +13,9 @@ from pydantic import Field, StringConstraints, field_validator
 from domain.template import UnknownField, placeholders, render
 from executor.contract import Fields, Permanent, TargetReply, TargetRequest, Transient
 from executor.options import OptionModel
-from executor.sandbox.job import Limits, Outcome
-from executor.sandbox.reports import Reports
-from executor.sandbox.walls import REPORT_VARIABLE
+from executor.sandbox.bubblewrap_options import REPORT_VARIABLE
+from executor.sandbox.job import SandboxLimits, SandboxOutcome
+from executor.sandbox.reports import ReportListener
 from executor.targets.answers import reply
 
 MAX_ARGUMENT = 128 * 1024 - 1
@@ -33,7 +33,7 @@ class ProgramOptions(OptionModel):
 
     stdin: str = "{prompt}"
     env: dict[Variable, Value] = Field(default_factory=dict)
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
     ok_exit_codes: list[ExitCode] = Field(default=[0], min_length=1)
 
     @field_validator("env")
@@ -88,7 +88,7 @@ def arguments(parts: tuple[str, ...], fields: Fields) -> tuple[str, ...]:
     return filled
 
 
-def answered(outcome: Outcome, reports: Reports, options: ProgramOptions) -> TargetReply:
+def answered(outcome: SandboxOutcome, reports: ReportListener, options: ProgramOptions) -> TargetReply:
     """Make a reply of what a program came to, or raise the fault that it was."""
     limits = options.limits
     match outcome.killed_by:
@@ -108,7 +108,7 @@ def answered(outcome: Outcome, reports: Reports, options: ProgramOptions) -> Tar
     return replace(_spoken(outcome, reports), exit_code=outcome.exit_code)
 
 
-def _spoken(outcome: Outcome, reports: Reports) -> TargetReply:
+def _spoken(outcome: SandboxOutcome, reports: ReportListener) -> TargetReply:
     latency_ms = outcome.seconds * 1_000
     if result := reports.result:
         spoken = reply(result.output, cost_usd=result.cost_usd, latency_ms=latency_ms)

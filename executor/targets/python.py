@@ -22,7 +22,7 @@ from pydantic import AfterValidator, Field, JsonValue
 from domain.batch_spec import Options
 from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest
 from executor.options import OptionModel, read_options
-from executor.python_host.host import Call
+from executor.python_host.host import FunctionCall
 from executor.python_host.pool import HostPool
 from executor.targets.answers import reply
 
@@ -44,7 +44,7 @@ Interpreter = Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^
 """A path, from the folder of the spec on, or a name on the PATH."""
 
 
-class PythonOptions(OptionModel):
+class PythonTargetOptions(OptionModel):
     """Which function, and under which interpreter."""
 
     function: FunctionName
@@ -61,7 +61,7 @@ class PythonTarget:
     async def call(self, request: TargetRequest) -> TargetReply:
         """Call the function with a request."""
         offered = {"case": asdict(request.case), "history": request.history}
-        returned = await self.pool.call(Call(request.prompt, request.fields, offered))
+        returned = await self.pool.call(FunctionCall(request.prompt, request.fields, offered))
         return self._reply(returned.value, returned.seconds * 1e3)
 
     async def aclose(self) -> None:
@@ -80,20 +80,20 @@ class PythonTarget:
         return value
 
 
-class PythonType:
+class PythonTargetType:
     """How functions become targets."""
 
     def check(self, options: Options) -> None:
         """Refuse what does not name a function; it is imported only where it runs."""
-        read_options(PythonOptions, options, of="the python target")
+        read_options(PythonTargetOptions, options, of="the python target")
 
     def make(self, options: Options, environment: ExecutionEnvironment) -> PythonTarget:
         """Make one."""
-        read = read_options(PythonOptions, options, of="the python target")
+        read = read_options(PythonTargetOptions, options, of="the python target")
         return PythonTarget(read.function, pool_of(read.function, read.interpreter, environment))
 
 
-PYTHON = PythonType()
+PYTHON = PythonTargetType()
 
 
 def pool_of(function: str, interpreter: str | None, environment: ExecutionEnvironment) -> HostPool:

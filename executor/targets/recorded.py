@@ -19,7 +19,7 @@ class RecordedOptions(OptionModel):
     """The field that names the case; without it, records are in the order of the cases."""
 
 
-class Recorded:
+class RecordedTarget:
     """The target that has already answered."""
 
     async def call(self, request: TargetRequest) -> TargetReply:
@@ -37,10 +37,10 @@ class RecordedType:
         """Refuse options that make no sense."""
         read_options(RecordedOptions, options, of="the recorded target")
 
-    def make(self, options: Options, environment: ExecutionEnvironment) -> Recorded:  # noqa: ARG002 - needs none
+    def make(self, options: Options, environment: ExecutionEnvironment) -> RecordedTarget:  # noqa: ARG002 - needs none
         """Make one."""
         self.check(options)
-        return Recorded()
+        return RecordedTarget()
 
 
 RECORDED = RecordedType()

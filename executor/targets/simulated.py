@@ -24,7 +24,7 @@ Rate = Annotated[float, Field(ge=0, le=1)]
 WRONG = "simulated wrong answer"
 
 
-class SimulatedOptions(OptionModel):
+class SimulatedTargetOptions(OptionModel):
     """How the pretended target behaves."""
 
     pass_rate: Rate = 0.85
@@ -40,10 +40,10 @@ class SimulatedOptions(OptionModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
+class SimulatedTarget:
     """The pretended target."""
 
-    options: SimulatedOptions
+    options: SimulatedTargetOptions
     luck: random.Random = field(default_factory=random.Random)
 
     async def call(self, request: TargetRequest) -> TargetReply:
@@ -66,19 +66,19 @@ class Simulated:
         """Leave nothing behind: there is nothing."""
 
 
-class SimulatedType:
+class SimulatedTargetType:
     """How pretended targets are made."""
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""
-        read_options(SimulatedOptions, options, of="the simulated target")
+        read_options(SimulatedTargetOptions, options, of="the simulated target")
 
-    def make(self, options: Options, environment: ExecutionEnvironment) -> Simulated:  # noqa: ARG002 - needs none
+    def make(self, options: Options, environment: ExecutionEnvironment) -> SimulatedTarget:  # noqa: ARG002 - needs none
         """Make one."""
-        return Simulated(read_options(SimulatedOptions, options, of="the simulated target"))
+        return SimulatedTarget(read_options(SimulatedTargetOptions, options, of="the simulated target"))
 
 
-SIMULATED = SimulatedType()
+SIMULATED = SimulatedTargetType()
 
 
 def _dice(seed: int | str, request: TargetRequest) -> Iterator[float]:

@@ -20,7 +20,7 @@ LONGEST_RETRY_DELAY = timedelta(days=1)
 """How long after its end was stored an attempt can ask to be tried again."""
 
 
-class Purse(NamedTuple):
+class Budget(NamedTuple):
     """What a batch may cost, and what it has cost: all that was paid, whatever came of it."""
 
     max_cost_usd: Decimal | None = None
@@ -116,9 +116,9 @@ class Batch:
         return max(0.0, (self.deadline - self.accepted_at).total_seconds())
 
     @property
-    def purse(self) -> Purse:
+    def budget(self) -> Budget:
         """What it may cost, and what it has cost."""
-        return Purse(
+        return Budget(
             *(self.max_cost_usd, self.max_tokens),
             self.spent_usd + self.unrecorded_usd,
             self.spent_tokens + self.unrecorded_tokens,
@@ -243,7 +243,7 @@ class Ledger(Protocol):
         """Let this run serve a batch, and no other."""
         ...
 
-    async def ask(
+    async def request_state(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
     ) -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be.
@@ -252,7 +252,7 @@ class Ledger(Protocol):
         """
         ...
 
-    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+    async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""
         ...
 

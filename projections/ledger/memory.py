@@ -29,12 +29,12 @@ from projections.ledger.contract import (
     Batch,
     BatchExists,
     BatchHead,
+    Budget,
     Decide,
     DueLink,
     EvaluationState,
     FailedEvaluation,
     OpenedAttempt,
-    Purse,
     SerialLink,
     UnpublishedOpening,
     UnreachableEvaluation,
@@ -151,15 +151,15 @@ class MemoryLedger:
             completed=sum(each.completed for each in counts),
         )
 
-    async def ask(
+    async def request_state(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
     ) -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
-        return self.batches.ask(BatchEvent(batch_id, state, by, reason), run_id=run_id)
+        return self.batches.request_state(BatchEvent(batch_id, state, by, reason), run_id=run_id)
 
-    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+    async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""
-        self.batches.allow(purse, BatchEvent(batch_id, "budget", by, reason))
+        self.batches.set_budget(budget, BatchEvent(batch_id, "budget", by, reason))
 
     async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
         """Record the estimated spend that no event records; a smaller figure changes nothing."""

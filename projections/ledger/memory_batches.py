@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from projections.folds.amounts import ZERO
 from projections.folds.change import EvaluationRow
-from projections.ledger.contract import Batch, BatchHead, Purse
+from projections.ledger.contract import Batch, BatchHead, Budget
 
 
 class PublishedWindow(NamedTuple):
@@ -58,7 +58,7 @@ class MemoryBatches:
             self._put(replace(batch, run_id=run_id))
             self.events.append(asked)
 
-    def ask(self, asked: BatchEvent, *, run_id: str | None = None) -> bool:
+    def request_state(self, asked: BatchEvent, *, run_id: str | None = None) -> bool:
         """Change a batch's state, unless it is over, was stopped, is so already, or has another run."""
         batch = self.held.get(asked.batch_id)
         if batch is None or batch.finished or batch.state not in {"running", "paused"} - {asked.type}:
@@ -82,10 +82,10 @@ class MemoryBatches:
         if batch := self.held.get(batch_id):
             self._put(replace(batch, next_usd=usd, next_tokens=tokens))
 
-    def allow(self, purse: Purse, asked: BatchEvent) -> None:
+    def set_budget(self, budget: Budget, asked: BatchEvent) -> None:
         """Change what a batch may cost."""
         if batch := self.held.get(asked.batch_id):
-            self._put(replace(batch, max_cost_usd=purse.max_cost_usd, max_tokens=purse.max_tokens))
+            self._put(replace(batch, max_cost_usd=budget.max_cost_usd, max_tokens=budget.max_tokens))
             self.events.append(asked)
 
     def change_spec(self, spec: bytes, asked: BatchEvent) -> bool:

@@ -24,18 +24,18 @@ from projections.ledger.contract import (
     Batch,
     BatchExists,
     BatchHead,
+    Budget,
     Decide,
     DueLink,
     EvaluationState,
     FailedEvaluation,
     OpenedAttempt,
-    Purse,
     SerialLink,
     UnpublishedOpening,
     UnreachableEvaluation,
 )
 from projections.ledger.opening_rows import accepted_row, newest_attempt, opening_change
-from projections.ledger.provider_batches_postgres import leave_chunks
+from projections.ledger.provider_batches_postgres import leave_provider_batches
 from projections.sql import query
 from projections.store.binary_copy import binary_rows
 from projections.store.postgres import PostgresStore, add_progress, commit_changes, read_stored
@@ -112,16 +112,16 @@ class PostgresLedger:
             rows = await cursor.fetchall()
         return [Batch(*_with_bytes(row)) for row in rows]
 
-    async def ask(
+    async def request_state(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
     ) -> bool:
         """Write down what is asked of a batch; False if it was so already, or can't be."""
         asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason, "run_id": run_id}
         return await self._execute("request_batch_state", asked) > 0
 
-    async def allow(self, batch_id: str, purse: Purse, *, by: str, reason: str = "") -> None:
+    async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
         """Write down what a batch may cost from now on."""
-        limits = {"max_cost_usd": purse.max_cost_usd, "max_tokens": purse.max_tokens}
+        limits = {"max_cost_usd": budget.max_cost_usd, "max_tokens": budget.max_tokens}
         await self._execute(
             "set_batch_budget", {"batch_id": batch_id, "by": by, "reason": reason, **limits}
         )
@@ -273,7 +273,7 @@ class PostgresLedger:
         committed = await commit_changes(conn, changes)
         if committed.lost:
             raise RuntimeError(f"rows moved though they were locked: {sorted(committed.lost)[:3]}")
-        await leave_chunks(conn, decided)
+        await leave_provider_batches(conn, decided)
         # What came too late to open anything is on record, and that is all.
         moved = [(one, change) for one, change in zip(opened, changes, strict=True) if change.moves]
         columns: list[list[Any]] = [

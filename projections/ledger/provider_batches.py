@@ -1,7 +1,7 @@
-"""What the ledger knows of provider batches; kept by Postgres and by the memory form alike.
+"""The repository of provider batches: its contract, which Postgres and memory implement.
 
-A provider has no word for "this again": whoever submits twice pays twice. So a chunk is written down as
-intended before it is submitted: whatever happens in between, the row tells the next one what to look for.
+Submission to a provider is not idempotent: a second one is paid twice. So the coordinator records the
+intent before it submits (write-ahead): after a crash the row identifies the submission to look for.
 """
 
 from collections.abc import Sequence
@@ -15,23 +15,23 @@ from projections.ledger.contract import Batch, UnpublishedOpening
 
 
 class ProviderBatchState(StrEnum):
-    """How far a provider batch has come."""
+    """The life of a provider batch."""
 
     INTENDED = "intended"
-    """It may have been submitted, and may not: nobody was told by the provider."""
+    """Recorded before submission: whether the provider received it is unknown."""
     SUBMITTED = "submitted"
     ENDED = "ended"
-    """The provider is done with it; its results are being read."""
+    """The provider has ended it; its results are being collected."""
     COLLECTED = "collected"
     CANCELLED = "cancelled"
-    """Its batch was called off, and what it had cost by then is on record."""
+    """Its batch was cancelled, and its cost until then is recorded."""
     ABANDONED = "abandoned"
-    """It was never created: its evaluations are asked in another."""
+    """The provider never created it: its evaluations go into another."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """What became of its requests, as the provider counts them."""
+    """The provider's counts of requests by outcome."""
 
     processing: int = 0
     succeeded: int = 0
@@ -41,32 +41,32 @@ class RequestCounts:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The number of requests."""
         return self.processing + self.succeeded + self.errored + self.canceled + self.expired
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatch:
-    """One batch at a provider: evaluations of one batch and one target, asked together."""
+    """One batch at a provider: requests for evaluations of one batch and one target."""
 
     id: str
     batch_id: str
     target: int
-    """Which of the batch's targets is asked, by its place."""
+    """The index of the target in the batch's spec."""
     members: tuple[int, ...]
     """Numbers of the evaluations, in order."""
     attempts: tuple[int, ...]
     bytes: int
     digest: str
-    """Of all requests, in order."""
+    """Digest of all requests, in order."""
     intended_at: datetime
     claimed_at: datetime
-    """Since when somebody may be submitting it."""
+    """When a coordinator last claimed its submission."""
     state: ProviderBatchState = ProviderBatchState.INTENDED
     provider_id: str | None = None
     submitted_at: datetime | None = None
     called_off: bool = False
-    """Whether the provider was asked to cancel it."""
+    """Whether cancellation was requested from the provider."""
     note: str = ""
     reserved_cost: int = 0
     """Nanodollars reserved in the budget account of its batch."""
@@ -74,12 +74,12 @@ class ProviderBatch:
 
     @property
     def size(self) -> int:
-        """How many requests it has."""
+        """The number of requests."""
         return len(self.members)
 
 
-class ProviderBatchMember(NamedTuple):
-    """An evaluation that waits for a provider batch's answer, and what its attempt was opened with."""
+class PendingRequest(NamedTuple):
+    """An evaluation that waits for a provider batch's result, and the event that opened its attempt."""
 
     evaluation_id: str
     opening: Event
@@ -87,68 +87,76 @@ class ProviderBatchMember(NamedTuple):
 
 
 class ProviderBatchRepository(Protocol):
-    """The part of the ledger that is about provider batches."""
+    """Stores provider batches and which evaluations wait for them."""
 
-    async def waiting(
+    async def list_unassigned(
         self, batch: Batch, *, target: int, targets: int, after: str, limit: int
-    ) -> list[ProviderBatchMember]:
-        """Return a page of those that wait to be asked of one of `targets`, and are in no chunk yet."""
+    ) -> list[PendingRequest]:
+        """Return a page of evaluations that wait for one of `targets` and are in no provider batch yet."""
         ...
 
-    async def intend(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
-        """Write a chunk down, and that these are in it; False if the batch was stopped or paused since."""
+    async def record_intent(self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
+        """Record a provider batch and its members; False if its batch was stopped or paused since."""
         ...
 
-    async def members(self, chunk: ProviderBatch, *, after: str, limit: int) -> list[ProviderBatchMember]:
-        """Return a page of those evaluations of a chunk that still wait for its answers."""
+    async def list_pending(
+        self, provider_batch: ProviderBatch, *, after: str, limit: int
+    ) -> list[PendingRequest]:
+        """Return a page of the members of a provider batch that still wait for its results."""
         ...
 
-    async def still_waiting(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> set[str]:
-        """Name those of these evaluations that still wait for a chunk's answers."""
+    async def filter_pending(
+        self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]
+    ) -> set[str]:
+        """Return those of these evaluations that still wait for the results of a provider batch."""
         ...
 
-    async def open_chunks(self) -> list[ProviderBatch]:
-        """List the chunks that are not done with, of all batches, the oldest first."""
+    async def list_open(self) -> list[ProviderBatch]:
+        """List the open provider batches of all batches, the oldest first."""
         ...
 
-    async def claim(self, chunk: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
-        """Take the right to submit a chunk once more; None if somebody else was first."""
+    async def claim(self, provider_batch: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
+        """Claim a submission by compare-and-set; None if another coordinator was first."""
         ...
 
-    async def submitted(self, chunk: ProviderBatch, provider_id: str, *, now: datetime) -> bool:
-        """Write down what the provider calls a chunk; False if that was known, or it is done with."""
+    async def record_submission(
+        self, provider_batch: ProviderBatch, provider_id: str, *, now: datetime
+    ) -> bool:
+        """Record the provider's id; False if it was recorded before, or the batch is closed."""
         ...
 
-    async def known(self, provider_ids: Sequence[str]) -> set[str]:
-        """Name those of a provider's batches that belong to some chunk."""
+    async def filter_known(self, provider_ids: Sequence[str]) -> set[str]:
+        """Return those of a provider's batch ids that belong to a recorded provider batch."""
         ...
 
-    async def seen(
-        self, chunk: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
+    async def record_counts(
+        self, provider_batch: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
     ) -> None:
-        """Write down how a chunk stands at the provider."""
+        """Record the provider's counts of a provider batch, and whether it has ended."""
         ...
 
-    async def noted(self, chunk: ProviderBatch, note: str) -> None:
-        """Write down what keeps a chunk; empty: nothing any more."""
+    async def record_note(self, provider_batch: ProviderBatch, note: str) -> None:
+        """Record why a provider batch makes no progress; empty: it does."""
         ...
 
-    async def called_off(self, chunk: ProviderBatch) -> None:
-        """Write down that the provider was asked to cancel a chunk."""
+    async def record_cancel_request(self, provider_batch: ProviderBatch) -> None:
+        """Record that cancellation was requested from the provider."""
         ...
 
-    async def close(self, chunk: ProviderBatch, state: ProviderBatchState, *, now: datetime) -> None:
-        """Write down that a chunk is done with; those of an abandoned one wait for another."""
+    async def close(
+        self, provider_batch: ProviderBatch, state: ProviderBatchState, *, now: datetime
+    ) -> None:
+        """Close a provider batch; members of an abandoned one become unassigned."""
         ...
 
     async def has_groups(self, batch_id: str) -> bool:
-        """Say whether evaluations of a batch wait for each other."""
+        """Return whether a batch has serial groups."""
         ...
 
-    async def change_spec(self, batch_id: str, spec: bytes, *, by: str, reason: str) -> bool:
-        """Change what a batch is about, as far as that is possible; False if it is over."""
+    async def update_spec(self, batch_id: str, spec: bytes, *, by: str, reason: str) -> bool:
+        """Replace the spec of a batch; False if it is finished."""
         ...
 
     async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[UnpublishedOpening]:
-        """Take some that are in no chunk yet out of the line, as published in these epochs."""
+        """Publish unassigned evaluations to the task queue instead, in these epochs."""
         ...

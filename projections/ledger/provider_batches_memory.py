@@ -9,8 +9,8 @@ from projections.ledger.contract import Batch, UnpublishedOpening
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.memory_batches import BatchEvent
 from projections.ledger.provider_batches import (
+    PendingRequest,
     ProviderBatch,
-    ProviderBatchMember,
     ProviderBatchState,
     RequestCounts,
 )
@@ -23,16 +23,16 @@ class MemoryProviderBatchRepository:
 
     def __init__(self, ledger: MemoryLedger) -> None:
         self.ledger = ledger
-        self.chunks: dict[str, ProviderBatch] = {}
+        self.provider_batches: dict[str, ProviderBatch] = {}
         self.counts: dict[str, RequestCounts] = {}
         self.touched: dict[str, datetime] = {}
         """When each was last heard of."""
         self._told = ledger._told  # noqa: SLF001 - two parts of one ledger
 
-    async def waiting(
+    async def list_unassigned(
         self, batch: Batch, *, target: int, targets: int, after: str, limit: int
-    ) -> list[ProviderBatchMember]:
-        """Return a page of those that wait to be asked of one of `targets`, and are in no chunk yet."""
+    ) -> list[PendingRequest]:
+        """Return a page of evaluations that wait for one of `targets` and are in no provider batch yet."""
         found = await self._asked(await self._open_in(batch.batch_id, ""))
         return [
             one
@@ -42,108 +42,136 @@ class MemoryProviderBatchRepository:
             and one.opening.data.variant % targets == target
         ][:limit]
 
-    async def intend(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
-        """Write a chunk down, and that these are in it; False if the batch was stopped or paused since."""
-        batch = await self.ledger.batch(chunk.batch_id)
-        waiting = set(await self._open_in(chunk.batch_id, ""))
+    async def record_intent(self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
+        """Record a provider batch and its members; False if its batch was stopped or paused since."""
+        batch = await self.ledger.batch(provider_batch.batch_id)
+        waiting = set(await self._open_in(provider_batch.batch_id, ""))
         held = self.ledger.tables.evaluations
         attempts = tuple(held[key].row.cursor.attempt for key in evaluation_ids)
         if batch is None or batch.finished or batch.state != "running":
             return False
-        if not waiting.issuperset(evaluation_ids) or attempts != chunk.attempts:
+        if not waiting.issuperset(evaluation_ids) or attempts != provider_batch.attempts:
             return False
         for key in evaluation_ids:
-            self._told[key].asked_in = chunk.id
-        self.chunks[chunk.id] = chunk
-        self.counts[chunk.id] = RequestCounts(processing=chunk.size)
+            self._told[key].asked_in = provider_batch.id
+        self.provider_batches[provider_batch.id] = provider_batch
+        self.counts[provider_batch.id] = RequestCounts(processing=provider_batch.size)
         return True
 
-    async def members(self, chunk: ProviderBatch, *, after: str, limit: int) -> list[ProviderBatchMember]:
-        """Return a page of those evaluations of a chunk that still wait for its answers."""
-        keys = [key for key in await self._open_in(chunk.batch_id, chunk.id) if key > after]
+    async def list_pending(
+        self, provider_batch: ProviderBatch, *, after: str, limit: int
+    ) -> list[PendingRequest]:
+        """Return a page of the members of a provider batch that still wait for its results."""
+        keys = [
+            key for key in await self._open_in(provider_batch.batch_id, provider_batch.id) if key > after
+        ]
         return await self._asked(keys[:limit])
 
-    async def still_waiting(self, chunk: ProviderBatch, evaluation_ids: Sequence[str]) -> set[str]:
-        """Name those of these evaluations that still wait for a chunk's answers."""
-        return set(await self._open_in(chunk.batch_id, chunk.id)).intersection(evaluation_ids)
+    async def filter_pending(
+        self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]
+    ) -> set[str]:
+        """Return those of these evaluations that still wait for the results of a provider batch."""
+        return set(await self._open_in(provider_batch.batch_id, provider_batch.id)).intersection(
+            evaluation_ids
+        )
 
-    async def open_chunks(self) -> list[ProviderBatch]:
-        """List the chunks that are not done with, of all batches, the oldest first."""
-        found = (chunk for chunk in self.chunks.values() if chunk.state in OPEN)
-        return sorted(found, key=lambda chunk: (chunk.intended_at, chunk.id))
+    async def list_open(self) -> list[ProviderBatch]:
+        """List the open provider batches of all batches, the oldest first."""
+        found = (
+            provider_batch
+            for provider_batch in self.provider_batches.values()
+            if provider_batch.state in OPEN
+        )
+        return sorted(found, key=lambda provider_batch: (provider_batch.intended_at, provider_batch.id))
 
-    async def claim(self, chunk: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
-        """Take the right to submit a chunk once more; None if somebody else was first."""
-        held = self.chunks[chunk.id]
-        if held.state is not ProviderBatchState.INTENDED or held.claimed_at != chunk.claimed_at:
+    async def claim(self, provider_batch: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
+        """Claim a submission by compare-and-set; None if another coordinator was first."""
+        held = self.provider_batches[provider_batch.id]
+        if held.state is not ProviderBatchState.INTENDED or held.claimed_at != provider_batch.claimed_at:
             return None
-        return self._put(chunk, claimed_at=now)
+        return self._put(provider_batch, claimed_at=now)
 
-    async def submitted(self, chunk: ProviderBatch, provider_id: str, *, now: datetime) -> bool:
-        """Write down what the provider calls a chunk; False if that was known, or it is done with."""
-        if self.chunks[chunk.id].state is not ProviderBatchState.INTENDED:
+    async def record_submission(
+        self, provider_batch: ProviderBatch, provider_id: str, *, now: datetime
+    ) -> bool:
+        """Record the provider's id; False if it was recorded before, or the batch is closed."""
+        if self.provider_batches[provider_batch.id].state is not ProviderBatchState.INTENDED:
             return False
         self._put(
-            chunk, state=ProviderBatchState.SUBMITTED, provider_id=provider_id, submitted_at=now, note=""
+            provider_batch,
+            state=ProviderBatchState.SUBMITTED,
+            provider_id=provider_id,
+            submitted_at=now,
+            note="",
         )
         return True
 
-    async def known(self, provider_ids: Sequence[str]) -> set[str]:
-        """Name those of a provider's batches that belong to some chunk."""
-        return {one.provider_id for one in self.chunks.values() if one.provider_id} & set(provider_ids)
+    async def filter_known(self, provider_ids: Sequence[str]) -> set[str]:
+        """Return those of a provider's batch ids that belong to a recorded provider batch."""
+        return {one.provider_id for one in self.provider_batches.values() if one.provider_id} & set(
+            provider_ids
+        )
 
-    async def seen(
-        self, chunk: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
+    async def record_counts(
+        self, provider_batch: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
     ) -> None:
-        """Write down how a chunk stands at the provider."""
-        if self.chunks[chunk.id].state is ProviderBatchState.SUBMITTED:
-            self.counts[chunk.id], self.touched[chunk.id] = counts, now
+        """Record the provider's counts of a provider batch, and whether it has ended."""
+        if self.provider_batches[provider_batch.id].state is ProviderBatchState.SUBMITTED:
+            self.counts[provider_batch.id], self.touched[provider_batch.id] = counts, now
             self._put(
-                chunk, note="", state=ProviderBatchState.ENDED if ended else ProviderBatchState.SUBMITTED
+                provider_batch,
+                note="",
+                state=ProviderBatchState.ENDED if ended else ProviderBatchState.SUBMITTED,
             )
 
-    async def noted(self, chunk: ProviderBatch, note: str) -> None:
-        """Write down what keeps a chunk; empty: nothing any more."""
-        self._put(chunk, note=note)
+    async def record_note(self, provider_batch: ProviderBatch, note: str) -> None:
+        """Record why a provider batch makes no progress; empty: it does."""
+        self._put(provider_batch, note=note)
 
-    async def called_off(self, chunk: ProviderBatch) -> None:
-        """Write down that the provider was asked to cancel a chunk."""
-        self._put(chunk, called_off=True)
+    async def record_cancel_request(self, provider_batch: ProviderBatch) -> None:
+        """Record that cancellation was requested from the provider."""
+        self._put(provider_batch, called_off=True)
 
-    async def close(self, chunk: ProviderBatch, state: ProviderBatchState, *, now: datetime) -> None:
-        """Write down that a chunk is done with; those that still wait for it are asked in another."""
-        if self.chunks[chunk.id].state in OPEN:
-            self.touched[chunk.id] = now
-            self._put(chunk, state=state)
-            for key in await self._open_in(chunk.batch_id, chunk.id):
+    async def close(
+        self, provider_batch: ProviderBatch, state: ProviderBatchState, *, now: datetime
+    ) -> None:
+        """Close a provider batch; members of an abandoned one become unassigned."""
+        if self.provider_batches[provider_batch.id].state in OPEN:
+            self.touched[provider_batch.id] = now
+            self._put(provider_batch, state=state)
+            for key in await self._open_in(provider_batch.batch_id, provider_batch.id):
                 self._told[key].asked_in = ""
 
     async def has_groups(self, batch_id: str) -> bool:
-        """Say whether evaluations of a batch wait for each other."""
+        """Return whether a batch has serial groups."""
         return bool(await self.ledger.links(await self._open_ids(batch_id)))
 
-    async def change_spec(self, batch_id: str, spec: bytes, *, by: str, reason: str) -> bool:
-        """Change what a batch is about, as far as that is possible; False if it is over."""
+    async def update_spec(self, batch_id: str, spec: bytes, *, by: str, reason: str) -> bool:
+        """Replace the spec of a batch; False if it is finished."""
         return self.ledger.batches.change_spec(spec, BatchEvent(batch_id, "changed", by, reason))
 
     async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[UnpublishedOpening]:
-        """Take some that are in no chunk yet out of the line, as published in these epochs."""
+        """Publish unassigned evaluations to the task queue instead, in these epochs."""
         keys = (await self._open_in(batch.batch_id, ""))[:limit]
         for key in keys:
             self._told[key].asked_in = None
         self.ledger.told_apart[batch.batch_id] += len(keys)
         return await self.ledger.release(keys, epochs)
 
-    def _put(self, chunk: ProviderBatch, **changes: object) -> ProviderBatch:
-        held = self.chunks[chunk.id] = replace(self.chunks[chunk.id], **changes)  # type: ignore[arg-type]  # fields of a chunk
-        return held
+    def _put(self, provider_batch: ProviderBatch, **changes: object) -> ProviderBatch:
+        stored = self.provider_batches[provider_batch.id]
+        changed = replace(stored, **changes)  # type: ignore[arg-type]  # fields of a provider batch
+        self.provider_batches[provider_batch.id] = changed
+        return changed
 
-    async def _open_in(self, batch_id: str, chunk_id: str) -> list[str]:
-        return [key for key in await self._open_ids(batch_id) if self._told[key].asked_in == chunk_id]
+    async def _open_in(self, batch_id: str, provider_batch_id: str) -> list[str]:
+        return [
+            key for key in await self._open_ids(batch_id) if self._told[key].asked_in == provider_batch_id
+        ]
 
     async def _open_ids(self, batch_id: str) -> list[str]:
         return await self.ledger.open_ids(batch_id, after="", limit=len(self.ledger.tables.evaluations))
 
-    async def _asked(self, keys: Iterable[str]) -> list[ProviderBatchMember]:
+    async def _asked(self, keys: Iterable[str]) -> list[PendingRequest]:
         found = await self.ledger.openings(list(keys))
-        return [ProviderBatchMember(one.evaluation_id, *one.events[0]) for one in found]
+        return [PendingRequest(one.evaluation_id, *one.events[0]) for one in found]

@@ -1,4 +1,4 @@
--- The pass rate, for dashboards and lists: the same definition as scoreline/reports/pass_rate.py.
+-- The pass rate, for dashboards and lists: the same definition as scoreline/batches/pass_rate.py.
 
 CREATE FUNCTION is_scored(one batches) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT one.spec IS NULL OR coalesce(json_array_length(one.spec -> 'evaluators'), 0) > 0

@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, TypeAdapter
 from domain.ids import FLEET
 from projections.database.connection import Connection
 from projections.database.errors import UnknownBatch
-from projections.ledger.contract import Purse
+from projections.ledger.contract import Budget
 from projections.sql import query
 
 _TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
@@ -100,9 +100,9 @@ class BatchSnapshot:
     """Labels that an executor must declare to serve it."""
 
     @property
-    def purse(self) -> Purse:
+    def budget(self) -> Budget:
         """What it may cost, and what it has cost."""
-        return Purse(
+        return Budget(
             *(self.max_cost_usd, self.max_tokens),
             self.cost_usd + self.unrecorded_usd,
             self.tokens + self.unrecorded_tokens,

@@ -2,7 +2,8 @@
 
 import typer
 
-from scoreline.cli import batch_control, batch_look, batch_run
+from scoreline.cli import batch_control, batch_run
+from scoreline.cli import batch_reports as batch_look
 
 app = typer.Typer(help="Run batches of evaluations, and look at them.", no_args_is_help=True)
 app.command("run", epilog=batch_run.RUN_EPILOG)(batch_run.run)

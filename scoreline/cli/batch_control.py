@@ -29,7 +29,7 @@ def pause(batch: Batch, *, reason: Reason = "") -> None:
     """Let what is in hand come to its end, and start nothing new."""
     from scoreline.local.servers import ready_servers
     from scoreline.settings import load_settings
-    from scoreline.submit.control import run_pause
+    from scoreline.submit.batch_control import run_pause
 
     settings = load_settings()
     with ready_servers(settings, service="coordinator") as servers:
@@ -40,7 +40,7 @@ def cancel(batch: Batch, *, reason: Reason = "") -> None:
     """Call a batch off for good: what is in hand is aborted, the rest is never started."""
     from scoreline.local.servers import ready_servers
     from scoreline.settings import load_settings
-    from scoreline.submit.control import run_cancel
+    from scoreline.submit.batch_control import run_cancel
 
     settings = load_settings()
     with ready_servers(settings, service="coordinator") as servers:

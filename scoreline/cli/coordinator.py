@@ -33,12 +33,12 @@ def start(
 
     from coordinator.app import Site, run
     from coordinator.settings import CoordinatorSettings
-    from scoreline.local.managed import ready_report
     from scoreline.local.processes import end_with_parent
+    from scoreline.local.readiness import ready_report
     from scoreline.local.redis_scripts import executor_scripts
     from scoreline.local.servers import ready_servers
     from scoreline.observability.logs import configure
-    from scoreline.observability.wiring import Job, telling
+    from scoreline.observability.wiring import Service, telemetry_for
     from scoreline.settings import load_settings
 
     if follow_stdin:
@@ -49,7 +49,10 @@ def start(
     wanted = CoordinatorSettings(
         name=name or f"coordinator@{socket.gethostname()}", run_id=run_id, window=window
     )
-    with ready_servers(settings, service="coordinator") as servers, telling(Job.COORDINATOR, settings):
+    with (
+        ready_servers(settings, service="coordinator") as servers,
+        telemetry_for(Service.COORDINATOR, settings),
+    ):
         scripts = executor_scripts()
         site = Site(
             servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend, scripts

@@ -54,8 +54,8 @@ def import_(  # noqa: PLR0913 - a command has its flags
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
     from scoreline.submit.datasets.columns import Columns
-    from scoreline.submit.datasets.importing import import_shown
-    from scoreline.submit.datasets.opening import format_of, stem_of
+    from scoreline.submit.datasets.dataset_import import import_shown
+    from scoreline.submit.datasets.file_formats import format_of, stem_of
     from scoreline.submit.datasets.sources import FileSource
     from scoreline.submit.spec.values import dataset_name
     from scoreline.submit.spec.values import name as name_of_project
@@ -85,7 +85,7 @@ def list_(
     """List imported datasets by name."""
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
-    from scoreline.submit.datasets.showing import show_list
+    from scoreline.submit.datasets.view import show_list
 
     with ready_postgres(load_settings()) as servers:
         asyncio.run(show_list(servers.postgres_url, project=project, as_json=as_json))
@@ -102,7 +102,7 @@ def show(
     """Show a dataset and its first cases."""
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
-    from scoreline.submit.datasets.showing import show_one
+    from scoreline.submit.datasets.view import show_one
 
     with ready_postgres(load_settings()) as servers:
         asyncio.run(

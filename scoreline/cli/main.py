@@ -27,7 +27,7 @@ from scoreline.cli import (
 from scoreline.cli.secret_files import open_secret_files
 from scoreline.cli.switches import show_as_switches
 from scoreline.invocation import as_started
-from scoreline.local.managed import READY_FD, UNAVAILABLE
+from scoreline.local.readiness import READY_FD, UNAVAILABLE
 from scoreline.startup_interrupt import STARTUP_INTERRUPT
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

@@ -135,13 +135,13 @@ def _settings(answers: Path | None, **flags: object) -> Any:  # noqa: ANN401 - i
     """Check the flags, and read the answers."""
     from providers.json_reader import read_json_file
     from scoreline.problem import Problem
-    from scoreline.provider_sim.settings import BadSettings, Settings, changed
+    from scoreline.provider_sim.settings import InvalidSimulatorSettings, SimulatorSettings, changed
 
     try:
         if answers is not None:
             flags |= {"mode": "map", "answers": read_json_file(answers, limit=MAX_ANSWERS)}
-        return changed(Settings(), flags)
-    except BadSettings as error:
+        return changed(SimulatorSettings(), flags)
+    except InvalidSimulatorSettings as error:
         raise Problem(str(error)) from None
     except (OSError, ValueError) as error:
         raise Problem(f"can't read the answers in {answers}: {error}") from None

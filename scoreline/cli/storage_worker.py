@@ -42,10 +42,10 @@ def start(  # noqa: PLR0913 - a command has its flags
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Start storage workers and keep them running."""
-    from scoreline.local.managed import ready_report
     from scoreline.local.processes import end_with_parent
+    from scoreline.local.readiness import ready_report
     from scoreline.local.servers import ready_servers
-    from scoreline.local.workers import WorkerPlan, run_here, run_managed
+    from scoreline.local.storage_workers import WorkerPlan, run_here, run_managed
     from scoreline.observability.logs import configure
     from scoreline.settings import load_settings
 

@@ -61,11 +61,11 @@ def start(  # noqa: PLR0913 - a command has its flags
     from domain.eligibility import Eligibility
     from executor.app import collect_garbage_rarely, run_executor
     from executor.contract import ExecutionEnvironment
-    from executor.settings import ExecutorSettings, RedisSettings, Timings
-    from scoreline.local.managed import ready_report
+    from executor.settings import Connection, ExecutorSettings, Timings
     from scoreline.local.processes import end_with_parent
+    from scoreline.local.readiness import ready_report
     from scoreline.observability.logs import configure, warn_of_short_secrets
-    from scoreline.observability.wiring import Job, telling
+    from scoreline.observability.wiring import Service, telemetry_for
     from scoreline.private_files import default_root
     from scoreline.settings import RateLimitMode, load_settings
 
@@ -99,11 +99,11 @@ def start(  # noqa: PLR0913 - a command has its flags
         data_dir=str(settings.data_dir or default_root()),
         cgroup=str(settings.worker_cgroup or ""),
     )
-    with _redis(settings) as redis_url, telling(Job.EXECUTOR, settings):
+    with _redis(settings) as redis_url, telemetry_for(Service.EXECUTOR, settings):
         collect_garbage_rarely()
         report_ready()
         uvloop.run(
-            run_executor(RedisSettings(redis_url, shards=settings.shards), plan, environment=environment)
+            run_executor(Connection(redis_url, shards=settings.shards), plan, environment=environment)
         )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from domain.ids import FLEET
 from scoreline.local.processes import ProcessManager, service_argv
-from scoreline.local.workers import WorkerPlan, worker_argv
+from scoreline.local.storage_workers import WorkerPlan, worker_argv
 
 
 @dataclass(frozen=True, slots=True)

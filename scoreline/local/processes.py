@@ -12,15 +12,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from subprocess import DEVNULL
 from typing import IO
 
 from eventlog.backoff import Backoff
 from eventlog.tasks import end
-from scoreline.local.managed import READY_FD, UNAVAILABLE
+from scoreline.local.forked_processes import ForkedProcess, ForkServer, can_fork
+from scoreline.local.readiness import READY_FD, UNAVAILABLE
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Child:
     argv: Sequence[str]
     serves: bool = False
     """Whether others need it until their own end."""
-    process: asyncio.subprocess.Process | None = None
+    process: "asyncio.subprocess.Process | ForkedProcess | None" = None
     exits: list[int] = field(default_factory=list)
     failed_starts: int = 0
     """Failed starts in a row."""
@@ -70,7 +71,10 @@ class ProcessManager:
     on_restart: Callable[[Child], None] | None = None
     on_failure: Callable[[Child], None] | None = None
     """Called instead of one more start of a child that can't start; None: it is started for ever."""
+    forks: bool = False
+    """Whether commands of ours are forks of one process that has imported them, where that is possible."""
     children: list[Child] = field(default_factory=list)
+    _fork_server: "asyncio.Task[ForkServer] | None" = None
     _keepers: list[asyncio.Task[None]] = field(default_factory=list)
 
     def keep(self, name: str, argv: Sequence[str], *, serves: bool = False) -> Child:
@@ -110,22 +114,48 @@ class ProcessManager:
             child.failed_starts = 0
         return child.failed_starts >= START_ATTEMPTS
 
-    async def _start(self, child: Child) -> asyncio.subprocess.Process:
+    async def _start(self, child: Child) -> "asyncio.subprocess.Process | ForkedProcess":
         child.log_offset = _size(self.log_to)
         child._ready, report_to = os.pipe()  # noqa: SLF001 - its own end of the pipe
         os.set_blocking(child._ready, False)  # noqa: SLF001 - as above
         try:
-            return await asyncio.create_subprocess_exec(
-                *child.argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=self.log_to,
-                stderr=self.log_to,
-                env={**self.environ, READY_FD: str(report_to)},
-                pass_fds=[report_to],
-                start_new_session=True,
-            )
+            if self.forks and can_fork(self.environ) and _is_service(child.argv):
+                try:
+                    return await self._forked(child, report_to)
+                except ConnectionError:
+                    logger.warning("fork server ended: processes are started by themselves")
+                    self.forks = False
+            return await self._spawned(child, report_to)
         finally:
             os.close(report_to)
+
+    async def _spawned(self, child: Child, report_to: int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *child.argv,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=self.log_to,
+            stderr=self.log_to,
+            env={**self.environ, READY_FD: str(report_to)},
+            pass_fds=[report_to],
+            start_new_session=True,
+        )
+
+    async def _forked(self, child: Child, report_to: int) -> ForkedProcess:
+        server = await self.fork_server()
+        argv = child.argv[len(service_argv()) :]
+        with _descriptor(self.log_to) as log:
+            return await server.start(argv, self.environ, log=log, ready=report_to, ready_name=READY_FD)
+
+    async def fork_server(self) -> ForkServer:
+        """Return the fork server, started at the first call and again after its death."""
+        starting = self._fork_server
+        if starting is None or (starting.done() and starting.result().is_lost):
+            starting = self._fork_server = asyncio.create_task(self._started_fork_server())
+        return await asyncio.shield(starting)
+
+    async def _started_fork_server(self) -> ForkServer:
+        with _descriptor(self.log_to) as log:
+            return await ForkServer.started(self.environ, log)
 
     async def stop(self) -> None:
         """Ask every child to finish, and end those that do not."""
@@ -134,6 +164,8 @@ class ProcessManager:
             child.has_reported_ready()  # which closes the pipe
         for serves in (False, True):
             await asyncio.gather(*(self._end(child) for child in self.children if child.serves is serves))
+        if self._fork_server:
+            await (await self._fork_server).stop()
 
     def kill(self) -> None:
         """End every child at once, whatever it has in hand."""
@@ -163,9 +195,10 @@ async def process_manager(
     log_to: IO[bytes] | int = DEVNULL,
     on_restart: Callable[[Child], None] | None = None,
     on_failure: Callable[[Child], None] | None = None,
+    forks: bool = False,
 ) -> AsyncIterator[ProcessManager]:
     """Manage children for as long as the block lasts."""
-    manager = ProcessManager(environ, log_to, on_restart, on_failure)
+    manager = ProcessManager(environ, log_to, on_restart, on_failure, forks)
     try:
         yield manager
     finally:
@@ -175,6 +208,23 @@ async def process_manager(
 def service_argv(*words: str) -> list[str]:
     """Spell out a command of ours for another process, which imports nothing from the working directory."""
     return [sys.executable, "-P", "-m", "scoreline", *words]
+
+
+def _is_service(argv: Sequence[str]) -> bool:
+    return list(argv[: len(service_argv())]) == service_argv()
+
+
+@contextmanager
+def _descriptor(log: IO[bytes] | int) -> Iterator[int]:
+    """Lend the number of a log that is given as `subprocess` takes it."""
+    if log != DEVNULL:
+        yield log if isinstance(log, int) else log.fileno()
+        return
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        yield null
+    finally:
+        os.close(null)
 
 
 def _size(log: IO[bytes] | int) -> int:

@@ -14,19 +14,19 @@ from typing import Any
 from rich.console import Console
 
 from coordinator.coordinator import requires_of
-from coordinator.operations import Budget, Moved
+from coordinator.operations import BudgetChange, Moved
 from domain.ids import FLEET
 from projections.ledger.contract import Batch
 from projections.queries.batches import read_snapshot
 from scoreline.formatting import counted
 from scoreline.invocation import batch_command
-from scoreline.local.drive import Drive, drive
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import InterruptedRun, Interruption
 from scoreline.local.process_log import log_of
 from scoreline.local.processes import service_argv
 from scoreline.local.servers import ready_servers
-from scoreline.observability.wiring import Job, telling
+from scoreline.local.supervisor import Drive, drive
+from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.private_files import default_root, open_private
 from scoreline.problem import Problem
 from scoreline.reports.export import read_outputs
@@ -35,11 +35,11 @@ from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
 from scoreline.settings import Settings, load_settings
 from scoreline.startup_interrupt import INTERRUPTED, NOTHING_ACCEPTED, STARTUP_INTERRUPT
-from scoreline.submit.control import operator
+from scoreline.submit.batch_control import operator
 from scoreline.submit.preflight import Preflight, preflight
-from scoreline.submit.spec.making import make_plan
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.values import batch_api as read_batch_api
-from scoreline.submit.submit import submit
+from scoreline.submit.submission import submit
 from taskqueue.backends import BadBackend, choose
 
 LOCAL_EXECUTORS = 4
@@ -139,7 +139,11 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
 @contextmanager
 def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
     """Lend servers, and receive signals from here on: what is accepted is paused if one comes."""
-    with ExitStack() as last, ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+    with (
+        ExitStack() as last,
+        ready_servers(settings) as servers,
+        telemetry_for(Service.SUBMITTER, settings),
+    ):
         # Until the end: a signal that comes while servers are released changes no exit code.
         interruption = last.enter_context(Interruption())
         if STARTUP_INTERRUPT.received:  # a library has caught what the handler raised
@@ -153,7 +157,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
     *,
     as_json: bool,
     min_pass_rate: float | None = None,
-    budget: Budget | None = None,
+    budget: BudgetChange | None = None,
     batch_api: bool | str | None = None,
 ) -> int:
     """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
@@ -166,7 +170,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
             if batch_api:
                 console.print(_who_asks(moved), markup=False)
         run_id = where.new_run()
-        batch = asyncio.run(_ask_to_resume(batch_id, budget or Budget(), servers, settings, run_id))
+        batch = asyncio.run(_ask_to_resume(batch_id, budget or BudgetChange(), servers, settings, run_id))
         pending = batch.total - batch.ended
         fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
         wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
@@ -278,7 +282,7 @@ def _spec_here(flags: Mapping[str, Any]) -> Path | None:
 
 
 async def _ask_to_resume(
-    batch_id: str, budget: Budget, servers: Servers, settings: Settings, run_id: str
+    batch_id: str, budget: BudgetChange, servers: Servers, settings: Settings, run_id: str
 ) -> Batch:
     async with operator(servers, settings) as asking:
         return await asking.resume(batch_id, budget=budget, run_id=run_id)

@@ -12,7 +12,7 @@ from projections.sql import query
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
-from scoreline.submit.control import operator, whoever
+from scoreline.submit.batch_control import current_user, operator
 from taskqueue.tasks import QueueUnavailable
 
 PATIENCE = 10.0
@@ -104,7 +104,13 @@ def _outcome(row: tuple[Any, ...] | None, run_id: str) -> PauseOutcome | None:
 
 def pause_at_once(servers: Servers, batch_id: str, run_id: str, *, reason: str) -> PauseOutcome | None:
     """Do the same without an event loop, in the short time that a second signal leaves."""
-    asked = {"batch_id": batch_id, "state": "paused", "by": whoever(), "reason": reason, "run_id": run_id}
+    asked = {
+        "batch_id": batch_id,
+        "state": "paused",
+        "by": current_user(),
+        "reason": reason,
+        "run_id": run_id,
+    }
     limits = f"-c statement_timeout={AT_ONCE * 1000}"
     try:
         with psycopg.connect(servers.postgres_url, connect_timeout=AT_ONCE, options=limits) as conn:

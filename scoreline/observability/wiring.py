@@ -20,7 +20,7 @@ NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client")
 MISSING = "telemetry was asked for, and its packages are not installed"
 
 
-class Job(StrEnum):
+class Service(StrEnum):
     """What a process is, to whoever watches it."""
 
     EXECUTOR = "executor"
@@ -45,16 +45,16 @@ class Asked:
         return self.sends or self.serves or self.writes_spans
 
 
-def asked_for(job: Job, settings: TelemetrySettings, environ: Mapping[str, str]) -> Asked:
+def asked_for(job: Service, settings: TelemetrySettings, environ: Mapping[str, str]) -> Asked:
     """Say what is wanted of a process; whoever submits has no metrics, and must not take a port."""
     sends = bool(environ.get(ENDPOINT))
-    serves = settings.metrics_port is not None and not sends and job is not Job.SUBMITTER
+    serves = settings.metrics_port is not None and not sends and job is not Service.SUBMITTER
     return Asked(sends, serves, settings.trace_dir is not None)
 
 
 @contextmanager
-def telling(
-    job: Job, settings: TelemetrySettings, environ: Mapping[str, str] | None = None
+def telemetry_for(
+    job: Service, settings: TelemetrySettings, environ: Mapping[str, str] | None = None
 ) -> Iterator[None]:
     """Have the telemetry that was asked for until the block is left; what is left to say is said then."""
     asked = asked_for(job, settings, os.environ if environ is None else environ)
@@ -71,7 +71,7 @@ def telling(
     with ExitStack() as stack:
         if asked.sends or asked.writes_spans:
             stack.enter_context(traces.tracing(job, settings, resource, sends=asked.sends))
-        if asked.sends and job is not Job.SUBMITTER:
+        if asked.sends and job is not Service.SUBMITTER:
             stack.enter_context(metrics.sending(resource))
         elif asked.serves:
             stack.enter_context(metrics.serving(job, settings, resource))

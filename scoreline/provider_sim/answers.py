@@ -8,9 +8,9 @@ from hashlib import blake2b
 from typing import Any
 
 from scoreline.provider_sim.faults import luck
-from scoreline.provider_sim.schemas import Verdict, fill
-from scoreline.provider_sim.settings import Answers
-from scoreline.provider_sim.wire import Json
+from scoreline.provider_sim.http_messages import Json
+from scoreline.provider_sim.schemas import AnswerQuality, fill
+from scoreline.provider_sim.settings import AnswerSettings
 
 _CHARACTERS_A_TOKEN = 4
 _FRAMING = 7
@@ -34,7 +34,7 @@ _SENTENCES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ModelRequest:
     """What is asked, in whichever dialect."""
 
     model: str
@@ -51,7 +51,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SimulatedAnswer:
     """An answer: a text, or the use of a tool."""
 
     text: str
@@ -78,7 +78,7 @@ def input_tokens(*texts: str) -> int:
     return _FRAMING + tokens_in(*texts)
 
 
-def answer(ask: Ask, wanted: Answers) -> Said:
+def answer(ask: ModelRequest, wanted: AnswerSettings) -> SimulatedAnswer:
     """Say what is asked for, in the form it is asked for."""
     if ask.schema is None:
         return _cut(_as_text(_chosen(ask, wanted)), ask.max_tokens)
@@ -86,19 +86,19 @@ def answer(ask: Ask, wanted: Answers) -> Said:
     text = json.dumps(value, ensure_ascii=False)
     if ask.tool is None:
         return _cut(text, ask.max_tokens)
-    return Said("", tokens_in(text), ask.tool, value)
+    return SimulatedAnswer("", tokens_in(text), ask.tool, value)
 
 
-def _verdict(ask: Ask, wanted: Answers) -> Json:
+def _verdict(ask: ModelRequest, wanted: AnswerSettings) -> Json:
     """Fill in the form, unless the answer to this prompt was given as one."""
     given = wanted.answers.get(ask.prompt) if wanted.mode == "map" else None
     if isinstance(given, dict):
         return given
     passed = luck(wanted.seed, ask.digest, "verdict") < wanted.pass_rate
-    return fill(ask.schema, Verdict(passed, ask.digest ^ wanted.seed))
+    return fill(ask.schema, AnswerQuality(passed, ask.digest ^ wanted.seed))
 
 
-def _chosen(ask: Ask, wanted: Answers) -> object:
+def _chosen(ask: ModelRequest, wanted: AnswerSettings) -> object:
     match wanted.mode:
         case "echo":
             return ask.prompt
@@ -128,8 +128,8 @@ def _plausible(seed: int, tokens: int) -> str:
     return " ".join(said)
 
 
-def _cut(text: str, max_tokens: int) -> Said:
-    said = Said(text, tokens_in(text))
+def _cut(text: str, max_tokens: int) -> SimulatedAnswer:
+    said = SimulatedAnswer(text, tokens_in(text))
     if said.output_tokens <= max_tokens:
         return said
     return replace(

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from scoreline.provider_sim.answers import Ask, Said
+from scoreline.provider_sim.answers import ModelRequest, SimulatedAnswer
 from scoreline.provider_sim.anthropic_requests import read_message
-from scoreline.provider_sim.limits import Standing
-from scoreline.provider_sim.wire import Json, Refused, compact, invalid
+from scoreline.provider_sim.http_messages import ApiError, Json, compact, invalid
+from scoreline.provider_sim.limits import BucketStatus
 
 _PIECE = 24
 _MOST_PIECES = 50
@@ -19,25 +19,27 @@ class AnthropicMessages:
 
     endpoint = "/v1/messages"
     request_id_header = "request-id"
-    overloaded = Refused(529, "overloaded_error", "Overloaded")
-    broken = Refused(500, "api_error", "Internal server error")
+    overloaded = ApiError(529, "overloaded_error", "Overloaded")
+    broken = ApiError(500, "api_error", "Internal server error")
 
     def check_headers(self, headers: Mapping[str, str]) -> None:
         """Insist on a version."""
         if not headers.get("anthropic-version"):
             raise invalid("anthropic-version: header is required")
 
-    def read(self, params: Json) -> Ask:
+    def read(self, params: Json) -> ModelRequest:
         """Understand a request, or refuse it in the words of the API."""
         return read_message(params)
 
-    def whole(self, ask: Ask, said: Said, *, name: str, created: int) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
+    def whole(self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
         """Answer at once."""
         head = _head(ask, name)
         head["usage"]["output_tokens"] = said.output_tokens
         return head | {"content": [_block(said, name)], "stop_reason": _stop_reason(said)}
 
-    def stream(self, ask: Ask, said: Said, *, name: str, **_: object) -> Iterator[bytes]:
+    def stream(
+        self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, **_: object
+    ) -> Iterator[bytes]:
         """Answer in events."""
         block = _block(said, name)
         blank: dict[str, Any] = {"text": ""} if said.tool is None else {"input": {}}
@@ -62,12 +64,12 @@ class AnthropicMessages:
         """Say in the middle of a stream that it won't go on."""
         return _event("error", error={"type": "overloaded_error", "message": "Overloaded"})
 
-    def error(self, refused: Refused, request_id: str) -> dict[str, Any]:
+    def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
         """Refuse."""
         error = {"type": refused.kind, "message": refused.message}
         return {"type": "error", "error": error, "request_id": request_id}
 
-    def limit_headers(self, standings: Mapping[str, Standing], now: datetime) -> dict[str, str]:
+    def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
         """Say how the limits stand."""
         return {
             f"anthropic-ratelimit-{kind}-{name}": value
@@ -91,7 +93,7 @@ def pieces(text: str) -> Sequence[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def _head(ask: Ask, name: str) -> dict[str, Any]:
+def _head(ask: ModelRequest, name: str) -> dict[str, Any]:
     return {
         "id": f"msg_{name}",
         "type": "message",
@@ -110,13 +112,13 @@ def _head(ask: Ask, name: str) -> dict[str, Any]:
     }
 
 
-def _block(said: Said, name: str) -> dict[str, Any]:
+def _block(said: SimulatedAnswer, name: str) -> dict[str, Any]:
     if said.tool is None:
         return {"type": "text", "text": said.text}
     return {"type": "tool_use", "id": f"toolu_{name}", "name": said.tool, "input": said.tool_input}
 
 
-def _stop_reason(said: Said) -> str:
+def _stop_reason(said: SimulatedAnswer) -> str:
     if said.tool is not None:
         return "tool_use"
     return "max_tokens" if said.is_cut else "end_turn"

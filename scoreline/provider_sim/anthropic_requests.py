@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scoreline.provider_sim.answers import Ask, digest_of, input_tokens
-from scoreline.provider_sim.wire import Json, invalid
+from scoreline.provider_sim.answers import ModelRequest, digest_of, input_tokens
+from scoreline.provider_sim.http_messages import Json, invalid
 
 
-def read_message(params: Json) -> Ask:
+def read_message(params: Json) -> ModelRequest:
     """Understand a request, or refuse it in the words of the API."""
     if not isinstance(params, dict):
         raise invalid("Input should be a valid dictionary")
@@ -17,7 +17,7 @@ def read_message(params: Json) -> Ask:
     system = list(_texts(params.get("system") or ""))
     tool, schema = _form(params)
     forms = [json.dumps(params[name]) for name in ("tools", "output_config") if params.get(name)]
-    return Ask(
+    return ModelRequest(
         model=params["model"],
         prompt="\n".join(_texts(_last_of_user(params["messages"]))),
         digest=digest_of(params),

@@ -6,7 +6,7 @@ from typing import IO
 
 import ijson  # type: ignore[import-untyped]  # ships no types
 
-from scoreline.provider_sim.wire import Json, invalid
+from scoreline.provider_sim.http_messages import Json, invalid
 
 MOST_REQUESTS = 100_000
 _CUSTOM_ID = re.compile(r"^[a-zA-Z0-9_-]{1,64}\Z")

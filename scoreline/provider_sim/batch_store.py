@@ -15,20 +15,20 @@ from random import Random
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
-from scoreline.provider_sim.settings import Batches
+from scoreline.provider_sim.settings import BatchSettings
 
 _IN_MEMORY = 1 << 18
 _LONGEST_CANCELING = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class BatchSchedule:
     """When a batch ends, and how."""
 
     created: datetime
     due: datetime
     expires: datetime
-    fates: Batches
+    fates: BatchSettings
     canceled: datetime | None = None
 
     @property
@@ -60,18 +60,18 @@ class Course:
         return "succeeded"
 
 
-def course_of(fates: Batches, now: datetime) -> Course:
+def course_of(fates: BatchSettings, now: datetime) -> BatchSchedule:
     """Set the course of a new batch."""
     due, expires = (timedelta(seconds=each) for each in (fates.batch_seconds, fates.batch_expiry))
-    return Course(now, now + due, now + expires, fates)
+    return BatchSchedule(now, now + due, now + expires, fates)
 
 
 @dataclass(slots=True)
-class Batch:
+class SimulatedBatch:
     """A batch and its requests."""
 
     id: str
-    course: Course
+    course: BatchSchedule
     luck: Random
     _lines: IO[bytes] = field(default_factory=lambda: SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115 - closed by close
     _offsets: "array[int]" = field(default_factory=lambda: array("Q"))

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable
 
-from scoreline.provider_sim.calls import Calls, read_json
+from scoreline.provider_sim.calls import CallHandler, read_json
+from scoreline.provider_sim.http_messages import ApiError, HttpReply, HttpRequest, in_json, invalid
 from scoreline.provider_sim.message_batches import MessageBatches
-from scoreline.provider_sim.settings import BadSettings, changed, flat
-from scoreline.provider_sim.wire import Refused, Reply, Request, in_json, invalid
+from scoreline.provider_sim.settings import InvalidSimulatorSettings, changed, flat
 
 PATH = "/_sim/"
 
 
-class Control:
+class ControlApi:
     """The door behind the counter."""
 
     def __init__(
         self,
-        calls: Calls,
+        calls: CallHandler,
         batches: MessageBatches,
         *,
         reset: Callable[[], None],
@@ -26,7 +26,7 @@ class Control:
         self._reset = reset
         self._outage = outage
 
-    async def answer(self, request: Request) -> Reply:
+    async def answer(self, request: HttpRequest) -> HttpReply:
         """Look, change, forget, or go out."""
         match request.method, request.path.removeprefix(PATH):
             case "GET", "settings":
@@ -43,18 +43,18 @@ class Control:
             case "POST", "outage":
                 return self._go_out(read_json(request))
             case _:
-                raise Refused(404, "not_found_error", f"no {request.method} {request.path}")
+                raise ApiError(404, "not_found_error", f"no {request.method} {request.path}")
 
-    def _change(self, changes: object) -> Reply:
+    def _change(self, changes: object) -> HttpReply:
         if not isinstance(changes, dict):
             raise invalid("settings: an object, please")
         try:
             self._calls.settings = changed(self._calls.settings, changes)
-        except BadSettings as error:
+        except InvalidSimulatorSettings as error:
             raise invalid(str(error)) from None
         return in_json(200, flat(self._calls.settings))
 
-    def _go_out(self, wanted: object) -> Reply:
+    def _go_out(self, wanted: object) -> HttpReply:
         seconds = wanted.get("seconds") if isinstance(wanted, dict) else None
         if not isinstance(seconds, int | float) or not 0 <= seconds <= 86_400:
             raise invalid("seconds: a number from 0 to 86400, please")

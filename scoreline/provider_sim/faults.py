@@ -8,7 +8,7 @@ import math
 from hashlib import blake2b
 from statistics import NormalDist
 
-from scoreline.provider_sim.settings import Faults, Latency
+from scoreline.provider_sim.settings import FaultSettings, LatencySettings
 
 _P95 = NormalDist().inv_cdf(0.95)
 _WHOLE = ("overloaded", "server_error", "reset_before", "reset_midway", "html", "truncated")
@@ -21,7 +21,7 @@ def luck(*parts: object) -> float:
     return int.from_bytes(digest, "big") / 2**64
 
 
-def draw_fault(faults: Faults, *, streamed: bool, fortune: float) -> str | None:
+def draw_fault(faults: FaultSettings, *, streamed: bool, fortune: float) -> str | None:
     """Say what goes wrong, if anything does; shares that add up to more than all leave nothing well."""
     below = 0.0
     for name in _STREAMED if streamed else _WHOLE:
@@ -31,7 +31,7 @@ def draw_fault(faults: Faults, *, streamed: bool, fortune: float) -> str | None:
     return None
 
 
-def draw_latency(latency: Latency, fortune: float) -> float:
+def draw_latency(latency: LatencySettings, fortune: float) -> float:
     """Say how many seconds an answer takes."""
     if latency.latency <= 0 or latency.latency_p95 <= latency.latency:
         return latency.latency

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scoreline.provider_sim.settings import Limits
+from scoreline.provider_sim.settings import SimulatedRateLimits
 
 MINUTE = 60.0
 _GRAIN = 1e-9
@@ -17,7 +17,7 @@ _GRAIN = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BucketStatus:
     """What headers say about a bucket: seconds until it is full again."""
 
     limit: int
@@ -50,15 +50,15 @@ class Bucket:
         self._level = self.level(now) - cost
         self._at = max(now, self._at)
 
-    def standing(self, now: float) -> Standing:
+    def standing(self, now: float) -> BucketStatus:
         """Say how it stands."""
         level = self.level(now)
         limit = round(self.rate * MINUTE)
-        return Standing(limit, max(0, math.floor(level)), (self.capacity - level) / self.rate)
+        return BucketStatus(limit, max(0, math.floor(level)), (self.capacity - level) / self.rate)
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class CallWeight:
     """What a call weighs."""
 
     input_tokens: int
@@ -87,10 +87,10 @@ class Shortage:
     retry_after: float
 
 
-class Lane:
+class SimulatedLane:
     """All the limits of one key, or of one model of one key."""
 
-    def __init__(self, limits: Limits, *, now: float) -> None:
+    def __init__(self, limits: SimulatedRateLimits, *, now: float) -> None:
         rates = {
             "requests": limits.rpm,
             "tokens": limits.tpm,
@@ -103,7 +103,7 @@ class Lane:
             if a_minute > 0
         }
 
-    def admit(self, cost: Cost, *, now: float) -> Shortage | None:
+    def admit(self, cost: CallWeight, *, now: float) -> Shortage | None:
         """Take a call on and charge it to every bucket, or to none and say what is short for longest."""
         waits = {kind: bucket.wait(cost.of(kind), now=now) for kind, bucket in self._buckets.items()}
         longest = max(waits, key=waits.__getitem__, default=None)
@@ -113,23 +113,23 @@ class Lane:
             bucket.take(cost.of(kind), now=now)
         return None
 
-    def standings(self, now: float) -> Mapping[str, Standing]:
+    def standings(self, now: float) -> Mapping[str, BucketStatus]:
         """Say how each bucket stands."""
         return {kind: bucket.standing(now) for kind, bucket in self._buckets.items()}
 
 
-class Lanes:
+class SimulatedLanes:
     """The lanes of all keys; changed limits begin with full buckets."""
 
     def __init__(self) -> None:
-        self._limits = Limits()
-        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._limits = SimulatedRateLimits()
+        self._lanes: dict[tuple[str, str], SimulatedLane] = {}
 
-    def lane(self, limits: Limits, *, key: str, model: str, now: float) -> Lane:
+    def lane(self, limits: SimulatedRateLimits, *, key: str, model: str, now: float) -> SimulatedLane:
         """Find the lane a call is charged to."""
         if limits != self._limits:
             self._limits, self._lanes = limits, {}
         name = (key, model if limits.per_model else "")
         if name not in self._lanes:
-            self._lanes[name] = Lane(limits, now=now)
+            self._lanes[name] = SimulatedLane(limits, now=now)
         return self._lanes[name]

@@ -9,10 +9,19 @@ from typing import IO, Any
 
 from scoreline.provider_sim.anthropic_messages import AnthropicMessages, rfc3339
 from scoreline.provider_sim.batch_requests import read_requests
-from scoreline.provider_sim.batch_store import Batch, Course, course_of
-from scoreline.provider_sim.calls import Calls
+from scoreline.provider_sim.batch_store import BatchSchedule, SimulatedBatch, course_of
+from scoreline.provider_sim.calls import CallHandler
 from scoreline.provider_sim.faults import luck
-from scoreline.provider_sim.wire import BreakOff, Json, Refused, Reply, Request, compact, in_json, invalid
+from scoreline.provider_sim.http_messages import (
+    ApiError,
+    ConnectionAborted,
+    HttpReply,
+    HttpRequest,
+    Json,
+    compact,
+    in_json,
+    invalid,
+)
 
 LARGEST = 256 * 1024 * 1024
 PATH = "/v1/messages/batches"
@@ -25,9 +34,9 @@ _OUTCOMES = ("processing", "succeeded", "errored", "canceled", "expired")
 class MessageBatches:
     """All batches there are."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: CallHandler) -> None:
         self._calls = calls
-        self._batches: dict[str, Batch] = {}
+        self._batches: dict[str, SimulatedBatch] = {}
         self._messages = AnthropicMessages()
 
     def close(self) -> None:
@@ -44,13 +53,13 @@ class MessageBatches:
             batch.course = replace(batch.course, due=now)
         return len(going)
 
-    async def create(self, request: Request) -> Reply:
+    async def create(self, request: HttpRequest) -> HttpReply:
         """Take a batch, whole or not at all."""
         if request.too_large:
-            raise Refused(413, "request_too_large", "Request exceeds the maximum size")
+            raise ApiError(413, "request_too_large", "Request exceeds the maximum size")
         seed, name = self._calls.settings.answers.seed, f"msgbatch_{self._calls.name()}"
         course = course_of(self._calls.settings.batches, self._calls.wall())
-        batch = Batch(name, course, Random(f"{seed} {name[-9:]}"))  # noqa: S311 - dice, not secrets
+        batch = SimulatedBatch(name, course, Random(f"{seed} {name[-9:]}"))  # noqa: S311 - dice, not secrets
         try:
             digests = await asyncio.to_thread(self._fill, batch, request.body)
         except BaseException:
@@ -60,10 +69,10 @@ class MessageBatches:
         self._calls.stats.created_batch(digests)
         if luck(seed, name, "unheard") < course.fates.batch_unheard:
             self._calls.stats.faults["batch_unheard"] += 1
-            raise BreakOff("batch_unheard")
+            raise ConnectionAborted("batch_unheard")
         return in_json(200, self._shown(batch, request))
 
-    async def show_all(self, request: Request) -> Reply:
+    async def show_all(self, request: HttpRequest) -> HttpReply:
         """Show a page of batches, the newest first."""
         names, limit = list(reversed(self._batches)), _limit(request)
         after, before = request.query.get("after_id"), request.query.get("before_id")
@@ -77,11 +86,11 @@ class MessageBatches:
         data = [self._shown(self._batches[name], request) for name in page]
         return in_json(200, {"data": data, "has_more": more, **ends})
 
-    async def retrieve(self, request: Request, name: str) -> Reply:
+    async def retrieve(self, request: HttpRequest, name: str) -> HttpReply:
         """Show a batch."""
         return in_json(200, self._shown(self._found(name), request))
 
-    async def cancel(self, request: Request, name: str) -> Reply:
+    async def cancel(self, request: HttpRequest, name: str) -> HttpReply:
         """Stop work on a batch; what is done stays done."""
         batch, now = self._found(name), self._calls.wall()
         match batch.course.status(now):
@@ -93,7 +102,7 @@ class MessageBatches:
                 pass  # asked for already
         return in_json(200, self._shown(batch, request))
 
-    async def delete(self, _request: Request, name: str) -> Reply:
+    async def delete(self, _request: HttpRequest, name: str) -> HttpReply:
         """Delete a batch that has ended."""
         batch = self._found(name)
         if batch.course.status(self._calls.wall()) != "ended":
@@ -101,31 +110,31 @@ class MessageBatches:
         self._batches.pop(name).close()
         return in_json(200, {"id": name, "type": "message_batch_deleted"})
 
-    async def results(self, _request: Request, name: str) -> Reply:
+    async def results(self, _request: HttpRequest, name: str) -> HttpReply:
         """Send the results, a line each, in no order worth relying on."""
         batch = self._found(name)
         if batch.course.status(self._calls.wall()) != "ended":
-            raise Refused(404, "not_found_error", f"Batch {name} has no results yet")
-        return Reply(200, {"content-type": "application/x-jsonl"}, self._lines(batch))
+            raise ApiError(404, "not_found_error", f"Batch {name} has no results yet")
+        return HttpReply(200, {"content-type": "application/x-jsonl"}, self._lines(batch))
 
-    def _fill(self, batch: Batch, body: IO[bytes]) -> list[int]:
+    def _fill(self, batch: SimulatedBatch, body: IO[bytes]) -> list[int]:
         """Put the requests into the batch, and tell what they ask."""
         digests = list[int]()
         for item in read_requests(body):
             try:
                 digests.append(self._calls.understand(item["params"], self._messages)[0].digest)
-            except Refused:
+            except ApiError:
                 batch.add(compact(item), sound=False)
             else:
                 batch.add(compact(item), sound=True)
         return digests
 
-    def _found(self, name: str) -> Batch:
+    def _found(self, name: str) -> SimulatedBatch:
         if name not in self._batches:
-            raise Refused(404, "not_found_error", f"Message Batch {name} not found")
+            raise ApiError(404, "not_found_error", f"Message Batch {name} not found")
         return self._batches[name]
 
-    def _shown(self, batch: Batch, request: Request) -> dict[str, Any]:
+    def _shown(self, batch: SimulatedBatch, request: HttpRequest) -> dict[str, Any]:
         now, course = self._calls.wall(), batch.course
         has_ended, counts = course.status(now) == "ended", batch.counts(now)
         url = f"http://{request.headers.get('host', 'localhost')}{PATH}/{batch.id}/results"
@@ -138,7 +147,7 @@ class MessageBatches:
             **_times(course, has_ended=has_ended),
         }
 
-    async def _lines(self, batch: Batch) -> AsyncIterator[bytes]:
+    async def _lines(self, batch: SimulatedBatch) -> AsyncIterator[bytes]:
         lines = list[bytes]()
         try:
             for item, outcome in batch.results():
@@ -149,7 +158,7 @@ class MessageBatches:
                     lines.clear()
                     await asyncio.sleep(0)
         except ValueError:
-            raise BreakOff("deleted") from None  # under the reader's hands
+            raise ConnectionAborted("deleted") from None  # under the reader's hands
         if lines:
             yield b"".join(lines)
 
@@ -160,7 +169,7 @@ class MessageBatches:
             ask, said = self._calls.understand(params, self._messages)
             if outcome == "errored":
                 raise self._messages.broken
-        except Refused as refused:
+        except ApiError as refused:
             error = {"type": refused.kind, "message": refused.message}
             return {"type": "errored", "error": {"type": "error", "error": error, "request_id": None}}
         message = self._messages.whole(ask, said, name=self._calls.name(), created=0)
@@ -168,7 +177,7 @@ class MessageBatches:
         return {"type": "succeeded", "message": message}
 
 
-def _limit(request: Request) -> int:
+def _limit(request: HttpRequest) -> int:
     asked = request.query.get("limit", str(_PAGE))
     if not asked.isdecimal() or not 1 <= int(asked) <= _MOST_ON_A_PAGE:
         raise invalid(f"limit: Input should be from 1 to {_MOST_ON_A_PAGE}")
@@ -181,7 +190,7 @@ def _place(names: list[str], name: str, param: str) -> int:
     return names.index(name)
 
 
-def _times(course: Course, *, has_ended: bool) -> dict[str, str | None]:
+def _times(course: BatchSchedule, *, has_ended: bool) -> dict[str, str | None]:
     times: dict[str, datetime | None] = {
         "created_at": course.created,
         "expires_at": course.expires,

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from scoreline.provider_sim.calls import Calls
-from scoreline.provider_sim.wire import Reply, Request, in_json
+from scoreline.provider_sim.calls import CallHandler
+from scoreline.provider_sim.http_messages import HttpReply, HttpRequest, in_json
 
 _SOME = ("simulated-large", "simulated-small")
 _RELEASED = "2026-01-01T00:00:00Z"
 _RELEASED_AT = 1_767_225_600
 
 
-async def list_models(request: Request, calls: Calls) -> Reply:
+async def list_models(request: HttpRequest, calls: CallHandler) -> HttpReply:
     """List the models there are."""
     calls.check_key(request.key)
     names = calls.settings.access.models or _SOME

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from scoreline.provider_sim.answers import Ask, Said
+from scoreline.provider_sim.answers import ModelRequest, SimulatedAnswer
 from scoreline.provider_sim.anthropic_messages import pieces
-from scoreline.provider_sim.limits import Standing
+from scoreline.provider_sim.http_messages import ApiError, Json, compact
+from scoreline.provider_sim.limits import BucketStatus
 from scoreline.provider_sim.openai_requests import read_chat
-from scoreline.provider_sim.wire import Json, Refused, compact
 
 
 class OpenAIChat:
@@ -17,17 +17,17 @@ class OpenAIChat:
 
     endpoint = "/v1/chat/completions"
     request_id_header = "x-request-id"
-    overloaded = Refused(503, "server_error", "The engine is currently overloaded, please try again later")
-    broken = Refused(500, "server_error", "The server had an error while processing your request")
+    overloaded = ApiError(503, "server_error", "The engine is currently overloaded, please try again later")
+    broken = ApiError(500, "server_error", "The server had an error while processing your request")
 
     def check_headers(self, headers: Mapping[str, str]) -> None:
         """Ask for nothing."""
 
-    def read(self, params: Json) -> Ask:
+    def read(self, params: Json) -> ModelRequest:
         """Understand a request, or refuse it in the words of the API."""
         return read_chat(params)
 
-    def whole(self, ask: Ask, said: Said, *, name: str, created: int) -> dict[str, Any]:
+    def whole(self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int) -> dict[str, Any]:
         """Answer at once."""
         message: dict[str, Any] = {"role": "assistant", "content": said.text, "refusal": None}
         if said.tool is not None:
@@ -36,7 +36,9 @@ class OpenAIChat:
         head = _head(ask, name, created, kind="chat.completion")
         return head | {"choices": [choice], "usage": _usage(ask, said)}
 
-    def stream(self, ask: Ask, said: Said, *, name: str, created: int) -> Iterator[bytes]:
+    def stream(
+        self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int
+    ) -> Iterator[bytes]:
         """Answer in chunks."""
         head = _head(ask, name, created, kind="chat.completion.chunk")
         if ask.usage_wanted:
@@ -52,7 +54,7 @@ class OpenAIChat:
         """Say in the middle of a stream that it won't go on."""
         return _chunk(self.error(self.broken, ""))
 
-    def error(self, refused: Refused, request_id: str) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
+    def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
         """Refuse."""
         kind, code = refused.kind, refused.code
         match refused.status:
@@ -65,7 +67,7 @@ class OpenAIChat:
         error = {"message": refused.message, "type": kind, "param": refused.param, "code": code}
         return {"error": error}
 
-    def limit_headers(self, standings: Mapping[str, Standing], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one shape for all dialects
+    def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one shape for all dialects
         """Say how the limits stand."""
         return {
             f"x-ratelimit-{name}-{kind}": value
@@ -90,7 +92,7 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{rest:.3g}s" if minutes else f"{rest:.4g}s"
 
 
-def _head(ask: Ask, name: str, created: int, *, kind: str) -> dict[str, Any]:
+def _head(ask: ModelRequest, name: str, created: int, *, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{name}",
         "object": kind,
@@ -101,7 +103,7 @@ def _head(ask: Ask, name: str, created: int, *, kind: str) -> dict[str, Any]:
     }
 
 
-def _usage(ask: Ask, said: Said) -> dict[str, Any]:
+def _usage(ask: ModelRequest, said: SimulatedAnswer) -> dict[str, Any]:
     return {
         "prompt_tokens": ask.input_tokens,
         "completion_tokens": said.output_tokens,
@@ -111,12 +113,12 @@ def _usage(ask: Ask, said: Said) -> dict[str, Any]:
     }
 
 
-def _call(said: Said, name: str, arguments: str) -> dict[str, Any]:
+def _call(said: SimulatedAnswer, name: str, arguments: str) -> dict[str, Any]:
     function = {"name": said.tool, "arguments": arguments}
     return {"id": f"call_{name}", "type": "function", "function": function}
 
 
-def _deltas(said: Said, name: str) -> Iterator[dict[str, Any]]:
+def _deltas(said: SimulatedAnswer, name: str) -> Iterator[dict[str, Any]]:
     if said.tool is None:
         yield {"role": "assistant", "content": "", "refusal": None}
         yield from ({"content": piece} for piece in pieces(said.text))
@@ -130,7 +132,7 @@ def _choice(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
-def _finish(said: Said) -> str:
+def _finish(said: SimulatedAnswer) -> str:
     if said.tool is not None:
         return "tool_calls"
     return "length" if said.is_cut else "stop"

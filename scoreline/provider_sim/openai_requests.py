@@ -4,20 +4,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from scoreline.provider_sim.answers import Ask, digest_of, input_tokens
-from scoreline.provider_sim.wire import Json, Refused, invalid
+from scoreline.provider_sim.answers import ModelRequest, digest_of, input_tokens
+from scoreline.provider_sim.http_messages import ApiError, Json, invalid
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _NO_LIMIT = 1 << 20
 
 
-def read_chat(params: Json) -> Ask:
+def read_chat(params: Json) -> ModelRequest:
     """Understand a request, or refuse it in the words of the API."""
     _check(params)
     texts = [text for message in params["messages"] for text in _texts(message.get("content"))]
     tool, schema = _form(params)
     options = params.get("stream_options") or {}
-    return Ask(
+    return ModelRequest(
         model=params["model"],
         prompt="\n".join(_texts(_last_of_user(params["messages"]))),
         digest=digest_of(params),
@@ -51,7 +51,7 @@ def _check(params: Json) -> None:
             raise invalid(f"Invalid '{name}': integer of at least 1 expected.", param=name)
 
 
-def _missing(name: str) -> Refused:
+def _missing(name: str) -> ApiError:
     return invalid(f"Missing required parameter: '{name}'.", param=name, code="missing_required_parameter")
 
 

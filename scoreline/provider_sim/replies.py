@@ -3,23 +3,23 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from scoreline.provider_sim.wire import BreakOff, Reply, compact
+from scoreline.provider_sim.http_messages import ConnectionAborted, HttpReply, compact
 
 _HTML = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><body></body></html>"
 
 
-def whole_reply(body: object, headers: Mapping[str, str], *, fault: str | None) -> Reply:
+def whole_reply(body: object, headers: Mapping[str, str], *, fault: str | None) -> HttpReply:
     """Send an answer at once, or what the fault leaves of it."""
     in_json, data = {"content-type": "application/json", **headers}, compact(body)
     match fault:
         case None:
-            return Reply(200, in_json, data)
+            return HttpReply(200, in_json, data)
         case "html":
-            return Reply(200, {"content-type": "text/html; charset=utf-8", **headers}, _HTML)
+            return HttpReply(200, {"content-type": "text/html; charset=utf-8", **headers}, _HTML)
         case "truncated":
-            return Reply(200, in_json, data[: len(data) // 2])
+            return HttpReply(200, in_json, data[: len(data) // 2])
         case "reset_midway":
-            return Reply(200, in_json, _broken(data[: len(data) // 2]), length=len(data))
+            return HttpReply(200, in_json, _broken(data[: len(data) // 2]), length=len(data))
         case _:
             raise ValueError(fault)
 
@@ -31,31 +31,31 @@ def streamed_reply(
     fault: str | None,
     error: bytes,
     seconds: float,
-) -> Reply:
+) -> HttpReply:
     """Send an answer event by event, or half of it and then what the fault is."""
     as_events = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", **headers}
     pause = seconds / len(events)
     half = events[: (len(events) + 1) // 2]
     match fault:
         case None:
-            return Reply(200, as_events, _paced(events, pause))
+            return HttpReply(200, as_events, _paced(events, pause))
         case "stream_error":
-            return Reply(200, as_events, _paced([*half, error], pause))
+            return HttpReply(200, as_events, _paced([*half, error], pause))
         case "stream_broken":
-            return Reply(200, as_events, _paced(half, pause, end=BreakOff(fault, reset=False)))
+            return HttpReply(200, as_events, _paced(half, pause, end=ConnectionAborted(fault, reset=False)))
         case "reset_midway":
-            return Reply(200, as_events, _paced(half, pause, end=BreakOff(fault)))
+            return HttpReply(200, as_events, _paced(half, pause, end=ConnectionAborted(fault)))
         case _:
             raise ValueError(fault)
 
 
 async def _broken(data: bytes) -> AsyncIterator[bytes]:
     yield data
-    raise BreakOff("reset_midway")
+    raise ConnectionAborted("reset_midway")
 
 
 async def _paced(
-    events: Sequence[bytes], pause: float, *, end: BreakOff | None = None
+    events: Sequence[bytes], pause: float, *, end: ConnectionAborted | None = None
 ) -> AsyncIterator[bytes]:
     """Send events with a pause between them; without one they go out together."""
     if pause <= 0:

@@ -5,18 +5,18 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from scoreline.provider_sim.anthropic_messages import AnthropicMessages
-from scoreline.provider_sim.calls import Calls
+from scoreline.provider_sim.calls import CallHandler
 from scoreline.provider_sim.faults import draw_fault, luck
+from scoreline.provider_sim.http_messages import ApiError, ConnectionAborted, HttpReply, HttpRequest
 from scoreline.provider_sim.message_batches import LARGEST, MessageBatches
 from scoreline.provider_sim.message_batches import PATH as BATCHES
 from scoreline.provider_sim.models import list_models
 from scoreline.provider_sim.openai_chat import OpenAIChat
-from scoreline.provider_sim.wire import BreakOff, Refused, Reply, Request
 
 _LARGEST_CALL = 32 * 1024 * 1024
 _BATCH = re.compile(rf"{BATCHES}/([^/]+)(/cancel|/results)?\Z")
 
-Answering = Callable[[], Awaitable[Reply]]
+Answering = Callable[[], Awaitable[HttpReply]]
 
 
 def largest(path: str) -> int:
@@ -27,12 +27,12 @@ def largest(path: str) -> int:
 class Routes:
     """The way to whoever answers."""
 
-    def __init__(self, calls: Calls, batches: MessageBatches) -> None:
+    def __init__(self, calls: CallHandler, batches: MessageBatches) -> None:
         self._calls = calls
         self._batches = batches
         self._messages, self._chat = AnthropicMessages(), OpenAIChat()
 
-    def find(self, request: Request) -> tuple[str, Answering]:
+    def find(self, request: HttpRequest) -> tuple[str, Answering]:
         """Find who answers a request, and the name of the endpoint."""
         match request.method, request.path:
             case "POST", "/v1/messages":
@@ -47,7 +47,7 @@ class Routes:
             case _:
                 return "elsewhere", partial(_nowhere, request)
 
-    def _of_batches(self, request: Request) -> tuple[str, Answering]:
+    def _of_batches(self, request: HttpRequest) -> tuple[str, Answering]:
         batches, found = self._batches, _BATCH.match(request.path)
         name, tail = (found[1], found[2] or "") if found else ("", request.path.removeprefix(BATCHES))
         match request.method, bool(found), tail:
@@ -66,7 +66,7 @@ class Routes:
             case _:
                 return "elsewhere", partial(_nowhere, request)
 
-    async def _guarded(self, request: Request, endpoint: str, answering: Answering) -> Reply:
+    async def _guarded(self, request: HttpRequest, endpoint: str, answering: Answering) -> HttpReply:
         """Check the key, and let the faults that any call can meet befall this one, too."""
         self._calls.check_key(request.key)
         self._messages.check_headers(request.headers)
@@ -78,10 +78,10 @@ class Routes:
             case "server_error":
                 raise self._messages.broken
             case "reset_before" as fault:
-                raise BreakOff(fault)
+                raise ConnectionAborted(fault)
             case _:
                 return await answering()
 
 
-async def _nowhere(request: Request) -> Reply:
-    raise Refused(404, "not_found_error", f"no {request.method} {request.path}")
+async def _nowhere(request: HttpRequest) -> HttpReply:
+    raise ApiError(404, "not_found_error", f"no {request.method} {request.path}")

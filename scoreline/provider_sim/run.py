@@ -1,21 +1,18 @@
 """The simulator as a program: begins, says where it is, and goes on until it is told to stop."""
 
-import asyncio
-import signal
 from collections.abc import Callable
 
+from eventlog.signals import stop_event
 from scoreline.problem import Problem
-from scoreline.provider_sim.settings import Settings
+from scoreline.provider_sim.settings import SimulatorSettings
 from scoreline.provider_sim.simulator import simulated
 
 
 async def run_until_stopped(
-    settings: Settings, *, host: str, port: int, announce: Callable[[str], None]
+    settings: SimulatorSettings, *, host: str, port: int, announce: Callable[[str], None]
 ) -> None:
     """Serve until SIGINT or SIGTERM; `announce` hears the base URL once it answers."""
-    stop = asyncio.Event()
-    for wanted in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
+    stop = stop_event()
     try:
         async with simulated(settings, host=host, port=port) as simulator:
             announce(simulator.base_url)

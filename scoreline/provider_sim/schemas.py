@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scoreline.provider_sim.faults import luck
-from scoreline.provider_sim.wire import Json
+from scoreline.provider_sim.http_messages import Json
 
 Schema = Mapping[str, Any]
 
@@ -15,20 +15,20 @@ _DEEPEST = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AnswerQuality:
     """Whether it is a good one, and the seed of all that is left open."""
 
     passed: bool
     seed: int
 
 
-def fill(schema: object, verdict: Verdict) -> Json:
+def fill(schema: object, verdict: AnswerQuality) -> Json:
     """Make a value of the schema: high numbers, true and good words for a pass, else the opposite."""
     root = schema if isinstance(schema, Mapping) else {}
     return _value(root, root, verdict, "$")
 
 
-def _value(schema: Schema, root: Schema, verdict: Verdict, path: str) -> Json:
+def _value(schema: Schema, root: Schema, verdict: AnswerQuality, path: str) -> Json:
     schema = _resolved(schema, root)
     if "const" in schema:
         return schema["const"]
@@ -75,14 +75,14 @@ def _type(schema: Schema) -> str:
     return str(named)
 
 
-def _choice(values: list[Any], verdict: Verdict, path: str) -> Json:
+def _choice(values: list[Any], verdict: AnswerQuality, path: str) -> Json:
     """Choose a good word for a pass and another for a fail; where none is known, the first is good."""
     good = [value for value in values if str(value).lower() in _GOOD] or values[:1]
     pool = good if verdict.passed else [value for value in values if value not in good] or values
     return pool[int(luck(verdict.seed, path) * len(pool))]
 
 
-def _number(schema: Schema, verdict: Verdict, path: str, *, whole: bool) -> float | int:
+def _number(schema: Schema, verdict: AnswerQuality, path: str, *, whole: bool) -> float | int:
     """Choose from the upper part of the range for a pass, from the lower for a fail."""
     low, high = _range(schema, step=1 if whole else 0)
     base, width = (0.7, 0.29) if verdict.passed else (0.01, 0.39)
@@ -103,6 +103,6 @@ def _range(schema: Schema, *, step: int) -> tuple[float, float]:
     return least, float(high) if high is not None else max(1.0, least + 1)
 
 
-def _text(schema: Schema, verdict: Verdict) -> str:
+def _text(schema: Schema, verdict: AnswerQuality) -> str:
     said = "The answer meets the criteria." if verdict.passed else "The answer does not meet the criteria."
     return said.ljust(int(schema.get("minLength", 0)), ".")[: int(schema.get("maxLength", 1_000_000))]

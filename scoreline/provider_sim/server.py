@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, unquote
 
 import h11
 
-from scoreline.provider_sim.wire import BreakOff, Reply, Request
+from scoreline.provider_sim.http_messages import ConnectionAborted, HttpReply, HttpRequest
 
-Handler = Callable[[Request], Awaitable[Reply]]
+Handler = Callable[[HttpRequest], Awaitable[HttpReply]]
 
 IN_MEMORY = 1 << 20
 """A larger body goes to a file."""
@@ -24,7 +24,7 @@ _PHRASES = {status.value: status.phrase for status in HTTPStatus} | {529: "Overl
 _RESET = struct.pack("ii", 1, 0)
 
 
-class Server:
+class SimulatorServer:
     """Listens, and hands each request to whoever answers."""
 
     def __init__(self, handler: Handler, *, largest: Callable[[str], int]) -> None:
@@ -68,7 +68,7 @@ class Server:
         self._open[task] = writer
         try:
             await _Connection(reader, writer).talk(self._handler, self._largest)
-        except BreakOff as wanted:
+        except ConnectionAborted as wanted:
             if wanted.reset:
                 _break(writer)
         except (ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError):
@@ -111,7 +111,9 @@ class _Connection:
             self._h11.receive_data(await self._reader.read(_READ))
         return event
 
-    async def _received(self, head: h11.Request, body: IO[bytes], largest: Callable[[str], int]) -> Request:
+    async def _received(
+        self, head: h11.Request, body: IO[bytes], largest: Callable[[str], int]
+    ) -> HttpRequest:
         """Read all of it, even what is too large: who is still sending does not hear the answer."""
         target, _, query = head.target.decode("ascii").partition("?")
         path, size = unquote(target), 0
@@ -123,9 +125,9 @@ class _Connection:
         body.seek(0)
         headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
         asked = dict(parse_qsl(query))
-        return Request(head.method.decode(), path, asked, headers, body, too_large=size > most)
+        return HttpRequest(head.method.decode(), path, asked, headers, body, too_large=size > most)
 
-    async def _answer(self, reply: Reply) -> None:
+    async def _answer(self, reply: HttpReply) -> None:
         try:
             if isinstance(reply.body, bytes):
                 self._writer.write(_head(reply, len(reply.body)) + reply.body)
@@ -135,7 +137,7 @@ class _Connection:
         finally:
             reply.done()
 
-    async def _piecemeal(self, reply: Reply, chunks: AsyncIterator[bytes]) -> None:
+    async def _piecemeal(self, reply: HttpReply, chunks: AsyncIterator[bytes]) -> None:
         self._writer.write(_head(reply, reply.length))
         try:
             async for chunk in chunks:
@@ -143,14 +145,14 @@ class _Connection:
                     chunk if reply.length is not None else b"%x\r\n%b\r\n" % (len(chunk), chunk)
                 )
                 await self._writer.drain()
-        except BreakOff:
+        except ConnectionAborted:
             await _let_through(self._writer)
             raise
         if reply.length is None:
             self._writer.write(b"0\r\n\r\n")
 
 
-def _head(reply: Reply, length: int | None) -> bytes:
+def _head(reply: HttpReply, length: int | None) -> bytes:
     sized = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
     lines = [f"HTTP/1.1 {reply.status} {_PHRASES.get(reply.status, 'Unknown')}", sized]
     lines += [f"{name}: {value}" for name, value in reply.headers.items()]

@@ -12,12 +12,12 @@ Count = Annotated[int, Field(ge=0)]
 Mode = Literal["plausible", "echo", "text", "map"]
 
 
-class BadSettings(ValueError):  # noqa: N818 - the text is for the user
+class InvalidSimulatorSettings(ValueError):  # noqa: N818 - the text is for the user
     """A setting that does not exist, or a value it can't have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessSettings:
     """Who may ask, for what; nothing listed means anybody and anything."""
 
     keys: frozenset[str] = field(default=frozenset(), repr=False)
@@ -28,7 +28,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerSettings:
     """What is said."""
 
     seed: int = 0
@@ -40,7 +40,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SimulatedRateLimits:
     """How much is taken on; 0 is no limit."""
 
     rpm: Amount = 0
@@ -55,7 +55,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Faults:
+class FaultSettings:
     """What goes wrong, as shares of the calls that were taken on."""
 
     overloaded: Share = 0
@@ -69,7 +69,7 @@ class Faults:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencySettings:
     """How long an answer takes: lognormal by median and p95, or always the same where p95 is 0."""
 
     latency: Amount = 0
@@ -77,7 +77,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class BatchSettings:
     """How message batches fare."""
 
     batch_seconds: Amount = 2.0
@@ -90,42 +90,44 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SimulatorSettings:
     """All of it."""
 
-    access: Access = Access()
-    answers: Answers = field(default_factory=Answers)
-    limits: Limits = Limits()
-    faults: Faults = Faults()
-    latency: Latency = Latency()
-    batches: Batches = Batches()
+    access: AccessSettings = AccessSettings()
+    answers: AnswerSettings = field(default_factory=AnswerSettings)
+    limits: SimulatedRateLimits = SimulatedRateLimits()
+    faults: FaultSettings = FaultSettings()
+    latency: LatencySettings = LatencySettings()
+    batches: BatchSettings = BatchSettings()
 
 
 Group = Any
 """One of the groups above."""
 _GROUPS: dict[str, type[Any]] = {
-    "access": Access,
-    "answers": Answers,
-    "limits": Limits,
-    "faults": Faults,
-    "latency": Latency,
-    "batches": Batches,
+    "access": AccessSettings,
+    "answers": AnswerSettings,
+    "limits": SimulatedRateLimits,
+    "faults": FaultSettings,
+    "latency": LatencySettings,
+    "batches": BatchSettings,
 }
 _HOME = {each.name: group for group, kind in _GROUPS.items() for each in fields(kind)}
 _CHECKS = {group: TypeAdapter(kind) for group, kind in _GROUPS.items()}
 
 
-def changed(settings: Settings, changes: Mapping[str, object]) -> Settings:
+def changed(settings: SimulatorSettings, changes: Mapping[str, object]) -> SimulatorSettings:
     """Change settings by their names, all or none."""
     if unknown := sorted(set(changes) - set(_HOME)):
-        raise BadSettings(f"no such setting: {', '.join(unknown)}; there are {', '.join(_HOME)}")
+        raise InvalidSimulatorSettings(
+            f"no such setting: {', '.join(unknown)}; there are {', '.join(_HOME)}"
+        )
     for group in {_HOME[name] for name in changes}:
         mine = {name: value for name, value in changes.items() if _HOME[name] == group}
         settings = replace(settings, **{group: _checked(group, asdict(getattr(settings, group)) | mine)})
     return settings
 
 
-def flat(settings: Settings) -> dict[str, object]:
+def flat(settings: SimulatorSettings) -> dict[str, object]:
     """List settings by their names; of the accepted keys only how many there are."""
     listed = {name: value for group in _GROUPS for name, value in asdict(getattr(settings, group)).items()}
     return listed | {"keys": len(settings.access.keys)}
@@ -136,4 +138,4 @@ def _checked(group: str, values: Mapping[str, object]) -> Group:
         return _CHECKS[group].validate_python(values)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise BadSettings(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise InvalidSimulatorSettings(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

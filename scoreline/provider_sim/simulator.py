@@ -6,38 +6,44 @@ from contextlib import asynccontextmanager
 
 from eventlog.clock import utc_now
 from scoreline.provider_sim.anthropic_messages import AnthropicMessages
-from scoreline.provider_sim.calls import Calls
+from scoreline.provider_sim.calls import CallHandler
 from scoreline.provider_sim.control import PATH as CONTROL
-from scoreline.provider_sim.control import Control
+from scoreline.provider_sim.control import ControlApi
+from scoreline.provider_sim.http_messages import (
+    ApiError,
+    ConnectionAborted,
+    HttpReply,
+    HttpRequest,
+    in_json,
+)
 from scoreline.provider_sim.message_batches import MessageBatches
 from scoreline.provider_sim.openai_chat import OpenAIChat
 from scoreline.provider_sim.routes import Answering, Routes, largest
-from scoreline.provider_sim.server import Server
-from scoreline.provider_sim.settings import Settings, changed
-from scoreline.provider_sim.stats import Stats
-from scoreline.provider_sim.wire import BreakOff, Refused, Reply, Request, in_json
+from scoreline.provider_sim.server import SimulatorServer
+from scoreline.provider_sim.settings import SimulatorSettings, changed
+from scoreline.provider_sim.stats import CallStats
 
 
 class Simulator:
     """A provider on a port of this machine."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SimulatorSettings) -> None:
         self._clock = asyncio.get_running_loop().time
-        self._calls = Calls(settings, clock=self._clock, wall=utc_now)
+        self._calls = CallHandler(settings, clock=self._clock, wall=utc_now)
         self._batches = MessageBatches(self._calls)
-        self._control = Control(self._calls, self._batches, reset=self.reset, outage=self.go_out)
+        self._control = ControlApi(self._calls, self._batches, reset=self.reset, outage=self.go_out)
         self._routes = Routes(self._calls, self._batches)
-        self._server = Server(self._handle, largest=largest)
+        self._server = SimulatorServer(self._handle, largest=largest)
         self._out_until = 0.0
         self.base_url = ""
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> SimulatorSettings:
         """How it behaves at present."""
         return self._calls.settings
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> CallStats:
         """What it has seen."""
         return self._calls.stats
 
@@ -75,26 +81,26 @@ class Simulator:
         await self._server.close()
         self._batches.close()
 
-    async def _handle(self, request: Request) -> Reply:
+    async def _handle(self, request: HttpRequest) -> HttpReply:
         if request.path.startswith(CONTROL):
             return await self._refusing(request, lambda: self._control.answer(request))
         if self._clock() < self._out_until:
             self.stats.calls["any", "outage"] += 1
-            raise BreakOff("outage")
+            raise ConnectionAborted("outage")
         endpoint, answering = self._routes.find(request)
         try:
             reply = await self._refusing(request, answering)
-        except BreakOff as broken:
+        except ConnectionAborted as broken:
             self.stats.calls[endpoint, broken.name] += 1
             raise
         self.stats.calls[endpoint, str(reply.status)] += 1
         return reply
 
-    async def _refusing(self, request: Request, answering: Answering) -> Reply:
+    async def _refusing(self, request: HttpRequest, answering: Answering) -> HttpReply:
         """Answer, or refuse in the words of whoever asks."""
         try:
             return await answering()
-        except Refused as refused:
+        except ApiError as refused:
             name = f"req_{self._calls.name()}"
             dialect = AnthropicMessages() if "anthropic-version" in request.headers else OpenAIChat()
             headers = {dialect.request_id_header: name}
@@ -103,7 +109,7 @@ class Simulator:
 
 @asynccontextmanager
 async def simulated(
-    settings: Settings, *, host: str = "127.0.0.1", port: int = 0
+    settings: SimulatorSettings, *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[Simulator]:
     """Run a simulator in this process for a while."""
     simulator = Simulator(settings)

@@ -9,7 +9,7 @@ _MOST_REQUESTS = 1_000_000
 
 
 @dataclass(slots=True)
-class Stats:
+class CallStats:
     """Counts of all calls."""
 
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator.budget import dollars, more, over, unknown_cost, unknown_tokens
-from coordinator.operations import Budget
+from coordinator.operations import BudgetChange
 from projections.queries.batches import BatchSnapshot
 from scoreline.formatting import money
 from scoreline.problem import Problem
@@ -13,9 +13,9 @@ from scoreline.submit.spec.keys import KEYS
 NO_LIMIT = "none"
 
 
-def read_budget(*, max_cost: str | None, max_tokens: str | None) -> Budget:
+def read_budget(*, max_cost: str | None, max_tokens: str | None) -> BudgetChange:
     """Read what is to be changed; raises `Problem` for what is neither an amount nor `none`."""
-    budget = Budget()
+    budget = BudgetChange()
     if max_cost is not None:
         budget["max_cost_usd"] = None if max_cost == NO_LIMIT else _read("max_cost", max_cost)
     if max_tokens is not None:
@@ -33,20 +33,20 @@ def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - what the key mea
 
 def spending(snapshot: BatchSnapshot) -> Iterator[str]:
     """Say what was spent, and of how much."""
-    purse = snapshot.purse
-    usd, tokens = over(purse)
-    if purse.max_cost_usd is not None:
+    budget = snapshot.budget
+    usd, tokens = over(budget)
+    if budget.max_cost_usd is not None:
         exceeded = f", over budget by {dollars(usd)}" if usd else ""
-        spent = f"{dollars(purse.spent_usd)} of {dollars(purse.max_cost_usd)} spent"
-        yield f"{spent}{unknown_cost(purse)}{exceeded}"
-    elif purse.spent_usd:
-        yield f"{money(float(purse.spent_usd))}{unknown_cost(purse)}"
-    if purse.max_tokens is not None:
+        spent = f"{dollars(budget.spent_usd)} of {dollars(budget.max_cost_usd)} spent"
+        yield f"{spent}{unknown_cost(budget)}{exceeded}"
+    elif budget.spent_usd:
+        yield f"{money(float(budget.spent_usd))}{unknown_cost(budget)}"
+    if budget.max_tokens is not None:
         exceeded = f", over budget by {tokens:,}" if tokens else ""
-        spent = f"{purse.spent_tokens:,} of {purse.max_tokens:,} tokens spent"
-        yield f"{spent}{unknown_tokens(purse)}{exceeded}"
+        spent = f"{budget.spent_tokens:,} of {budget.max_tokens:,} tokens spent"
+        yield f"{spent}{unknown_tokens(budget)}{exceeded}"
 
 
 def flags_to_go_on(snapshot: BatchSnapshot) -> tuple[str, ...]:
     """Write what `batch resume` needs besides the id."""
-    return more(snapshot.purse)
+    return more(snapshot.budget)

@@ -26,13 +26,13 @@ NOBODY = ProviderBacklog()
 class AtProviders:
     """All that a batch has at providers, or means to send there."""
 
-    chunks: tuple[ProviderBatchStatus, ...] = ()
+    provider_batches: tuple[ProviderBatchStatus, ...] = ()
     backlog: ProviderBacklog = NOBODY
 
     @property
     def at_work(self) -> tuple[ProviderBatchStatus, ...]:
         """Those that are not done with."""
-        return tuple(each for each in self.chunks if each.state in AT_WORK)
+        return tuple(each for each in self.provider_batches if each.state in AT_WORK)
 
 
 NOTHING = AtProviders()
@@ -40,15 +40,15 @@ NOTHING = AtProviders()
 
 async def look_at_providers(conn: Connection, batch_id: str, spec: str | None) -> AtProviders:
     """Look; of a batch that never asked a provider for batches, at nothing."""
-    chunks = await provider_batches_of(conn, batch_id)
-    if chunks or '"batch_api":"' in (spec or "").replace(" ", ""):
-        return AtProviders(tuple(chunks), await provider_backlog(conn, batch_id))
+    provider_batches = await provider_batches_of(conn, batch_id)
+    if provider_batches or '"batch_api":"' in (spec or "").replace(" ", ""):
+        return AtProviders(tuple(provider_batches), await provider_backlog(conn, batch_id))
     return NOTHING
 
 
 def discount_line(look: AtProviders) -> str | None:
     """Say how much was had cheaper; nothing where nothing was."""
-    answered = sum(each.counts.succeeded for each in look.chunks)
+    answered = sum(each.counts.succeeded for each in look.provider_batches)
     return f"{counted(answered, 'answer')} by provider batches, at half the price" if answered else None
 
 
@@ -96,6 +96,6 @@ def provider_document(look: AtProviders) -> dict[str, Any]:
                 "submitted_at": each.submitted_at.isoformat() if each.submitted_at else None,
                 "note": each.note,
             }
-            for each in look.chunks
+            for each in look.provider_batches
         ],
     }

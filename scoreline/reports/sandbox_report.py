@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 import typer
 
+from executor.sandbox.isolation_checks import IsolationCheck
 from executor.sandbox.limit_checks import check_limits
-from executor.sandbox.probe import Probe, probe
+from executor.sandbox.probe import ProbeResult, probe
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.wall_checks import WallCheck
 from scoreline.problem import Problem
 
 _NO_PYTHON = "The sandbox has no python3, so no wall was tried: install it in /usr, or check another host."
@@ -37,7 +37,9 @@ def report_sandbox(cgroup: str, *, as_json: bool, quick: bool) -> None:
         typer.echo(f"all {len(checks)} checks held")
 
 
-async def _collect(found: Probe, tried: AsyncIterator[WallCheck], *, as_json: bool) -> list[WallCheck]:
+async def _collect(
+    found: ProbeResult, tried: AsyncIterator[IsolationCheck], *, as_json: bool
+) -> list[IsolationCheck]:
     """Run the checks, each printed as soon as it has ended."""
     if found.footing and not as_json:
         typer.echo(f"sandboxes stand on {found.footing.value}")
@@ -49,7 +51,7 @@ async def _collect(found: Probe, tried: AsyncIterator[WallCheck], *, as_json: bo
     return checks
 
 
-async def _checks(found: Probe, cgroup: str, *, quick: bool) -> AsyncIterator[WallCheck]:
+async def _checks(found: ProbeResult, cgroup: str, *, quick: bool) -> AsyncIterator[IsolationCheck]:
     for check in found.walls:
         yield check
     if found.footing and found.walls and not quick:
@@ -57,13 +59,13 @@ async def _checks(found: Probe, cgroup: str, *, quick: bool) -> AsyncIterator[Wa
             yield check
 
 
-def _line(check: WallCheck) -> str:
+def _line(check: IsolationCheck) -> str:
     word = "held" if check.held else "OPEN"
     evidence = f": {check.evidence}" if check.evidence else ""
     return f"  {word}  {check.name:<17} {check.attempt} ({check.enforced_by}){evidence}"
 
 
-def _document(found: Probe, checks: list[WallCheck], refusal: str) -> dict[str, object]:
+def _document(found: ProbeResult, checks: list[IsolationCheck], refusal: str) -> dict[str, object]:
     return {
         "footing": found.footing and found.footing.value,
         "trouble": refusal,

@@ -43,7 +43,7 @@ def exit_code(snapshot: BatchSnapshot) -> ExitCode:
         return ExitCode.STOPPED
     if is_over(snapshot) and snapshot.dead_letters:
         return ExitCode.DEAD_LETTERS
-    if is_over(snapshot) and any(over(snapshot.purse)):
+    if is_over(snapshot) and any(over(snapshot.budget)):
         return ExitCode.OVER_BUDGET
     return ExitCode.FINISHED
 
@@ -68,13 +68,13 @@ def document(snapshot: BatchSnapshot) -> dict[str, Any]:
         "cost_usd": float(snapshot.cost_usd),
         "max_cost_usd": None if snapshot.max_cost_usd is None else float(snapshot.max_cost_usd),
         "max_tokens": snapshot.max_tokens,
-        "spent_usd": float(snapshot.purse.spent_usd),
-        "spent_tokens": snapshot.purse.spent_tokens,
-        "unrecorded_usd": float(snapshot.purse.unrecorded_usd),
-        "unrecorded_tokens": snapshot.purse.unrecorded_tokens,
-        "over_budget": any(over(snapshot.purse)),
-        "over_budget_usd": float(over(snapshot.purse)[0]),
-        "over_budget_tokens": over(snapshot.purse)[1],
+        "spent_usd": float(snapshot.budget.spent_usd),
+        "spent_tokens": snapshot.budget.spent_tokens,
+        "unrecorded_usd": float(snapshot.budget.unrecorded_usd),
+        "unrecorded_tokens": snapshot.budget.unrecorded_tokens,
+        "over_budget": any(over(snapshot.budget)),
+        "over_budget_usd": float(over(snapshot.budget)[0]),
+        "over_budget_tokens": over(snapshot.budget)[1],
         "name": snapshot.name,
         "project": snapshot.project,
         "dataset": snapshot.dataset,

@@ -170,9 +170,9 @@ def _screen(look: Look, width: int) -> Iterator[RenderableType]:
 
 def _cost(look: Look) -> str:
     """Write what a batch without a budget cost; where there is a budget, its own line has the figure."""
-    purse = look.snapshot.purse
-    has_budget = purse.max_cost_usd is not None or purse.max_tokens is not None
-    return "" if has_budget or not look.report else f", cost {money(float(purse.spent_usd))}"
+    budget = look.snapshot.budget
+    has_budget = budget.max_cost_usd is not None or budget.max_tokens is not None
+    return "" if has_budget or not look.report else f", cost {money(float(budget.spent_usd))}"
 
 
 def _results(look: Look, width: int) -> Iterator[RenderableType]:

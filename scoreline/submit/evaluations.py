@@ -16,14 +16,14 @@ from eventlog import payloads as p
 from eventlog.codec import MAX_EVENT_BYTES
 from scoreline.problem import Problem
 from scoreline.submit.cache_key import cache_key
-from scoreline.submit.checks import Demands, fields_of
+from scoreline.submit.case_requirements import Demands, fields_of
 from scoreline.submit.datasets.cases import Row
 from scoreline.submit.datasets.errors import BadRow, Unfit
 from scoreline.submit.datasets.sources import place_of, source_rows
+from scoreline.submit.group_fields import Reading
 from scoreline.submit.groups import Grid, Links, Sequencing, Ties
 from scoreline.submit.marked import may_have_marks
-from scoreline.submit.marks import Reading
-from scoreline.submit.recorded import Answers, recorded_answers
+from scoreline.submit.recorded_answers import Answers, recorded_answers
 from scoreline.submit.spec.plan import Plan
 
 _ROOM = 64 * 1024

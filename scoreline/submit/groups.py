@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from coordinator.submission import Recall, SerialPlace
 from scoreline.submit.datasets.errors import Unfit
-from scoreline.submit.marks import GroupKey, Marks, refuse_too_many
+from scoreline.submit.group_fields import GroupKey, Marks, refuse_too_many
 
 MAX_TURNS = 1_000
 """Turns of a conversation: each is linked to all before it."""

@@ -10,9 +10,9 @@ from psycopg import AsyncConnection
 
 from projections.datasets.repository import mentions
 from scoreline.problem import Problem
-from scoreline.submit.datasets.opening import opened
+from scoreline.submit.datasets.file_formats import opened
 from scoreline.submit.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
-from scoreline.submit.marks import MARKS
+from scoreline.submit.group_fields import MARKS
 
 _CHUNK = 1024 * 1024
 _WORD = re.compile("|".join(MARKS).encode())

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from scoreline.problem import Problem
-from scoreline.submit.finding import Finding
 from scoreline.submit.interpreter import submitters_interpreter
 from scoreline.submit.preflight_calls import check_calls
 from scoreline.submit.preflight_cases import check_cases, check_prompts
+from scoreline.submit.preflight_finding import Finding
 from scoreline.submit.spec.plan import Plan
 from scoreline.submit.spec.simulation import name_simulated
 

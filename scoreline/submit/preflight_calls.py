@@ -17,16 +17,16 @@ from urllib.parse import urlsplit
 from domain.batch_spec import BatchSpec, EvaluatorSpec, Options, TargetSpec
 from executor.contract import Permanent
 from executor.options import read_options
-from executor.python_host.importing import NoInterpreter, Unchecked, broken_imports
+from executor.python_host.import_check import ImportTimeout, InterpreterUnusable, broken_imports
+from executor.sandbox.bubblewrap_options import SEARCH_PATH
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import SEARCH_PATH
 from executor.targets.command import CommandOptions
 from executor.targets.host_files import host_file
 from executor.targets.programs import words
-from providers.access import access_to
+from providers.endpoint import access_to
 from providers.table import PROVIDERS, split_model
 from scoreline.private_files import default_root
-from scoreline.submit.finding import Finding
+from scoreline.submit.preflight_finding import Finding
 
 IMPORT_SECONDS = 3.0
 RESOLVE_SECONDS = 1.0
@@ -88,9 +88,9 @@ def _imports(
             environ=environ,
             seconds=IMPORT_SECONDS,
         )
-    except NoInterpreter as error:
+    except InterpreterUnusable as error:
         return [Finding(f"python:{functions[0]}: {error}. Name another with `interpreter`.")]
-    except Unchecked:
+    except ImportTimeout:
         names = ", ".join(f"python:{function}" for function in functions)
         return [
             Finding(f"{names}: still importing after {IMPORT_SECONDS:g} s, not checked", is_fatal=False)

@@ -9,11 +9,11 @@ from domain.template import placeholders
 from executor.contract import CallFault, ExecutionEnvironment, Permanent, ScoringRequest
 from executor.registry import evaluator_type, make_evaluator
 from scoreline.problem import Problem
-from scoreline.submit.checks import fields_of
+from scoreline.submit.case_requirements import fields_of
 from scoreline.submit.datasets.cases import Row
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource
-from scoreline.submit.finding import Finding
+from scoreline.submit.preflight_finding import Finding
 from scoreline.submit.spec.plan import Plan
 from scoreline.submit.spec.simulation import IN_PROCESS_EVALUATORS
 

@@ -21,7 +21,7 @@ from taskqueue.budget.contract import (
     BudgetTerms,
     BudgetView,
     CostMaximum,
-    Holding,
+    HolderReservation,
     NewAccount,
     larger,
 )
@@ -81,7 +81,7 @@ def publish(
 
 
 def _remembered(name: str, create: NewAccount, now: float) -> HolderState:
-    holding, settled = create.holding.get(name, Holding()), create.settled.get(name, NOTHING)
+    holding, settled = create.holding.get(name, HolderReservation()), create.settled.get(name, NOTHING)
     until = now + LEASE if holding.held else 0.0
     return HolderState(holding.held, settled, NOTHING, holding.at_risk, until)
 
@@ -110,7 +110,9 @@ def request(
 def view(account: BudgetAccount) -> BudgetView:
     """Describe an account."""
     holders = {
-        name: Holding(each.held, each.at_risk) for name, each in account.holders.items() if each.held
+        name: HolderReservation(each.held, each.at_risk)
+        for name, each in account.holders.items()
+        if each.held
     }
     settled = {name: each.settled - each.unrecorded for name, each in account.holders.items()}
     return BudgetView(

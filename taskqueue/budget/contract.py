@@ -129,7 +129,7 @@ class BudgetTerms:
     """Whether the account grants nothing from now on, so its figures are final; None changes nothing."""
 
 
-class Holding(NamedTuple):
+class HolderReservation(NamedTuple):
     """What a holder has reserved, and what likely is spent of it should it be gone."""
 
     held: Amount = NOTHING
@@ -144,7 +144,7 @@ class NewAccount:
     """Seconds during which nothing is granted: holders that live declare their state again."""
     settled: Mapping[str, Amount] = field(default_factory=dict)
     """What Postgres has on record from each holder: only what it settled beyond that is added."""
-    holding: Mapping[str, Holding] = field(default_factory=dict)
+    holding: Mapping[str, HolderReservation] = field(default_factory=dict)
     """What was last seen of each holder, until it declares itself again, or is known to be gone."""
 
 
@@ -157,7 +157,7 @@ class BudgetView:
     unrecorded: Amount = NOTHING
     needed: Amount = NOTHING
     """What the last refused call needs, where it does not fit even alone; nothing since a grant."""
-    holders: Mapping[str, Holding] = field(default_factory=dict)
+    holders: Mapping[str, HolderReservation] = field(default_factory=dict)
     """Who holds reservations."""
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
     settled: Mapping[str, Amount] = field(default_factory=dict)

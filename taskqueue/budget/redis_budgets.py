@@ -20,7 +20,7 @@ from taskqueue.budget.contract import (
     BudgetTerms,
     BudgetView,
     CostMaximum,
-    Holding,
+    HolderReservation,
     NewAccount,
 )
 from taskqueue.refusals import QUEUE_ERRORS
@@ -79,7 +79,7 @@ class RedisBudgets:
         create = create or NewAccount()
         for holder in {**create.settled, **create.holding}:
             settled = create.settled.get(holder, NOTHING)
-            arguments += [holder, *_flat(settled, *create.holding.get(holder, Holding()))]
+            arguments += [holder, *_flat(settled, *create.holding.get(holder, HolderReservation()))]
         return [budget_key(terms.batch_id)], arguments
 
     def _clock(self) -> str:
@@ -122,8 +122,8 @@ def _view(reply: Sequence[Any]) -> BudgetView:
     return BudgetView(spent, held, unrecorded, needed, holders, _maxima(maxima), by_holder)
 
 
-def _holding(cost: int, tokens: int, cost_at_risk: int, tokens_at_risk: int) -> Holding:
-    return Holding(Amount(cost, tokens), Amount(cost_at_risk, tokens_at_risk))
+def _holding(cost: int, tokens: int, cost_at_risk: int, tokens_at_risk: int) -> HolderReservation:
+    return HolderReservation(Amount(cost, tokens), Amount(cost_at_risk, tokens_at_risk))
 
 
 def _maxima(flat: Sequence[bytes]) -> Mapping[str, CostMaximum]:

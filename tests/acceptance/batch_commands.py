@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ import pytest
 from psycopg import OperationalError
 
 from tests.integration.worker import SCORELINE, environment, scoreline
+from tests.processes import command_line, descendants, is_running
 from tests.waiting import until
 
 PATIENCE = 90
@@ -73,7 +74,7 @@ class Ran:
         self.code, self.stdout, self.stderr = code, stdout, stderr
 
     @property
-    def told(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """The one JSON object that it printed."""
         [line] = self.stdout.splitlines()
         found: dict[str, Any] = json.loads(line)
@@ -152,7 +153,7 @@ class Folder:
             conn.execute(statement.encode())
 
     def ended(self) -> int:
-        """How many evaluations have ended, as far as the database can say just now."""
+        """Count the evaluations that have ended, as far as the database has them."""
         found = self.ask("SELECT count(*) FROM evaluations WHERE ended_at IS NOT NULL")
         return int(found[0][0]) if found else 0
 
@@ -188,11 +189,11 @@ class Started:
 
     def family(self) -> list[int]:
         """All processes that it has started, and that those have."""
-        return list(_descendants(self.process.pid))
+        return list(descendants(self.process.pid))
 
     def kill_child(self, *words: str) -> int:
-        """kill -9 the first child whose command line has these words; returns how many have them."""
-        found = [pid for pid in _children(self.process.pid) if _is(pid, words)]
+        """kill -9 the first process whose command line has these words; returns how many have them."""
+        found = [pid for pid in descendants(self.process.pid) if _is(pid, words)]
         if found:
             os.kill(found[0], signal.SIGKILL)
         return len(found)
@@ -200,32 +201,8 @@ class Started:
 
 def gone(pids: Sequence[int]) -> bool:
     """Whether none of these processes runs any more."""
-    return not any(_runs(pid) for pid in pids)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return not any(map(is_running, pids))
 
 
 def _is(pid: int, words: Sequence[str]) -> bool:
-    try:
-        spoken = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-    except OSError:
-        return False
-    return all(word in spoken for word in words)
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for child in _children(pid):
-        yield child
-        yield from _descendants(child)
+    return set(words) <= set(command_line(pid))

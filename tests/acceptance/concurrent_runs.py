@@ -118,14 +118,14 @@ async def _run(folder: Folder, plan: Plan) -> None:
         family = running.family()
         ran = await running.end()
     if ran.code == 130:
-        again = ("batch", "resume", "--json", ran.told["batch_id"], "--workers", "1")
+        again = ("batch", "resume", "--json", ran.document["batch_id"], "--workers", "1")
         ran = await folder.run(*again, interpreter=plan.interpreter, **environ)
     _check(plan, ran)
     await until(lambda: gone(family), 60)
 
 
 def _check(plan: Plan, ran: Ran) -> None:
-    if (ran.code, ran.told.get("passed"), ran.told.get("total")) != (0, plan.cases, plan.cases):
+    if (ran.code, ran.document.get("passed"), ran.document.get("total")) != (0, plan.cases, plan.cases):
         raise MixedUp(f"{plan}: exit code {ran.code}\n{ran.stdout}\n{ran.stderr}")
 
 

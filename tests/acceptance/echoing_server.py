@@ -24,18 +24,18 @@ class Echo(BaseHTTPRequestHandler):
         asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
         found = [value for name, value in self.headers.items() if name.lower().startswith("x-")]
         found += [value for values in parse_qs(urlsplit(self.path).query).values() for value in values]
-        told = "\n".join(map(forms, found))
+        text = "\n".join(map(forms, found))
         if "fail" in asked:
             # So that what the error is cut to ends in the middle of the secret.
-            self._reply(400, self._refusal("x" * 287 + found[0] + told))
+            self._reply(400, self._refusal("x" * 287 + found[0] + text))
         else:
-            self._reply(200, self._answer(told))
+            self._reply(200, self._answer(text))
 
-    def _answer(self, told: str) -> dict[str, object]:
+    def _answer(self, text: str) -> dict[str, object]:
         if not self.path.startswith("/v1/messages"):
-            return {"output": told}
+            return {"output": text}
         usage = {"input_tokens": 1, "output_tokens": 1}
-        content = [{"type": "text", "text": told}]
+        content = [{"type": "text", "text": text}]
         named = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5"}
         return {
             **named,
@@ -45,8 +45,8 @@ class Echo(BaseHTTPRequestHandler):
             "usage": usage,
         }
 
-    def _refusal(self, told: str) -> dict[str, object]:
-        return {"type": "error", "error": {"type": "invalid_request_error", "message": told}}
+    def _refusal(self, text: str) -> dict[str, object]:
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": text}}
 
     def _reply(self, status: int, body: dict[str, object]) -> None:
         data = json.dumps(body).replace("/", "\\/").encode()

@@ -81,7 +81,7 @@ BEFORE: dict[str, tuple[str, ...]] = {
 DOCKER = "needs a container engine and the images of the deployment"
 LONG_RUN = "was taken from a run of minutes, with signals and kills at moments that the page does not show"
 NOT_RUN: dict[str, str] = {
-    "docs/how-to/dashboards.md": "runs for minutes; tests/integration/test_observe.py runs its parts",
+    "docs/how-to/dashboards.md": "minutes; tests/integration/scoreline/local/test_observe.py runs parts",
     "docs/how-to/deploy.md": DOCKER,
     "docs/how-to/operations.md": "tests/acceptance/test_alerts.py and tests/alerts run these commands",
     "docs/how-to/replay.md": "tests/acceptance/test_replay_document.py runs its screens",

@@ -1,4 +1,4 @@
-"""What a screen says, without what differs from run to run; and whether two screens say the same. Pure."""
+"""The text of a screen without what differs from run to run, and whether two screens match. Pure."""
 
 import re
 

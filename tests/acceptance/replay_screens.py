@@ -27,13 +27,13 @@ COLUMNS = "118"
 PATIENCE = 60
 GAP_TIMEOUT = timedelta(seconds=3)
 FOLLOWED = [(0,), (2,), (1,), (3,), (4,), (5,)]
-"""What arrives while somebody follows: 2 before 1."""
+"""Events that arrive while a terminal follows: 2 before 1."""
 NEW_LINES = [2, 2, 2, 1, 1, 1]
 """Lines that each arrival adds; the first comes with a greeting."""
 
 
 def screens(page: str) -> dict[str, str]:
-    """Find the commands that a page shows, and what it says they print."""
+    """Find the commands of a page, and the output it shows for them."""
     return {found["command"]: found["shown"] for found in SCREEN.finditer(page)}
 
 

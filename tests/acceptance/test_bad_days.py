@@ -1,4 +1,4 @@
-"""Whatever dies under a batch, or whoever is impatient with it: nothing is lost, nothing is left behind."""
+"""Processes and servers that die under a batch, and interrupts: nothing is lost, nothing is left behind."""
 
 import asyncio
 import os
@@ -23,8 +23,8 @@ def folder(tmp_path: Path, redis_url: str, postgres_url: str) -> Folder:
     return Folder(tmp_path, redis_url, postgres_url)
 
 
-async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(folder: Folder) -> None:
-    """130 both times and no process left; `resume` goes on, and asks nobody again who has answered."""
+async def test_an_interrupt_drains_active_tasks_and_a_second_one_does_not(folder: Folder) -> None:
+    """130 both times and no process left; `resume` goes on, and no answered target is called again."""
     folder.cases(8)
     slots = ("--workers", "1", "--concurrency", "2")
     async with folder.started(*RUN, *GATED, *slots) as running:
@@ -33,7 +33,7 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
         running.interrupt()
         folder.write("open", "")
         drained = await running.end()
-    assert (drained.code, drained.told["status"]) == (130, "paused"), drained.stderr
+    assert (drained.code, drained.document["status"]) == (130, "paused"), drained.stderr
     assert f"interrupted by SIGINT: pausing {batch_id}. Nothing new is started" in drained.stderr
     assert drained.stderr.splitlines()[-1].endswith(f"To go on: scoreline batch resume {batch_id}")
     answered = len(folder.calls)
@@ -44,7 +44,7 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
         await until(lambda: len(folder.calls) >= answered + 2, PATIENCE)
         second = running.family()
         running.interrupt()
-        await asyncio.wait_for(_said(running, b"pausing"), PATIENCE)
+        await asyncio.wait_for(_printed(running, b"pausing"), PATIENCE)
         running.interrupt()
         stopped = await running.end()
     assert (stopped.code, stopped.stdout) == (130, "")
@@ -53,8 +53,10 @@ async def test_an_interrupt_finishes_what_is_in_hand_and_a_second_one_does_not(f
 
     folder.write("open", "")
     resumed = await folder.run("batch", "resume", batch_id, *slots, "--json")
-    assert (resumed.code, resumed.told["completed"], resumed.told["passed"]) == (0, 8, 8), resumed.stderr
-    # Those that were drained are asked once; those in hand at the second interrupt are asked again.
+    assert (resumed.code, resumed.document["completed"], resumed.document["passed"]) == (0, 8, 8), (
+        resumed.stderr
+    )
+    # Drained tasks are called once; those active at the second interrupt are called again.
     assert sorted(set(folder.calls), key=int) == [str(number) for number in range(8)]
     assert all(folder.calls.count(asked) == 1 for asked in folder.calls[:answered])
 
@@ -63,7 +65,7 @@ def _was_asked(folder: Folder, times: int) -> bool:
     return len(folder.calls) >= times
 
 
-async def _said(running: Started, words: bytes) -> None:
+async def _printed(running: Started, words: bytes) -> None:
     assert running.process.stderr
     while line := await running.process.stderr.readline():
         if words in line:
@@ -85,21 +87,23 @@ async def test_a_killed_command_takes_everything_with_it_and_the_batch_can_be_re
     await until(lambda: gone(family), 75)
     await folder.at_rest()
     resumed = await folder.run("batch", "resume", batch_id, *slots, "--json")
-    assert (resumed.code, resumed.told["completed"], resumed.told["passed"]) == (0, 8, 8), resumed.stderr
+    assert (resumed.code, resumed.document["completed"], resumed.document["passed"]) == (0, 8, 8), (
+        resumed.stderr
+    )
     verified = await folder.run("replay", "--batch", batch_id, "--verify")
     assert (verified.code, "every evaluation has ended" in verified.stdout) == (0, True), verified.stderr
     await folder.at_rest()
 
 
 async def test_two_commands_share_the_servers_that_either_has_started(tmp_path: Path) -> None:
-    """Both start with none running; whoever is first to end does not take them from the other."""
+    """Both start with none running; the first to end does not stop them under the other."""
     folder = Folder(tmp_path)
     one, other = await asyncio.gather(
         folder.run(*RUN, "--mode", "simulated", "--workers", "1", "--limit", "20"),
         folder.run(*RUN, "--mode", "simulated", "--workers", "1", "--limit", "300"),
     )
-    assert (one.code, one.told["completed"]) == (0, 20), one.stderr
-    assert (other.code, other.told["completed"]) == (0, 300), other.stderr
+    assert (one.code, one.document["completed"]) == (0, 20), one.stderr
+    assert (other.code, other.document["completed"]) == (0, 300), other.stderr
     await folder.at_rest()
 
 
@@ -117,24 +121,24 @@ async def test_a_batch_survives_the_death_of_everything_under_it(tmp_path: Path)
         await until(lambda: folder.ended() > seen, PATIENCE)
         os.kill(int((servers / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
         ran = await running.end()
-    assert (ran.code, ran.told["completed"], ran.told["pending"]) == (0, 10_000, 0), ran.stderr
+    assert (ran.code, ran.document["completed"], ran.document["pending"]) == (0, 10_000, 0), ran.stderr
     assert "executor 0 ended (killed by signal 9): started again" in ran.stderr
-    verified = await folder.run("replay", "--batch", ran.told["batch_id"], "--verify")
+    verified = await folder.run("replay", "--batch", ran.document["batch_id"], "--verify")
     assert verified.code == 0, verified.stdout + verified.stderr
     await folder.at_rest()
 
 
 @HEAVY
 async def test_a_case_that_kills_its_executors_is_given_up(folder: Folder) -> None:
-    """Three executors are lost to it; then it is a dead letter that says so, and the others have passed."""
+    """Three executors are lost to it; then it is a dead letter, and the others have passed."""
     folder.cases(1)
     async with folder.started(*RUN, *GATED, "--workers", "1", "--timeout", "600") as running:
         for lost in (1, 2, 3):
             await until(partial(_was_asked, folder, lost), PATIENCE)
             assert running.kill_child("worker")
         ran = await running.end()
-    assert (ran.code, ran.told["dead_letters"]) == (3, 1), ran.stderr
-    letters = await folder.run("batch", "dlq", ran.told["batch_id"], "--json")
+    assert (ran.code, ran.document["dead_letters"]) == (3, 1), ran.stderr
+    letters = await folder.run("batch", "dlq", ran.document["batch_id"], "--json")
     assert "its executor was lost 3 times" in letters.stdout
 
 

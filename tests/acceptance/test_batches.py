@@ -59,57 +59,67 @@ async def test_every_bad_target_stops_only_itself(folder: Folder, server: str) -
     }
     targets = [word for target in kinds for word in ("--target", target)]
     ran = await folder.run(*RUN, *ONE, *targets, "--timeout", "8", "--retries", "0", "--no-preflight")
-    told = ran.told
-    assert (ran.code, told["status"], told["total"], told["dead_letters"]) == (3, "completed", 10, 8), (
-        ran.stderr
-    )
-    assert [each["target"] for each in told["variants"] if each["passed"]] == list(kinds)[:2]
-    letters = await folder.run("batch", "dlq", told["batch_id"], "--json")
+    document = ran.document
+    assert (ran.code, document["status"], document["total"], document["dead_letters"]) == (
+        3,
+        "completed",
+        10,
+        8,
+    ), ran.stderr
+    assert [each["target"] for each in document["variants"] if each["passed"]] == list(kinds)[:2]
+    letters = await folder.run("batch", "dlq", document["batch_id"], "--json")
     found = {each["evaluation_id"]: each for each in map(json.loads, letters.stdout.splitlines())}
     for number, (target, why) in enumerate(kinds.items(), 1):
-        letter = found.get(f"{told['batch_id']}.{number:08}")
+        letter = found.get(f"{document['batch_id']}.{number:08}")
         if why is None:
             assert letter is None, (target, letter)
             continue
         assert letter, target
         assert (letter["kind"], why[1] in letter["message"]) == (why[0], True), (target, letter)
-    again = f"scoreline batch dlq {told['batch_id']}"
+    again = f"scoreline batch dlq {document['batch_id']}"
     assert again in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
 async def test_the_second_run_takes_its_answers_from_the_first(folder: Folder) -> None:
-    """With --cache nobody is asked twice; --min-pass-rate decides how both end, whatever was cached."""
+    """With --cache no target is called twice; --min-pass-rate decides how both end, whatever was cached."""
     folder.write("cases.jsonl", '{"input": "a", "expected": "a"}\n{"input": "b", "expected": "c"}\n')
     asked = (*RUN, *ONE, "--target", "python:app:echo", "--cache", "--min-pass-rate")
     first = await folder.run(*asked, "0.6")
-    assert (first.code, first.told["passed"], sorted(folder.calls)) == (100, 1, ["a", "b"]), first.stderr
+    assert (first.code, first.document["passed"], sorted(folder.calls)) == (100, 1, ["a", "b"]), (
+        first.stderr
+    )
     assert "50.0% passed of all evaluations, below --min-pass-rate 60.0%" in first.stderr
     second = await folder.run(*asked, "0.5")
-    assert (second.code, second.told["passed"], second.told["status"]) == (0, 1, "completed"), second.stderr
+    assert (second.code, second.document["passed"], second.document["status"]) == (0, 1, "completed"), (
+        second.stderr
+    )
     assert len(folder.calls) == 2
 
 
-async def test_a_batch_out_of_time_ends_what_is_in_hand(folder: Folder) -> None:
+async def test_a_batch_out_of_time_ends_its_active_tasks(folder: Folder) -> None:
     """--max-duration aborts calls that would hang for ever; it ends with 4, and retry is offered."""
     folder.cases(3)
     ran = await folder.run(*RUN, *ONE, "--target", "python:app:hangs", "--max-duration", "3s")
-    told = ran.told
-    assert (ran.code, told["status"], told["timed_out"], told["pending"]) == (4, "expired", 3, 0), (
-        ran.stderr
-    )
-    refused = await folder.run("batch", "resume", told["batch_id"])
+    document = ran.document
+    assert (ran.code, document["status"], document["timed_out"], document["pending"]) == (
+        4,
+        "expired",
+        3,
+        0,
+    ), ran.stderr
+    refused = await folder.run("batch", "resume", document["batch_id"])
     assert (refused.code, refused.stdout) == (1, "")
-    assert f"To try what it left undone: scoreline batch retry {told['batch_id']}" in refused.stderr
+    assert f"To try what it left undone: scoreline batch retry {document['batch_id']}" in refused.stderr
 
 
 async def test_a_detached_batch_can_be_watched_paused_and_resumed(folder: Folder) -> None:
-    """It goes on without its command; what was in hand at the pause is kept, the rest waits for resume."""
+    """It goes on without its command; tasks active at the pause are kept, the rest waits for resume."""
     folder.cases(80)  # more than could be begun before every executor has seen the pause
     asked = ("--target", "python:app:gated", "--concurrency", "2")
     left = await folder.run(*RUN, *ONE, *asked, "--detach")
-    batch_id = left.told["batch_id"]
-    assert (left.code, left.told["status"]) == (0, "running"), left.stderr
+    batch_id = left.document["batch_id"]
+    assert (left.code, left.document["status"]) == (0, "running"), left.stderr
     assert f"scoreline batch status {batch_id} --watch" in left.stderr
     async with folder.started("batch", "status", batch_id, "--watch") as watching:
         await until(lambda: len(folder.calls) >= 2, PATIENCE)
@@ -121,7 +131,7 @@ async def test_a_detached_batch_can_be_watched_paused_and_resumed(folder: Folder
     [listed] = (await folder.run("batch", "list", "--status", "paused", "--json")).stdout.splitlines()
     assert json.loads(listed)["batch_id"] == batch_id
     resumed = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json")
-    assert (resumed.code, resumed.told["completed"]) == (0, 80), resumed.stderr
+    assert (resumed.code, resumed.document["completed"]) == (0, 80), resumed.stderr
     assert sorted(folder.calls, key=int) == [str(number) for number in range(80)]
     once = await folder.run("worker", "start", "--once")
     assert (once.code, once.stdout) == (0, "")
@@ -136,7 +146,7 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
         asked = await folder.run("batch", "cancel", batch_id, "--reason", "wrong prompt")
         ran = await running.end()
     assert (asked.code, asked.stdout) == (0, "")
-    assert (ran.code, ran.told["status"], ran.told["cancelled"]) == (4, "cancelled", 3), ran.stderr
+    assert (ran.code, ran.document["status"], ran.document["cancelled"]) == (4, "cancelled", 3), ran.stderr
     await until(lambda: gone(family), 75)
     refused = await folder.run("batch", "resume", batch_id)
     assert (refused.code, refused.stdout) == (1, "")
@@ -162,9 +172,9 @@ async def test_published_results_come_out_again(folder: Folder) -> None:
         runs = [("batch", "run", "--distributed", "--json", "-c", f"{name}.yaml") for name in specs]
         ended = await asyncio.gather(*(folder.run(*run) for run in runs))
     assert [ran.code for ran in ended] == [0] * len(specs), [ran.stderr for ran in ended]
-    rates = [ran.told["pass_rate"] for ran in ended]
+    rates = [ran.document["pass_rate"] for ran in ended]
     assert rates == pytest.approx([rate for _, rate in specs.values()])
-    assert [each["passed"] for each in ended[-1].told["variants"]] == [45, 65]
+    assert [each["passed"] for each in ended[-1].document["variants"]] == [45, 65]
 
 
 def _big_bench(task: str) -> str:

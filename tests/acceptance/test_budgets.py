@@ -40,7 +40,7 @@ def folder(tmp_path: Path, redis_url: str, postgres_url: str, sim: Simulator) ->
 
 
 def billed(sim: Simulator) -> float:
-    """What the provider charges: every answer it gave, whether or not it was heard."""
+    """What the provider charges: every answer it gave, whether or not it was received."""
     return (sim.stats.input_tokens * INPUT + sim.stats.output_tokens * OUTPUT) / 1e6
 
 
@@ -55,26 +55,28 @@ async def test_a_budget_holds_with_64_slots_judges_retries_and_a_kill(
         await until(lambda: folder.ended() >= 10, PATIENCE)
         running.kill_child("worker", "start")
         ran = await running.end()
-    told = ran.told
-    assert (ran.code, told["status"]) == (4, "paused"), ran.stderr
+    document = ran.document
+    assert (ran.code, document["status"]) == (4, "paused"), ran.stderr
     assert 0.02 * 0.6 <= billed(sim) <= 0.02 * 1.05
-    assert told["spent_usd"] <= 0.02 * 1.05
-    assert told["over_budget"] == (told["spent_usd"] > 0.02)
-    assert told["retried"] > 0
-    batch_id = told["batch_id"]
+    assert document["spent_usd"] <= 0.02 * 1.05
+    assert document["over_budget"] == (document["spent_usd"] > 0.02)
+    assert document["retried"] > 0
+    batch_id = document["batch_id"]
     status = await folder.run("batch", "status", batch_id)
     refused = await folder.run("batch", "resume", batch_id)
-    sentence = told["reason"]
+    sentence = document["reason"]
     assert sentence.startswith("budget $0.02: $0.0"), sentence
     assert ", the next call may cost up to $0.0" in sentence
     suggestion = f"To go on: scoreline batch resume {batch_id} --max-cost 0.04"
-    for screen in (ran.stderr, status.stdout + status.stderr, refused.stderr, "\n".join(told["why"])):
+    for screen in (ran.stderr, status.stdout + status.stderr, refused.stderr, "\n".join(document["why"])):
         assert f"{sentence}. {suggestion}" in " ".join(screen.split()), screen
     assert (status.code, refused.code) == (4, 1)
     raised = await folder.run("batch", "resume", batch_id, "--max-cost", "0.03", "--json")
-    assert (raised.code, raised.told["max_cost_usd"]) == (4, 0.03), raised.stderr
-    assert raised.told["spent_usd"] > told["spent_usd"]
-    assert raised.told["unrecorded_usd"] == told["unrecorded_usd"]  # no call was lost, none counts twice
+    assert (raised.code, raised.document["max_cost_usd"]) == (4, 0.03), raised.stderr
+    assert raised.document["spent_usd"] > document["spent_usd"]
+    assert (
+        raised.document["unrecorded_usd"] == document["unrecorded_usd"]
+    )  # no call was lost, none counts twice
     assert billed(sim) <= 0.03 * 1.05
     [event] = folder.ask("SELECT by_whom FROM batch_events WHERE type = 'paused' LIMIT 1")
     assert event == ("coordinator",)
@@ -92,10 +94,10 @@ async def test_calls_that_an_interrupt_breaks_off_are_spend_at_the_pause(folder:
             running.interrupt()
             ran = await running.end()
     assert ran.code == 130, ran.stderr
-    status = await folder.run("batch", "status", ran.told["batch_id"])
+    status = await folder.run("batch", "status", ran.document["batch_id"])
     assert "for calls whose cost is unknown" in status.stdout + status.stderr
-    told = (await folder.run("batch", "status", ran.told["batch_id"], "--json")).told
-    assert 0 < told["spent_usd"] == told["unrecorded_usd"]
+    document = (await folder.run("batch", "status", ran.document["batch_id"], "--json")).document
+    assert 0 < document["spent_usd"] == document["unrecorded_usd"]
 
 
 REPORTS = """
@@ -104,18 +106,20 @@ def paid(prompt):
 """
 
 
-async def test_a_cost_known_only_afterwards_overdraws_by_one_call_and_says_so(folder: Folder) -> None:
+async def test_a_cost_known_only_afterwards_overdraws_by_one_call_and_is_reported(folder: Folder) -> None:
     """A function that reports its cost is probed by one call; what exceeds the budget ends with 5."""
     folder.write("reports.py", REPORTS)
     folder.cases(1)
     asked = ("batch", "run", "--dataset", "cases.jsonl", "--target", "python:reports:paid", "--json")
     rest = ("--evaluator", "exact", "--workers", "2", "--max-cost")
     over = await folder.run(*asked, *rest, "0.25")
-    assert (over.code, over.told["status"], over.told["over_budget"]) == (5, "completed", True), over.stderr
-    assert over.told["over_budget_usd"] == pytest.approx(0.05)
+    assert (over.code, over.document["status"], over.document["over_budget"]) == (5, "completed", True), (
+        over.stderr
+    )
+    assert over.document["over_budget_usd"] == pytest.approx(0.05)
     assert "over budget by $0.05" in over.stderr
     exact = await folder.run(*asked, *rest, "0.30")
-    assert (exact.code, exact.told["over_budget"]) == (0, False), exact.stderr
+    assert (exact.code, exact.document["over_budget"]) == (0, False), exact.stderr
     folder.cases(40)
     probed = await folder.run(*asked, *rest, "1.00")
-    assert (probed.code, probed.told["completed"]) == (4, 3), json.dumps(probed.told)
+    assert (probed.code, probed.document["completed"]) == (4, 3), json.dumps(probed.document)

@@ -87,14 +87,16 @@ async def test_shifted_clocks_change_nothing(tmp_path: Path, redis_url: str, pos
     ask = ("batch", "run", "--distributed", "--json", "--dataset", "cases.jsonl", "--evaluator", "exact")
     async with fleet(folder), server:
         ran = await shifted(folder, "-1h").run(*ask, "--target", url, "--max-duration", "10m")
-        assert (ran.code, ran.told["status"], ran.told["completed"]) == (0, "completed", 6), ran.stderr
+        assert (ran.code, ran.document["status"], ran.document["completed"]) == (0, "completed", 6), (
+            ran.stderr
+        )
         pauses = [second - first for first, second in target.asked.values()]
         assert min(pauses) > PAUSE - 0.1, "executors behind the coordinator are retried too early"
         assert max(pauses) < 60
         target.is_silent = True
         expired = await shifted(folder, "+1h").run(*ask, "--target", url, "--max-duration", "4s")
-        assert expired.told["status"] == "expired", expired.stderr
-        assert expired.told["timed_out"] == 6
+        assert expired.document["status"] == "expired", expired.stderr
+        assert expired.document["timed_out"] == 6
 
 
 async def test_coordinators_six_minutes_apart_do_not_submit_a_provider_batch_twice(

@@ -43,8 +43,8 @@ async def test_a_program_that_ends_early_does_not_pass(
     folder.write("scoreline.yaml", SPEC)
     ran = await folder.run("batch", "run", "--workers", "1", "--json")
     assert ran.stdout, ran.stderr
-    assert (ran.told["completed"], ran.told["dead_letters"]) == (len(answers), 0), ran.stderr
-    exported = await folder.run("batch", "export", ran.told["batch_id"], "-o", "-", "--format", "jsonl")
+    assert (ran.document["completed"], ran.document["dead_letters"]) == (len(answers), 0), ran.stderr
+    exported = await folder.run("batch", "export", ran.document["batch_id"], "-o", "-", "--format", "jsonl")
     rows = [json.loads(line) for line in exported.stdout.splitlines()]
     passed = {row["case_id"] for row in rows if row["passed"]}
     assert passed == set(RIGHT), [

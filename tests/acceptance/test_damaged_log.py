@@ -55,13 +55,13 @@ async def test_a_log_damaged_under_a_running_batch_is_replaced(tmp_path: Path) -
         await until(lambda: pid_file.exists() and pid_file.read_text() not in {"", killed}, 60)
         (folder.root / "open").touch()
         ran = await run.end()
-    assert (ran.code, ran.told["passed"]) == (0, TOTAL), ran.stderr
+    assert (ran.code, ran.document["passed"]) == (0, TOTAL), ran.stderr
     [kept] = (folder.data / "servers").glob("valkey.damaged-*")
     [line] = [line for line in ran.stderr.splitlines() if MOVED in line]
     assert str(kept) in line
     assert "recovered from Postgres" in line
     assert set(folder.calls) == {str(n) for n in range(TOTAL)}
-    assert await verified(folder, ran.told["batch_id"]), "the line is printed once"
+    assert await verified(folder, ran.document["batch_id"]), "the line is printed once"
 
 
 async def test_a_log_damaged_between_two_commands_is_replaced(tmp_path: Path) -> None:
@@ -78,6 +78,6 @@ async def test_a_log_damaged_between_two_commands_is_replaced(tmp_path: Path) ->
     await folder.at_rest()
     put_garbage_inside(incremental(folder))
     resumed = await folder.run("batch", "resume", batch_id, *RUN)
-    assert (resumed.code, resumed.told["passed"]) == (0, TOTAL), resumed.stderr
+    assert (resumed.code, resumed.document["passed"]) == (0, TOTAL), resumed.stderr
     assert resumed.stderr.count(MOVED) == 1, resumed.stderr
     assert await verified(folder, batch_id)

@@ -39,9 +39,9 @@ async def echoing(port: int) -> AsyncIterator[None]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.partition("content-length:")[2].split()[0])
-        said = json.loads(await reader.readexactly(length))["input"].encode()
+        echoed = json.loads(await reader.readexactly(length))["input"].encode()
         writer.write(
-            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(said) + said
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(echoed) + echoed
         )
         await writer.drain()
         writer.close()
@@ -64,11 +64,11 @@ async def test_a_target_that_never_answered_pauses_the_batch_and_resume_complete
     assert reason in ran.stderr
     assert resume in ran.stderr
     status = await folder.run("batch", "status", folder.batch_id(), "--json")
-    told = status.told
-    assert (told["dead_letters"], told["pending"], told["retried"]) == (0, 8, 0)
+    document = status.document
+    assert (document["dead_letters"], document["pending"], document["retried"]) == (0, 8, 0)
     async with echoing(port):
         again = await folder.run("batch", "resume", folder.batch_id(), "--workers", "1", "--json")
-    assert (again.code, again.told["passed"], again.told["dead_letters"]) == (0, 8, 0), again.stderr
+    assert (again.code, again.document["passed"], again.document["dead_letters"]) == (0, 8, 0), again.stderr
 
 
 async def test_a_judge_whose_host_does_not_resolve_pauses_the_batch(folder: Folder) -> None:

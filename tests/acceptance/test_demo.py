@@ -1,14 +1,13 @@
 """`scoreline demo` as a newcomer runs it, on servers of its own; and while we break everything under it."""
 
 import json
-import os
-import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.integration.worker import SCORELINE, environment, scoreline
+from tests.processes import command_line, descendants, kill
 from tests.waiting import until
 
 PATIENCE = 100
@@ -30,22 +29,20 @@ class Demo:
                 env=environment(EVAL_DATA_DIR=str(root)),
             )
 
-    def said(self) -> str:
-        """What it has printed so far."""
+    def printed(self) -> str:
+        """Return what it has printed so far."""
         return self.output.read_text(encoding="utf-8")
 
     def kill_services(self) -> None:
         """kill -9 storage worker and coordinator."""
-        pid = self.process.pid
-        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            started_as = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            if b"storage-worker" in started_as or b"coordinator" in started_as:
-                os.kill(int(child), signal.SIGKILL)
+        for child in descendants(self.process.pid):
+            if {"storage-worker", "coordinator"} & set(command_line(child)):
+                kill(child)
 
     def kill_servers(self) -> None:
         """kill -9 Redis and Postgres."""
-        os.kill(int((self.home / "valkey.pid").read_text()), signal.SIGKILL)
-        os.kill(int((self.home / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        kill(int((self.home / "valkey.pid").read_text()))
+        kill(int((self.home / "postgres" / "postmaster.pid").read_text().split()[0]))
 
 
 @asynccontextmanager
@@ -63,31 +60,31 @@ async def demo(root: Path, *options: str) -> AsyncIterator[Demo]:
 
 
 async def test_the_figures_are_the_known_ones_though_an_executor_is_killed(tmp_path: Path) -> None:
-    """45 and 65 of 200, whatever was killed: what it had in hand was begun again, and the log proves it."""
+    """45 and 65 of 200, whatever was killed: its active tasks were run again, and the log proves it."""
     ended = scoreline("demo", "--json", EVAL_DATA_DIR=str(tmp_path))
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert [(each["target"], each["passed"], each["total"]) for each in told["targets"]] == [
+    document = json.loads(ended.stdout)
+    assert [(each["target"], each["passed"], each["total"]) for each in document["targets"]] == [
         ("6b_finetuning", 45, 200),
         ("175b_finetuning", 65, 200),
     ]
-    assert (told["verified"], told["problems"]) == (True, [])
-    assert told["killed"]["in_hand"]
-    assert told["retried"] >= len(told["killed"]["in_hand"])
-    assert f"kill -9 {told['killed']['pid']}: executor" in ended.stderr
+    assert (document["verified"], document["problems"]) == (True, [])
+    assert document["killed"]["in_hand"]
+    assert document["retried"] >= len(document["killed"]["in_hand"])
+    assert f"kill -9 {document['killed']['pid']}: executor" in ended.stderr
     await until(lambda: not (tmp_path / "servers" / "postgres" / "postmaster.pid").exists(), 60)
 
 
 async def test_the_demo_survives_the_death_of_everything_under_it(tmp_path: Path) -> None:
     """Services and servers die with the executor: it takes longer, and people read of the same result."""
     async with demo(tmp_path / "root", "--executors", "3") as running:
-        await until(lambda: "kill -9" in running.said() or running.process.poll() is not None, PATIENCE)
+        await until(lambda: "kill -9" in running.printed() or running.process.poll() is not None, PATIENCE)
         running.kill_services()
         running.kill_servers()
         await until(lambda: running.process.poll() is not None, PATIENCE)
-        said = running.said()
-        assert running.process.returncode == 0, said
-    assert said.splitlines()[-1].startswith("✓ 110 of 400 passed")
+        output = running.printed()
+        assert running.process.returncode == 0, output
+    assert output.splitlines()[-1].startswith("✓ 110 of 400 passed")
     for words in (
         "✓ every row of every table is what the log says",
         "Attempt 2 · lost",
@@ -95,5 +92,5 @@ async def test_the_demo_survives_the_death_of_everything_under_it(tmp_path: Path
         "does not match the output",
         "scoreline batch export demo-",
     ):
-        assert words in said
-    assert "Traceback" not in said
+        assert words in output
+    assert "Traceback" not in output

@@ -42,7 +42,7 @@ def approves(output):
     return {"score": 1.0, "passed": True, "reason": "approved"}
 
 def strict(output):
-    if not (HERE / "mended").exists():
+    if not (HERE / "repaired").exists():
         raise ValueError("no verdict")
     return True
 """
@@ -91,19 +91,19 @@ async def test_a_time_out_of_an_evaluator_is_retried_and_nothing_else_is(folder:
     """The evaluator that hung runs again; the target and the other evaluators have run once."""
     folder.write("scoreline.yaml", SPEC.format(last="hangs_once"))
     ran = await folder.run(*RUN, "-c", "scoreline.yaml")
-    assert (ran.code, ran.told["passed"], ran.told["dead_letters"]) == (0, CASES, 0), ran.stderr
+    assert (ran.code, ran.document["passed"], ran.document["dead_letters"]) == (0, CASES, 0), ran.stderr
     once = [str(number) for number in range(CASES)]
     assert lines(folder, "asked") == once
     assert lines(folder, "counted") == once
-    await verified(folder, ran.told["batch_id"])
+    await verified(folder, ran.document["batch_id"])
 
 
 async def test_scores_survive_an_evaluator_that_fails_for_good(folder: Folder) -> None:
     """Export, dlq and replay show them and name the missing one; `batch retry` runs that one alone."""
     folder.write("scoreline.yaml", SPEC.format(last="strict"))
     ran = await folder.run(*RUN, "-c", "scoreline.yaml")
-    batch_id = ran.told["batch_id"]
-    assert (ran.code, ran.told["passed"], ran.told["dead_letters"]) == (3, 0, CASES), ran.stderr
+    batch_id = ran.document["batch_id"]
+    assert (ran.code, ran.document["passed"], ran.document["dead_letters"]) == (3, 0, CASES), ran.stderr
     for record in await records(folder, batch_id):
         assert {score["evaluator"]: score["score"] for score in record["scores"]} == {
             "exact": 1.0,
@@ -117,16 +117,18 @@ async def test_scores_survive_an_evaluator_that_fails_for_good(folder: Folder) -
         assert "evaluator last" in str(record["error"])
     letters = await folder.run("batch", "dlq", batch_id)
     assert "scores kept: exact 1" in " ".join(letters.stdout.split()), letters.stdout
-    told = await folder.run("batch", "dlq", batch_id, "--json")
-    letter = json.loads(told.stdout.splitlines()[0])
+    document = await folder.run("batch", "dlq", batch_id, "--json")
+    letter = json.loads(document.stdout.splitlines()[0])
     assert letter["scores"] == {"exact": 1.0, "counts": 0.75}
     replayed = await folder.run("replay", letter["evaluation_id"])
     assert "counts: 0.75" in replayed.stdout
     await verified(folder, batch_id)
 
-    folder.write("mended", "")
+    folder.write("repaired", "")
     again = await folder.run("batch", "retry", batch_id, "--workers", "1", "--json")
-    assert (again.code, again.told["passed"], again.told["dead_letters"]) == (0, CASES, 0), again.stderr
+    assert (again.code, again.document["passed"], again.document["dead_letters"]) == (0, CASES, 0), (
+        again.stderr
+    )
     once = [str(number) for number in range(CASES)]
     assert (lines(folder, "asked"), lines(folder, "counted")) == (once, once)
     assert [len(record["scores"]) for record in await records(folder, batch_id)] == [3] * CASES
@@ -143,13 +145,14 @@ async def test_results_have_a_row_for_each_evaluator_also_where_one_always_fails
     folder.write("raise.yaml", spec)
     ran = await folder.run(*RUN, "-c", "raise.yaml")
     assert ran.code == 3, ran.stderr
-    status = await folder.run("batch", "status", ran.told["batch_id"], "--json")
-    for told in (ran.told, status.told):
+    status = await folder.run("batch", "status", ran.document["batch_id"], "--json")
+    for document in (ran.document, status.document):
         rows = [
-            (row["evaluator"], row["passed"], row["ended"], row["no_verdict"]) for row in told["results"]
+            (row["evaluator"], row["passed"], row["ended"], row["no_verdict"])
+            for row in document["results"]
         ]
         assert rows == [(None, 0, 3, 3), ("exact", 2, 3, 0), ("bad", 0, 3, 3)]
-    exact = told["results"][1]
+    exact = document["results"][1]
     assert (round(exact["pass_rate"], 3), round(exact["score"], 3)) == (0.667, 0.667)
     assert re.search(r"exact +2 of 3 +66\.7% .* 0\.667 +0$", ran.stderr, re.MULTILINE), ran.stderr
     assert re.search(r"bad +0 of 3 .* 3$", ran.stderr, re.MULTILINE), ran.stderr
@@ -164,11 +167,11 @@ async def test_reason_of_a_failed_case_leaves_out_evaluators_that_passed_it(fold
     )
     folder.write("lenient.yaml", spec)
     ran = await folder.run(*RUN, "-c", "lenient.yaml")
-    assert (ran.code, ran.told["passed"]) == (0, 2), ran.stderr
-    [failed] = ran.told["failed_first"]
+    assert (ran.code, ran.document["passed"]) == (0, 2), ran.stderr
+    [failed] = ran.document["failed_first"]
     assert failed["reason"] == "exact: expected '2', got 'wrong'"
     assert "lenient: approved" not in ran.stderr
-    exported = await records(folder, ran.told["batch_id"])
+    exported = await records(folder, ran.document["batch_id"])
     assert exported[-1]["reason"] == failed["reason"]
     assert [score["reason"] for score in exported[-1]["scores"]] == [
         "expected '2', got 'wrong'",

@@ -31,8 +31,8 @@ def logged(stderr: str, message: str) -> list[dict[str, str]]:
 async def test_a_distributed_run_starts_as_many_executors_as_it_is_given(folder: Folder) -> None:
     """`--distributed --workers 2` serves the batch with two executors of its own; --verbose shows it."""
     ran = await folder.run(*RUN, "--distributed", "--workers", "2", "--verbose", "--json")
-    assert (ran.code, ran.told["completed"], ran.told["passed"]) == (0, CASES, CASES), ran.stderr
-    batch_id = ran.told["batch_id"]
+    assert (ran.code, ran.document["completed"], ran.document["passed"]) == (0, CASES, CASES), ran.stderr
+    batch_id = ran.document["batch_id"]
     ready = [line["executor"] for line in logged(ran.stderr, "ready") if "executor" in line]
     assert sorted(name.rpartition("-")[0] for name in ready) == [f"{batch_id}-0", f"{batch_id}-1"]
     closed = logged(ran.stderr, "attempt closed")
@@ -62,7 +62,7 @@ async def test_a_fleet_meets_at_the_queue_that_is_named(folder: Folder, redis_ur
             ran = await running.end()
         worker.process.terminate()
         served = await worker.end()
-    assert (ran.code, ran.told["completed"]) == (0, CASES), ran.stderr
+    assert (ran.code, ran.document["completed"]) == (0, CASES), ran.stderr
     assert len(logged(served.stderr, "attempt closed")) == CASES
     assert {line["executor"].rpartition("-")[0] for line in logged(served.stderr, "attempt closed")} == {
         "worker-7"

@@ -54,11 +54,11 @@ async def test_extreme_time_is_quarantined_and_the_batch_stays_readable(here: Si
         ["replay", "--batch", BATCH, "--verify"],
         *(["replay", key] for key in (*times, "ordinary")),
     ):
-        code, said = await command(here, *arguments)
-        assert code == 0, (arguments, said)
-    _, said = await command(here, "quarantine", "list", "--reason", "invalid")
-    assert "early" in said
-    assert "late" in said
+        code, output = await command(here, *arguments)
+        assert code == 0, (arguments, output)
+    _, output = await command(here, "quarantine", "list", "--reason", "invalid")
+    assert "early" in output
+    assert "late" in output
     assert '"evaluation_id":"ordinary"' in (tmp_path / "out.jsonl").read_text()
 
 
@@ -84,18 +84,18 @@ async def test_scores_and_cost_that_completed_does_not_repeat_are_in_scorecard_a
             return await here.state("foreign") == "completed"
 
         await until(completed)
-    code, said = await command(here, "batch", "export", BATCH, "-o", str(tmp_path / "out.jsonl"))
-    assert code == 0, said
+    code, output = await command(here, "batch", "export", BATCH, "-o", str(tmp_path / "out.jsonl"))
+    assert code == 0, output
     row = json.loads((tmp_path / "out.jsonl").read_text())
     assert (row["tokens"], row["cost_usd"], row["latency_ms"], row["score"]) == (7, 0.75, 12.5, 0.5)
     assert [one["evaluator"] for one in row["scores"]] == ["judge"]
-    code, said = await command(here, "batch", "status", BATCH, "--json")
-    assert (code, json.loads(said)["cost_usd"]) == (0, 0.75)
+    code, output = await command(here, "batch", "status", BATCH, "--json")
+    assert (code, json.loads(output)["cost_usd"]) == (0, 0.75)
     for mode in ("--verify", "--rebuild", "--verify"):
-        code, said = await command(here, "replay", "--batch", BATCH, mode)
-        assert code == 0, said
-    code, said = await command(here, "replay", "foreign", "--json")
-    assert json.loads(said)["scorecard"]["cost_usd"] in {0.75, "0.75"}
+        code, output = await command(here, "replay", "--batch", BATCH, mode)
+        assert code == 0, output
+    code, output = await command(here, "replay", "foreign", "--json")
+    assert json.loads(output)["scorecard"]["cost_usd"] in {0.75, "0.75"}
 
 
 async def test_streams_that_no_wake_up_leads_to_are_found(here: Site) -> None:
@@ -117,10 +117,10 @@ async def test_streams_that_no_wake_up_leads_to_are_found(here: Site) -> None:
 
         await until(found, 60)
     for key, shard in right.items():
-        code, said = await command(here, "quarantine", "list", "--evaluation", key, "--json")
+        code, output = await command(here, "quarantine", "list", "--evaluation", key, "--json")
         assert code == 0
-        assert events_key(wrong[key], key) in said
-        assert events_key(shard, key) in said
+        assert events_key(wrong[key], key) in output
+        assert events_key(shard, key) in output
         assert await here.state(key) is None
-    code, said = await command(here, "replay", "--batch", BATCH, "--verify")
-    assert code == 0, said
+    code, output = await command(here, "replay", "--batch", BATCH, "--verify")
+    assert code == 0, output

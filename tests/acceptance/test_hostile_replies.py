@@ -139,6 +139,6 @@ async def test_hostile_replies_cost_their_own_case_and_little_memory(
     assert kinds == expected, (ran.code, ran.stderr)
     assert len(found) == 3 * len(expected)
     assert hostile.stolen == []
-    told = [message for _, _, kind, message in found if kind == "redirect"]
-    assert all(f"127.0.0.1:{hostile.other}" in message and "steal" not in message for message in told)
+    document = [message for _, _, kind, message in found if kind == "redirect"]
+    assert all(f"127.0.0.1:{hostile.other}" in message and "steal" not in message for message in document)
     assert peak <= MOST_MEMORY, f"{peak / 1024:.0f} MB"

@@ -42,18 +42,18 @@ async def test_functions_run_in_the_active_virtual_environment(folder: Folder, t
     """Target and evaluator find its packages, though Scoreline is installed elsewhere; it is on record."""
     folder.environ["VIRTUAL_ENV"] = str(tmp_path / "env")
     ran = await folder.run(*RUN, "--target", "python:mine:answer", "--evaluator", "python:mine:judge")
-    assert (ran.code, ran.told["passed"], ran.told["dead_letters"]) == (0, 4, 0), ran.stderr
+    assert (ran.code, ran.document["passed"], ran.document["dead_letters"]) == (0, 4, 0), ran.stderr
     [(spec,)] = folder.ask("SELECT spec::text FROM batches")
     assert json.loads(spec)["interpreter"] == str(tmp_path / "env" / "bin" / "python")
 
 
 async def test_a_function_that_returns_none_has_no_answer(folder: Folder, tmp_path: Path) -> None:
-    """It is a dead letter that says so, and not the answer `null`."""
+    """It is a dead letter with that reason, and not the answer `null`."""
     spec = {"type": "python", "function": "mine:nothing", "interpreter": str(tmp_path / "env/bin/python")}
     folder.write("scoreline.yaml", json.dumps({"dataset": "cases.jsonl", "target": spec}))
     ran = await folder.run("batch", "run", "--workers", "1", "--json")
-    assert (ran.code, ran.told["dead_letters"]) == (3, 4), ran.stderr
-    letters = await folder.run("batch", "dlq", ran.told["batch_id"], "--json")
+    assert (ran.code, ran.document["dead_letters"]) == (3, 4), ran.stderr
+    letters = await folder.run("batch", "dlq", ran.document["batch_id"], "--json")
     letter = json.loads(letters.stdout.splitlines()[0])
     assert letter["kind"] == "no_answer"
     assert letter["message"].startswith("mine:nothing returned None")

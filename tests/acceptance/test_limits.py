@@ -70,7 +70,7 @@ async def test_the_strictest_limit_binds_both_batches_and_status_names_its_origi
         rf"2 calls in flight \(batch {batch_id}, targets\.{MODEL}\)\.",
         status.stdout + status.stderr,
     ), status.stderr
-    [lane] = document.told["lanes"]
+    [lane] = document.document["lanes"]
     assert [(each["batch_id"], each["rpm"], each["max_concurrency"]) for each in lane["limits"]] == [
         (batch_id, 300, None),
         (batch_id, None, 2),
@@ -104,5 +104,5 @@ async def test_max_concurrency_holds_for_all_targets_and_judges_together(
     folder.write("overall.yaml", OVERALL)
     sim.change(pass_rate=1.0)
     ran = await folder.run("batch", "run", "--workers", "2", "--json", "-c", "overall.yaml")
-    assert (ran.code, ran.told["completed"]) == (0, 30), ran.stderr
+    assert (ran.code, ran.document["completed"]) == (0, 30), ran.stderr
     assert sim.stats.max_in_flight == 3

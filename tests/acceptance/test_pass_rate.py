@@ -21,7 +21,7 @@ def run_some(folder: Folder, *more: str) -> tuple[str, ...]:
     return ("batch", "run", "--dataset", "cases.jsonl", "--target", "python:some:some", *more, "--json")
 
 
-async def told(folder: Folder, *arguments: str) -> list[dict[str, Any]]:
+async def printed_json(folder: Folder, *arguments: str) -> list[dict[str, Any]]:
     """Run a command that prints JSON lines."""
     return [json.loads(line) for line in (await folder.run(*arguments)).stdout.splitlines()]
 
@@ -57,14 +57,14 @@ async def test_a_batch_without_an_evaluator_is_not_scored_anywhere(
     ran = await folder.run(
         "batch", "run", "--dataset", "cases.jsonl", "--target", "python:app:echo", "--json"
     )
-    assert (ran.code, ran.told["pass_rate"]) == (0, None)
+    assert (ran.code, ran.document["pass_rate"]) == (0, None)
     assert "not scored" in ran.stderr
     assert "100.0% passed" not in ran.stderr
-    batch_id = ran.told["batch_id"]
-    [listed] = await told(folder, "batch", "list", "--json")
+    batch_id = ran.document["batch_id"]
+    [listed] = await printed_json(folder, "batch", "list", "--json")
     assert listed["pass_rate"] is None
     assert "not scored" in (await folder.run("batch", "list")).stdout
-    records = await told(folder, "batch", "export", batch_id, "-o", "-")
+    records = await printed_json(folder, "batch", "export", batch_id, "-o", "-")
     assert [(each["passed"], each["verdict"]) for each in records] == [(None, None)] * 3
     assert (await folder.run("batch", "export", batch_id, "-o", "r.xml")).code == 0
     assert 'tests="3" failures="0" errors="0" skipped="3"' in (folder.root / "r.xml").read_text()
@@ -80,15 +80,15 @@ async def test_every_surface_has_the_same_pass_rate(
     folder.cases(12)
     folder.write("some.py", SOME)
     ran: Ran = await folder.run(*run_some(folder, "--evaluator", "exact", "--min-pass-rate", "0.26"))
-    assert (ran.code, ran.told["pass_rate"], ran.told["dead_letters"]) == (100, 0.25, 3)
+    assert (ran.code, ran.document["pass_rate"], ran.document["dead_letters"]) == (100, 0.25, 3)
     assert "25.0% passed of all evaluations, below --min-pass-rate 26.0%" in ran.stderr
-    batch_id = ran.told["batch_id"]
+    batch_id = ran.document["batch_id"]
     met = await folder.run("batch", "resume", batch_id, "--min-pass-rate", "0.25")
     assert met.code in {1, 3}, "met, or nothing to resume: not below the gate"
-    [listed] = await told(folder, "batch", "list", "--json")
-    [status] = await told(folder, "batch", "status", batch_id, "--json")
-    [compared] = await told(folder, "batch", "compare", batch_id, batch_id, "--json")
-    records = await told(folder, "batch", "export", batch_id, "-o", "-")
+    [listed] = await printed_json(folder, "batch", "list", "--json")
+    [status] = await printed_json(folder, "batch", "status", batch_id, "--json")
+    [compared] = await printed_json(folder, "batch", "compare", batch_id, batch_id, "--json")
+    records = await printed_json(folder, "batch", "export", batch_id, "-o", "-")
     exported = sum(each["passed"] is True for each in records) / len(records)
     sides = compared["left"]["pass_rate"], compared["right"]["pass_rate"]
     assert {listed["pass_rate"], status["pass_rate"], exported, *sides} == {0.25}

@@ -59,7 +59,7 @@ async def test_all_problems_are_listed_and_nothing_starts(folder: Folder) -> Non
 
 
 async def test_a_folder_without_a_spec_is_named(folder: Folder) -> None:
-    """Nothing says what to run: the error says which file is missing and what to type."""
+    """There is nothing to run: the error names the missing file and what to type."""
     ran = await folder.run("batch", "run")
     assert ran.code == 1
     assert f"There is no scoreline.yaml in {folder.root}" in " ".join(ran.stderr.split())
@@ -95,4 +95,4 @@ async def test_a_batch_can_be_submitted_all_the_same(
         folder.run(*RUN, *wanted), folder.run(*RUN, *wanted, "--no-preflight")
     )
     assert (refused.code, refused.stdout) == (1, "")
-    assert (ran.code, ran.told["dead_letters"]) == (3, 1), ran.stderr
+    assert (ran.code, ran.document["dead_letters"]) == (3, 1), ran.stderr

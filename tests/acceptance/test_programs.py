@@ -61,8 +61,8 @@ async def test_a_program_may_treat_its_input_as_it_likes(folder: Folder) -> None
     folder.write("scoreline.yaml", SPEC)
     ran = await folder.run(*RUN)
     assert ran.stdout, ran.stderr
-    assert ran.told["dead_letters"] == 0, ran.stderr
-    assert (ran.code, ran.told["completed"], ran.told["passed"]) == (0, CASES, CASES), ran.stderr
+    assert ran.document["dead_letters"] == 0, ran.stderr
+    assert (ran.code, ran.document["completed"], ran.document["passed"]) == (0, CASES, CASES), ran.stderr
 
 
 @needs_sandbox
@@ -72,4 +72,4 @@ async def test_echo_of_the_expected_value_always_passes(folder: Folder) -> None:
     folder.cases(CASES)
     folder.write("scoreline.yaml", SPEC.replace('[sh, -c, "{script}"]', '[echo, "{expected}"]'))
     ran = await folder.run(*RUN)
-    assert (ran.code, ran.told["passed"], ran.told["dead_letters"]) == (0, CASES, 0), ran.stderr
+    assert (ran.code, ran.document["passed"], ran.document["dead_letters"]) == (0, CASES, 0), ran.stderr

@@ -105,7 +105,7 @@ async def test_an_answer_on_record_is_not_asked_for_again(folder: Folder) -> Non
         assert running.kill_child("worker") == 1
         folder.write("open", "")
         ran = await running.end()
-    assert (ran.code, ran.told["passed"], sorted(folder.calls)) == (0, 2, ["0", "1"]), ran.stderr
+    assert (ran.code, ran.document["passed"], sorted(folder.calls)) == (0, 2, ["0", "1"]), ran.stderr
     attempts = folder.ask("SELECT evaluation_id, attempt FROM evaluations WHERE attempt > 1")
     assert len(attempts) == 2
 
@@ -134,7 +134,7 @@ async def test_untrusted_code_reaches_nothing(folder: Folder, tmp_path: Path) ->
             folder.environ = worker
             async with folder.started("worker", "start"):
                 ran = await running.end()
-    assert (ran.code, ran.told["passed"]) == (0, 1), ran.stderr
+    assert (ran.code, ran.document["passed"]) == (0, 1), ran.stderr
 
 
 class Endpoint:
@@ -194,7 +194,7 @@ async def test_a_fleet_keeps_to_a_limit_though_the_lane_is_lost(folder: Folder, 
             assert lanes
             await redis.delete(*lanes)
         ran = await running.end()
-    assert (ran.code, ran.told["passed"]) == (0, 40), ran.stderr
+    assert (ran.code, ran.document["passed"]) == (0, 40), ran.stderr
     assert endpoint.most_within(4) <= 5 * (4 + 1) + 1  # a second for calls that were held up on their way
 
 
@@ -210,7 +210,7 @@ async def test_a_throttled_target_delays_no_other(folder: Folder, endpoint: Endp
         cancelled = await folder.run("batch", "cancel", folder.batch_id())
         assert cancelled.code == 0, cancelled.stderr
         ran = await running.end()
-    assert (ran.code, ran.told["passed"], ran.told["cancelled"]) == (4, 30, 30), ran.stderr
+    assert (ran.code, ran.document["passed"], ran.document["cancelled"]) == (4, 30, 30), ran.stderr
 
 
 def renamed(event: Event, batch_id: str) -> Event:
@@ -222,7 +222,7 @@ async def outcome(folder: Folder, batch_id: str) -> tuple[dict[str, Any], list[d
     """Return the counters and scorecards of a batch, without what names it or its moment."""
     ran = await folder.run("batch", "status", batch_id, "--json")
     own = {"batch_id", "name", "accepted_at", "finished_at", "now", "duration_s", "why", "waiting", "rate"}
-    counters = {key: value for key, value in ran.told.items() if key not in own}
+    counters = {key: value for key, value in ran.document.items() if key not in own}
     ran = await folder.run("batch", "export", batch_id, "-o", "-", "--format", "jsonl")
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     changing = ("evaluation_id", "batch_id")
@@ -290,7 +290,7 @@ async def test_a_conflict_never_overwrites_and_final_is_final(folder: Folder) ->
         await until(refused)
     shown = await folder.run("replay", "e", "--from", "postgres", "--json")
     assert '"score":0.25' in shown.stdout.replace(" ", "")
-    assert shown.told["state"]["phase"] == "completed"
+    assert shown.document["state"]["phase"] == "completed"
     listed = await folder.run("quarantine", "list", "--evaluation", "e", "--json")
     reasons = sorted(json.loads(line)["reason"] for line in listed.stdout.splitlines())
     assert reasons == ["conflict", "illegal"]
@@ -307,7 +307,7 @@ async def test_a_lost_event_is_bridged_on_record(folder: Folder) -> None:
 
         await until(completed)
     status = await folder.run("batch", "status", whole[0].batch_id, "--json")
-    assert status.told["bridged"] == 1
+    assert status.document["bridged"] == 1
     shown = await folder.run("replay", "e")
     assert "bridged" in shown.stdout
     verified = await folder.run("replay", "--batch", whole[0].batch_id, "--verify")

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "protocol.md"
 async def test_a_history_written_backwards_with_redis_cli_arrives_as_completed(
     workers, redis_url, postgres_url
 ):
-    """Whoever follows the page with a shell ends up with a completed evaluation, whatever the workers."""
+    """The commands of the page, typed into a shell, make a completed evaluation, whatever the workers."""
     script = re.search(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert script
     how = ["-s", redis_url.removeprefix("unix://")] if redis_url.startswith("unix") else ["-u", redis_url]

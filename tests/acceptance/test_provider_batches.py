@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may h
 
 RUN = ("batch", "run", "--workers", "1", "--json", "--dataset", "cases.jsonl", "--evaluator", "exact")
 CLAUDE = ("--target", "anthropic/claude-sonnet-4-5")
-KEY = "sk-ant-a-key-that-nobody-may-see"
+KEY = "sk-ant-a-key-that-must-not-leak"
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_a_run_that_is_killed_is_resumed_without_a_second_submission(
 
 
 async def test_what_is_left_of_a_run_is_moved_to_provider_batches(folder: Folder, sim: Simulator) -> None:
-    """Nothing is asked twice, and the log tells the whole story."""
+    """No request is sent twice, and the log has every step."""
     folder.cases(200)
     async with folder.started(*RUN, *CLAUDE, "--rpm-limit", "600") as run:
         await until(lambda: sim.stats.of("/v1/messages", 200) >= 10, 90)
@@ -87,11 +87,11 @@ async def test_what_is_left_of_a_run_is_moved_to_provider_batches(folder: Folder
     assert f"{many} evaluations go to provider batches ({many} taken back from executors)" in ran.stderr
     verified = await folder.run("replay", "--batch", batch_id, "--verify")
     assert verified.code == 0, verified.stdout + verified.stderr
-    told = "event::jsonb #>> '{data,error,kind}' = 'moved' OR event::jsonb #>> '{data,reason}' = 'lost'"
-    assert folder.ask(f"SELECT count(DISTINCT evaluation_id) FROM events WHERE {told}") == [(many,)]
+    document = "event::jsonb #>> '{data,error,kind}' = 'moved' OR event::jsonb #>> '{data,reason}' = 'lost'"
+    assert folder.ask(f"SELECT count(DISTINCT evaluation_id) FROM events WHERE {document}") == [(many,)]
     [(moved,)] = folder.ask("SELECT evaluation_id FROM evaluations WHERE attempt > 2 LIMIT 1")
     story = (await folder.run("replay", moved, "--json")).stdout
-    # The embedded Redis may have stopped in between: what it had been told of is lost then, not moved.
+    # The embedded Redis may have stopped in between: what it had received is lost then, not moved.
     assert '"moved"' in story or '"lost"' in story
 
 
@@ -108,7 +108,7 @@ async def test_what_can_not_be_asked_in_batches_is_refused(folder: Folder) -> No
     assert folder.ask("SELECT FROM batches") == []
 
 
-async def test_a_missing_key_is_said_and_not_waited_for(folder: Folder) -> None:
+async def test_a_missing_key_is_reported_and_not_waited_for(folder: Folder) -> None:
     """The batch is paused with the reason, and goes on with `batch resume`."""
     folder.environ["ANTHROPIC_API_KEY"] = ""
     ran = await folder.run(*RUN, *CLAUDE, "--batch-api", "--no-preflight")

@@ -20,13 +20,13 @@ pytest.importorskip("openai")
 pytestmark = pytest.mark.timeout(300)  # many processes, on a machine that may have much else to do
 
 RUN = ("batch", "run", "--workers", "1", "--json")
-KEY = "sk-ant-api03-a-key-that-nobody-may-see-0123456789"
-WRONG = "sk-ant-api03-another-that-nobody-may-see-9876543210"
+KEY = "sk-ant-api03-a-key-that-must-not-leak-0123456789"
+WRONG = "sk-ant-api03-another-that-must-not-leak-9876543210"
 
 
 @pytest.fixture
 async def sim() -> AsyncIterator[Simulator]:
-    """A provider that has one key and one model, and says what it was asked."""
+    """A provider that has one key and one model, and lists its requests."""
     async with provider(mode="echo", keys=[KEY], models=["claude-haiku-4-5"], context_tokens=500) as lent:
         yield lent
 
@@ -66,10 +66,10 @@ AT = r"in [\d.a-z ]+, at [\d:.]+ UTC"
 FOR = r"\(for [\d.a-z ]+\); \d+ tasks? behind it\."
 
 
-async def test_status_says_why_since_when_until_when_and_how_many_stand_behind(
+async def test_status_shows_why_since_when_until_when_and_how_many_wait(
     folder: Folder, redis_url: str
 ) -> None:
-    """A dead provider, one that asks for patience, a spent token minute: told apart; the fourth is done."""
+    """A dead provider, one with Retry-After, a spent token minute: each named; the fourth is done."""
     folder.cases(40)
     folder.environ["EVAL_RATE_LIMIT_BREAKER_SECONDS"] = "600"
     async with (
@@ -112,7 +112,7 @@ max_cost: 1.50
 """
 
 
-async def test_a_spent_budget_pauses_the_batch_and_status_says_how_it_goes_on(
+async def test_a_spent_budget_pauses_the_batch_and_status_shows_how_it_goes_on(
     folder: Folder, sim: Simulator
 ) -> None:
     """It ends with 4; what is left stays queued, and the flag that lets it go on is on the screen."""
@@ -151,22 +151,24 @@ ADVICE = {
 }
 
 
-async def test_what_will_not_get_better_is_settled_at_once_and_says_what_to_do(
+async def test_what_will_not_get_better_is_settled_at_once_with_what_to_do(
     folder: Folder, sim: Simulator
 ) -> None:
     """401, 404, 400 and a missing key: one call each at most, no retry, code 3; the neighbour passes."""
     folder.cases(2)
     folder.write("hopeless.yaml", HOPELESS.format(long="word " * 3_000))
     ran = await folder.run(*RUN, "-c", "hopeless.yaml", "--no-preflight")
-    told = ran.told
-    assert (ran.code, told["dead_letters"], told["passed"], told["retried"]) == (3, 8, 2, 0), ran.stderr
-    letters = await folder.run("batch", "dlq", told["batch_id"], "--json")
+    document = ran.document
+    assert (ran.code, document["dead_letters"], document["passed"], document["retried"]) == (3, 8, 2, 0), (
+        ran.stderr
+    )
+    letters = await folder.run("batch", "dlq", document["batch_id"], "--json")
     found = [json.loads(line) for line in letters.stdout.splitlines()]
     for kind, advice in ADVICE.items():
         mine = [each for each in found if each["kind"] == kind]
         assert [(each["attempt"], advice in each["message"]) for each in mine] == [(1, True)] * 2, found
     assert [sim.stats.of("/v1/messages", status) for status in (401, 404, 400, 200)] == [2, 2, 2, 2]
-    export = await folder.run("batch", "export", told["batch_id"], "-o", "-", "--format", "jsonl")
+    export = await folder.run("batch", "export", document["batch_id"], "-o", "-", "--format", "jsonl")
     assert len(export.stdout.splitlines()) == 10
     screens = (ran.stdout, ran.stderr, letters.stdout, export.stdout, export.stderr)
     assert kept_secret(folder, *screens)
@@ -212,13 +214,13 @@ async def test_a_judge_that_is_a_model_judges_a_batch(folder: Folder, sim: Simul
     folder.write("judged.yaml", JUDGED)
     sim.change(pass_rate=1.0)
     ran = await folder.run(*RUN, "-c", "judged.yaml")
-    assert (ran.code, ran.told["passed"]) == (0, 5), ran.stderr
+    assert (ran.code, ran.document["passed"]) == (0, 5), ran.stderr
     assert sim.stats.of("/v1/messages", 200) == 10
-    export = await folder.run("batch", "export", ran.told["batch_id"], "-o", "-", "--format", "jsonl")
+    export = await folder.run("batch", "export", ran.document["batch_id"], "-o", "-", "--format", "jsonl")
     for each in map(json.loads, export.stdout.splitlines()):
         [exact, polite] = each["scores"]
         assert (exact["evaluator"], polite["evaluator"], polite["passed"]) == ("exact", "polite", True)
         assert re.match(r"[\d.]+ of 5: ", polite["reason"])
     paid = "SELECT sum((each->>'cost_usd')::float) FROM scorecards, json_array_elements(scores) AS each"
-    assert 0 < folder.ask(paid)[0][0] < ran.told["cost_usd"]
+    assert 0 < folder.ask(paid)[0][0] < ran.document["cost_usd"]
     assert kept_secret(folder, ran.stdout, ran.stderr, export.stdout)

@@ -15,7 +15,7 @@ TOTAL = 40
 @HEAVY
 @pytest.mark.timeout(300)
 async def test_nothing_is_reopened_as_lost_after_a_restart_of_redis(tmp_path: Path) -> None:
-    """What executors had in hand goes on, what waited is submitted again, and no target is asked twice."""
+    """Active tasks go on, waiting ones are published again, and no target is called twice."""
     folder = Folder(tmp_path)
     folder.cases(TOTAL)
     asked = ("--dataset", "cases.jsonl", "--target", "python:app:gated", "--evaluator", "exact")
@@ -28,8 +28,8 @@ async def test_nothing_is_reopened_as_lost_after_a_restart_of_redis(tmp_path: Pa
         await until(lambda: pid_file.exists() and pid_file.read_text() not in {"", killed}, 60)
         (folder.root / "open").touch()
         ran = await run.end()
-        told = ran.told
-    assert (ran.code, told["passed"], told["retried"]) == (0, TOTAL, 0), ran.stderr
+        document = ran.document
+    assert (ran.code, document["passed"], document["retried"]) == (0, TOTAL, 0), ran.stderr
     assert len(folder.calls) == TOTAL, "an answer on its way is not asked for again"
-    summary = await folder.run("replay", "--batch", told["batch_id"], "--summary")
+    summary = await folder.run("replay", "--batch", document["batch_id"], "--summary")
     assert "lost" not in summary.stdout, summary.stdout

@@ -18,7 +18,7 @@ CHANGING = {
 
 
 def words(shown: str) -> list[str]:
-    """What a screen says, without times, ids and the width of its columns."""
+    """The text of a screen without times, ids and the width of its columns."""
     for changing, name in CHANGING.items():
         shown = re.sub(changing, name, shown)
     return [line.strip() for line in shown.splitlines()]

@@ -16,8 +16,8 @@ def ready_since(folder: Folder, moment: datetime) -> datetime:
     """Return when the last process of the run that was started after a moment became ready."""
     [log] = (folder.data / "logs").glob("*.log")
     lines = log.read_text().splitlines()
-    told = [json.loads(line) for line in lines if line.startswith("{")]
-    ready = [one["time"] for one in told if one["message"] in {"ready", "leading"}]
+    document = [json.loads(line) for line in lines if line.startswith("{")]
+    ready = [one["time"] for one in document if one["message"] in {"ready", "leading"}]
     return max(found for found in map(datetime.fromisoformat, ready) if found > moment)
 
 
@@ -42,14 +42,14 @@ async def test_a_resumed_batch_starts_at_once_and_counts_no_retry(tmp_path: Path
     await folder.at_rest()
     (folder.root / "open").touch()
     interrupted_at = datetime.now(UTC)  # noqa: TID251 - the processes under test are on this clock
-    async with folder.started("batch", "resume", ran.told["batch_id"], *argv) as run:
+    async with folder.started("batch", "resume", ran.document["batch_id"], *argv) as run:
         await until(lambda: bool(claims_since(folder, interrupted_at)), 60)
         waited = claims_since(folder, interrupted_at)[0] - ready_since(folder, interrupted_at)
         resumed = await run.end()
-    told = resumed.told
-    assert (resumed.code, told["completed"], told["retried"]) == (0, TOTAL, 0), resumed.stderr
+    document = resumed.document
+    assert (resumed.code, document["completed"], document["retried"]) == (0, TOTAL, 0), resumed.stderr
     assert "retr" not in resumed.stderr
     assert waited.total_seconds() < AT_ONCE
-    summary = await folder.run("replay", "--batch", told["batch_id"], "--summary")
+    summary = await folder.run("replay", "--batch", document["batch_id"], "--summary")
     assert "lost" not in summary.stdout, summary.stdout
-    assert len(folder.calls) <= TOTAL + 8, "only what was in hand is asked again"
+    assert len(folder.calls) <= TOTAL + 8, "only active tasks are called again"

@@ -55,5 +55,5 @@ async def test_directories_of_a_killed_executor_are_removed_at_the_next_start(
         assert len(before & sockets()) == 2
         folder.write("gate/open", "")
         ran = await run.end()
-    assert (ran.code, ran.told["passed"]) == (0, 6), ran.stderr
+    assert (ran.code, ran.document["passed"]) == (0, 6), ran.stderr
     assert os.listdir(temporary) == []  # noqa: PTH208 - names, not paths

@@ -1,4 +1,4 @@
-"""The end of a run tells the truth at a glance: the real command, with and without a terminal."""
+"""The report at the end of a run: the real command, with and without a terminal."""
 
 import re
 from pathlib import Path
@@ -40,23 +40,23 @@ async def test_report_shows_rates_first_failures_and_dead_letters_by_reason(
         "exact",
     )
     ran = await folder.run(*run, "--json", "--fail-fast-after", "0")
-    said, batch_id = ran.stderr, ran.told["batch_id"]
-    assert (ran.code, ESCAPE in said) == (3, False)
-    assert "completed 24 of 30 (80.0%), 6 dead letters" in said
-    [result] = ran.told["results"]
+    output, batch_id = ran.stderr, ran.document["batch_id"]
+    assert (ran.code, ESCAPE in output) == (3, False)
+    assert "completed 24 of 30 (80.0%), 6 dead letters" in output
+    [result] = ran.document["results"]
     assert (result["evaluator"], result["passed"], result["pass_rate"]) == ("exact", 12, 0.4)
     assert [round(end, 3) for end in result["pass_rate_interval"]] == [0.246, 0.577]
-    assert "12 of 30  40.0%  24.6% … 57.7%" in said
-    assert "12 answers did not pass, the first 10:" in said
+    assert "12 of 30  40.0%  24.6% … 57.7%" in output
+    assert "12 answers did not pass, the first 10:" in output
     failure = r"input +12\n +expected 12\n +answer +<12>\n +reason +exact: expected '12', got '<12>'"
-    assert re.search(failure, said)
-    assert len(ran.told["failed_first"]) == 10
-    assert f"scoreline batch export {batch_id} --failed -o failed.jsonl" in said
-    assert "6 dead letters, not passed, by reason:" in said
-    assert "6 x python: ValueError: no answer to 24" in said
-    assert f"scoreline batch dlq {batch_id}" in said
-    assert f"scoreline batch retry {batch_id}" in said
-    assert "cost $0" in said
+    assert re.search(failure, output)
+    assert len(ran.document["failed_first"]) == 10
+    assert f"scoreline batch export {batch_id} --failed -o failed.jsonl" in output
+    assert "6 dead letters, not passed, by reason:" in output
+    assert "6 x python: ValueError: no answer to 24" in output
+    assert f"scoreline batch dlq {batch_id}" in output
+    assert f"scoreline batch retry {batch_id}" in output
+    assert "cost $0" in output
     assert (await folder.run("batch", "export", batch_id, "--failed", "-o", "failed.jsonl")).code == 0
     assert len((folder.root / "failed.jsonl").read_text().splitlines()) == 18
 
@@ -81,7 +81,7 @@ async def test_replay_shows_the_prompt_as_sent_and_the_whole_answer(
         "exact",
     )
     ran = await folder.run(*run, "--prompt", "{colour}: {input} {{}}", "--json")
-    one = f"{ran.told['batch_id']}.00000001"
+    one = f"{ran.document['batch_id']}.00000001"
     sent = (folder.root / "got").read_text()
     assert sent == "red: abc {}"
     full = await folder.run("replay", one, "--full")
@@ -107,13 +107,13 @@ async def test_total_failure_is_red_and_never_a_full_bar(
         "--evaluator",
         "exact",
     )
-    code, said = on_terminal(*run, cwd=folder.root, environ=folder.environ, columns=60)
+    code, output = on_terminal(*run, cwd=folder.root, environ=folder.environ, columns=60)
     assert code == 3
-    assert RED.search(said)
-    assert "completed 0 of 4 (0.0%)" in said
-    said = said[said.index("evaluations accepted") :]
-    assert "━" not in said, "nothing completed, so no part of the bar is full"
-    assert "100.0%" not in said
+    assert RED.search(output)
+    assert "completed 0 of 4 (0.0%)" in output
+    output = output[output.index("evaluations accepted") :]
+    assert "━" not in output, "nothing completed, so no part of the bar is full"
+    assert "100.0%" not in output
     environ = folder.environ | {"NO_COLOR": "1"}
     status = ("batch", "status", folder.batch_id())
     code, plain = on_terminal(*status, cwd=folder.root, environ=environ, columns=60)
@@ -140,7 +140,7 @@ async def test_cancelled_batch_shows_how_many_ran(
         "exact",
     )
     ran = await folder.run(*run, "--distributed", "--detach", "--json")
-    batch_id = ran.told["batch_id"]
+    batch_id = ran.document["batch_id"]
     cancelled = await folder.run("batch", "cancel", batch_id)
     assert f"{batch_id} is cancelled: 0 of 4 evaluations ran, 4 were cancelled" in cancelled.stderr
     status = await folder.run("batch", "status", batch_id)

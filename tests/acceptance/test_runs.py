@@ -68,8 +68,8 @@ async def test_local_runs_at_once_keep_their_environments_apart(folder: Folder, 
         one, two = await asyncio.gather(
             folder.run(*RUN, *target, WHO="A"), other.run(*RUN, *target, WHO="B")
         )
-    assert (one.code, one.told["passed"], one.told["total"]) == (0, 60, 60), one.stderr
-    assert (two.code, two.told["passed"], two.told["total"]) == (0, 60, 60), two.stderr
+    assert (one.code, one.document["passed"], one.document["total"]) == (0, 60, 60), one.stderr
+    assert (two.code, two.document["passed"], two.document["total"]) == (0, 60, 60), two.stderr
     assert (set(folder.calls), set(other.calls)) == ({"A"}, {"B"})
 
 
@@ -80,7 +80,7 @@ async def test_a_batch_runs_where_its_labels_are_declared(folder: Folder) -> Non
         for service in ("coordinator", "storage-worker", "worker"):
             await stack.enter_async_context(folder.started(service, "start", WHO="plain"))
         left = await folder.run(*RUN, *asked, "--require", "gpu", "--require", "region=eu", "--detach")
-        batch_id = left.told["batch_id"]
+        batch_id = left.document["batch_id"]
 
         async def missing() -> bool:
             status = await folder.run("batch", "status", batch_id)
@@ -110,7 +110,7 @@ async def test_the_newest_of_two_resumes_serves_the_batch(folder: Folder) -> Non
             ended, completed = await first.end(), await second.end()
     assert ended.code == 4, ended.stderr
     assert f"{batch_id} is served by another command now" in ended.stderr
-    assert (completed.code, completed.told["passed"]) == (0, 60), completed.stderr
+    assert (completed.code, completed.document["passed"]) == (0, 60), completed.stderr
     await until(lambda: gone(family), 60)
 
 
@@ -118,20 +118,20 @@ async def test_the_newest_of_two_resumes_serves_the_batch(folder: Folder) -> Non
 async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     folder: Folder, number: signal.Signals
 ) -> None:
-    """The reason is on record, status says how to go on, and the next run calls its target no more."""
+    """The reason is on record, status shows how to go on, and the next run calls its target no more."""
     target = ("--target", "python:app:who", "--evaluator", "exact", "--concurrency", "1")
     async with folder.started(*RUN, *target, WHO="A") as running:
         await until(lambda: len(folder.calls) >= 3, PATIENCE)
         family = running.family()
         running.process.send_signal(number)
         stopped = await running.end()
-    batch_id, reason = stopped.told["batch_id"], f"interrupted by {number.name}"
-    assert (stopped.code, stopped.told["status"], stopped.told["reason"]) == (130, "paused", reason)
+    batch_id, reason = stopped.document["batch_id"], f"interrupted by {number.name}"
+    assert (stopped.code, stopped.document["status"], stopped.document["reason"]) == (130, "paused", reason)
     assert f"{reason}: pausing {batch_id}" in stopped.stderr
     assert f"Nothing runs on. To go on: scoreline batch resume {batch_id}" in stopped.stderr
     count = f"{folder.ended()} of 60 ended"
     assert f"{batch_id} is paused: {reason}; {count}. " in stopped.stderr, stopped.stderr
-    assert (stopped.told["ended"], stopped.told["total"]) == (folder.ended(), 60)
+    assert (stopped.document["ended"], stopped.document["total"]) == (folder.ended(), 60)
     await until(lambda: gone(family), 60)
     calls = len(folder.calls)
     assert calls < 60
@@ -140,7 +140,7 @@ async def test_an_interrupted_batch_is_paused_and_runs_on_in_no_other_run(
     status = await folder.run("batch", "status", batch_id)
     assert f"Paused: {reason}. To go on: scoreline batch resume {batch_id}" in status.stdout
     resumed = await folder.run("batch", "resume", batch_id, "--workers", "1", "--json", WHO="A")
-    assert (resumed.code, resumed.told["passed"]) == (0, 60), resumed.stderr
+    assert (resumed.code, resumed.document["passed"]) == (0, 60), resumed.stderr
 
 
 async def test_an_interrupt_before_anything_is_accepted_prints_one_line(folder: Folder) -> None:
@@ -170,7 +170,7 @@ async def test_an_interrupt_of_a_completed_batch_pauses_nothing(folder: Folder) 
             assert line, "the batch ended without its last line of progress"
         running.interrupt()
         ended = await running.end()
-    assert (ended.code, ended.told["status"], ended.told["completed"]) == (100, "completed", 3), (
+    assert (ended.code, ended.document["status"], ended.document["completed"]) == (100, "completed", 3), (
         ended.stderr
     )
     assert len((folder.root / "end.csv").read_text().splitlines()) == 4
@@ -180,7 +180,7 @@ async def test_an_interrupt_of_a_completed_batch_pauses_nothing(folder: Folder) 
 
 
 async def test_a_killed_command_leaves_a_batch_that_nothing_works_on(folder: Folder) -> None:
-    """kill -9 records no pause; its processes end, no other run takes it over, status and list say so."""
+    """kill -9 records no pause; its processes end, no other run takes it over, status and list show it."""
     target = ("--target", "python:app:gated", "--evaluator", "exact", "--concurrency", "1")
     async with folder.started(*RUN, *target, WHO="A") as running:
         await until(lambda: folder.calls, PATIENCE)
@@ -212,8 +212,8 @@ async def test_watching_a_fleet_stops_alone(folder: Folder) -> None:
         await until(lambda: folder.ask(WATCHING), PATIENCE)
         running.interrupt()
         stopped = await running.end()
-    batch_id = stopped.told["batch_id"]
-    assert (stopped.code, stopped.told["status"]) == (130, "running"), stopped.stderr
+    batch_id = stopped.document["batch_id"]
+    assert (stopped.code, stopped.document["status"]) == (130, "running"), stopped.stderr
     assert f"{batch_id} goes on: only watching has stopped" in stopped.stderr
     assert f"To pause it: scoreline batch pause {batch_id}" in stopped.stderr
 
@@ -253,26 +253,27 @@ async def test_modules_of_the_user_do_not_take_the_place_of_ours(folder: Folder)
     for name in SHADOWING_PYTHON:  # in PYTHONPATH these break Python itself
         (folder.root / f"{name}.py").unlink()
     on_path = await folder.run(*asked, PYTHONPATH=str(folder.root))
-    assert (ran.code, ran.told["passed"], "started again" in ran.stderr) == (0, 60, False), ran.stderr
-    assert (on_path.code, on_path.told["passed"]) == (0, 60), on_path.stderr
+    assert (ran.code, ran.document["passed"], "started again" in ran.stderr) == (0, 60, False), ran.stderr
+    assert (on_path.code, on_path.document["passed"]) == (0, 60), on_path.stderr
 
 
 async def test_a_process_that_cannot_start_stops_the_run(folder: Folder) -> None:
     """After three tries its last line and its log are named, the batch is paused, the exit code is 1."""
     folder.write(
         "sitecustomize.py",
-        "import sys\n\nif 'worker' in sys.orig_argv:\n    sys.exit('ImportError: a broken installation')\n",
+        "import sys\n\nif {'worker', 'scoreline.cli.fork_server'} & set(sys.orig_argv):\n"
+        "    sys.exit('ImportError: a broken installation')\n",
     )
     ran = await folder.run(
         *(*RUN, "--target", "python:app:who", "--evaluator", "exact"), PYTHONPATH=str(folder.root)
     )
-    batch_id = ran.told["batch_id"]
+    batch_id = ran.document["batch_id"]
     log = folder.data / "logs" / f"{batch_id}.log"
     reason = "executor 0 could not start, 3 times in a row: SystemExit: ImportError: a broken installation"
-    assert (ran.code, ran.told["status"], ran.told["reason"]) == (1, "paused", reason), ran.stderr
+    assert (ran.code, ran.document["status"], ran.document["reason"]) == (1, "paused", reason), ran.stderr
     assert f"error: {reason}. Its log: {log}" in ran.stderr
     assert ran.stderr.count("executor 0 ended (code 1): started again") == 2
-    assert log.read_text().count("SystemExit: ImportError") == 3
+    assert log.read_text().count("SystemExit: ImportError") == 4  # the fork server's, and three more
     status = await folder.run("batch", "status", batch_id)
     assert f"scoreline batch resume {batch_id}" in status.stdout
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from executor.sandbox.walls import Footing
+from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
 from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
@@ -29,7 +29,7 @@ SPEC = {
 @pytest.fixture(params=FOOTINGS)
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_url: str, postgres_url: str) -> Folder:
     """A folder whose commands build their sandboxes on the given footing."""
-    footing: Footing = request.param
+    footing: PrivilegeMode = request.param
     folder = Folder(tmp_path, redis_url, postgres_url)
     folder.prefix = PREFIXES[footing]
     return folder
@@ -100,7 +100,7 @@ async def test_attacks_are_contained(folder: Folder) -> None:
     write_batch(folder, cases, token, env=VARIABLES, limits={"memory_mb": 64, "disk_mb": 8})
     ran = await folder.run(*RUN)
     assert ran.stdout, ran.stderr
-    assert (ran.told["passed"], ran.told["dead_letters"]) == (3, 2), ran.stdout
+    assert (ran.document["passed"], ran.document["dead_letters"]) == (3, 2), ran.stdout
     errors = folder.ask("SELECT error->>'message' FROM scorecards WHERE status = 'failed' ORDER BY 1")
     assert errors == [("the program ended with 7",), ("the program made more than 16384 files",)]
     assert not processes(token)
@@ -126,10 +126,10 @@ async def test_the_data_directory_and_live_sockets_are_not_bound(
     with listening(folder.root / "tools" / "s"):
         refused = await folder.run(*RUN)
         ran = await folder.run(*RUN, "--no-preflight")
-    said = " ".join(refused.stderr.split())
+    output = " ".join(refused.stderr.split())
     assert refused.code == 1
-    assert f"lies within Scoreline's data directory {folder.data}" in said
-    assert f"contains the live socket {folder.root}/tools/s" in said
-    assert ran.told["dead_letters"] == 1, ran.stdout
+    assert f"lies within Scoreline's data directory {folder.data}" in output
+    assert f"contains the live socket {folder.root}/tools/s" in output
+    assert ran.document["dead_letters"] == 1, ran.stdout
     [(error,)] = folder.ask("SELECT error::text FROM scorecards")
     assert "set EVAL_DATA_DIR to another directory" in error

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executor.sandbox.walls import Footing
+from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
 from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
 from tests.integration.worker import SCORELINE, environment
@@ -58,22 +58,29 @@ def log_lines(stderr: str, words: str) -> list[dict[str, Any]]:
 @needs_sandbox
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("footing", FOOTINGS)
-def test_every_wall_and_limit_is_tried_and_holds(footing: Footing) -> None:
+def test_every_wall_and_limit_is_tried_and_holds(footing: PrivilegeMode) -> None:
     """On each footing the check names it, tries every wall and limit, and ends with exit code 0."""
     checked = run(*PREFIXES[footing], SCORELINE, "sandbox", "check", "--json")
-    told = json.loads(checked.stdout)
-    assert [check for check in told["checks"] if not check["held"]] == []
-    assert {check["name"] for check in told["checks"]} == WALLS | LIMITS
-    assert all(check["enforced_by"] for check in told["checks"])
-    assert (checked.returncode, told["footing"], told["held"]) == (0, footing.value, True), checked.stderr
+    document = json.loads(checked.stdout)
+    assert [check for check in document["checks"] if not check["held"]] == []
+    assert {check["name"] for check in document["checks"]} == WALLS | LIMITS
+    assert all(check["enforced_by"] for check in document["checks"])
+    assert (checked.returncode, document["footing"], document["held"]) == (0, footing.value, True), (
+        checked.stderr
+    )
 
 
 @needs_sandbox
 def test_without_a_sandbox_the_check_names_what_to_install() -> None:
     """Exit code 1, the reason, and what to type, for people and for programs."""
     checked = run(*HIDDEN, SCORELINE, "sandbox", "check", "--json")
-    told = json.loads(checked.stdout)
-    assert (checked.returncode, told["footing"], told["held"], told["checks"]) == (1, None, False, [])
+    document = json.loads(checked.stdout)
+    assert (checked.returncode, document["footing"], document["held"], document["checks"]) == (
+        1,
+        None,
+        False,
+        [],
+    )
     for words in ("apt-get install bubblewrap", "scoreline sandbox check", "EVAL_WORKER_ALLOW_UNSANDBOXED"):
         assert words in checked.stderr, checked.stderr
 
@@ -82,10 +89,10 @@ def test_without_a_sandbox_the_check_names_what_to_install() -> None:
 def test_a_cgroup_that_can_not_be_used_is_named() -> None:
     """The walls hold, and untrusted code is refused all the same: the reason names the cgroup."""
     checked = run(SCORELINE, "sandbox", "check", "--json", EVAL_WORKER_CGROUP="/no/such/cgroup")
-    told = json.loads(checked.stdout)
-    assert {check["name"] for check in told["checks"] if check["held"]} == WALLS
-    assert (checked.returncode, told["held"]) == (1, False)
-    assert "/no/such/cgroup" in told["trouble"]
+    document = json.loads(checked.stdout)
+    assert {check["name"] for check in document["checks"] if check["held"]} == WALLS
+    assert (checked.returncode, document["held"]) == (1, False)
+    assert "/no/such/cgroup" in document["trouble"]
 
 
 @needs_sandbox

@@ -169,7 +169,7 @@ async def test_data_that_others_could_read_is_closed_to_them(tmp_path: Path) -> 
     ],
 )
 async def test_a_key_that_is_written_out_is_refused(target: str, advice: str, tmp_path: Path) -> None:
-    """Nothing is started or stored, the key is not repeated, and the error says what to write instead."""
+    """Nothing is started or stored, the key is not repeated, and the error names what to write instead."""
     folder = Folder(tmp_path)
     folder.cases(1)
     folder.write("scoreline.yaml", f"dataset: cases.jsonl\ntarget: {target}\n")

@@ -1,4 +1,4 @@
-"""Servers that cannot be used: every command says so in one line, with what to do, and no traceback."""
+"""Servers that cannot be used: every command reports it in one line, with what to do, and no traceback."""
 
 import asyncio
 import shutil
@@ -62,7 +62,7 @@ def refused(*arguments: str, **environ: str) -> str:
 def test_cluster_and_sentinel_are_refused_at_start_by_every_command(
     option: str, word: str, tmp_path: Path, postgres_url: str
 ) -> None:
-    """Neither is a Redis to work with, and `worker check` says so like all others."""
+    """Neither is a usable Redis, and `worker check` reports it like all others."""
     asyncio.run(prepare(postgres_url, shards=DEFAULT_SHARDS))
     cases = tmp_path / "cases.jsonl"
     cases.write_text('{"input": "1", "expected": "1"}\n')
@@ -72,8 +72,8 @@ def test_cluster_and_sentinel_are_refused_at_start_by_every_command(
         commands += [("coordinator", "start"), ("storage-worker", "start"), run]
     with redis_server(tmp_path, *option.split()) as url:
         for arguments in commands:
-            said = refused(*arguments, EVAL_REDIS_URL=url, EVAL_POSTGRES_URL=postgres_url)
-            assert word in said
+            output = refused(*arguments, EVAL_REDIS_URL=url, EVAL_POSTGRES_URL=postgres_url)
+            assert word in output
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_missing_privileges_are_named_and_no_outage_is_claimed(
         ("reader", ("storage-worker", "start")): "GRANT scoreline_storage TO scoreline_test_reader",
     }
     for (role, arguments), expected in table.items():
-        said = refused(*arguments, EVAL_REDIS_URL=redis_url, EVAL_POSTGRES_URL=roles[role])
-        assert expected in said, (arguments, said)
-        assert "went away" not in said
-        assert "disk" not in said
+        output = refused(*arguments, EVAL_REDIS_URL=redis_url, EVAL_POSTGRES_URL=roles[role])
+        assert expected in output, (arguments, output)
+        assert "went away" not in output
+        assert "disk" not in output

@@ -69,12 +69,14 @@ async def test_nothing_is_called_whatever_the_spec_names(
     url, asked = calls
     folder.write("scoreline.yaml", SPEC.format(url=url))
     ran = await folder.run(*RUN, "-c", "scoreline.yaml", "--mode", "simulated")
-    assert (ran.code, ran.told["completed"], ran.told["dead_letters"]) == (0, 4 * CASES, 0), ran.stderr
-    assert ran.told["cost_usd"] == 0
+    assert (ran.code, ran.document["completed"], ran.document["dead_letters"]) == (0, 4 * CASES, 0), (
+        ran.stderr
+    )
+    assert ran.document["cost_usd"] == 0
     assert asked == []
     assert not (folder.root / "imported").exists()
     assert "--mode simulated, nothing is called: " in ran.stderr
-    exported = await folder.run("batch", "export", ran.told["batch_id"], "-o", "-", "--format", "jsonl")
+    exported = await folder.run("batch", "export", ran.document["batch_id"], "-o", "-", "--format", "jsonl")
     records = [json.loads(line) for line in exported.stdout.splitlines()]
     assert {record["target"] for record in records} == {
         f"simulated: {url}/answer",

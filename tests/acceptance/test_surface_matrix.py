@@ -70,7 +70,7 @@ async def test_commands_work_in_every_surrounding(
     async with asyncio.TaskGroup() as group:
         for about, where in SITUATIONS.items():
             for name in COMMANDS:
-                group.create_task(check(folder, ran.told["batch_id"], (about, where), name))
+                group.create_task(check(folder, ran.document["batch_id"], (about, where), name))
 
 
 async def check(folder: Folder, batch_id: str, situation: tuple[str, Situation], name: str) -> None:

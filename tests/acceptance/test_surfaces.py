@@ -64,8 +64,8 @@ async def test_compare_shows_what_changed_and_fails_on_regression(
     folder = Folder(tmp_path, redis_url, postgres_url)
     folder.cases(4)
     folder.write("two.py", TARGETS)
-    before = (await folder.run(*RUN, "python:two:first")).told["batch_id"]
-    after = (await folder.run(*RUN, "python:two:second")).told["batch_id"]
+    before = (await folder.run(*RUN, "python:two:first")).document["batch_id"]
+    after = (await folder.run(*RUN, "python:two:second")).document["batch_id"]
     compare = ("batch", "compare", before, after)
     plain = await folder.run(*compare)
     assert plain.code == 0
@@ -91,11 +91,11 @@ def _tables_fit(folder: Folder, before: str, after: str) -> None:
             ("batch", "dlq", after),
             ("batch", "compare", before, after),
         ):
-            _, said = on_terminal(*arguments, cwd=folder.root, environ=folder.environ, columns=columns)
-            lines = [line.rstrip() for line in STYLE.sub("", said).splitlines()]
+            _, output = on_terminal(*arguments, cwd=folder.root, environ=folder.environ, columns=columns)
+            lines = [line.rstrip() for line in STYLE.sub("", output).splitlines()]
             wide = [line for line in lines if len(line) > columns and "scoreline " not in line]
             assert [line for line in wide if "→" not in line] == [], (arguments, columns)
-            assert after in said
+            assert after in output
 
 
 @pytest.mark.parametrize(

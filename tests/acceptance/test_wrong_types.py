@@ -34,10 +34,10 @@ async def test_keys_of_the_wrong_type_are_quarantined_and_the_batch_ends(
             await until(lambda: len(folder.calls) >= 4, 90)
             batch_id = folder.batch_id()
             claimed = [key.decode().partition(":fence:")[2] for key in redis.scan_iter("eval:{*}:fence:*")]
-            in_hand = [key for key in claimed if redis.hexists(pair_of(key)[1], "d:1")]
+            active = [key for key in claimed if redis.hexists(pair_of(key)[1], "d:1")]
             spoilt = [
-                pair_of(in_hand[0])[1],
-                pair_of(in_hand[1])[0],
+                pair_of(active[0])[1],
+                pair_of(active[1])[0],
                 "eval:{00}:wake",
                 "eval:{01}:epoch",
                 f"eval:tasks:{{{batch_id}}}",
@@ -49,7 +49,7 @@ async def test_keys_of_the_wrong_type_are_quarantined_and_the_batch_ends(
             (folder.root / "open").touch()
             ran = await run.end()
         kept = {key.decode(): redis.lrange(key, 0, -1) for key in redis.scan_iter("eval:quarantine:*")}
-    assert (ran.code, ran.told["passed"]) == (0, TOTAL), ran.stderr
+    assert (ran.code, ran.document["passed"]) == (0, TOTAL), ran.stderr
     assert sorted(name.split(":", 3)[3] for name in kept) == sorted(spoilt)
     assert all(value == [b"of another type"] for value in kept.values())
     logged = [line for path in folder.data.rglob("*.log") for line in path.read_text().splitlines()]

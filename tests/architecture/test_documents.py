@@ -3,18 +3,21 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from enum import StrEnum
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 from eventlog.codec import QuarantineReason
 from eventlog.diagram import redraw
-from eventlog.events import EVENT_CLASSES
+from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION
 from eventlog.log import AppendResult
 from eventlog.timeline import Disposition
 from scoreline.settings import PREFIX, Settings
 from tests.escapes.corpus import CORPUS
+from tests.proof.document import PAGE, rewrite
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,6 +34,22 @@ def test_the_protocol_names_every_word_of_the_wire():
     text = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
     words = [*EVENT_CLASSES, *AppendResult, *Disposition, *QuarantineReason]
     assert [word for word in words if f"`{word}`" not in text] == []
+
+
+PAYLOAD_ROW = re.compile(r"^\| `(\w+)` \| (.*\*\*.*) \|$", re.MULTILINE)
+
+
+def test_the_protocol_lists_every_field_of_every_payload():
+    """Required fields are bold; no field is missing, and the schema version is the current one."""
+    text = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
+    rows = dict(PAYLOAD_ROW.findall(text))
+    assert rows.keys() == EVENT_CLASSES.keys()
+    for name, event in EVENT_CLASSES.items():
+        for field in fields(get_type_hints(event)["data"]):
+            is_required = field.default is MISSING and field.default_factory is MISSING
+            word = f"**`{field.name}`**" if is_required else f"`{field.name}`"
+            assert word in rows[name], f"{name}.{field.name}"
+    assert f"`schema_version` is {SCHEMA_VERSION}." in text
 
 
 SETTING_ROW = re.compile(r"^\| `(EVAL_\w+)` \| (.+?) \|", re.MULTILINE)
@@ -110,3 +129,23 @@ def test_the_readme_is_a_landing_page():
     assert len(text.splitlines()) <= 100
     assert {"providers", "otel", "parquet"} <= extras.keys()
     assert f"{len(CORPUS)} escape programs" in text
+
+
+def test_the_tables_of_faults_and_mutants_are_those_of_the_code():
+    """`python -m tests.proof.document` would change nothing."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert rewrite(text) == text, "run: python -m tests.proof.document"
+
+
+CODE_PATH = re.compile(r"`((?:[\w-]+/)+[\w-]+\.(?:py|lua|sql|md|json|yml|yaml|sh|acl))`")
+TOP = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_of_the_repository_that_is_named_exists(document: Path):
+    """A path in backticks whose first folder is one of the repository's names a file."""
+    if document.name == "CHANGELOG.md":
+        return  # history: names of their time
+    named = CODE_PATH.findall(document.read_text(encoding="utf-8"))
+    missing = [path for path in named if path.split("/")[0] in TOP and not (ROOT / path).exists()]
+    assert missing == []

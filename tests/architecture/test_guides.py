@@ -21,19 +21,19 @@ from eventlog.payloads import Case
 from executor.contract import ExecutionEnvironment, ScoringRequest, TargetRequest
 from executor.options import OptionModel
 from executor.registry import EVALUATORS, TARGETS, Kind
-from executor.sandbox.job import Limits
+from executor.sandbox.job import SandboxLimits
 from projections.queries.batches import BatchSnapshot
 from providers.table import PROVIDERS
 from scoreline.cli.main import app
-from scoreline.local.drive import BELOW_THE_GATE
+from scoreline.local.supervisor import BELOW_THE_GATE
 from scoreline.reports.export_writers import COLUMNS
 from scoreline.reports.look import Look
 from scoreline.reports.standing import STATUSES, ExitCode
 from scoreline.reports.status import look_document
 from scoreline.startup_interrupt import INTERRUPTED
-from scoreline.submit.marks import MARKS
+from scoreline.submit.group_fields import MARKS
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.keys import DATASET_KEYS, KEYS, SINGULAR
-from scoreline.submit.spec.making import make_plan
 
 DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = tuple(
@@ -94,7 +94,7 @@ def shown(default: Any) -> str:
             return "required"
         case None:
             return "none"
-        case Limits():
+        case SandboxLimits():
             return "[below](#the-sandbox)"
         case _:
             return f"`{json.dumps(to_jsonable_python(default))}`"
@@ -140,7 +140,7 @@ def test_no_table_has_an_option_that_does_not_exist():
 def test_the_limits_of_the_sandbox_are_in_their_table():
     """Every limit has its default there, and no other is promised."""
     rows = dict(OPTION_ROW.findall(section(guide("reference/targets.md"), "The sandbox")))
-    limits = TypeAdapter(dict[str, int]).validate_python(to_jsonable_python(Limits()))
+    limits = TypeAdapter(dict[str, int]).validate_python(to_jsonable_python(SandboxLimits()))
     assert rows == {name: f"`{value}`" for name, value in limits.items()}
 
 

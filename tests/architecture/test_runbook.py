@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from domain.retry_policy import UNCHARGED_KINDS
 from scoreline.observability.alerts.definition import RUNBOOK
 from scoreline.observability.alerts.table import ALERTS
 from tests.architecture.test_deployment import ROOT, SERVICES
@@ -85,3 +86,9 @@ def messages() -> Iterator[str]:
 def test_every_message_that_is_explained_is_one_of_ours(words: str):
     """Whoever searches for what they saw finds it as they saw it."""
     assert words in source()
+
+
+def test_no_fault_that_uses_up_no_retry_is_described_as_a_dead_letter():
+    """A rate-limited or unreachable attempt is always followed by another one."""
+    text = guide("how-to/troubleshooting.md")
+    assert [kind for kind in UNCHARGED_KINDS if f"`{kind}` dead letter" in text] == []

@@ -16,11 +16,11 @@ from psycopg_pool.base import AttemptWithBackoff
 from eventlog.redis_streams import RedisEventLog
 from projections.store import postgres
 from projections.store.postgres import PostgresStore
-from storage_worker import app
+from storage_worker import app, maintenance
 from storage_worker.consumer import Consumer
+from storage_worker.pass_results import PassCounts
 from storage_worker.settings import StorageSettings
 from storage_worker.storage import Storage
-from storage_worker.tally import Tally
 from tests.chaos.failpoints import after, before, fuse
 from tests.chaos.notebook import Notebook
 
@@ -42,7 +42,7 @@ class Orders:
     notebook: Path
     gap_timeout: float = 2.0
     claim_idle: float = 1.0
-    take_over_count: int = app.TAKE_OVER_COUNT
+    take_over_count: int = maintenance.TAKE_OVER_COUNT
     dies: str | None = None
     """The point at which to die, and at which call of it."""
     dies_at_call: int = 1
@@ -78,7 +78,7 @@ def _hurry(orders: Orders) -> None:
     vars(stream_subscriber)["CONSUME_ERROR_BACKOFF_SECONDS"] = SOON
     vars(app)["POLL_MS"] = 200
     hurry_the_pool()
-    vars(app)["TAKE_OVER_COUNT"] = orders.take_over_count
+    vars(maintenance)["TAKE_OVER_COUNT"] = orders.take_over_count
 
 
 def hurry_the_pool() -> None:
@@ -89,10 +89,10 @@ def hurry_the_pool() -> None:
 def _take_notes(notebook: Notebook) -> None:
     """Write down how often the seldom paths are taken."""
     after(Consumer, "take_over", lambda taken: _note_take_over(notebook, taken))
-    after(Consumer, "drain_own", lambda drained: notebook.note("redelivered", drained))
-    count, note_outage = Tally.count, Storage._note_outage
+    after(Consumer, "redeliver_pending", lambda drained: notebook.note("redelivered", drained))
+    count, note_outage = PassCounts.count, Storage._note_outage
 
-    def counted(tally: Tally, resolutions: Any, lost: set[str]) -> None:
+    def counted(tally: PassCounts, resolutions: Any, lost: set[str]) -> None:
         before = tally.duplicates
         count(tally, resolutions, lost)
         notebook.note("read twice", tally.duplicates - before)
@@ -102,7 +102,7 @@ def _take_notes(notebook: Notebook) -> None:
         notebook.note(type(error).__name__)
         note_outage(storage, error)
 
-    setattr(Tally, "count", counted)  # noqa: B010 - a method, replaced on purpose
+    setattr(PassCounts, "count", counted)  # noqa: B010 - a method, replaced on purpose
     setattr(Storage, "_note_outage", noted)  # noqa: B010 - as above
 
 

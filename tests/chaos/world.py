@@ -26,6 +26,7 @@ from scoreline.servers.addresses import Servers
 from tests.chaos.crew import Crew
 from tests.chaos.link import Link, faithfully, link
 from tests.chaos.worker import Orders, work
+from tests.processes import children
 from tests.waiting import until
 
 TIMEOUTS = "socket_timeout=1&socket_connect_timeout=1"
@@ -93,7 +94,7 @@ class World:
     async def kill_postgres(self) -> None:
         """kill -9 every process of Postgres; its guardian starts it again."""
         postmaster = self._postmaster
-        for pid in (postmaster, *_children(postmaster)):
+        for pid in (postmaster, *children(postmaster)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         await until(lambda: self._is_another_postgres(postmaster), 60)
@@ -172,10 +173,6 @@ async def _links(stack: AsyncExitStack, ways: Path, sockets: Path) -> Links:
         await stack.enter_async_context(link(ways / postgres, sockets / postgres)),
         await stack.enter_async_context(link(ways / "writer.sock", redis)),
     )
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def _is_gone(pid: int) -> bool:

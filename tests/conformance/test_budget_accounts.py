@@ -19,7 +19,7 @@ from taskqueue.budget.contract import (
     BudgetTerms,
     BudgetView,
     CostMaximum,
-    Holding,
+    HolderReservation,
     NewAccount,
 )
 from taskqueue.budget.memory import MemoryBudgets
@@ -97,7 +97,7 @@ async def test_a_declaration_settles_once_however_often_it_is_repeated(form: Acc
         await form.reserve(0, held=Amount(200), settled=Amount(250, 9))
     seen = await form.publish()
     assert (seen.spent, seen.held) == (Amount(250, 9), Amount(200))
-    assert seen.holders == {"a": Holding(Amount(200))}
+    assert seen.holders == {"a": HolderReservation(Amount(200))}
 
 
 async def test_a_pessimistic_estimate_gets_what_is_left_while_it_is_alone(
@@ -176,7 +176,10 @@ async def test_after_a_loss_nothing_is_granted_until_holders_have_declared_again
 
 async def test_an_executor_that_dies_during_the_recovery_is_counted(form: Accounts) -> None:
     """A re-created account remembers what was last seen of each holder until it declares itself again."""
-    holding = {"a": Holding(Amount(300), Amount(150)), "b": Holding(Amount(200), Amount(100))}
+    holding = {
+        "a": HolderReservation(Amount(300), Amount(150)),
+        "b": HolderReservation(Amount(200), Amount(100)),
+    }
     seen = await form.publish(recovery=5.0, holding=holding)
     assert (seen.held, seen.holders) == (Amount(500), holding)
     await form.reserve(0, held=Amount(50))
@@ -216,7 +219,7 @@ async def test_the_script_and_its_twin_agree_on_every_number(seed: int, redis_ur
                 dead = dice.choice([[], ["a"], ["a", "b"]])
                 frozen = dice.choice([None, False, False, True])
                 terms = BudgetTerms("b", cost, tokens, amount(dice), amount(dice, 50), dead, frozen)
-                holding = {"b": Holding(Amount(9, 2), Amount(4, 1))}
+                holding = {"b": HolderReservation(Amount(9, 2), Amount(4, 1))}
                 new = NewAccount(dice.choice([0, 2.5]), {"a": Amount(5, 1)}, holding)
                 create = dice.choice([None, new])
                 views = [await form.budgets.publish(terms, create=create) for form in forms]

@@ -122,22 +122,22 @@ async def test_batches_are_listed_in_the_order_of_acceptance(books):
 async def test_what_is_asked_is_written_down_once(books):
     """Asking again changes nothing; each word has its author."""
     await accept(books, accepted(1))
-    assert await books.ledger.ask(B, "paused", by="ann", reason="lunch")
-    assert not await books.ledger.ask(B, "paused", by="bob")
+    assert await books.ledger.request_state(B, "paused", by="ann", reason="lunch")
+    assert not await books.ledger.request_state(B, "paused", by="bob")
     batch = await batch_of(books)
     assert (batch.state, batch.reason) == ("paused", "lunch")
-    assert await books.ledger.ask(B, "running", by="bob")
+    assert await books.ledger.request_state(B, "running", by="bob")
     assert (await books.asked(B))[1:] == [("paused", "ann", "lunch"), ("running", "bob", "")]
-    assert not await books.ledger.ask("unheard-of", "paused", by="ann")
+    assert not await books.ledger.request_state("unheard-of", "paused", by="ann")
 
 
 @pytest.mark.parametrize("state", ["cancelled", "expired"])
 async def test_what_was_stopped_stays_so(books, state):
     """Nobody can resume or pause it."""
     await accept(books, accepted(1))
-    assert await books.ledger.ask(B, state, by="ann")
-    assert not await books.ledger.ask(B, "running", by="ann")
-    assert not await books.ledger.ask(B, "paused", by="ann")
+    assert await books.ledger.request_state(B, state, by="ann")
+    assert not await books.ledger.request_state(B, "running", by="ann")
+    assert not await books.ledger.request_state(B, "paused", by="ann")
     assert (await batch_of(books)).state == state
 
 
@@ -153,13 +153,13 @@ async def test_a_batch_is_over_when_nothing_of_it_is_open(books):
     assert (batch.state, batch.finished) == ("completed", True)
     assert batch.published_to > key(99)
     assert await books.ledger.unfinished() == []
-    assert not await books.ledger.ask(B, "paused", by="ann")
+    assert not await books.ledger.request_state(B, "paused", by="ann")
 
 
 async def test_a_batch_that_was_cancelled_is_not_completed(books):
     """What people asked for is what it is called afterwards."""
     await accept(books)
-    await books.ledger.ask(B, "cancelled", by="ann")
+    await books.ledger.request_state(B, "cancelled", by="ann")
     assert await books.ledger.finish(B)
     assert (await batch_of(books)).state == "cancelled"
 
@@ -178,7 +178,7 @@ async def test_a_batch_that_was_over_goes_on(books):
 async def test_a_deadline_that_has_passed_is_not_met_again(books):
     """What was out of time has all the time it wants."""
     await accept(books, accepted(1), max_duration=timedelta(hours=1))
-    await books.ledger.ask(B, "expired", by="coordinator")
+    await books.ledger.request_state(B, "expired", by="coordinator")
     await books.ledger.reopen(B, by="ann")
     batch = await batch_of(books)
     assert (batch.state, batch.deadline) == ("running", None)
@@ -198,7 +198,7 @@ async def test_a_batch_that_was_cancelled_stays_so_whatever_is_opened_in_it(book
     """It goes on only for as long as it takes to end what was opened."""
     await accept(books, accepted(1))
     await store(books, 1, CLAIM, FAILED)
-    await books.ledger.ask(B, "cancelled", by="ann")
+    await books.ledger.request_state(B, "cancelled", by="ann")
     await books.ledger.finish(B)
     await open_next(books, 1, payload("queued:operator"))
     batch = await batch_of(books)
@@ -236,7 +236,7 @@ async def test_a_window_is_opened_once(books):
 async def test_no_window_is_opened_of_what_rests(books, state):
     """Whatever its coordinator thought when it began."""
     batch = await accept(books, accepted(1))
-    await books.ledger.ask(B, state, by="ann")
+    await books.ledger.request_state(B, state, by="ann")
     assert not await books.ledger.open_window(batch, last_id=key(1), size=1, epochs=EPOCHS)
 
 
@@ -293,9 +293,9 @@ async def test_a_run_pauses_a_batch_only_while_it_serves_it(books):
     """An interrupt of a run that was replaced does not pause the batch of the run that replaced it."""
     await accept(books, accepted(1))
     await books.ledger.assign_run(B, "run-2", by="bob")
-    assert not await books.ledger.ask(B, "paused", by="ada", reason="interrupted", run_id="run-1")
+    assert not await books.ledger.request_state(B, "paused", by="ada", reason="interrupted", run_id="run-1")
     assert (await batch_of(books)).state == "running"
-    assert await books.ledger.ask(B, "paused", by="bob", reason="interrupted", run_id="run-2")
+    assert await books.ledger.request_state(B, "paused", by="bob", reason="interrupted", run_id="run-2")
     assert (await batch_of(books)).state == "paused"
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from eventlog import payloads as p
-from projections.ledger.contract import BatchHead, FailedEvaluation, Purse, UnreachableEvaluation
+from projections.ledger.contract import BatchHead, Budget, FailedEvaluation, UnreachableEvaluation
 from tests.conformance.ledger_forms import (
     NOW,
     B,
@@ -34,9 +34,9 @@ async def test_a_budget_is_accepted_with_the_batch(books):
     """To the last digit; one that nobody gave is none."""
     head = BatchHead(B, b"{}", max_cost_usd=Decimal("0.10"), max_tokens=10**12)
     await books.ledger.accept(head, one_by_one([accepted(1)]), now=NOW)
-    assert (await batch_of(books)).purse == Purse(Decimal("0.10"), 10**12, Decimal(0), 0)
+    assert (await batch_of(books)).budget == Budget(Decimal("0.10"), 10**12, Decimal(0), 0)
     await accept(books, batch_id="other")
-    assert (await batch_of(books, "other")).purse == Purse()
+    assert (await batch_of(books, "other")).budget == Budget()
 
 
 async def test_all_that_was_paid_is_spent(books):
@@ -56,12 +56,14 @@ async def test_another_budget_may_be_given_at_any_time(books):
     """Each word has its author; what is spent is nobody's to change."""
     await accept(books, accepted(1))
     await store(books, 1, CLAIM, RUNNING, ANSWER)
-    await books.ledger.allow(B, Purse(Decimal(5), None, Decimal(99), 99), by="ann", reason="at most $5.00")
-    assert (await batch_of(books)).purse == Purse(Decimal(5), None, Decimal("0.1"), 7)
-    await books.ledger.allow(B, Purse(None, 9), by="bob", reason="9 tokens")
-    assert (await batch_of(books)).purse == Purse(None, 9, Decimal("0.1"), 7)
+    await books.ledger.set_budget(
+        B, Budget(Decimal(5), None, Decimal(99), 99), by="ann", reason="at most $5.00"
+    )
+    assert (await batch_of(books)).budget == Budget(Decimal(5), None, Decimal("0.1"), 7)
+    await books.ledger.set_budget(B, Budget(None, 9), by="bob", reason="9 tokens")
+    assert (await batch_of(books)).budget == Budget(None, 9, Decimal("0.1"), 7)
     assert (await books.asked(B))[1:] == [("budget", "ann", "at most $5.00"), ("budget", "bob", "9 tokens")]
-    await books.ledger.allow("unheard-of", Purse(), by="ann")
+    await books.ledger.set_budget("unheard-of", Budget(), by="ann")
     assert await books.asked("unheard-of") == []
 
 
@@ -127,11 +129,11 @@ async def test_spend_that_no_event_records_counts_against_the_budget(books):
     await books.ledger.note_unrecorded(B, Decimal("0.20"), 9)
     await books.ledger.note_next(B, Decimal("0.7"), 40)
     spent, unknown = (Decimal("0.35"), 16), (Decimal("0.25"), 9)
-    assert (await batch_of(books)).purse == Purse(Decimal(1), None, *spent, Decimal("0.7"), 40, *unknown)
-    await books.ledger.ask(B, "paused", by="coordinator", reason="budget")
-    assert (await batch_of(books)).purse.next_tokens == 40
-    await books.ledger.ask(B, "running", by="ann")
-    assert (await batch_of(books)).purse == Purse(Decimal(1), None, *spent, Decimal(0), 0, *unknown)
+    assert (await batch_of(books)).budget == Budget(Decimal(1), None, *spent, Decimal("0.7"), 40, *unknown)
+    await books.ledger.request_state(B, "paused", by="coordinator", reason="budget")
+    assert (await batch_of(books)).budget.next_tokens == 40
+    await books.ledger.request_state(B, "running", by="ann")
+    assert (await batch_of(books)).budget == Budget(Decimal(1), None, *spent, Decimal(0), 0, *unknown)
 
 
 async def test_recorded_spend_is_known_by_its_source(books):

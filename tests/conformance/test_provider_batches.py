@@ -77,14 +77,14 @@ async def waiting(
 ) -> list[int]:
     """Name those that are to be asked."""
     wanted = {"targets": targets, "target": target, "limit": 9}
-    found = await books.waiting(await batch_of(form), after="", **wanted)
+    found = await books.list_unassigned(await batch_of(form), after="", **wanted)
     return [int(one.evaluation_id[-1]) for one in found]
 
 
-async def intended(form: LedgerForm, chunk: ProviderBatch = CHUNK) -> ProviderBatchRepository:
-    """Write a chunk down."""
+async def intended(form: LedgerForm, provider_batch: ProviderBatch = CHUNK) -> ProviderBatchRepository:
+    """Write a provider batch down."""
     books = await three_waiting(form)
-    assert await books.intend(chunk, [key(number) for number in chunk.members])
+    assert await books.record_intent(provider_batch, [key(number) for number in provider_batch.members])
     return books
 
 
@@ -118,29 +118,31 @@ async def test_a_chunk_is_written_down_with_its_members(books):
     """They are in no other, and are listed as its own."""
     provider = await intended(books)
     assert await waiting(books, provider) == [3]
-    assert await provider.open_chunks() == [CHUNK]
-    members = await provider.members(CHUNK, after="", limit=9)
+    assert await provider.list_open() == [CHUNK]
+    members = await provider.list_pending(CHUNK, after="", limit=9)
     assert [one.evaluation_id for one in members] == [key(1), key(2)]
     assert members[0].opening.attempt == 1
-    assert [one.evaluation_id for one in await provider.members(CHUNK, after=key(1), limit=9)] == [key(2)]
-    assert await provider.still_waiting(CHUNK, [key(2), key(3)]) == {key(2)}
+    assert [one.evaluation_id for one in await provider.list_pending(CHUNK, after=key(1), limit=9)] == [
+        key(2)
+    ]
+    assert await provider.filter_pending(CHUNK, [key(2), key(3)]) == {key(2)}
 
 
 async def test_nobody_is_in_two_chunks(books):
     """Whoever comes second changes nothing."""
     provider = await intended(books)
     again = replace(CHUNK, id="fedcba9876543210", members=(2, 3))
-    assert not await provider.intend(again, [key(2), key(3)])
+    assert not await provider.record_intent(again, [key(2), key(3)])
     assert await waiting(books, provider) == [3]
-    assert len(await provider.open_chunks()) == 1
+    assert len(await provider.list_open()) == 1
 
 
 async def test_nothing_is_intended_in_a_batch_that_does_not_go_on(books):
     """A pause means that nothing more is submitted."""
     provider = await three_waiting(books)
-    assert await books.ledger.ask(B, "paused", by="ada")
-    assert not await provider.intend(CHUNK, [key(1), key(2)])
-    assert await provider.open_chunks() == []
+    assert await books.ledger.request_state(B, "paused", by="ada")
+    assert not await provider.record_intent(CHUNK, [key(1), key(2)])
+    assert await provider.list_open() == []
 
 
 async def test_only_one_may_submit_again(books):
@@ -149,34 +151,38 @@ async def test_only_one_may_submit_again(books):
     claimed = await provider.claim(CHUNK, now=NOW + MINUTE)
     assert claimed == replace(CHUNK, claimed_at=NOW + MINUTE)
     assert await provider.claim(CHUNK, now=NOW + MINUTE) is None
-    assert await provider.open_chunks() == [claimed]
+    assert await provider.list_open() == [claimed]
 
 
 async def test_a_submission_is_recorded_once(books):
     """What the provider calls it stays, and is known."""
     provider = await intended(books)
-    assert await provider.submitted(CHUNK, "msgbatch_1", now=NOW)
-    assert not await provider.submitted(CHUNK, "msgbatch_2", now=NOW)
-    [chunk] = await provider.open_chunks()
-    assert (chunk.state, chunk.provider_id, chunk.submitted_at) == ("submitted", "msgbatch_1", NOW)
-    assert await provider.known(["msgbatch_1", "msgbatch_2"]) == {"msgbatch_1"}
-    assert await provider.claim(chunk, now=NOW) is None
+    assert await provider.record_submission(CHUNK, "msgbatch_1", now=NOW)
+    assert not await provider.record_submission(CHUNK, "msgbatch_2", now=NOW)
+    [provider_batch] = await provider.list_open()
+    assert (provider_batch.state, provider_batch.provider_id, provider_batch.submitted_at) == (
+        "submitted",
+        "msgbatch_1",
+        NOW,
+    )
+    assert await provider.filter_known(["msgbatch_1", "msgbatch_2"]) == {"msgbatch_1"}
+    assert await provider.claim(provider_batch, now=NOW) is None
 
 
 async def test_a_chunk_comes_to_its_end(books):
     """Looked at, noted, called off, ended, closed."""
     provider = await intended(books)
-    await provider.submitted(CHUNK, "msgbatch_1", now=NOW)
-    await provider.noted(CHUNK, "it has to wait")
-    await provider.called_off(CHUNK)
-    [chunk] = await provider.open_chunks()
-    assert (chunk.note, chunk.called_off) == ("it has to wait", True)
-    await provider.seen(CHUNK, RequestCounts(processing=2), now=NOW, ended=False)
-    await provider.seen(CHUNK, RequestCounts(succeeded=1, expired=1), now=NOW, ended=True)
-    [chunk] = await provider.open_chunks()
-    assert (chunk.state, chunk.note) == ("ended", "")
+    await provider.record_submission(CHUNK, "msgbatch_1", now=NOW)
+    await provider.record_note(CHUNK, "it has to wait")
+    await provider.record_cancel_request(CHUNK)
+    [provider_batch] = await provider.list_open()
+    assert (provider_batch.note, provider_batch.called_off) == ("it has to wait", True)
+    await provider.record_counts(CHUNK, RequestCounts(processing=2), now=NOW, ended=False)
+    await provider.record_counts(CHUNK, RequestCounts(succeeded=1, expired=1), now=NOW, ended=True)
+    [provider_batch] = await provider.list_open()
+    assert (provider_batch.state, provider_batch.note) == ("ended", "")
     await provider.close(CHUNK, ProviderBatchState.COLLECTED, now=NOW)
-    assert await provider.open_chunks() == []
+    assert await provider.list_open() == []
 
 
 async def test_those_of_an_abandoned_chunk_wait_for_another(books):
@@ -190,7 +196,7 @@ async def test_an_answer_takes_an_evaluation_out_of_its_chunk(books):
     """Its next attempt is published, and counts as under way."""
     provider = await intended(books)
     await open_next(books, 1, SCORING)
-    assert await provider.still_waiting(CHUNK, [key(1), key(2)]) == {key(2)}
+    assert await provider.filter_pending(CHUNK, [key(1), key(2)]) == {key(2)}
     assert (await batch_of(books)).in_flight == 2
     assert (await standing(books, 1)).epoch == "01-1"
 
@@ -233,7 +239,7 @@ async def test_what_was_paid_for_in_vain_is_kept_and_moves_nothing(books):
 
 
 async def test_those_that_wait_can_be_told_of_after_all(books):
-    """As published now, and counted as under way; those in a chunk stay."""
+    """As published now, and counted as under way; those in a provider batch stay."""
     provider = await intended(books)
     released = await provider.release(await batch_of(books), epochs=LATER, limit=9)
     assert [one.evaluation_id for one in released] == [key(3)]
@@ -247,7 +253,7 @@ async def test_what_a_batch_is_about_can_be_changed_while_it_goes_on(books):
     """Who asked for it is on record."""
     provider = await three_waiting(books)
     assert not await provider.has_groups(B)
-    assert await provider.change_spec(B, b'{"name":"other"}', by="ada", reason="provider batches")
+    assert await provider.update_spec(B, b'{"name":"other"}', by="ada", reason="provider batches")
     assert (await batch_of(books)).spec == b'{"name":"other"}'
     assert ("changed", "ada", "provider batches") in await books.asked(B)
-    assert not await provider.change_spec("nobody", b"{}", by="ada", reason="")
+    assert not await provider.update_spec("nobody", b"{}", by="ada", reason="")

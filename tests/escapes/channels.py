@@ -1,6 +1,6 @@
 """Programs that attack the channels to the executor: environment, reports, descriptors, exit status."""
 
-from executor.sandbox.job import Limits
+from executor.sandbox.job import SandboxLimits
 from tests.escapes.program import SIGNALLED, EscapeProgram, Family, Wall
 
 ENVIRONMENT_PROGRAMS = (
@@ -87,7 +87,7 @@ for number in range(3):
         name="open more descriptors than allowed",
         family=Family.REPORTS,
         wall=Wall.OPEN_FILES,
-        limits=Limits(open_files=32),
+        limits=SandboxLimits(open_files=32),
         source="""
 opened = []
 while len(opened) < 1000 and (descriptor := attempt(os.open, "/dev/null", os.O_RDONLY)) is not None:
@@ -337,7 +337,7 @@ os.kill(os.getpid(), 9)
         wall=Wall.TIME,
         ends=frozenset({"time"}),
         seconds=1.5,
-        limits=Limits(processes=8),
+        limits=SandboxLimits(processes=8),
         source="""
 import signal
 tried()

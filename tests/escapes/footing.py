@@ -18,9 +18,9 @@ from pathlib import Path
 from time import monotonic
 
 from executor.contract import CallFault
-from executor.sandbox.job import Outcome
+from executor.sandbox.job import SandboxOutcome
 from executor.sandbox.probe import probe
-from executor.sandbox.reports import Reports, listening
+from executor.sandbox.reports import ReportListener, listening
 from executor.sandbox.sandbox import Sandbox
 from scoreline.formatting import printable
 from tests.escapes.corpus import CORPUS
@@ -86,7 +86,7 @@ async def run_program(program: EscapeProgram, host: AttackedHost) -> ProgramOutc
     return ProgramOutcome(program.name, problems, outcome.killed_by or "exit", round(outcome.seconds, 2))
 
 
-async def _run(program: EscapeProgram, host: AttackedHost) -> tuple[Outcome, Reports | None]:
+async def _run(program: EscapeProgram, host: AttackedHost) -> tuple[SandboxOutcome, ReportListener | None]:
     env = {**program.env, "ESCAPE_PROGRAM": program.name}
     async with AsyncExitStack() as stack:
         reports = await stack.enter_async_context(listening()) if program.reports else None
@@ -97,7 +97,7 @@ async def _run(program: EscapeProgram, host: AttackedHost) -> tuple[Outcome, Rep
     return outcome, reports
 
 
-def _problems(program: EscapeProgram, outcome: Outcome, reports: Reports | None) -> list[str]:
+def _problems(program: EscapeProgram, outcome: SandboxOutcome, reports: ReportListener | None) -> list[str]:
     """List what is wrong with an outcome; nothing, if the program was contained."""
     said = outcome.stdout + outcome.stderr
     checks = {

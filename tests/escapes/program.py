@@ -13,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from executor.sandbox.job import Job, KilledBy, Limits
-from executor.sandbox.walls import Footing
+from executor.sandbox.bubblewrap_options import PrivilegeMode
+from executor.sandbox.job import KilledBy, SandboxJob, SandboxLimits
 
 ENDED: frozenset[KilledBy | None] = frozenset({None})
 SIGNALLED: frozenset[KilledBy | None] = frozenset({None, "signal"})
@@ -92,10 +92,10 @@ class ExecutorRights(StrEnum):
     CGROUP = "root with its own uid and a memory cgroup"
 
     @property
-    def footing(self) -> Footing:
+    def footing(self) -> PrivilegeMode:
         """The footing that an executor with these rights chooses."""
         is_root = self in {ExecutorRights.ROOT, ExecutorRights.CGROUP}
-        return Footing.OWN_UID if is_root else Footing.USER_NAMESPACE
+        return PrivilegeMode.OWN_UID if is_root else PrivilegeMode.USER_NAMESPACE
 
     def covers(self, family: Family) -> bool:
         """Whether programs of a family are run: a cgroup changes nothing for those that take no memory."""
@@ -118,7 +118,7 @@ class EscapeProgram:
     exit_codes: frozenset[int] = frozenset({0})
     """Exit codes of a run that ended by itself; another one may be a mistake in the program."""
     seconds: float = 10
-    limits: Limits = field(default_factory=Limits)
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
     env: Mapping[str, str] = field(default_factory=dict)
     reports: bool = False
     """Whether the program has a report socket."""
@@ -131,15 +131,15 @@ class EscapeProgram:
         """Name the wall that contains it in a sandbox of an executor with these rights."""
         if rights is ExecutorRights.CGROUP and (self.is_shared_memory or self.wall is Wall.MEMORY):
             return Wall.CGROUP
-        if rights.footing is Footing.USER_NAMESPACE and self.wall_in_user_namespace:
+        if rights.footing is PrivilegeMode.USER_NAMESPACE and self.wall_in_user_namespace:
             return self.wall_in_user_namespace
         return self.wall
 
-    def job(self, facts: Mapping[str, Any], *, reports: Path | None = None) -> Job:
+    def job(self, facts: Mapping[str, Any], *, reports: Path | None = None) -> SandboxJob:
         """Build the job; `facts` is what an insider would know of the host."""
         known = json.dumps({**facts, "calls": _calls()})
         text = f"FACTS = {known!r}\n{PRELUDE}\n{self.source}"
-        return Job(
+        return SandboxJob(
             ("python3", "-I", "-S", "-B", "program.py"),
             self.seconds,
             texts={"program.py": text.encode()},

@@ -1,6 +1,6 @@
 """Programs that take more memory, disk, processes, time or output than their limits allow."""
 
-from executor.sandbox.job import Limits
+from executor.sandbox.job import SandboxLimits
 from tests.escapes.program import (
     FILES_REFUSED,
     MEMORY,
@@ -14,7 +14,7 @@ from tests.escapes.program import (
     Wall,
 )
 
-SMALL = Limits(memory_mb=64)
+SMALL = SandboxLimits(memory_mb=64)
 
 MEMORY_PROGRAMS = (
     EscapeProgram(
@@ -22,7 +22,7 @@ MEMORY_PROGRAMS = (
         family=Family.MEMORY,
         wall=Wall.ADDRESS_SPACE,
         ends=MEMORY_REFUSED,
-        limits=Limits(memory_mb=64, address_space_mb=128),
+        limits=SandboxLimits(memory_mb=64, address_space_mb=128),
         source="""
 tried()
 hoard = []
@@ -40,7 +40,7 @@ if len(hoard) > 16:
         family=Family.MEMORY,
         wall=Wall.MEMORY,
         ends=MEMORY,
-        limits=Limits(memory_mb=96),
+        limits=SandboxLimits(memory_mb=96),
         source="""
 tried()
 for _ in range(4):
@@ -131,7 +131,7 @@ tried()
         name="allocate files in /dev/shm that no process maps",
         family=Family.MEMORY,
         wall=Wall.TMPFS,
-        limits=Limits(memory_mb=64, disk_mb=8),
+        limits=SandboxLimits(memory_mb=64, disk_mb=8),
         source="""
 held = 0
 for number in range(40):
@@ -218,7 +218,7 @@ if held > 128 << 20:
         name="enlarge and fill the buffers of Unix sockets",
         family=Family.MEMORY,
         wall=Wall.SECCOMP,
-        limits=Limits(memory_mb=64, open_files=32),
+        limits=SandboxLimits(memory_mb=64, open_files=32),
         source="""
 def fill():
     held, pairs = 0, []
@@ -288,7 +288,7 @@ escaped(held >> 20, "MB in each of nine processes")
         name="hide deleted files in descriptors in flight",
         family=Family.MEMORY,
         wall=Wall.TMPFS,
-        limits=Limits(disk_mb=8),
+        limits=SandboxLimits(disk_mb=8),
         source="""
 import array
 left, right = socket.socketpair()
@@ -363,7 +363,7 @@ DISK_PROGRAMS = (
         name="fill the working directory and /dev/shm",
         family=Family.DISK,
         wall=Wall.TMPFS,
-        limits=Limits(disk_mb=8),
+        limits=SandboxLimits(disk_mb=8),
         source="""
 written = 0
 for place in ("/tmp", "/dev/shm"):
@@ -394,7 +394,7 @@ with open("huge", "wb") as file:
         family=Family.DISK,
         wall=Wall.FILES,
         ends=FILES_REFUSED,
-        limits=Limits(disk_mb=8, memory_mb=64),
+        limits=SandboxLimits(disk_mb=8, memory_mb=64),
         source="""
 made = 0
 tried()
@@ -414,7 +414,7 @@ if made > 70000:
         family=Family.DISK,
         wall=Wall.FILES,
         ends=FILES_REFUSED,
-        limits=Limits(disk_mb=8, memory_mb=64),
+        limits=SandboxLimits(disk_mb=8, memory_mb=64),
         source="""
 made = 0
 tried()
@@ -440,7 +440,7 @@ if made > 70000:
         family=Family.DISK,
         wall=Wall.FILES,
         ends=FILES_REFUSED,
-        limits=Limits(disk_mb=8, memory_mb=64),
+        limits=SandboxLimits(disk_mb=8, memory_mb=64),
         source="""
 held = 0
 tried()
@@ -459,7 +459,7 @@ if held > 64 << 20:
         name="deleted files that stay open",
         family=Family.DISK,
         wall=Wall.TMPFS,
-        limits=Limits(disk_mb=8),
+        limits=SandboxLimits(disk_mb=8),
         source="""
 written, kept = 0, []
 for number in range(40):
@@ -475,7 +475,7 @@ if written > 10 << 20:
         name="truncate files whose pages wait in a pipe",
         family=Family.DISK,
         wall=Wall.PIPE_PAGES,
-        limits=Limits(disk_mb=8),
+        limits=SandboxLimits(disk_mb=8),
         source="""
 held, ends = 0, []
 for number in range(100):
@@ -512,7 +512,7 @@ PROCESS_PROGRAMS = (
         wall=Wall.PROCESSES,
         ends=frozenset({"time", "memory", "processes"}),
         seconds=2,
-        limits=Limits(processes=30),
+        limits=SandboxLimits(processes=30),
         source="""
 tried()
 deadline = time.monotonic() + 8
@@ -525,7 +525,7 @@ while time.monotonic() < deadline:
         family=Family.PROCESSES,
         wall=Wall.PROCESSES,
         ends=PROCESSES_REFUSED,
-        limits=Limits(processes=30),
+        limits=SandboxLimits(processes=30),
         source="""
 tried()
 born = 0
@@ -544,7 +544,7 @@ if born >= 30:
         family=Family.PROCESSES,
         wall=Wall.PROCESSES,
         ends=PROCESSES_REFUSED,
-        limits=Limits(processes=30),
+        limits=SandboxLimits(processes=30),
         source="""
 import _thread
 _thread.stack_size(65536)
@@ -567,7 +567,7 @@ os._exit(0)
         family=Family.PROCESSES,
         wall=Wall.PROCESSES,
         ends=PROCESSES_REFUSED,
-        limits=Limits(processes=30),
+        limits=SandboxLimits(processes=30),
         source="""
 tried()
 born = 0
@@ -676,7 +676,7 @@ TIME_PROGRAMS = (
         family=Family.TIME,
         wall=Wall.PROCESSOR,
         ends=TIME,
-        limits=Limits(cpu_seconds=1),
+        limits=SandboxLimits(cpu_seconds=1),
         source="tried()\nwhile True: pass",
     ),
     EscapeProgram(
@@ -684,7 +684,7 @@ TIME_PROGRAMS = (
         family=Family.TIME,
         wall=Wall.PROCESSOR,
         ends=frozenset({"time", "signal"}),
-        limits=Limits(cpu_seconds=1),
+        limits=SandboxLimits(cpu_seconds=1),
         source="""
 import signal
 signal.signal(signal.SIGXCPU, signal.SIG_IGN)
@@ -698,7 +698,7 @@ while True: pass
         wall=Wall.TIME,
         ends=TIME,
         seconds=2,
-        limits=Limits(cpu_seconds=1),
+        limits=SandboxLimits(cpu_seconds=1),
         source="""
 tried()
 started = time.monotonic()
@@ -807,7 +807,7 @@ for _ in range(2000):
         family=Family.OUTPUT,
         wall=Wall.OUTPUT,
         ends=OUTPUT,
-        limits=Limits(output_kb=16),
+        limits=SandboxLimits(output_kb=16),
         source="""
 tried()
 for _ in range(1 << 20):
@@ -820,7 +820,7 @@ escaped()
         family=Family.OUTPUT,
         wall=Wall.OUTPUT,
         ends=OUTPUT,
-        limits=Limits(output_kb=16),
+        limits=SandboxLimits(output_kb=16),
         source="""
 import fcntl
 tried()

@@ -14,9 +14,9 @@ from providers.prices import read_prices
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.errors import BadRow, DatasetError
 from scoreline.submit.datasets.rows import file_rows
+from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.errors import SpecError
-from scoreline.submit.spec.making import make_plan
-from storage_worker.stream_scan import sort_keys
+from storage_worker.stream_scan import sort_page
 from tests.builders import EVALUATION, PAYLOADS, event
 from tests.fuzz import inputs
 from tests.fuzz.target import FuzzTarget
@@ -62,7 +62,7 @@ def _codec(body: bytes) -> None:
 
 def _wire(body: bytes) -> None:
     read_entry(EVALUATION, (b"1-0", body.split(b"\n")))
-    sort_keys(body.split(b"\n"), shards=4)
+    sort_page(body.split(b"\n"), shards=4)
 
 
 def _wire_fields(kind: str) -> bytes:

@@ -10,11 +10,11 @@ from eventlog.codec import encode
 from eventlog.payloads import Score
 from executor.contract import CallFault, Permanent
 from executor.evaluators.llm_verdict import Scale, read_verdict
-from executor.outcome import close_after
+from executor.faults import close_after
 from executor.targets import http_replies
 from executor.targets.answers import reply
-from providers import dialects
-from providers.access import Access
+from providers import rate_limit_headers
+from providers.endpoint import ModelEndpoint
 from providers.failures import failure_of, refusal_of
 from providers.json_reader import UnreadableJson, read_json
 from providers.requests import InvalidReply, answer_of
@@ -74,7 +74,7 @@ def _reply(body: bytes) -> None:
         message = read_json(body)
     except UnreadableJson:
         return
-    access = Access(PROVIDERS["openai"], "gpt", "http://127.0.0.1/v1", "key")
+    access = ModelEndpoint(PROVIDERS["openai"], "gpt", "http://127.0.0.1/v1", "key")
     for status in (200, 400, 404, 429, 500):
         failure = failure_of(refusal_of(status, message), access)
         _closed(Permanent(failure.kind, failure.message))
@@ -135,9 +135,9 @@ def _batch_results(body: bytes) -> None:
 def _http_reply(body: bytes) -> None:
     text = body.decode(errors="replace")
     for paths in (
-        http_replies.Paths(),
-        http_replies.Paths("a.0", "usage", "cost"),
-        http_replies.Paths("text"),
+        http_replies.ReplyPaths(),
+        http_replies.ReplyPaths("a.0", "usage", "cost"),
+        http_replies.ReplyPaths("text"),
     ):
         try:
             http_replies.answer_of(text, paths, latency_ms=1.0)
@@ -151,13 +151,15 @@ def _http_reply(body: bytes) -> None:
 
 def _headers(body: bytes) -> None:
     text = body.decode("latin-1")
-    for dialect in (dialects.ANTHROPIC, dialects.OPENAI, dialects.CEREBRAS):
+    for dialect in (rate_limit_headers.ANTHROPIC, rate_limit_headers.OPENAI, rate_limit_headers.CEREBRAS):
         for name in (*dialect.requests, *dialect.tokens):
             found = {name.limit: "10", name.remaining: "0", name.reset: text, "date": text}
-            dialects.wait_for(dialects.limits_of(dialect, found, now=NOW))
-            dialects.limits_of(dialect, {**found, name.limit: text, name.remaining: text}, now=NOW)
+            rate_limit_headers.wait_for(rate_limit_headers.limits_of(dialect, found, now=NOW))
+            rate_limit_headers.limits_of(
+                dialect, {**found, name.limit: text, name.remaining: text}, now=NOW
+            )
     for header in ("retry-after", "retry-after-ms"):
-        dialects.retry_after({header: text, "date": text}, now=NOW)
+        rate_limit_headers.retry_after({header: text, "date": text}, now=NOW)
     http_replies.text_encoding(text)
 
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from executor.sandbox.job import Job, Limits
+from executor.sandbox.bubblewrap_options import PrivilegeMode
+from executor.sandbox.job import SandboxJob, SandboxLimits
 from executor.sandbox.probe import BUBBLEWRAP, probe, trouble_with
-from executor.sandbox.walls import Footing
 
-FOOTINGS = [footing for footing in Footing if not trouble_with(BUBBLEWRAP, footing)]
+FOOTINGS = [footing for footing in PrivilegeMode if not trouble_with(BUBBLEWRAP, footing)]
 """Those on which a sandbox can be built here."""
 
 PREFIXES = {
-    Footing.OWN_UID: (),
+    PrivilegeMode.OWN_UID: (),
     # Root without CAP_SYS_ADMIN, as in a container: namespaces are to be had in a user namespace only.
-    Footing.USER_NAMESPACE: ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
+    PrivilegeMode.USER_NAMESPACE: ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
     if os.geteuid() == 0
     else (),
 }
@@ -31,16 +31,16 @@ def python(
     program: str,
     *,
     seconds: float = 10,
-    limits: Limits | None = None,
+    limits: SandboxLimits | None = None,
     files: Mapping[str, Path] | None = None,
     facts: Mapping[str, Any] | None = None,
-) -> Job:
+) -> SandboxJob:
     """A Python program as a job; `facts` are a dict named `host` to it."""
     told = f"host = __import__('json').loads({json.dumps(facts or {})!r})\n"
-    return Job(
+    return SandboxJob(
         ("python3", "-I", "-S", "-B", "program.py"),
         seconds,
         texts={"program.py": (told + program).encode()},
-        limits=limits or Limits(),
+        limits=limits or SandboxLimits(),
         files=files or {},
     )

@@ -12,8 +12,8 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.event_queue import AttemptLost
 from taskqueue.batch_registry import BatchState
-from tests.integration.batch_stage import Stage, stage
 from tests.integration.coordinating import ANSWER, SPEC, House, house
+from tests.integration.scoreline.batch_stage import Stage, stage
 from tests.waiting import until
 
 IMPATIENT = replace(SPEC, fail_fast_after=3)
@@ -22,7 +22,7 @@ ALL_FAIL = dict.fromkeys(range(1, 100), "failed")
 
 @pytest.fixture
 async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
-    async with house(redis_url, postgres_url, window=4, chunk=4) as lent:
+    async with house(redis_url, postgres_url, window=4, page_size=4) as lent:
         yield lent
 
 

@@ -83,7 +83,7 @@ async def test_a_batch_without_cases_is_over_at_once(here: House) -> None:
 
 async def test_no_more_is_published_than_the_window_holds(redis_url: str, postgres_url: str) -> None:
     """Redis stays small however large the batch is: the next come when enough of the first have ended."""
-    async with house(redis_url, postgres_url, window=4, chunk=2) as here:
+    async with house(redis_url, postgres_url, window=4, page_size=2) as here:
         await here.submit("nightly", 9)
         await here.go_round(3)
         assert len(await here.keys("eval:*events:nightly*")) == 4
@@ -96,7 +96,7 @@ async def test_no_more_is_published_than_the_window_holds(redis_url: str, postgr
 
 async def test_those_who_wait_for_others_count_as_under_way(redis_url: str, postgres_url: str) -> None:
     """A window counts its serial evaluations, too: their endings must not make room for ever more."""
-    async with house(redis_url, postgres_url, window=4, chunk=2) as here:
+    async with house(redis_url, postgres_url, window=4, page_size=2) as here:
         pairs = [NewEvaluation(p.Case(id=f"case-{n}"), serial=_after_odd(n)) for n in range(1, 13)]
         await here.submit_these("nightly", pairs)
         await here.go_round()

@@ -23,14 +23,14 @@ from executor.lanes.contract import AcquireRequest, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import parse_evaluator, parse_target
-from executor.settings import ExecutorSettings, RedisSettings
+from executor.settings import Connection, ExecutorSettings
 from projections.database.errors import DatabaseUnavailable
 from projections.folds.change import Change
 from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore
 from scoreline.submit.spec.metering import metered
 from storage_worker.storage import Storage
-from storage_worker.woken import Woken
+from storage_worker.wake_ups import WakeUpBatch
 from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE, history
 from tests.integration.coordinating import ANSWER, House, house
@@ -62,7 +62,7 @@ async def take_turns(here: House, batch_id: str) -> bool:
     here_too = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY})
     settings = ExecutorSettings("worker", slots=8, once=True)
     await here.go_round()
-    await run_executor(RedisSettings(here.site.redis_url), settings, environment=here_too)
+    await run_executor(Connection(here.site.redis_url), settings, environment=here_too)
     await here.store(batch_id)
     await here.go_round()
     return (await here.batch(batch_id))[1]
@@ -169,8 +169,8 @@ async def test_edge_case_05_high_throughput():
     for key in ids:
         world.xadd(*history("queued provisioning running responded completed", evaluation_id=key))
     storage = world.storage(tables=tables)
-    await storage.wake(Woken(ids))
-    assert storage.tally.events["applied"] == 5_000
+    await storage.process(WakeUpBatch(ids))
+    assert storage.counts.events["applied"] == 5_000
     assert commits == [1_000]
 
 
@@ -192,7 +192,7 @@ async def test_edge_case_06_db_write_failure():
     async with stage.executor():
         await until(stage.is_drained)
     tables = Away(lambda: 0.0)
-    await Storage(stage.log, tables, PATIENCE).wake(Woken(["e-1"]))
+    await Storage(stage.log, tables, PATIENCE).process(WakeUpBatch(["e-1"]))
     assert (fates, len(stage.target.asked)) == ([], 1)
     assert len(tables.events) == 5
     [progress] = tables.progress.values()
@@ -380,7 +380,7 @@ async def test_edge_case_17_lost_callback():
     await stage.queue("e-1")
     with pytest.raises(RuntimeError, match="a bug"):
         async with stage.executor() as executor:
-            await until(executor._stop_requested.is_set, timeout=60)
+            await until(executor._told_to_stop.is_set, timeout=60)
     stage.tasks.is_broken = False
     async with stage.executor():
         await until(stage.is_drained, timeout=200)

@@ -23,7 +23,7 @@ from projections.queries.evaluation_history import read_history
 from scoreline.reports.replay.document import document
 from scoreline.reports.replay.telling import Evidence, tell
 from tests.builders import BATCH, PAYLOADS, START, event, history
-from tests.integration.batch_stage import Stage, stage
+from tests.integration.scoreline.batch_stage import Stage, stage
 
 PATHS: dict[str, list[str]] = {
     "queued": [

@@ -26,7 +26,7 @@ from executor.contract import (
     Transient,
     Unreachable,
 )
-from executor.targets.addresses import Policy, resolve
+from executor.targets.addresses import AddressPolicy, resolve
 from executor.targets.http import HTTP, HttpTarget
 
 SECRET = "canary-7f3a"
@@ -391,14 +391,14 @@ PUBLIC = [
 @pytest.mark.parametrize("address", SPECIAL)
 def test_deny_private_refuses_special_addresses(address):
     """Every special-purpose range, at its edges and in IPv6 forms of IPv4, unless `allow` names it."""
-    assert not Policy.of(None, deny_private=True).permits("h", address)
-    assert Policy.of((address,), deny_private=True).permits("h", address)
+    assert not AddressPolicy.of(None, deny_private=True).permits("h", address)
+    assert AddressPolicy.of((address,), deny_private=True).permits("h", address)
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_deny_private_permits_public_addresses(address):
     """The neighbours of the special ranges, and public addresses behind NAT64."""
-    assert Policy.of(None, deny_private=True).permits("h", address)
+    assert AddressPolicy.of(None, deny_private=True).permits("h", address)
 
 
 async def test_the_addresses_of_a_name_that_are_special_are_not_tried(server, monkeypatch):

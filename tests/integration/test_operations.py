@@ -19,7 +19,7 @@ from tests.waiting import until
 
 @pytest.fixture
 async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
-    async with house(redis_url, postgres_url, window=4, chunk=2) as made:
+    async with house(redis_url, postgres_url, window=4, page_size=2) as made:
         yield made
 
 
@@ -146,7 +146,7 @@ async def test_a_cancel_that_broke_off_is_finished_by_whoever_goes_round(here: H
     """What was asked is in Postgres; the rest follows from it."""
     await here.submit("nightly", 5)
     await here.go_round()
-    await here.ledger.ask("nightly", "cancelled", by="ada")
+    await here.ledger.request_state("nightly", "cancelled", by="ada")
     await here.go_round()
     [entry] = await here.queues.batch_registry.list()
     assert entry.state is BatchState.STOPPED

@@ -82,7 +82,7 @@ async def in_many_bites(here: Stage, random: Random, events: Sequence[Event]) ->
         if random.random() < 0.25:
             await asyncio.gather(*(worker.store(ids) for worker in workers))
     await asyncio.gather(*(worker.store(ids) for worker in workers))
-    return await postgres_dump(here.conn), sum(worker.tally.lost_races for worker in workers)
+    return await postgres_dump(here.conn), sum(worker.counts.lost_races for worker in workers)
 
 
 def ids_of(events: Sequence[Event]) -> list[str]:
@@ -133,8 +133,8 @@ async def test_many_workers_at_once_race_and_lose_nothing(redis_url, migrated_ur
             await here.xadd(*(each for each in events if each.sequence == sequence))
             await asyncio.gather(*(worker.store(ids_of(events)) for worker in workers))
         assert await postgres_dump(here.conn) == expected
-        assert sum(worker.tally.lost_races for worker in workers) > 0
-        assert sum(worker.tally.events["applied"] for worker in workers) == 200
+        assert sum(worker.counts.lost_races for worker in workers) > 0
+        assert sum(worker.counts.events["applied"] for worker in workers) == 200
 
 
 async def test_what_stands_aside_is_kept_once_by_many_workers(redis_url, migrated_url):

@@ -151,14 +151,14 @@ async def test_cancel_is_passed_on_to_the_provider(here: House, sim: Simulator) 
     assert found == [("late", 3)]
     [(spent,)] = await here.ask("SELECT sum(cost_usd) FROM batch_progress")
     assert spent > 0
-    [chunk] = (await looked_at(here)).chunks
-    assert chunk.state == "cancelled"
+    [provider_batch] = (await looked_at(here)).provider_batches
+    assert provider_batch.state == "cancelled"
 
 
 async def test_a_key_that_is_missing_or_refused_pauses_the_batch_and_is_not_told(
     here: House, sim: Simulator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The reason is in the batch's status; no chunk is left behind, and the key is nowhere."""
+    """The reason is in the batch's status; no provider batch is left behind, and the key is nowhere."""
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     await here.submit(B, 2, spec=spec())
     await go_round(here, times=2)
@@ -183,15 +183,15 @@ async def test_a_key_that_is_missing_or_refused_pauses_the_batch_and_is_not_told
 
 
 async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, sim: Simulator) -> None:
-    """Several chunks, each within its size, whatever the prompts hold."""
+    """Several provider batches, each within its size, whatever the prompts hold."""
     small = replace(SETTINGS, max_requests=7, max_bytes=20_000, page=5)
     coordinator = here.another(provider=small)
     made = [p.Case(id=f"case-{n}", input=f'№{n} "\\\n' + "x" * 2_000) for n in range(20)]
     await here.submit_these(B, [NewEvaluation(case) for case in made], spec=spec())
     await go_round(here, coordinator, times=6)
-    chunks = (await looked_at(here)).chunks
-    assert sum(chunk.size for chunk in chunks) == 20
-    assert sim.stats.batches_created == len(chunks) >= 3
+    provider_batches = (await looked_at(here)).provider_batches
+    assert sum(provider_batch.size for provider_batch in provider_batches) == 20
+    assert sim.stats.batches_created == len(provider_batches) >= 3
     sim.finish_batches()
     await until_standing(here, *["2 queued"] * 20)
     answer = (await here.opening(B, 1, 2)).answer

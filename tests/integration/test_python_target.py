@@ -18,7 +18,7 @@ from domain.batch_spec import EvaluatorSpec
 from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest, TargetRequest, Transient
 from executor.evaluators.python import PYTHON as PYTHON_EVALUATOR
-from executor.python_host import child
+from executor.python_host import function_server
 from executor.targets.python import PYTHON, PythonTarget
 from tests.waiting import until
 
@@ -479,7 +479,7 @@ async def test_none_is_no_answer(tmp_path: Path, body: str) -> None:
 
 def test_the_host_needs_no_newer_python_than_3_8() -> None:
     """Its syntax is that of Python 3.8, and it imports the standard library only."""
-    source = Path(child.__file__).read_text()
+    source = Path(function_server.__file__).read_text()
     tree = ast.parse(source, feature_version=(3, 8))
     imported = {
         alias.name.partition(".")[0]

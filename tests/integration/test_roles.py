@@ -164,7 +164,7 @@ async def test_the_storage_role_suffices_for_everything_a_worker_does(url):
     world.xadd(queued, completed)
     world.xadd_fields("garbled", b"event", b"garbage")
     async with pool_of(url, "scoreline_storage") as pool:
-        storage = Storage(world.log, PostgresStore(pool), PATIENCE.hurried())
+        storage = Storage(world.log, PostgresStore(pool), PATIENCE.degraded())
         await storage.store([EVALUATION, "gapped", "garbled"])
         await storage.store([EVALUATION])
         world.xadd(*history("provisioning running completed", attempt=2, first=1))

@@ -8,17 +8,17 @@ from uuid import uuid4
 import pytest
 
 from executor.contract import Permanent
-from executor.sandbox.job import Job, Limits
+from executor.sandbox.bubblewrap_options import PrivilegeMode
+from executor.sandbox.job import SandboxJob, SandboxLimits
 from executor.sandbox.memory_cgroup import V1, V2, DelegatedCgroup, MemoryCgroup
-from executor.sandbox.probe import Probe
+from executor.sandbox.probe import ProbeResult
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import Footing
 from tests.integration.sandboxed import FOOTINGS, needs_sandbox, python
 
 pytestmark = needs_sandbox
 
 ROOTS = (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup"))
-LIMITS = Limits(memory_mb=64, disk_mb=8)
+LIMITS = SandboxLimits(memory_mb=64, disk_mb=8)
 HOARD = """
 import mmap, os, time
 blocks = []
@@ -50,10 +50,10 @@ def _counts_memory(root: Path) -> bool:
 
 @pytest.mark.parametrize("footing", FOOTINGS)
 async def test_shared_memory_is_allowed_up_to_the_limit_and_not_beyond(
-    delegated: str, footing: Footing, monkeypatch: pytest.MonkeyPatch
+    delegated: str, footing: PrivilegeMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """32 of 64 MB go well; of 800 MB, no longer resident but held, the program gets killed."""
-    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: Probe(footing))
+    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(footing))
     sandbox = Sandbox(cgroup=delegated)
     modest = await sandbox.run(python(HOARD, limits=LIMITS, facts={"blocks": 4}))
     assert (modest.stdout, modest.killed_by) == (b"480\n", None), modest
@@ -65,7 +65,7 @@ async def test_the_kernel_keeps_the_limit_where_no_sample_does(
     delegated: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that the kernel kills for memory makes a run that has exceeded its memory limit."""
-    monkeypatch.setattr("executor.sandbox.watch._INTERVAL", 1_000)
+    monkeypatch.setattr("executor.sandbox.resource_monitor._INTERVAL", 1_000)
     outcome = await Sandbox(cgroup=delegated).run(python(HOARD, limits=LIMITS, facts={"blocks": 100}))
     assert (outcome.stdout, outcome.killed_by) == (b"", "memory"), outcome
 
@@ -87,7 +87,7 @@ async def test_a_cgroup_that_can_not_be_used_is_named(tmp_path: Path) -> None:
     """Untrusted code is refused then: the operator has asked for the kernel's count."""
     sandbox = Sandbox(cgroup=str(tmp_path / "gone"))
     with pytest.raises(Permanent, match=r"gone can't be used.*EVAL_WORKER_CGROUP"):
-        await sandbox.run(Job(("true",), 5))
+        await sandbox.run(SandboxJob(("true",), 5))
 
 
 def test_the_second_version_of_the_interface(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest
-from executor.evaluators.code import CODE, Code
+from executor.evaluators.code import CODE, CodeEvaluator
 from executor.sandbox.sandbox import Sandbox
 from tests.integration.sandboxed import needs_sandbox
 
@@ -127,7 +127,7 @@ async def test_without_walls_an_early_end_fails_as_well() -> None:
     """The driver and its channel do not depend on bubblewrap."""
     made = CODE.make("tests", {"program": "{output}"}, ExecutionEnvironment())
     sandbox = Sandbox(allow_unsandboxed=True, bubblewrap="no-such-bubblewrap")
-    unsandboxed = Code("tests", made._options, sandbox)
+    unsandboxed = CodeEvaluator("tests", made._options, sandbox)
     verdicts = [
         (await unsandboxed.score(ScoringRequest(p.Case(id="c"), output, {}))).passed
         for output in ("x = 1", "raise SystemExit(0)")

@@ -15,15 +15,15 @@ from uuid import uuid4
 import pytest
 
 from executor.contract import Transient
-from executor.sandbox.account import Account
 from executor.sandbox.assembly import assembled
+from executor.sandbox.bubblewrap_options import PrivilegeMode, walls
+from executor.sandbox.bubblewrap_status import BubblewrapStatus
 from executor.sandbox.init import INIT
-from executor.sandbox.job import Job
-from executor.sandbox.leftovers import kill_leftovers
+from executor.sandbox.job import SandboxJob
+from executor.sandbox.orphans import kill_leftovers
 from executor.sandbox.pid_namespace import PidNamespace
-from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, Probe, trouble_with
+from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, ProbeResult, trouble_with
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import Footing, walls
 from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
 from tests.waiting import until
@@ -34,10 +34,10 @@ PROJECT = Path(__file__).parents[2]
 EXECUTOR = """
 import asyncio, sys
 from executor.sandbox.assembly import assembled
-from executor.sandbox.job import Job
+from executor.sandbox.job import SandboxJob
 from executor.sandbox.sandbox import Sandbox
 print(Sandbox().check(), flush=True)
-asyncio.run(Sandbox().run(Job(("sleep", sys.argv[1], "1000"), 1000)))
+asyncio.run(Sandbox().run(SandboxJob(("sleep", sys.argv[1], "1000"), 1000)))
 """
 
 
@@ -55,19 +55,21 @@ def running(token: str) -> list[int]:
 
 @pytest.mark.parametrize("footing", FOOTINGS)
 async def test_a_program_can_not_take_over_the_first_process(
-    footing: Footing, monkeypatch: pytest.MonkeyPatch
+    footing: PrivilegeMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No way into it works, the exit code is the program's own, and no process is left."""
-    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: Probe(footing))
+    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(footing))
     token = f"takeover-{uuid4().hex}"
-    job = Job(("python3", "-I", "-S", "program.py", token), 20, texts={"program.py": TAKEOVER.encode()})
+    job = SandboxJob(
+        ("python3", "-I", "-S", "program.py", token), 20, texts={"program.py": TAKEOVER.encode()}
+    )
     outcome = await Sandbox().run(job)
     assert (outcome.stdout, outcome.exit_code, outcome.killed_by) == (b"", 7, None), outcome
     assert not running(token)
 
 
 @pytest.mark.parametrize("footing", FOOTINGS)
-async def test_an_executor_killed_at_any_moment_leaves_no_process(footing: Footing) -> None:
+async def test_an_executor_killed_at_any_moment_leaves_no_process(footing: PrivilegeMode) -> None:
     """From before its first fork until its program runs; what was not yet built is ended by the next."""
     token = f"orphan-{uuid4().hex}"
     executors = [await _executor(footing, token) for _ in range(4)]
@@ -77,7 +79,7 @@ async def test_an_executor_killed_at_any_moment_leaves_no_process(footing: Footi
     await until(lambda: not running(token))
 
 
-async def _executor(footing: Footing, token: str) -> asyncio.subprocess.Process:
+async def _executor(footing: PrivilegeMode, token: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *PREFIXES[footing], sys.executable, "-c", EXECUTOR, token, cwd=PROJECT, stdout=subprocess.PIPE
     )
@@ -127,10 +129,10 @@ def test_a_sandbox_that_was_never_built_is_ended_by_the_next() -> None:
 
 
 @pytest.mark.parametrize("footing", FOOTINGS)
-def test_no_program_starts_without_the_executors_word(footing: Footing) -> None:
+def test_no_program_starts_without_the_executors_word(footing: PrivilegeMode) -> None:
     """The first process announces itself, and ends where the executor has died instead of answering."""
     with (
-        assembled(Job(("echo", "started"), 5), footing, BUBBLEWRAP) as assembly,
+        assembled(SandboxJob(("echo", "started"), 5), footing, BUBBLEWRAP) as assembly,
         subprocess.Popen(
             assembly.argv,
             env=TOOL_ENVIRON,
@@ -152,7 +154,7 @@ async def test_an_outcome_is_given_only_of_a_namespace_that_is_empty(
 
     monkeypatch.setattr(PidNamespace, "emptied", never)
     with pytest.raises(Transient, match="survive"):
-        await Sandbox().run(Job(("true",), 5))
+        await Sandbox().run(SandboxJob(("true",), 5))
 
 
 @pytest.fixture
@@ -164,18 +166,18 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def account(sleeper: subprocess.Popen[bytes]) -> Iterator[Account]:
+def account(sleeper: subprocess.Popen[bytes]) -> Iterator[BubblewrapStatus]:
     """Bubblewrap's report that this is a sandbox's first process."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.write(writing, f'{{"child-pid": {sleeper.pid}}}\n'.encode())
-    yield Account(reading)
+    yield BubblewrapStatus(reading)
     os.close(reading)
     os.close(writing)
 
 
 async def test_a_namespace_that_is_not_empty_is_reported(
-    sleeper: subprocess.Popen[bytes], account: Account
+    sleeper: subprocess.Popen[bytes], account: BubblewrapStatus
 ) -> None:
     """A pidfd is readable only when the process has ended; a process of another parent is never held."""
     assert not PidNamespace(account).hold(os.getppid())
@@ -188,7 +190,7 @@ async def test_a_namespace_that_is_not_empty_is_reported(
     assert sleeper.wait() == -signal.SIGKILL
 
 
-@pytest.mark.skipif(Footing.USER_NAMESPACE not in FOOTINGS, reason="no user namespaces here")
+@pytest.mark.skipif(PrivilegeMode.USER_NAMESPACE not in FOOTINGS, reason="no user namespaces here")
 def test_the_self_test_refuses_a_first_process_that_can_be_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A readable executable makes one; so does the setting fs.suid_dumpable=1, which the refusal names."""
 
@@ -196,4 +198,4 @@ def test_the_self_test_refuses_a_first_process_that_can_be_traced(monkeypatch: p
         return ["0555" if option == "0111" else option for option in walls(*arguments)]
 
     monkeypatch.setattr("executor.sandbox.assembly.walls", readable)
-    assert "suid_dumpable" in trouble_with(BUBBLEWRAP, Footing.USER_NAMESPACE)
+    assert "suid_dumpable" in trouble_with(BUBBLEWRAP, PrivilegeMode.USER_NAMESPACE)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-from executor.sandbox.job import Job, Outcome
+from executor.sandbox.job import SandboxJob, SandboxOutcome
 from executor.sandbox.sandbox import Sandbox
 from tests.integration.sandboxed import needs_sandbox
 from tests.waiting import until
@@ -15,9 +15,9 @@ pytestmark = needs_sandbox
 PROJECT = Path(__file__).parents[2]
 EXECUTOR = """
 import asyncio
-from executor.sandbox.job import Job
+from executor.sandbox.job import SandboxJob
 from executor.sandbox.sandbox import Sandbox
-asyncio.run(Sandbox().run(Job({command}, 1000)))
+asyncio.run(Sandbox().run(SandboxJob({command}, 1000)))
 """
 
 
@@ -35,7 +35,7 @@ def _processes(token: str) -> set[int]:
 async def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
     """While it is being started, while the walls are being built, and when it runs."""
     token = f"cancelled-{uuid4().hex}"
-    job = Job(("sh", "-c", f"sleep 1000; echo {token}"), seconds=1000)
+    job = SandboxJob(("sh", "-c", f"sleep 1000; echo {token}"), seconds=1000)
     for turns in range(12):
         await _cancelled(asyncio.create_task(Sandbox().run(job)), turns=turns)
     for wanted in (1, 2, 3):
@@ -60,7 +60,7 @@ async def _running(token: str, wanted: int) -> None:
     await until(lambda: len(_processes(token)) >= wanted)
 
 
-async def _cancelled(task: asyncio.Task[Outcome], *, turns: int = 0) -> None:
+async def _cancelled(task: asyncio.Task[SandboxOutcome], *, turns: int = 0) -> None:
     """Cancel a run after so many turns of the loop; it must end soon."""
     for _ in range(turns):
         await asyncio.sleep(0)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from executor.sandbox.job import Limits
-from executor.sandbox.probe import Probe
+from executor.sandbox.bubblewrap_options import PrivilegeMode
+from executor.sandbox.job import SandboxLimits
+from executor.sandbox.probe import ProbeResult
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import Footing
 from tests.integration.sandboxed import FOOTINGS, needs_sandbox, python
 
 pytestmark = needs_sandbox
@@ -52,14 +52,14 @@ while True:
         break
 print("shared by five")
 """
-LIMITS = Limits(memory_mb=64, disk_mb=32)
+LIMITS = SandboxLimits(memory_mb=64, disk_mb=32)
 
 
 @pytest.fixture(params=FOOTINGS, autouse=True)
-def footing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Footing:
+def footing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> PrivilegeMode:
     """Every footing that the walls can stand on here."""
-    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: Probe(request.param))
-    found: Footing = request.param
+    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(request.param))
+    found: PrivilegeMode = request.param
     return found
 
 
@@ -77,7 +77,7 @@ async def test_a_file_that_many_processes_map_counts_once() -> None:
 
 async def test_empty_files_are_counted() -> None:
     """An empty file takes no room of the disk limit, and kernel memory."""
-    outcome = await Sandbox().run(python(EMPTY_FILES, limits=Limits(files=2_000), seconds=30))
+    outcome = await Sandbox().run(python(EMPTY_FILES, limits=SandboxLimits(files=2_000), seconds=30))
     assert outcome.killed_by == "disk", outcome
 
 

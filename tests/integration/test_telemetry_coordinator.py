@@ -194,7 +194,7 @@ async def test_an_evaluation_in_somebodys_hands_is_stuck_after_its_time(redis_ur
 
 async def test_what_nobody_was_told_of_is_not_stuck(redis_url, postgres_url):
     """Beyond the window evaluations wait for as long as it takes."""
-    async with house(redis_url, postgres_url, window=1, chunk=1) as here:
+    async with house(redis_url, postgres_url, window=1, page_size=1) as here:
         await here.submit("nightly", 3, spec=SPEC)
         await here.go_round()
         for statement in (

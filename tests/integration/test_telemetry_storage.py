@@ -6,10 +6,9 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog.keys import DEFAULT_SHARDS, GROUP, wake_key
 from projections.store.postgres import PostgresStore
 from storage_worker.consumer import Consumer
-from storage_worker.modes import Modes
-from storage_worker.observing import observe
-from storage_worker.picture import POSTGRES, REDIS, shown
+from storage_worker.metrics import GAUGES, POSTGRES, REDIS, poll
 from storage_worker.storage import Storage
+from storage_worker.telemetry import BatchModes
 from tests.integration.coordinating import House, house
 from tests.storing import PATIENCE
 from tests.telemetry import measuring
@@ -19,7 +18,7 @@ MANY = 100
 
 def consumer_of(here: House) -> Consumer:
     """Make a worker that looks modes up, and its hold on the wake-ups."""
-    storage = Storage(here.log, PostgresStore(here.pool), PATIENCE, modes=Modes(here.pool))
+    storage = Storage(here.log, PostgresStore(here.pool), PATIENCE, modes=BatchModes(here.pool))
     here.storage = storage
     return Consumer(here.log.redis, storage, shards=DEFAULT_SHARDS, consumer="worker")
 
@@ -28,21 +27,21 @@ async def test_the_backlog_is_what_nobody_has_acknowledged(redis_url, postgres_u
     """Read or not; and once all is stored there is none, and both servers have answered."""
     async with house(redis_url, postgres_url) as here:
         consumer = consumer_of(here)
-        picture = here.storage.picture
+        metrics = here.storage.metrics
         await here.submit("nightly", 3)
         await here.go_round()
         await consumer.ensure_groups()
         await here.work("nightly")
-        with shown(picture), measuring() as measured:
-            await observe(picture, consumer, here.pool)
+        with GAUGES.registered(metrics), measuring() as measured:
+            await poll(metrics, consumer.lag, here.pool)
             backlog = measured.look().gauge("eval_storage_backlog")
             assert backlog
             assert measured.gauge("eval_storage_lag_seconds") == 0
             for shard in range(DEFAULT_SHARDS):
                 await here.log.redis.xreadgroup(GROUP, "worker", {wake_key(shard): ">"})
-            await consumer.drain_own(count=MANY)
+            await consumer.redeliver_pending(count=MANY)
             lag = measured.look().gauge("eval_storage_lag_seconds")
-            await observe(picture, consumer, here.pool)
+            await poll(metrics, consumer.lag, here.pool)
         assert lag is not None
         assert 0 < lag < 60
         assert measured.gauge("eval_storage_backlog") == 0
@@ -88,4 +87,4 @@ async def test_evaluations_that_nobody_submitted_are_external(redis_url, postgre
     """There is no spec that would tell their target; and of what is no batch nothing is known."""
     async with house(redis_url, postgres_url) as here:
         await PostgresStore(here.pool).months(["theirs"])
-        assert await Modes(here.pool).of({"theirs", "nobody's"}) == {"theirs": "external"}
+        assert await BatchModes(here.pool).of({"theirs", "nobody's"}) == {"theirs": "external"}

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from executor.sandbox import probe as probing
-from executor.sandbox.job import Outcome
+from executor.sandbox.bubblewrap_options import confined, walls
+from executor.sandbox.job import SandboxOutcome
 from executor.sandbox.limit_checks import EXCESSES, REFUSED
 from executor.sandbox.probe import BUBBLEWRAP, inspect
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.walls import confined, walls
 from tests.integration.sandboxed import FOOTINGS, needs_sandbox
 
 Options = list[str]
@@ -84,8 +84,8 @@ def test_a_sandbox_with_an_open_wall_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_a_limit_that_does_not_hold_is_found(name: str) -> None:
     """A program that was refused, or ended by its limit, proves the limit; any other end is evidence."""
     excess = EXCESSES[name]
-    assert excess.evidence(Outcome(REFUSED, b"", b"", None, 1)) == ""
-    assert excess.evidence(Outcome(0, b"", b"", None, 1))
-    assert excess.evidence(Outcome(137, b"", b"", "signal", 1))
+    assert excess.evidence(SandboxOutcome(REFUSED, b"", b"", None, 1)) == ""
+    assert excess.evidence(SandboxOutcome(0, b"", b"", None, 1))
+    assert excess.evidence(SandboxOutcome(137, b"", b"", "signal", 1))
     if excess.killed_by:
-        assert excess.evidence(Outcome(137, b"", b"", excess.killed_by, 1)) == ""
+        assert excess.evidence(SandboxOutcome(137, b"", b"", excess.killed_by, 1)) == ""

@@ -31,6 +31,7 @@ from projections.database.readiness import prepare
 from storage_worker.app import build_app
 from storage_worker.settings import StorageSettings
 from tests.builders import records
+from tests.processes import children
 from tests.waiting import until
 
 SCORELINE = str(Path(sys.executable).with_name("scoreline"))
@@ -141,8 +142,7 @@ class Started:
 
     def children(self) -> list[int]:
         """The processes it has started."""
-        pid = self.process.pid
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return children(self.process.pid)
 
     async def stop(self) -> int:
         """Ask it to end, and return its exit code."""

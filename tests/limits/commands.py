@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from domain.batch_spec import Limits
-from scoreline.provider_sim.stats import Stats
+from scoreline.provider_sim.stats import CallStats
 from tests.limits.measure import Call, InForce, violations
 from tests.limits.plans import draw_limits
 from tests.provider import provider
@@ -32,15 +32,15 @@ PATIENCE = 90.0
 
 
 @dataclass(slots=True)
-class RecordingStats(Stats):
-    """Stats that remember each call; all take equally long, so they end in the order of their starts."""
+class RecordingStats(CallStats):
+    """Statistics that remember each call; all take equally long, so they end in order."""
 
     recorded: list[Call] = field(default_factory=list)
     open: deque[Call] = field(default_factory=deque)
 
     def began(self) -> None:
         """Remember a call, by the batch that its prompt names."""
-        Stats.began(self)
+        CallStats.began(self)
         text = json.dumps(self.bodies[-1]["messages"])
         call = Call(text.partition("batch ")[2].partition(" ")[0], asyncio.get_running_loop().time())
         self.recorded.append(call)
@@ -48,12 +48,12 @@ class RecordingStats(Stats):
 
     def answer(self, digest: int, input_tokens: int, output_tokens: int) -> None:
         """Remember the tokens of the call that has been open for longest and is not answered."""
-        Stats.answer(self, digest, input_tokens, output_tokens)
+        CallStats.answer(self, digest, input_tokens, output_tokens)
         next(call for call in self.open if not call.tokens).tokens = input_tokens + output_tokens
 
     def ended(self) -> None:
         """Remember the end of a call."""
-        Stats.ended(self)
+        CallStats.ended(self)
         self.open.popleft().ended = asyncio.get_running_loop().time()
 
 
@@ -102,7 +102,7 @@ class Command:
             await asyncio.to_thread(self.process.wait, PATIENCE)
 
     def in_force(self, calls: list[Call]) -> list[InForce]:
-        """Say when the batch's limits were in force: from its first call to its last, or its interrupt."""
+        """Return when the batch's limits were in force: from first call to last, or its interrupt."""
         own = [call.started for call in calls if call.batch_id == self.name and call.started <= self.over]
         overall = self.limits.max_concurrency
         return [InForce(self.name, self.limits, min(own), max(own), overall)] if own else []

@@ -67,7 +67,7 @@ def _exceeded(limit: InForce, within: Sequence[Call], calls: Sequence[Call], lag
 
 
 def _over(calls: Sequence[Call], weights: Sequence[float], per_minute: float, burst: float) -> float:
-    """Say by how much the worst of all windows exceeds the bound, beyond the one call that is free."""
+    """Return by how much the worst of all windows exceeds the bound, beyond the one call that is free."""
     rate, total, least, worst = per_minute / 60, 0.0, NOT_YET, 0.0
     for call, weight in zip(calls, weights, strict=True):
         least = min(least, total - rate * call.started)

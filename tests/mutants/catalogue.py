@@ -30,14 +30,14 @@ RECONCILE = "tests/unit/test_reconcile.py"
 GRACE = "tests/unit/test_grace.py"
 CONFIRMATION = "tests/unit/test_event_queue_confirmation.py"
 CHANGE = "tests/unit/test_change.py"
-CONTINUITY = "tests/integration/test_epoch_continuity.py"
+CONTINUITY = "tests/integration/scoreline/local/embedded/test_continuity.py"
 ATTEMPTS = "tests/unit/test_attempts.py"
 FOLD = "tests/unit/test_executor_fold.py"
 LEDGER = "tests/conformance/test_ledger.py"
 EXECUTOR_CONTROL = "tests/unit/test_executor_control.py"
-INTERRUPTION = "tests/integration/test_interruption.py"
-PROCESSES = "tests/integration/test_processes.py"
-DAMAGED_FILE = "tests/integration/test_damaged_append_only_file.py"
+INTERRUPTION = "tests/integration/scoreline/local/test_interruption.py"
+PROCESSES = "tests/integration/scoreline/local/test_processes.py"
+DAMAGED_FILE = "tests/integration/scoreline/local/embedded/test_damage.py"
 HTTP_TARGET = "tests/integration/test_http_target.py"
 BOUNDED_REPLIES = "tests/unit/test_bounded_replies.py"
 HOSTILE_REPLIES = "tests/acceptance/test_hostile_replies.py"
@@ -58,13 +58,13 @@ PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 PREFLIGHT = "tests/acceptance/test_preflight.py"
-REPORT = "tests/unit/test_batches_report.py"
-EXPORT = "tests/unit/test_batches_export.py"
+REPORT = "tests/unit/scoreline/reports/test_report.py"
+EXPORT = "tests/unit/scoreline/reports/test_export.py"
 PYTHON_TARGET = "tests/integration/test_python_target.py"
 FAULTS = "tests/unit/test_executor_faults.py"
 EXECUTOR_RUN = "tests/unit/test_executor_run.py"
 SCORECARD = "tests/unit/test_scorecard.py"
-SIMULATION_MODE = "tests/unit/test_spec_simulation.py"
+SIMULATION_MODE = "tests/unit/scoreline/submit/spec/test_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 ESCAPES = "tests/escapes/test_corpus.py::test_every_program_is_contained_and_everything_is_returned"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
@@ -86,15 +86,15 @@ SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
 ACL = "tests/integration/test_acl.py::test_nobody_may_do_what_is_not_theirs"
 LEAST_PRIVILEGE = "tests/integration/test_least_privilege.py"
 EXTREMES = "tests/integration/test_extreme_values.py"
-STANDING = "tests/unit/test_batches_standing.py"
-COMPARE = "tests/integration/test_batch_compare.py"
-INVOCATION = "tests/unit/test_invocation.py"
-PASS_RATE = "tests/unit/test_pass_rate.py"
+STANDING = "tests/unit/scoreline/reports/test_standing.py"
+COMPARE = "tests/integration/scoreline/reports/test_compare.py"
+INVOCATION = "tests/unit/scoreline/test_invocation.py"
+PASS_RATE = "tests/unit/scoreline/reports/test_pass_rate.py"
 FUZZ = "tests/fuzz/test_fuzz.py"
 ACCEPTING = "tests/unit/test_accepting.py"
 PROVIDER_PRICES = "tests/unit/test_providers.py"
-DATASET_LIMITS = "tests/unit/test_dataset_limits.py"
-DATASET_FORMATS = "tests/unit/test_dataset_formats.py"
+DATASET_LIMITS = "tests/unit/scoreline/submit/datasets/test_limits.py"
+DATASET_FORMATS = "tests/unit/scoreline/submit/datasets/test_file_formats.py"
 HOSTILE_FILES = "tests/acceptance/test_hostile_files.py::test_hostile_files_are_refused_in_bounded_memory"
 HOSTILE_SPECS = (
     "tests/acceptance/test_hostile_files.py::test_hostile_specs_and_batches_are_refused_in_bounded_memory"
@@ -102,7 +102,7 @@ HOSTILE_SPECS = (
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
 REDACTION = "tests/unit/test_redaction.py"
-SPEC_SECRETS = "tests/unit/test_spec_secrets.py"
+SPEC_SECRETS = "tests/unit/scoreline/submit/spec/test_secrets.py"
 SECRETS = "tests/acceptance/test_secrets.py"
 STORED_SECRETS = f"{SECRETS}::test_nothing_of_a_secret_is_stored_logged_shown_or_exported"
 HTTP_SECRET = "tests/integration/test_http_target.py::test_a_secret_is_sent_and_never_told"
@@ -168,8 +168,8 @@ MUTANTS = (
     Mutant(
         "acknowledgement after the commit",
         "storage_worker/consumer.py",
-        "await self._storage.wake(woken)\n",
-        "await self._acknowledge(stream, wake_ups)\n            await self._storage.wake(woken)\n",
+        "await self._storage.process(batch)\n",
+        "await self._acknowledge(stream, wake_ups)\n            await self._storage.process(batch)\n",
         (f"{WORKER}::test_health_tells_counts_and_what_the_worker_waits_for",),
     ),
     Mutant(
@@ -182,13 +182,13 @@ MUTANTS = (
     Mutant(
         "a worker's drain of what it had in hand",
         "storage_worker/app.py",
-        "drained = await consumer.drain_own(count=settings.batch_size)",
-        "drained = 0",
+        "redelivered = await consumer.redeliver_pending(count=settings.batch_size)",
+        "redelivered = 0",
         (f"{WORKER}::test_worker_finishes_at_its_start_what_it_once_had_in_hand",),
     ),
     Mutant(
         "taking over from dead workers",
-        "storage_worker/app.py",
+        "storage_worker/maintenance.py",
         "            await consumer.take_over(",
         "            await asyncio.sleep(0) or consumer.lag(",
         (f"{WORKER}::test_wake_ups_of_a_dead_worker_are_taken_over",),
@@ -196,7 +196,7 @@ MUTANTS = (
     Mutant(
         "the sweep",
         "storage_worker/storage.py",
-        "            await self._sweep_over(ids)\n            after",
+        "            await self._sweep_page(ids)\n            after",
         "            after",
         (f"{WORKER}::test_event_whose_wake_up_got_lost_is_found_by_the_sweep",),
     ),
@@ -307,8 +307,8 @@ MUTANTS = (
     ),
     Mutant(
         "a conflicting body is quarantined",
-        "storage_worker/sighting.py",
-        "    seen.refused += (_conflict(entry) for entry in walked.conflicts)\n",
+        "storage_worker/stream_diff.py",
+        "    diff.rejected += (_conflict(entry) for entry in result.conflicts)\n",
         "",
         ("tests/unit/test_sighting.py", STORAGE),
     ),
@@ -479,15 +479,15 @@ MUTANTS = (
     ),
     Mutant(
         "what another worker stored meanwhile is no gap",
-        "storage_worker/sighting.py",
-        "if known is None or (seen.row and _is_ahead(seen.row, entry.key, known)):",
+        "storage_worker/stream_diff.py",
+        "if known is None or (diff.row and _is_ahead(diff.row, entry.key, known)):",
         "if known is None:",
         (FOUND,),
     ),
     Mutant(
         "a sweep that broke off is taken up again",
         "storage_worker/storage.py",
-        "        await self._sweep_over(self._unswept)\n",
+        "        await self._sweep_page(self._interrupted)\n",
         "",
         (FOUND,),
     ),
@@ -769,7 +769,7 @@ MUTANTS = (
     Mutant(
         "an empty queue requests no permit",
         "executor/queue_selector.py",
-        "                if queue in metered:\n                    self._make_idle(queue, now)\n",
+        "                if queue in metered:\n                    self._sleep(queue, now)\n",
         "",
         (EXECUTOR_LANES,),
     ),
@@ -797,7 +797,7 @@ MUTANTS = (
     ),
     Mutant(
         "a settlement is declared before its event is appended",
-        "executor/budget/spending.py",
+        "executor/budget/task_budget.py",
         "        await _declare(client)\n        return got\n",
         "        return got\n",
         (EXECUTOR_BUDGET,),
@@ -833,15 +833,15 @@ MUTANTS = (
     Mutant(
         "an executor holds a batch that fails in a row",
         "executor/scheduler.py",
-        "        return self.streaks.held(now)\n",
+        "        return self._streaks.held(now)\n",
         "        return set()\n",
         (FAILURE_STREAK,),
     ),
     Mutant(
         "a judge is reserved for",
-        "executor/scoring.py",
-        "score = await self._permits.spending.paying(describe, call, _amount_paid)",
-        "score = await call()",
+        "executor/steps.py",
+        "score = await permits.budget.pay_for(partial(judge_call, judge, judged), ask, _paid_for_score)",
+        "score = await ask()",
         (EXECUTOR_BUDGET,),
     ),
     Mutant(
@@ -882,14 +882,14 @@ MUTANTS = (
     Mutant(
         "a provider batch is written down before it is submitted",
         "coordinator/provider_batches/forming.py",
-        "return chunk if await self._desk.books.intend(chunk, draft.ids) else None",
-        "return chunk",
+        "if await self._desk.books.record_intent(provider_batch, draft.ids) else None",
+        "",
         (PROVIDER_BATCHES, PROVIDER_CRASH),
     ),
     Mutant(
         "a submission of unknown fate is looked for before it is paid again",
         "coordinator/provider_batches/finding.py",
-        "for seen in await self._candidates(chunk, provider):",
+        "for seen in await self._candidates(provider_batch, provider):",
         "for seen in ():",
         (PROVIDER_CRASH,),
     ),
@@ -903,20 +903,27 @@ MUTANTS = (
     Mutant(
         "somebody else's provider batch is not ours",
         "coordinator/provider_batches/finding.py",
-        "return number_in(chunk, result.custom_id) is not None",
+        "return number_in(provider_batch, result.custom_id) is not None",
         "return True",
         (PROVIDER_BATCHES,),
     ),
     Mutant(
         "what `completed` leaves out is folded from the attempt's stored events",
-        "storage_worker/sighting.py",
-        "_totals(row.cursor, stored) if seen.needs_totals else None",
+        "storage_worker/stream_diff.py",
+        "_totals(row.cursor, stored) if diff.needs_totals else None",
         "None",
         (TOTALS,),
     ),
     Mutant(
+        "an ended evaluation without a mark is found by the scan",
+        "storage_worker/storage.py",
+        "key not in rows or _is_unmarked(rows[key], marks.get(key))",
+        "key not in rows",
+        ("tests/integration/storage_worker/test_stream_scan.py",),
+    ),
+    Mutant(
         "streams that no wake-up leads to are found by a scan",
-        "storage_worker/sweep.py",
+        "storage_worker/maintenance.py",
         "await consumer.scan.run_if_due(settings.scan_interval)",
         "pass",
         (FOREIGN,),
@@ -994,7 +1001,7 @@ MUTANTS = (
     # What a target does with its input is its own affair.
     Mutant(
         "a closed standard input is no error",
-        "executor/sandbox/child.py",
+        "executor/sandbox/process.py",
         "with suppress(OSError, RuntimeError):\n                writer.write(stdin)",
         "if True:\n                writer.write(stdin)",
         (SANDBOX,),
@@ -1017,7 +1024,7 @@ MUTANTS = (
     ),
     Mutant(
         "what the standard library loads late is loaded before the user's folder is on the path",
-        "executor/python_host/child.py",
+        "executor/python_host/function_server.py",
         "    importlib.import_module(_name)\n",
         "    pass\n",
         (PYTHON_TARGET,),
@@ -1032,15 +1039,15 @@ MUTANTS = (
     # Scores on record stay, whatever became of the other evaluators.
     Mutant(
         "a time-out of an evaluator is transient",
-        "executor/outcome.py",
+        "executor/faults.py",
         "case TargetTimedOut() | EvaluatorTimedOut() if retries > 0:",
         "case TargetTimedOut() if retries > 0:",
         (FAULTS,),
     ),
     Mutant(
         "scores are put on record before a fault of another evaluator closes the attempt",
-        "executor/scoring.py",
-        "            self._record_unpaid(new)\n",
+        "executor/steps.py",
+        "        _record_unpaid(owned, [each for each in found if isinstance(each, p.Score)])\n",
         "",
         (EXECUTOR_RUN,),
     ),
@@ -1061,14 +1068,14 @@ MUTANTS = (
     ),
     Mutant(
         "--mode simulated replaces every evaluator that makes calls",
-        "scoreline/submit/spec/making.py",
+        "scoreline/submit/spec/builder.py",
         "evaluators = simulate_evaluators(given)",
         "evaluators = given",
         (SIMULATION_MODE,),
     ),
     Mutant(
         "a target beside --mode simulated is refused",
-        "scoreline/submit/spec/making.py",
+        "scoreline/submit/spec/builder.py",
         "        typed.refuse_calls()\n",
         "",
         (SIMULATION_MODE,),
@@ -1112,7 +1119,7 @@ MUTANTS = (
     ),
     Mutant(
         "a gate without an evaluator is refused",
-        "scoreline/submit/spec/making.py",
+        "scoreline/submit/spec/builder.py",
         'if keys.get("min_pass_rate") is not None and not evaluators:',
         'if keys.get("min_pass_rate") == 2.0 and not evaluators:',
         (PASS_RATE,),
@@ -1142,7 +1149,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sandboxed program has no network",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--unshare-net", ',
         "",
         (f"{PROMISES}::test_untrusted_code_reaches_nothing",),
@@ -1201,14 +1208,14 @@ MUTANTS = (
     ),
     Mutant(
         "the first process of a sandbox can't be traced",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--perms", "0111"',
         '"--perms", "0555"',
         (f"{WALLS}::test_the_first_process_is_executable_and_not_readable",),
     ),
     Mutant(
         "the self-test refuses a first process that can be traced",
-        "executor/sandbox/wall_checks.py",
+        "executor/sandbox/isolation_checks.py",
         "(: < /proc/1/environ) 2>/dev/null || exit 0",
         "exit 0",
         (f"{FIRST_PROCESS}::test_the_self_test_refuses_a_first_process_that_can_be_traced",),
@@ -1229,7 +1236,7 @@ MUTANTS = (
     ),
     Mutant(
         "variables of the user reach no privileged tool",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         "return [*command, *with_variables(job.argv, variables)]",
         "return with_variables((*command, *job.argv), variables)",
         (f"{WALLS}::test_limits_come_before_the_change_of_user_and_that_before_variables_and_the_program",),
@@ -1257,14 +1264,14 @@ MUTANTS = (
     ),
     Mutant(
         "/dev/zero can't be mapped",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '    yield from ("--dev-bind", "/dev/full", "/dev/zero")\n',
         "",
         (f"{SANDBOX_MEMORY}::test_memory_that_outlives_its_mapping_is_refused",),
     ),
     Mutant(
         "files of a sandbox are counted",
-        "executor/sandbox/watch.py",
+        "executor/sandbox/resource_monitor.py",
         'return "disk" if now.files > limits.files else None',
         "return None",
         (f"{SANDBOX_MEMORY}::test_empty_files_are_counted",),
@@ -1306,7 +1313,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a killed executor left unbuilt is ended by the next",
-        "executor/sandbox/leftovers.py",
+        "executor/sandbox/orphans.py",
         "signal.pidfd_send_signal(pidfd, signal.SIGKILL)",
         "pass",
         (f"{FIRST_PROCESS}::test_a_sandbox_that_was_never_built_is_ended_by_the_next",),
@@ -1322,20 +1329,20 @@ MUTANTS = (
     Mutant(
         "a sandboxed program has a user id of its own",
         "executor/sandbox/assembly.py",
-        "secrets.randbelow(_UIDS) if footing is Footing.OWN_UID else None",
-        "secrets.randbelow(_UIDS) if footing is not Footing.OWN_UID else None",
+        "secrets.randbelow(_UIDS) if footing is PrivilegeMode.OWN_UID else None",
+        "secrets.randbelow(_UIDS) if footing is not PrivilegeMode.OWN_UID else None",
         (ESCAPES,),
     ),
     Mutant(
         "a sandbox has a network namespace",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--unshare-net", ',
         "",
         (ESCAPES,),
     ),
     Mutant(
         "a sandbox has a pid namespace",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")\n'
         '    yield from (\n        "--as-pid-1",\n',
         '("--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")\n    yield from (\n',
@@ -1343,28 +1350,28 @@ MUTANTS = (
     ),
     Mutant(
         "the size of a sandbox's file systems",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         '"--size", str(limits.disk_mb * MEGABYTE), ',
         "",
         (ESCAPES,),
     ),
     Mutant(
         "RLIMIT_NPROC of a sandboxed program",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         'f"--nproc={job.limits.processes}", ',
         "",
         (ESCAPES,),
     ),
     Mutant(
         "the time limit of a sandboxed program",
-        "executor/sandbox/child.py",
+        "executor/sandbox/process.py",
         'call_later(seconds, self.kill, "time")',
         'call_later(seconds + 60, self.kill, "time")',
         (ESCAPES,),
     ),
     Mutant(
         "socket buffers count as memory of a run",
-        "executor/sandbox/watch.py",
+        "executor/sandbox/resource_monitor.py",
         'socket_buffers(Path(f"/proc/{first}/net"))',
         "0 and socket_buffers(_HOST)",
         (ESCAPES,),
@@ -1385,21 +1392,21 @@ MUTANTS = (
     ),
     Mutant(
         "threads count as processes",
-        "executor/sandbox/watch.py",
+        "executor/sandbox/resource_monitor.py",
         'return _ProcessUsage(found.get("Threads", 0), ',
         "return _ProcessUsage(1, ",
         (ESCAPES,),
     ),
     Mutant(
         "keys and tables of the kernel are hidden",
-        "executor/sandbox/walls.py",
+        "executor/sandbox/bubblewrap_options.py",
         'yield from ("--ro-bind", "/dev/null", listing)',
         "pass",
         (ESCAPES,),
     ),
     Mutant(
         "the output cap of a sandboxed program",
-        "executor/sandbox/child.py",
+        "executor/sandbox/process.py",
         '            self.kill("output")\n',
         "            pass\n",
         (ESCAPES,),
@@ -1436,7 +1443,7 @@ MUTANTS = (
     ),
     Mutant(
         "the self-test tries to connect to the host",
-        "executor/sandbox/wall_probe.py",
+        "executor/sandbox/isolation_probe.py",
         '    "network": _network,\n',
         "",
         (WALL_CHECKS,),
@@ -1487,8 +1494,8 @@ MUTANTS = (
     Mutant(
         "provider batches of another run are left to it",
         "coordinator/provider_batches/driver.py",
-        "if chunk.batch_id not in elsewhere",
-        "if chunk.batch_id",
+        "if provider_batch.batch_id not in elsewhere",
+        "if provider_batch.batch_id",
         (PROVIDER_BATCHES,),
     ),
     Mutant(
@@ -1654,14 +1661,14 @@ MUTANTS = (
     ),
     Mutant(
         "an interrupt pauses the batch on record",
-        "scoreline/local/drive.py",
+        "scoreline/local/supervisor.py",
         "self._stop(Stop(reason, INTERRUPTED, pauses=self._serves))",
         "self._stop(Stop(reason, INTERRUPTED, pauses=False))",
         (INTERRUPTION,),
     ),
     Mutant(
         "a batch that is over is reported, though its run was interrupted",
-        "scoreline/local/drive.py",
+        "scoreline/local/supervisor.py",
         "if self.stop is None or (outcome and outcome.is_over):",
         "if self.stop is None:",
         (f"{INTERRUPTION}::test_a_batch_that_completed_before_its_pause_is_reported",),
@@ -1718,21 +1725,21 @@ MUTANTS = (
     ),
     Mutant(
         "a row of a table ends at its limit",
-        "scoreline/submit/datasets/lines.py",
+        "scoreline/submit/datasets/line_formats.py",
         "            refuse_too_long(self.size)  # quoted",
         "            # quoted",
         (DATASET_LIMITS,),
     ),
     Mutant(
         "gzip that unfolds without measure is refused",
-        "scoreline/submit/datasets/opening.py",
+        "scoreline/submit/datasets/file_formats.py",
         "if self._count > max(ALWAYS_UNPACKED, MAX_RATIO * self._file.count):",
         "if False:",
         (DATASET_LIMITS,),
     ),
     Mutant(
         "ids of a dataset are moved to disk",
-        "scoreline/submit/datasets/seen.py",
+        "scoreline/submit/datasets/id_index.py",
         "if len(self._newest) >= MAX_IN_MEMORY:",
         "if False:",
         (DATASET_LIMITS,),
@@ -1767,7 +1774,7 @@ MUTANTS = (
     ),
     Mutant(
         "half characters of a fault are replaced before it is recorded",
-        "executor/outcome.py",
+        "executor/faults.py",
         "whole = without_half_characters(redact_head(message, MAX_MESSAGE))",
         "whole = redact_head(message, MAX_MESSAGE)",
         (FUZZ,),
@@ -1859,7 +1866,7 @@ MUTANTS = (
     ),
     Mutant(
         "secrets are redacted in an answer before it is judged",
-        "executor/target_call.py",
+        "executor/steps.py",
         "return replace(reply, answer=redact_answer(reply.answer))",
         "return reply",
         (STORED_SECRETS,),

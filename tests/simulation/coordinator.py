@@ -24,7 +24,7 @@ from tests.simulation.world import World
 GRACE = timedelta(seconds=4)
 SETTINGS = CoordinatorSettings(
     window=3,
-    chunk=2,
+    page_size=2,
     reconcile_interval=timedelta(seconds=1),
     unchanged_for=timedelta(seconds=0.8),
     grace=GRACE,

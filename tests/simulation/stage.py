@@ -15,7 +15,7 @@ from eventlog.events import Event
 from eventlog.lifecycle import TRANSITIONS
 from eventlog.log import Append, AppendResult
 from projections.folds.progress import Progress
-from storage_worker.gaps import Patience
+from storage_worker.gaps import GapPolicy
 from tests.builders import BATCH, event, payload, records
 from tests.simulation.naive_model import NaiveModel
 from tests.simulation.virtual_loop import VirtualLoop, end_all
@@ -23,7 +23,7 @@ from tests.storing import World
 
 T = TypeVar("T")
 TIMEOUT = timedelta(seconds=1)
-PATIENCE = Patience(TIMEOUT, TIMEOUT)
+PATIENCE = GapPolicy(TIMEOUT, TIMEOUT)
 SETTINGS = QueueSettings(linger=0.0, release_interval=1e9)
 WORKERS = 2
 

@@ -8,14 +8,14 @@ from eventlog.codec import Entry, RawEntry, read_entry
 from eventlog.log import LogUnavailable
 from eventlog.timeline import Cursor, replay
 from projections.database.errors import DatabaseUnavailable
-from storage_worker.gaps import BreakerLimits, GapBreaker, Patience
+from storage_worker.gaps import BreakerLimits, GapBreaker, GapPolicy
 from storage_worker.storage import Storage
-from storage_worker.woken import WakeUp, read_wake_ups
+from storage_worker.wake_ups import WakeUp, parse_wake_ups
 from tests.simulation.ports import DistantLog, DistantTables
 from tests.simulation.process import Life, Process
 from tests.simulation.world import Harm
 
-PATIENCE = Patience(timeout=timedelta(seconds=4), warning=timedelta(seconds=1))
+PATIENCE = GapPolicy(timeout=timedelta(seconds=4), warning=timedelta(seconds=1))
 SWEEP = 2.0
 IDLE = 3.0
 """How long a wake-up may be in a worker's hands before another takes it over."""
@@ -30,7 +30,7 @@ class StorageWorker(Process):
     @property
     def unswept(self) -> list[str]:
         """What a sweep is looking at just now."""
-        return self.storage._unswept if self.storage else []
+        return self.storage._interrupted if self.storage else []
 
     def died(self) -> None:
         """Note what nobody will let go of: the one thing that a death leaves behind for good."""
@@ -61,7 +61,7 @@ class StorageWorker(Process):
         if taken:
             redis = self.world.redis
             seen, losses = {key: list(redis.stream(key).entries) for key in taken.values()}, redis.losses
-            await storage.wake(read_wake_ups(wake_ups(taken)))
+            await storage.process(parse_wake_ups(wake_ups(taken)))
             if losses == redis.losses:
                 self._check_stored(seen)
             await self.acknowledge(life, taken)
@@ -97,7 +97,7 @@ class StorageWorker(Process):
                 await storage.sweep(unchanged_for=SWEEP, page=self.world.random.choice((1, 100)))
             except (LogUnavailable, DatabaseUnavailable) as error:
                 self.world.tell(life.name, f"the sweep was interrupted: {error}")
-            if storage.in_a_hurry:
+            if storage.is_degraded:
                 self.world.seen["in a hurry"] += 1
 
     async def _take_over_forever(self, life: Life, storage: Storage) -> None:

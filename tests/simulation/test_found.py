@@ -88,8 +88,9 @@ class Behind:
     """A log of which the newest entry has not been heard of yet."""
 
     def __init__(self, log: MemoryEventLog) -> None:
-        self.shards, self.closing, self.settle, self.now_ms = (
+        self.shards, self.committed, self.closing, self.settle, self.now_ms = (
             log.shards,
+            log.committed,
             log.closing,
             log.settle,
             log.now_ms,
@@ -123,7 +124,7 @@ async def test_what_another_worker_stores_between_two_reads_does_not_look_like_a
     tables.faster = Storage(Behind(world.log), tables, PATIENCE)
     await storage.store([EVALUATION])
     assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 3, Phase.COMPLETED)
-    assert storage.tally.lost_races == 1
+    assert storage.counts.lost_races == 1
 
 
 class Unhurried(MemoryEventLog):

@@ -13,10 +13,10 @@ from eventlog.outbox import AttemptBuffer, Outbox
 from projections.folds.change import Change
 from projections.folds.progress import Progress
 from projections.store.memory import MemoryStore
-from storage_worker.gaps import Patience
-from storage_worker.sighting import Sighting
+from storage_worker.gaps import GapPolicy
 from storage_worker.storage import Storage
-from storage_worker.woken import read_wake_ups
+from storage_worker.stream_diff import StreamDiff
+from storage_worker.wake_ups import parse_wake_ups
 from tests.simulation import storage_process
 from tests.simulation.process import Life
 from tests.simulation.profiles import Profile
@@ -104,7 +104,7 @@ class Hasty(StorageWorker):
     async def finish(self, life: Life, storage: Storage, taken: Mapping[int, str]) -> None:
         if taken:
             await self.acknowledge(life, taken)
-            await storage.wake(read_wake_ups(wake_ups(taken)))
+            await storage.process(parse_wake_ups(wake_ups(taken)))
 
 
 def test_acknowledging_before_the_commit():
@@ -150,7 +150,7 @@ def test_a_tail_that_is_not_put_back(monkeypatch):
 
 def test_without_bridges(monkeypatch):
     """A stranger's evaluation with a hole in it would wait for ever."""
-    for_ever = Patience(timeout=timedelta(days=1), warning=timedelta(days=1))
+    for_ever = GapPolicy(timeout=timedelta(days=1), warning=timedelta(days=1))
     monkeypatch.setattr(storage_process, "PATIENCE", for_ever)
     assert Harm.STUCK in set(harms(Profile.FOREIGN))
 
@@ -173,9 +173,9 @@ def test_conflicts_that_overwrite(monkeypatch):
             tables.events[event.evaluation_id, event.attempt, event.sequence] = event
         return Progress()
 
-    def all_are_new(seen: Sighting, _stored: object) -> list[Entry]:
+    def all_are_new(seen: StreamDiff, _stored: object) -> list[Entry]:
         return seen.entries
 
-    monkeypatch.setattr("storage_worker.sighting._not_stored", all_are_new)
+    monkeypatch.setattr("storage_worker.stream_diff._not_stored", all_are_new)
     monkeypatch.setattr(MemoryStore, "_write_aside", take_the_last)
     assert harms(Profile.FOREIGN)

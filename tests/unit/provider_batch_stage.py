@@ -243,9 +243,9 @@ class Stage:
         return Counter(int(each["custom_id"].rpartition("-")[2]) for each in requests)
 
     def note(self) -> str:
-        """Say what keeps the only chunk there is."""
-        [chunk] = self.books.chunks.values()
-        return chunk.note
+        """Say what keeps the only provider batch there is."""
+        [provider_batch] = self.books.provider_batches.values()
+        return provider_batch.note
 
 
 def _verdict(verdict: str) -> str:
@@ -266,7 +266,7 @@ async def a_stage(
     spec: BatchSpec = SPEC,
     evaluations: Sequence[NewEvaluation] | None = None,
     window: int = 20_000,
-    chunk: int = 2_000,
+    page_size: int = 2_000,
     max_cost_usd: Decimal | None = None,
     **provider: Any,
 ) -> Stage:
@@ -275,7 +275,7 @@ async def a_stage(
     usual = {"page": 2, "max_requests": 3, "submit_timeout": a_minute, "margin": a_minute}
     settings = ProviderBatchSettings(**{**usual, **provider})
     timing = CoordinatorSettings(reconcile_interval=NO_TIME, unchanged_for=NO_TIME, grace=NO_TIME)
-    stage = Stage(replace(timing, window=window, chunk=chunk, provider=settings))
+    stage = Stage(replace(timing, window=window, page_size=page_size, provider=settings))
     await stage.submit(cases(many) if evaluations is None else evaluations, spec, max_cost_usd)
     return stage
 

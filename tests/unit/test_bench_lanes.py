@@ -2,13 +2,13 @@
 
 import pytest
 
-from bench.lanes_figures import Seen, busiest, goodput, lost, read_stats
-from scoreline.provider_sim.stats import Stats
+from bench.lanes_metrics import SimulatorCounts, busiest, goodput, lost, read_stats
+from scoreline.provider_sim.stats import CallStats
 
 
 def test_reads_what_the_simulator_writes() -> None:
     """The names are those of `/_sim/stats`, checked against the simulator's own writing."""
-    stats = Stats()
+    stats = CallStats()
     stats.calls["/v1/messages", "200"] = 7
     stats.calls["/v1/messages", "429"] = 2
     stats.calls["any", "outage"] = 5
@@ -16,28 +16,35 @@ def test_reads_what_the_simulator_writes() -> None:
     stats.answer(1, 30, 12)
     stats.began()
     seen = read_stats(stats.listed(), at=1.5)
-    assert seen == Seen(1.5, 7, 2, 8, 42, {3: 6, 4: 2}, 1)
+    assert seen == SimulatorCounts(1.5, 7, 2, 8, 42, {3: 6, 4: 2}, 1)
     assert seen.came == 10
 
 
 def test_reads_a_simulator_that_nobody_has_called() -> None:
-    assert read_stats(Stats().listed(), at=0.0) == Seen(0.0)
+    assert read_stats(CallStats().listed(), at=0.0) == SimulatorCounts(0.0)
 
 
 def test_goodput_is_what_was_answered_of_the_limits_worth() -> None:
     """Refused calls are a share of those that came, not of those that were answered."""
-    found = goodput(Seen(10.0), Seen(40.0, ok=45, too_many=5, admitted=45, tokens=900), rpm=100)
+    found = goodput(
+        SimulatorCounts(10.0), SimulatorCounts(40.0, ok=45, too_many=5, admitted=45, tokens=900), rpm=100
+    )
     assert found["goodput_ratio"] == pytest.approx(0.9)
     assert found["share_429"] == pytest.approx(0.1)
 
 
 def test_goodput_under_a_limit_of_tokens_counts_tokens() -> None:
-    found = goodput(Seen(0.0, tokens=100), Seen(60.0, ok=10, admitted=10, tokens=900), rpm=100, tpm=1_000)
+    found = goodput(
+        SimulatorCounts(0.0, tokens=100),
+        SimulatorCounts(60.0, ok=10, admitted=10, tokens=900),
+        rpm=100,
+        tpm=1_000,
+    )
     assert found["goodput_ratio"] == pytest.approx(0.8)
 
 
 def test_goodput_of_nobody_is_nothing() -> None:
-    found = goodput(Seen(0.0), Seen(60.0), rpm=100)
+    found = goodput(SimulatorCounts(0.0), SimulatorCounts(60.0), rpm=100)
     assert (found["goodput_ratio"], found["share_429"]) == (0.0, 0.0)
 
 

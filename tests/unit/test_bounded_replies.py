@@ -20,7 +20,6 @@ from coordinator.provider_batches.anthropic_batches import AnthropicBatches
 from coordinator.provider_batches.provider import NoReply, TurnedAway
 from coordinator.provider_batches.result_file import BrokenResultFile, read_results
 from executor.targets.http_replies import text_encoding
-from providers.access import Access
 from providers.bounded_replies import (
     EVENT_STREAM,
     MAX_ANSWER,
@@ -33,6 +32,7 @@ from providers.bounded_replies import (
 )
 from providers.clients import anthropic_client
 from providers.decompression import PIECE, Decompressor, ReplyTooLarge, UnsupportedEncoding
+from providers.endpoint import ModelEndpoint
 from providers.json_reader import MAX_CONTAINERS, UnreadableJson, read_json
 from providers.table import PROVIDERS
 from tests.hostile_provider import DEFLATE, GZIP, NESTED
@@ -368,7 +368,7 @@ async def test_a_large_file_takes_the_memory_of_a_line() -> None:
 
 
 def batches(handler: Any) -> AnthropicBatches:
-    access = Access(PROVIDERS["anthropic"], "m", "http://provider.test", "key-0123456789")
+    access = ModelEndpoint(PROVIDERS["anthropic"], "m", "http://provider.test", "key-0123456789")
     return AnthropicBatches(access, anthropic_client(access, transport=httpx2.MockTransport(handler)))
 
 

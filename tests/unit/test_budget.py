@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from coordinator.budget import Streak, budget_words, dollars, hopeless, more, over, overspent
-from projections.ledger.contract import Batch, FailedEvaluation, Purse
+from projections.ledger.contract import Batch, Budget, FailedEvaluation
 
 BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "running", "", 100, 0, 0, "", None, False)
 REFUSED = FailedEvaluation("authentication", "the key was refused", was_tried=True, is_at_once=True)
@@ -18,8 +18,8 @@ NEVER_TRIED = REFUSED._replace(kind="missing", was_tried=False)
 UNKNOWN = ", of it $0.0004 for calls whose cost is unknown"
 
 
-def purse(limit: str, spent: str) -> Purse:
-    return Purse(Decimal(limit), None, Decimal(spent))
+def budget(limit: str, spent: str) -> Budget:
+    return Budget(Decimal(limit), None, Decimal(spent))
 
 
 # What is spent.
@@ -28,52 +28,52 @@ def purse(limit: str, spent: str) -> Purse:
 @pytest.mark.parametrize(
     ("held", "said", "flags"),
     [
-        (Purse(), None, ()),
-        (Purse(spent_usd=Decimal(1_000), spent_tokens=10**9), None, ()),
-        (purse("5", "4.99"), None, ()),
-        (purse("5", "5"), "budget $5.00: $5.00 spent", ("--max-cost", "10")),
-        (purse("5", "5.02"), "budget $5.00: $5.02 spent", ("--max-cost", "10")),
-        (purse("5.50", "20.3"), "budget $5.50: $20.30 spent", ("--max-cost", "41")),
-        (purse("0.005", "0.0051"), "budget $0.005: $0.0051 spent", ("--max-cost", "0.01")),
-        (Purse(None, 1_000, Decimal(9), 999), None, ()),
+        (Budget(), None, ()),
+        (Budget(spent_usd=Decimal(1_000), spent_tokens=10**9), None, ()),
+        (budget("5", "4.99"), None, ()),
+        (budget("5", "5"), "budget $5.00: $5.00 spent", ("--max-cost", "10")),
+        (budget("5", "5.02"), "budget $5.00: $5.02 spent", ("--max-cost", "10")),
+        (budget("5.50", "20.3"), "budget $5.50: $20.30 spent", ("--max-cost", "41")),
+        (budget("0.005", "0.0051"), "budget $0.005: $0.0051 spent", ("--max-cost", "0.01")),
+        (Budget(None, 1_000, Decimal(9), 999), None, ()),
         (
-            Purse(None, 1_000, Decimal(9), 1_000),
+            Budget(None, 1_000, Decimal(9), 1_000),
             "budget 1,000 tokens: 1,000 spent",
             ("--max-tokens", "2000"),
         ),
         (
-            Purse(None, 10, Decimal(0), 25),
+            Budget(None, 10, Decimal(0), 25),
             "budget 10 tokens: 25 spent",
             ("--max-tokens", "26"),
         ),
         (
-            Purse(Decimal(1), 10, Decimal(1), 10),
+            Budget(Decimal(1), 10, Decimal(1), 10),
             "budget $1.00: $1.00 spent",
             ("--max-cost", "2", "--max-tokens", "20"),
         ),
         (
-            Purse(Decimal("0.05"), None, Decimal("0.0493"), 0, Decimal("0.002")),
+            Budget(Decimal("0.05"), None, Decimal("0.0493"), 0, Decimal("0.002")),
             "budget $0.05: $0.0493 spent, the next call may cost up to $0.002",
             ("--max-cost", "0.1"),
         ),
         (
-            Purse(Decimal("0.01"), None, Decimal(0), 0, Decimal("0.0205")),
+            Budget(Decimal("0.01"), None, Decimal(0), 0, Decimal("0.0205")),
             "budget $0.01: $0.00 spent, the next call may cost up to $0.0205",
             ("--max-cost", "0.041"),
         ),
-        (Purse(Decimal("0.05"), None, Decimal("0.0493"), 0, Decimal("0.0007")), None, ()),
+        (Budget(Decimal("0.05"), None, Decimal("0.0493"), 0, Decimal("0.0007")), None, ()),
         (
-            Purse(None, 100, Decimal(0), 90, Decimal(1), 20),
+            Budget(None, 100, Decimal(0), 90, Decimal(1), 20),
             "budget 100 tokens: 90 spent, the next call may take up to 20",
             ("--max-tokens", "200"),
         ),
         (
-            Purse(Decimal("0.04"), None, Decimal("0.0396"), 0, Decimal("0.002"), 0, Decimal("0.0004")),
+            Budget(Decimal("0.04"), None, Decimal("0.0396"), 0, Decimal("0.002"), 0, Decimal("0.0004")),
             f"budget $0.04: $0.0396 spent{UNKNOWN}, the next call may cost up to $0.002",
             ("--max-cost", "0.08"),
         ),
         (
-            Purse(None, 100, Decimal(0), 100, unrecorded_tokens=7),
+            Budget(None, 100, Decimal(0), 100, unrecorded_tokens=7),
             "budget 100 tokens: 100 spent, of it 7 for calls whose usage is unknown",
             ("--max-tokens", "200"),
         ),
@@ -96,15 +96,15 @@ def test_amounts_are_written_as_people_do(amount, written):
 
 def test_what_exceeds_a_budget_is_an_amount():
     """In dollars and tokens; nothing where there is no limit, or just as much was spent."""
-    assert over(Purse(Decimal(1), 10, Decimal("1.25"), 12)) == (Decimal("0.25"), 2)
-    assert over(Purse(Decimal(1), 10, Decimal(1), 10)) == (Decimal(0), 0)
-    assert over(Purse(None, None, Decimal(9), 9)) == (Decimal(0), 0)
+    assert over(Budget(Decimal(1), 10, Decimal("1.25"), 12)) == (Decimal("0.25"), 2)
+    assert over(Budget(Decimal(1), 10, Decimal(1), 10)) == (Decimal(0), 0)
+    assert over(Budget(None, None, Decimal(9), 9)) == (Decimal(0), 0)
 
 
 def test_a_budget_in_words():
     """What an operator has allowed is kept in words."""
-    assert budget_words(Purse(Decimal(10))) == "at most $10.00, any tokens"
-    assert budget_words(Purse(max_tokens=5_000)) == "any cost, at most 5,000 tokens"
+    assert budget_words(Budget(Decimal(10))) == "at most $10.00, any tokens"
+    assert budget_words(Budget(max_tokens=5_000)) == "any cost, at most 5,000 tokens"
 
 
 # Failures in a row.

@@ -10,8 +10,8 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest, Transient
-from executor.sandbox.engine import Engine, Frames
-from executor.targets.container import CONTAINER, Container
+from executor.sandbox.engine import ContainerEngine, FrameDecoder
+from executor.targets.container import CONTAINER, ContainerTarget
 from tests.unit.fake_engine import Box, FakeEngine, fake_engine
 from tests.waiting import until
 
@@ -82,7 +82,7 @@ def question(prompt: str = "hello", *, seconds: float = 10, **fields: Any) -> Ta
     return TargetRequest("e-1", prompt, p.Case(id="c-1"), fields, timeout=seconds)
 
 
-def target(engine: FakeEngine, image: str, **options: Any) -> Container:
+def target(engine: FakeEngine, image: str, **options: Any) -> ContainerTarget:
     """A target on that engine."""
     return CONTAINER.make(
         {"image": image, **options}, ExecutionEnvironment(environ={"DOCKER_HOST": engine.host})
@@ -225,7 +225,7 @@ def test_frames_come_apart_wherever_the_stream_is_cut() -> None:
     """Byte by byte or all at once: the same text on the same stream."""
     stream = b"\1\0\0\0\0\0\0\5hello" + b"\2\0\0\0\0\0\0\0" + b"\2\0\0\0\0\0\0\2no"
     for size in range(1, len(stream) + 1):
-        frames = Frames()
+        frames = FrameDecoder()
         heard = {1: b"", 2: b""}
         for at in range(0, len(stream), size):
             for number, text in frames.taken_from(stream[at : at + size]):
@@ -236,4 +236,4 @@ def test_frames_come_apart_wherever_the_stream_is_cut() -> None:
 def test_an_address_that_is_not_understood_is_refused() -> None:
     """With the two kinds that are."""
     with pytest.raises(ValueError, match="unix:///path and tcp://host:port"):
-        Engine("ssh://somewhere")
+        ContainerEngine("ssh://somewhere")

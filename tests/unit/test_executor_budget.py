@@ -9,8 +9,8 @@ import pytest
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
-from executor.budget.client import BudgetClient, Reserve, Reserved
-from executor.budget.spending import Paid, PaidCall, Spending
+from executor.budget.client import BudgetClient, Reservation, ReservationRequest
+from executor.budget.task_budget import BillableCall, CallCost, TaskBudget
 from executor.contract import RateLimited, TargetReply, Transient
 from executor.settings import ExecutorSettings
 from taskqueue.budget.contract import (
@@ -204,7 +204,7 @@ def test_observations_tighten_an_estimate_and_long_prompts_raise_it() -> None:
 # -- releases
 
 
-RESERVE = Reserve(1, Amount(10), Amount(10), likely=Amount(10))
+RESERVE = ReservationRequest(1, Amount(10), Amount(10), likely=Amount(10))
 
 
 @virtually
@@ -214,7 +214,7 @@ async def test_a_batch_is_not_forgotten_before_its_release_is_declared() -> None
     await limited(budgets, "1")
     client = BudgetClient(budgets, holder="a")
     await client.reserve({BATCH: RESERVE})
-    client.release(BATCH, Reserved(Amount(10), Amount(10)))
+    client.release(BATCH, Reservation(Amount(10), Amount(10)))
     client.forget_all_but(())
     await client.declare()
     client.forget_all_but(())
@@ -252,7 +252,7 @@ async def test_a_settlement_is_declared_before_its_event_can_be_appended() -> No
     await limited(budgets, "1")
     client = BudgetClient(budgets, holder="a")
     grant = (await client.reserve({BATCH: replace(RESERVE, wanted=8)}))[BATCH]
-    reserved = Reserved(grant.reserved, Amount(10))
+    reserved = Reservation(grant.reserved, Amount(10))
     before = budgets.requests
     calls = [paid_call(client, reserved) for _ in range(8)]
     await asyncio.gather(*calls)
@@ -260,12 +260,12 @@ async def test_a_settlement_is_declared_before_its_event_can_be_appended() -> No
     assert budgets.requests - before <= 2, "calls that end together share a round trip"
 
 
-async def paid_call(client: BudgetClient, reserved: Reserved) -> None:
+async def paid_call(client: BudgetClient, reserved: Reservation) -> None:
     """Make one paid call; nothing declares in the background."""
-    spending = Spending(client, batch_id=BATCH, reserved=reserved)
+    spending = TaskBudget(client, batch_id=BATCH, reserved=reserved)
 
-    async def call() -> Paid:
+    async def call() -> CallCost:
         await asyncio.sleep(0)
-        return Paid(p.TokenUsage(3, 4), 0.01)
+        return CallCost(p.TokenUsage(3, 4), 0.01)
 
-    await spending.paying(lambda: PaidCall("target:0", is_free=True), call, lambda paid: paid)
+    await spending.pay_for(lambda: BillableCall("target:0", is_free=True), call, lambda paid: paid)

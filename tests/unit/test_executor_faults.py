@@ -22,7 +22,7 @@ from executor.contract import (
     Transient,
     Unreachable,
 )
-from executor.outcome import (
+from executor.faults import (
     LONGEST_BACKOFF,
     MAX_MESSAGE,
     EvaluatorFault,

@@ -60,7 +60,7 @@ async def in_many_bites(random: Random, events: Sequence[Event]) -> tuple[Memory
             bites = [random.sample(ids, random.randint(1, len(ids))) for _ in looking]
             await asyncio.gather(*(w.store(bite) for w, bite in zip(looking, bites, strict=True)))
     await asyncio.gather(*(worker.store(ids) for worker in workers))
-    return tables, sum(worker.tally.lost_races for worker in workers)
+    return tables, sum(worker.counts.lost_races for worker in workers)
 
 
 def test_any_arrival_gives_the_same_tables():
@@ -102,6 +102,9 @@ class SteppedLog:
     async def read(self, evaluation_ids: Sequence[str], *, limit: int) -> list[list[RawEntry]]:
         await Turn()
         return await self.log.read(evaluation_ids, limit=limit)
+
+    async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
+        return await self.log.committed(evaluation_ids)
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
         return await self.log.closing(evaluation_ids)
@@ -191,7 +194,7 @@ def check(make_scene: Callable[[], Scene], expected: list[bytes]) -> tuple[int, 
         scene.store_alone()  # the wake-up of the last event
         assert memory_dump(scene.tables) == expected
         scenes += 1
-        races += sum(worker.tally.lost_races for worker in scene.workers)
+        races += sum(worker.counts.lost_races for worker in scene.workers)
     return scenes, races
 
 

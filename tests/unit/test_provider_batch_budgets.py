@@ -25,8 +25,8 @@ async def test_a_provider_batch_is_as_large_as_what_can_be_reserved() -> None:
     stage = await a_stage(5, max_cost_usd=Decimal("0.12"))
     await stage.go_round(2)
     assert sizes(stage) == [2]
-    [chunk] = stage.books.chunks.values()
-    assert 100_000_000 < chunk.reserved_cost < 120_000_000
+    [provider_batch] = stage.books.provider_batches.values()
+    assert 100_000_000 < provider_batch.reserved_cost < 120_000_000
     await rounds(stage, 3)
     assert (sizes(stage), stage.asked()) == ([2, 3], dict.fromkeys(range(1, 6), 1))
     assert float(stage.total().cost_usd) == pytest.approx(5 * COST)

@@ -138,25 +138,25 @@ async def test_a_prompt_that_can_not_be_filled_in_fails_and_stops_nobody() -> No
 
 
 async def test_chunks_are_small_enough_in_requests_and_bytes() -> None:
-    """Each target's evaluations are asked in chunks of their own."""
+    """Each target's evaluations are asked in provider batches of their own."""
     stage = await a_stage(7, max_requests=3)
     await stage.go_round(6)
-    assert [chunk.size for chunk in stage.books.chunks.values()] == [3, 3, 1]
-    largest = next(iter(stage.books.chunks.values())).bytes
+    assert [provider_batch.size for provider_batch in stage.books.provider_batches.values()] == [3, 3, 1]
+    largest = next(iter(stage.books.provider_batches.values())).bytes
     stage = await a_stage(7, max_requests=100, max_bytes=largest)
     await stage.go_round(6)
-    assert [chunk.size for chunk in stage.books.chunks.values()] == [3, 3, 1]
-    assert len({chunk.id for chunk in stage.books.chunks.values()}) == 3
+    assert [provider_batch.size for provider_batch in stage.books.provider_batches.values()] == [3, 3, 1]
+    assert len({provider_batch.id for provider_batch in stage.books.provider_batches.values()}) == 3
 
 
 async def test_results_wait_while_executors_have_enough_to_do() -> None:
     """No more than a window is with executors, however many answers there are."""
-    stage = await a_stage(9, window=4, chunk=2, max_requests=9)
+    stage = await a_stage(9, window=4, page_size=2, max_requests=9)
     await answered(stage)
     assert stage.standing().count("2 queued") == 4
     assert len(await stage.tasks()) == 4
-    [chunk] = stage.books.chunks.values()
-    assert chunk.state == "ended"
+    [provider_batch] = stage.books.provider_batches.values()
+    assert provider_batch.state == "ended"
 
 
 async def test_a_paused_batch_submits_nothing_and_collects_what_it_has() -> None:
@@ -184,7 +184,9 @@ async def test_cancel_is_passed_on_and_answers_that_came_are_counted() -> None:
     assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
     await stage.go_round(4)
     assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
-    assert [chunk.state for chunk in stage.books.chunks.values()] == ["cancelled"]
+    assert [provider_batch.state for provider_batch in stage.books.provider_batches.values()] == [
+        "cancelled"
+    ]
 
 
 async def test_cancel_stops_what_is_under_way() -> None:
@@ -196,7 +198,9 @@ async def test_cancel_stops_what_is_under_way() -> None:
     assert held.is_canceling
     stage.provider.finish()
     await stage.go_round(4)
-    assert [chunk.state for chunk in stage.books.chunks.values()] == ["cancelled"]
+    assert [provider_batch.state for provider_batch in stage.books.provider_batches.values()] == [
+        "cancelled"
+    ]
     assert stage.standing() == ["2 cancelled"] * 3
 
 
@@ -278,7 +282,7 @@ def test_a_result_that_is_read_again_finds_its_attempt_over(stands: Cursor, is_r
 
 async def test_what_is_left_of_a_batch_can_be_asked_in_provider_batches() -> None:
     """Resumed with --batch-api: what executors have not been told of; the rest is in their hands."""
-    stage = await a_stage(6, spec=replace(SPEC, batch_api=None), window=2, chunk=2)
+    stage = await a_stage(6, spec=replace(SPEC, batch_api=None), window=2, page_size=2)
     await stage.go_round(2)
     assert len(await stage.tasks()) == 2
     moved = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
@@ -324,11 +328,11 @@ async def test_other_providers_and_targets_are_refused() -> None:
 
 def test_requests_are_named_after_their_chunk() -> None:
     """So that a result tells whose it is; the provider takes no other characters."""
-    chunk = ProviderBatch("0123456789abcdef", B, 0, (7,), (1,), 1, "", START, START)
-    assert custom_id(chunk.id, 7) == "0123456789abcdef-00000007"
-    assert number_in(chunk, custom_id(chunk.id, 123_456_789)) == 123_456_789
+    provider_batch = ProviderBatch("0123456789abcdef", B, 0, (7,), (1,), 1, "", START, START)
+    assert custom_id(provider_batch.id, 7) == "0123456789abcdef-00000007"
+    assert number_in(provider_batch, custom_id(provider_batch.id, 123_456_789)) == 123_456_789
     for other in ("fedcba9876543210-00000007", "7", "0123456789abcdef-7", ""):
-        assert number_in(chunk, other) is None
+        assert number_in(provider_batch, other) is None
 
 
 def test_only_openings_without_an_answer_are_asked() -> None:

@@ -21,11 +21,13 @@ async def live_and_die(at: int | None, *, mute: int = 0, deaf: int = 0) -> Stage
     for round_ in range(ROUNDS):
         await stage.live(1)
         told |= {task.evaluation_id for task in await stage.tasks()}
-        if len(told) == CASES and not await stage.books.open_chunks():
+        if len(told) == CASES and not await stage.books.list_open():
             return stage
         if round_ % 3 == 2:
             stage.provider.finish()
-    raise AssertionError(f"told of {sorted(told)}, standing {stage.standing()}, {stage.books.chunks}")
+    raise AssertionError(
+        f"told of {sorted(told)}, standing {stage.standing()}, {stage.books.provider_batches}"
+    )
 
 
 async def check(stage: Stage) -> None:
@@ -40,7 +42,9 @@ async def check(stage: Stage) -> None:
     assert len(stage.provider.batches) == 2
     assert float(stage.total().cost_usd) == pytest.approx(CASES * COST)
     assert stage.total().retried == 0
-    assert {chunk.state.value for chunk in stage.books.chunks.values()} == {"collected"}
+    assert {provider_batch.state.value for provider_batch in stage.books.provider_batches.values()} == {
+        "collected"
+    }
 
 
 async def moments_of_a_life() -> int:

@@ -134,7 +134,7 @@ async def test_each_is_withdrawn_once_though_its_task_is_there_twice() -> None:
 async def test_whoever_asks_again_withdraws_the_rest() -> None:
     """The spec says so already: somebody died before, and that is no reason to leave what is there."""
     stage = await told()
-    await stage.books.change_spec(B, pack(SPEC), by="ada", reason="provider batches")
+    await stage.books.update_spec(B, pack(SPEC), by="ada", reason="provider batches")
     assert await move(stage) == MANY
     assert await move(stage) == 0
 

@@ -12,10 +12,10 @@ from executor.contract import ExecutionEnvironment, Metered
 from executor.registry import parse_target, target_type
 from executor.targets.http import HTTP
 from providers import prices
-from providers.access import access_to, find_key, scope_of
+from providers.endpoint import access_to, find_key, scope_of
 from providers.extras import install_command
-from providers.prices import Line, Price, cost_of, find_price, price_of, read_prices
-from providers.table import PROVIDERS, Counted, Sdk, split_model
+from providers.prices import Price, PriceRule, cost_of, find_price, price_of, read_prices
+from providers.table import PROVIDERS, LimitScope, Sdk, split_model
 
 KEY = "sk-canary-0123456789abcdef"
 CALLABLE = [name for name, row in PROVIDERS.items() if row.sdk]
@@ -70,14 +70,14 @@ def test_a_provider_that_can_not_be_called_says_what_to_do(name):
 @pytest.mark.parametrize(
     ("name", "counted"),
     [
-        ("openai", Counted.MODEL),
-        ("azure", Counted.DEPLOYMENT),
-        ("bedrock", Counted.REGION),
-        ("gemini", Counted.MODEL),
-        ("anthropic", Counted.GROUP),
-        ("xai", Counted.MODEL),
-        ("groq", Counted.MODEL),
-        ("cerebras", Counted.MODEL),
+        ("openai", LimitScope.MODEL),
+        ("azure", LimitScope.DEPLOYMENT),
+        ("bedrock", LimitScope.REGION),
+        ("gemini", LimitScope.MODEL),
+        ("anthropic", LimitScope.GROUP),
+        ("xai", LimitScope.MODEL),
+        ("groq", LimitScope.MODEL),
+        ("cerebras", LimitScope.MODEL),
     ],
 )
 def test_limits_that_are_not_only_by_account_are_in_the_table(name, counted):
@@ -111,7 +111,7 @@ def test_a_lane_names_provider_account_and_scope_and_no_key(name):
     lane = type_.lane({"model": "m"}, ExecutionEnvironment(environ=environ(name)))
     assert lane is not None
     provider, account, scope = lane.split(":")
-    assert (provider, scope) == (name, "m" if PROVIDERS[name].scope - {Counted.ACCOUNT} else "all")
+    assert (provider, scope) == (name, "m" if PROVIDERS[name].scope - {LimitScope.ACCOUNT} else "all")
     assert KEY[:8] not in lane
     assert len(account) == 8 or account == "local"
     named = type_.lane({"model": "m", "account": "team"}, ExecutionEnvironment(environ=environ(name)))
@@ -244,7 +244,7 @@ def test_tokens_cost_what_the_price_says_and_half_of_it_in_a_batch():
 
 def test_the_first_pattern_that_fits_is_the_price():
     """Narrow patterns come before wide ones."""
-    lines = (Line("openai/gpt-x-mini*", 1, 2), Line("openai/gpt-x*", 3, 4))
+    lines = (PriceRule("openai/gpt-x-mini*", 1, 2), PriceRule("openai/gpt-x*", 3, 4))
     assert find_price(lines, "openai", "gpt-x-mini-2026") == Price(1, 2)
     assert find_price(lines, "openai", "gpt-x") == Price(3, 4)
     assert find_price(lines, "openai", "other") is None

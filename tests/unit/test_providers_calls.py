@@ -23,8 +23,8 @@ from executor.contract import (
 )
 from executor.targets import model_calls
 from executor.targets.model import ModelTarget, ModelType
-from providers.access import Access
 from providers.clients import anthropic_client
+from providers.endpoint import ModelEndpoint
 from providers.limits import Headroom
 from providers.table import PROVIDERS
 
@@ -441,7 +441,7 @@ async def test_many_calls_at_once_share_one_client(monkeypatch):
     """It is made at the first call, not with the target, and only once."""
     made: list[object] = []
 
-    def counted(access: Access, **more: Any) -> object:
+    def counted(access: ModelEndpoint, **more: Any) -> object:
         made.append(access)
         return anthropic_client(access, **more)
 

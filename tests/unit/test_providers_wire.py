@@ -8,10 +8,19 @@ import pytest
 from pydantic import JsonValue
 
 from eventlog.payloads import MAX_TEXT, TokenUsage
-from providers.access import access_to
-from providers.dialects import ANTHROPIC, GROQ, OPENAI, SILENT, duration, limits_of, retry_after, wait_for
-from providers.failures import Class, failure_of, refusal_of
+from providers.endpoint import access_to
+from providers.failures import ErrorClass, failure_of, refusal_of
 from providers.limits import Headroom, RateLimits
+from providers.rate_limit_headers import (
+    ANTHROPIC,
+    GROQ,
+    OPENAI,
+    SILENT,
+    duration,
+    limits_of,
+    retry_after,
+    wait_for,
+)
 from providers.requests import InvalidReply, answer_of, must_stream, request_of
 from providers.streams import MAX_BLOCKS, AnswerTooLong, gathering
 from providers.table import Sdk
@@ -326,43 +335,63 @@ def anthropic_error(type_: str, message: str = "") -> dict[str, object]:
 @pytest.mark.parametrize(
     ("status", "body", "of", "kind"),
     [
-        (429, anthropic_error("rate_limit_error"), Class.RATE_LIMITED, "rate_limited"),
-        (529, anthropic_error("overloaded_error"), Class.RATE_LIMITED, "rate_limited"),
-        (200, anthropic_error("overloaded_error"), Class.RATE_LIMITED, "rate_limited"),
-        (500, anthropic_error("api_error"), Class.UNREACHABLE, "http_500"),
-        (200, anthropic_error("api_error"), Class.UNREACHABLE, "http_500"),
-        (503, "<html>", Class.UNREACHABLE, "http_503"),
-        (408, None, Class.UNREACHABLE, "http_408"),
-        (409, None, Class.UNREACHABLE, "http_409"),
-        (200, anthropic_error("strange_error"), Class.TRANSIENT, "invalid_response"),
-        (400, anthropic_error("invalid_request_error", "top_k: bad"), Class.PERMANENT, "invalid_request"),
+        (429, anthropic_error("rate_limit_error"), ErrorClass.RATE_LIMITED, "rate_limited"),
+        (529, anthropic_error("overloaded_error"), ErrorClass.RATE_LIMITED, "rate_limited"),
+        (200, anthropic_error("overloaded_error"), ErrorClass.RATE_LIMITED, "rate_limited"),
+        (500, anthropic_error("api_error"), ErrorClass.UNREACHABLE, "http_500"),
+        (200, anthropic_error("api_error"), ErrorClass.UNREACHABLE, "http_500"),
+        (503, "<html>", ErrorClass.UNREACHABLE, "http_503"),
+        (408, None, ErrorClass.UNREACHABLE, "http_408"),
+        (409, None, ErrorClass.UNREACHABLE, "http_409"),
+        (200, anthropic_error("strange_error"), ErrorClass.TRANSIENT, "invalid_response"),
+        (
+            400,
+            anthropic_error("invalid_request_error", "top_k: bad"),
+            ErrorClass.PERMANENT,
+            "invalid_request",
+        ),
         (
             400,
             anthropic_error("invalid_request_error", "prompt is too long: 9 > 8"),
-            Class.PERMANENT,
+            ErrorClass.PERMANENT,
             "prompt_too_long",
         ),
         (
             400,
             {"error": {"code": "context_length_exceeded", "message": "…"}},
-            Class.PERMANENT,
+            ErrorClass.PERMANENT,
             "prompt_too_long",
         ),
-        (413, anthropic_error("request_too_large"), Class.PERMANENT, "prompt_too_long"),
-        (400, {"error": {"code": "content_filter", "message": "…"}}, Class.PERMANENT, "content_filter"),
+        (413, anthropic_error("request_too_large"), ErrorClass.PERMANENT, "prompt_too_long"),
+        (
+            400,
+            {"error": {"code": "content_filter", "message": "…"}},
+            ErrorClass.PERMANENT,
+            "content_filter",
+        ),
         (
             400,
             anthropic_error("invalid_request_error", "Your credit balance is too low"),
-            Class.PERMANENT,
+            ErrorClass.PERMANENT,
             "quota",
         ),
-        (429, {"error": {"type": "insufficient_quota", "message": "…"}}, Class.PERMANENT, "quota"),
-        (402, {"error": {"message": "Insufficient Balance"}}, Class.PERMANENT, "quota"),
-        (401, anthropic_error("authentication_error", "invalid key"), Class.PERMANENT, "authentication"),
-        (403, anthropic_error("permission_error"), Class.PERMANENT, "permission"),
-        (404, anthropic_error("not_found_error", "model: claude-x"), Class.PERMANENT, "model_not_found"),
-        (422, {"message": "bad"}, Class.PERMANENT, "invalid_request"),
-        (418, "teapot", Class.PERMANENT, "invalid_request"),
+        (429, {"error": {"type": "insufficient_quota", "message": "…"}}, ErrorClass.PERMANENT, "quota"),
+        (402, {"error": {"message": "Insufficient Balance"}}, ErrorClass.PERMANENT, "quota"),
+        (
+            401,
+            anthropic_error("authentication_error", "invalid key"),
+            ErrorClass.PERMANENT,
+            "authentication",
+        ),
+        (403, anthropic_error("permission_error"), ErrorClass.PERMANENT, "permission"),
+        (
+            404,
+            anthropic_error("not_found_error", "model: claude-x"),
+            ErrorClass.PERMANENT,
+            "model_not_found",
+        ),
+        (422, {"message": "bad"}, ErrorClass.PERMANENT, "invalid_request"),
+        (418, "teapot", ErrorClass.PERMANENT, "invalid_request"),
     ],
 )
 def test_every_refusal_has_its_class_and_kind(status, body, of, kind):

@@ -7,7 +7,7 @@ import pytest
 from domain.batch_spec import TargetSpec
 from executor import registry
 from executor.contract import ExecutionEnvironment
-from executor.evaluators.verdict import Comparison
+from executor.evaluators.comparison import ComparisonEvaluator
 from executor.registry import (
     BrokenType,
     UnknownType,
@@ -19,7 +19,7 @@ from executor.registry import (
     target_type,
 )
 from executor.targets.recorded import RECORDED
-from executor.targets.simulated import SIMULATED, Simulated
+from executor.targets.simulated import SIMULATED, SimulatedTarget
 
 
 @pytest.fixture
@@ -105,10 +105,10 @@ def test_an_unknown_evaluator_is_refused_with_the_nearest_name():
 def test_a_spec_becomes_what_it_describes():
     """The registry makes targets and evaluators, each with its options."""
     target = make_target(parse_target({"type": "simulated", "pass_rate": 0.5}), ExecutionEnvironment())
-    assert isinstance(target, Simulated)
+    assert isinstance(target, SimulatedTarget)
     assert target.options.pass_rate == 0.5
     evaluator = make_evaluator(parse_evaluator({"type": "exact", "name": "same"}), ExecutionEnvironment())
-    assert isinstance(evaluator, Comparison)
+    assert isinstance(evaluator, ComparisonEvaluator)
     assert evaluator.name == "same"
 
 

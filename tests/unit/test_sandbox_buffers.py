@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from executor.sandbox.buffers import BUFFER_BYTES, FREE_SOCKETS, FREE_TCP_SOCKETS, socket_buffers
+from executor.sandbox.socket_buffers import BUFFER_BYTES, FREE_SOCKETS, FREE_TCP_SOCKETS, socket_buffers
 
 HEADER = (
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

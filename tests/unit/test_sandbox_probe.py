@@ -7,11 +7,11 @@ import pytest
 
 from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, ScoringRequest, TargetRequest
-from executor.evaluators.code import CODE, Code
-from executor.sandbox.job import Job, Limits
+from executor.evaluators.code import CODE, CodeEvaluator
+from executor.sandbox.job import SandboxJob, SandboxLimits
 from executor.sandbox.probe import probe
 from executor.sandbox.sandbox import Sandbox
-from executor.targets.command import Command, CommandOptions
+from executor.targets.command import CommandOptions, CommandTarget
 
 MISSING = "no-such-bubblewrap"
 
@@ -43,7 +43,7 @@ async def test_without_a_sandbox_no_code_is_run(tmp_path: Path) -> None:
     """The job is refused for good, before anything of it has happened."""
     mark = tmp_path / "mark"
     with pytest.raises(Permanent) as refused:
-        await Sandbox(bubblewrap=MISSING).run(Job(("touch", str(mark)), 5))
+        await Sandbox(bubblewrap=MISSING).run(SandboxJob(("touch", str(mark)), 5))
     assert refused.value.kind == "no_sandbox"
     assert not mark.exists()
 
@@ -52,11 +52,11 @@ async def test_targets_and_evaluators_pass_the_refusal_on() -> None:
     """It is a fault of the place, not a failed case."""
     sandbox = Sandbox(bubblewrap=MISSING)
     case = p.Case(id="c")
-    command = Command(CommandOptions(command="true"), sandbox=sandbox, workdir=Path())
+    command = CommandTarget(CommandOptions(command="true"), sandbox=sandbox, workdir=Path())
     with pytest.raises(Permanent, match="no_sandbox"):
         await command.call(TargetRequest("e", "prompt", case, {}))
     made = CODE.make("code", {"program": "{output}"}, ExecutionEnvironment())
-    code = Code("code", made._options, sandbox)
+    code = CodeEvaluator("code", made._options, sandbox)
     with pytest.raises(Permanent, match="no_sandbox"):
         await code.score(ScoringRequest(case, "pass", {}))
 
@@ -68,13 +68,13 @@ async def test_allowed_in_so_many_words_it_runs_with_limits_and_little_else(
     monkeypatch.setenv("SECRET_TOKEN", "canary")
     allowed = Sandbox(allow_unsandboxed=True, bubblewrap=MISSING)
     assert allowed.check() == ""
-    shown = await allowed.run(Job(("sh", "-c", "env; pwd; cat given"), 5, texts={"given": b"text"}))
+    shown = await allowed.run(SandboxJob(("sh", "-c", "env; pwd; cat given"), 5, texts={"given": b"text"}))
     assert b"canary" not in shown.stdout
     assert str(Path.cwd()).encode() not in shown.stdout
     assert shown.stdout.endswith(b"text")
-    slow = await allowed.run(Job(("sleep", "60"), 0.2))
+    slow = await allowed.run(SandboxJob(("sleep", "60"), 0.2))
     assert slow.killed_by == "time"
-    loud = await allowed.run(Job(("yes",), 5, limits=Limits(output_kb=1)))
+    loud = await allowed.run(SandboxJob(("yes",), 5, limits=SandboxLimits(output_kb=1)))
     assert loud.killed_by == "output"
     assert len(loud.stdout) == 1024
 
@@ -84,7 +84,7 @@ async def test_without_walls_the_originals_are_still_not_written(tmp_path: Path)
     original = tmp_path / "original.txt"
     original.write_text("as it was")
     allowed = Sandbox(allow_unsandboxed=True, bubblewrap=MISSING)
-    outcome = await allowed.run(Job(("sh", "-c", "echo x > f; cat f"), 5, files={"f": original}))
+    outcome = await allowed.run(SandboxJob(("sh", "-c", "echo x > f; cat f"), 5, files={"f": original}))
     assert outcome.stdout == b"x\n"
     assert original.read_text() == "as it was"
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from executor.sandbox import reports as module
-from executor.sandbox.reports import Progress, Reports, listening
+from executor.sandbox.reports import ProgressReport, ReportListener, listening
 from tests.waiting import until
 
 
-async def say(reports: Reports, *lines: Any) -> None:
+async def say(reports: ReportListener, *lines: Any) -> None:
     """Say something as a program would, and hang up."""
     _, writer = await asyncio.open_unix_connection(reports.directory / "report.sock")
     for line in lines:
@@ -35,7 +35,7 @@ async def test_a_result_is_heard_even_if_the_program_is_gone() -> None:
 
 async def test_progress_is_passed_on_in_order() -> None:
     """Whoever asked for it hears every step."""
-    steps: list[Progress] = []
+    steps: list[ProgressReport] = []
     async with listening(steps.append) as reports:
         await say(reports, {"type": "running", "target": "agent"}, *(_step(done) for done in range(3)))
         await reports.settle()
@@ -114,7 +114,7 @@ async def test_who_talks_too_much_is_no_longer_read(monkeypatch: pytest.MonkeyPa
 
 async def test_who_talks_too_fast_is_read_more_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a second's worth of lines comes a pause."""
-    steps: list[Progress] = []
+    steps: list[ProgressReport] = []
     monkeypatch.setattr(module, "LINES_A_SECOND", 5)
     async with listening(steps.append) as reports:
         await say(reports, *[_step(1)] * 50)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from executor.sandbox.bubblewrap_options import PrivilegeMode, confined, tool, walls, with_variables
 from executor.sandbox.init import INIT
-from executor.sandbox.job import Job, Limits
-from executor.sandbox.walls import Footing, confined, tool, walls, with_variables
+from executor.sandbox.job import SandboxJob, SandboxLimits
 
-JOB = Job(("true",), 1)
+JOB = SandboxJob(("true",), 1)
 
 
 def bound(options: list[str]) -> dict[str, str]:
@@ -17,16 +17,16 @@ def bound(options: list[str]) -> dict[str, str]:
     return {options[i + 2]: options[i + 1] for i in at}
 
 
-@pytest.mark.parametrize("footing", Footing)
-def test_nothing_of_the_host_is_bound_but_programs(footing: Footing) -> None:
+@pytest.mark.parametrize("footing", PrivilegeMode)
+def test_nothing_of_the_host_is_bound_but_programs(footing: PrivilegeMode) -> None:
     """No home, no temporary files, no sockets, no data; and nothing at all that can be written."""
     options = walls(JOB, footing, {}, 9)
     assert "--bind" not in options
     assert not {"/", "/tmp", "/run", "/home", "/root", "/var", "/etc"} & set(bound(options).values())
 
 
-@pytest.mark.parametrize("footing", Footing)
-def test_every_namespace_is_new_and_the_environment_empty(footing: Footing) -> None:
+@pytest.mark.parametrize("footing", PrivilegeMode)
+def test_every_namespace_is_new_and_the_environment_empty(footing: PrivilegeMode) -> None:
     """No network, no processes, no IPC, no names, no rights and no variables are shared."""
     options = set(walls(JOB, footing, {}, 9))
     assert options >= {"--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--clearenv"}
@@ -35,13 +35,13 @@ def test_every_namespace_is_new_and_the_environment_empty(footing: Footing) -> N
 
 def test_the_root_is_closed_last() -> None:
     """After it is read-only, nothing more can be made in it."""
-    assert walls(JOB, Footing.OWN_UID, {}, 9)[-2:] == ["--remount-ro", "/"]
+    assert walls(JOB, PrivilegeMode.OWN_UID, {}, 9)[-2:] == ["--remount-ro", "/"]
 
 
 def test_files_are_shown_below_the_working_directory() -> None:
     """A file has the name that the job gives it, and the directories above it can be entered."""
-    job = Job(("true",), 1, files={"lib/solve.py": Path("/srv/solve.py")})
-    options = walls(job, Footing.OWN_UID, {}, 9)
+    job = SandboxJob(("true",), 1, files={"lib/solve.py": Path("/srv/solve.py")})
+    options = walls(job, PrivilegeMode.OWN_UID, {}, 9)
     assert bound(options)["/tmp/lib/solve.py"] == "/srv/solve.py"
     at = options.index("/tmp/lib")
     assert options[at - 3 : at] == ["--perms", "0755", "--dir"]
@@ -49,16 +49,16 @@ def test_files_are_shown_below_the_working_directory() -> None:
 
 def test_only_a_job_that_reports_has_a_report_socket() -> None:
     """Its directory is bound, and a variable says where it is."""
-    reporting = walls(Job(("true",), 1, reports=Path("/some/where")), Footing.OWN_UID, {}, 9)
+    reporting = walls(SandboxJob(("true",), 1, reports=Path("/some/where")), PrivilegeMode.OWN_UID, {}, 9)
     assert bound(reporting)["/run/scoreline"] == "/some/where"
-    variables = confined(Job(("true",), 1, reports=Path("/some/where")), None)
+    variables = confined(SandboxJob(("true",), 1, reports=Path("/some/where")), None)
     assert "SCORELINE_REPORT=/run/scoreline/report.sock" in variables
-    assert "/run/scoreline" not in bound(walls(JOB, Footing.OWN_UID, {}, 9))
+    assert "/run/scoreline" not in bound(walls(JOB, PrivilegeMode.OWN_UID, {}, 9))
 
 
 def test_limits_come_before_the_change_of_user_and_that_before_variables_and_the_program() -> None:
     """The program can neither raise its limits nor be another user, and no variable meets a privilege."""
-    job = Job(("solve", "--fast"), 1, env={"LD_PRELOAD": "x.so"}, limits=Limits(processes=7))
+    job = SandboxJob(("solve", "--fast"), 1, env={"LD_PRELOAD": "x.so"}, limits=SandboxLimits(processes=7))
     command = confined(job, 1234)
     limits, user, variables = (
         ("prlimit", "--nproc=7"),
@@ -69,12 +69,12 @@ def test_limits_come_before_the_change_of_user_and_that_before_variables_and_the
     places = [command.index(part) for part in parts]
     assert places == sorted(places)
     assert command[-2:] == ["solve", "--fast"]
-    assert "LD_PRELOAD" not in "".join(walls(job, Footing.OWN_UID, {}, 9))
+    assert "LD_PRELOAD" not in "".join(walls(job, PrivilegeMode.OWN_UID, {}, 9))
 
 
 def test_the_first_process_is_executable_and_not_readable() -> None:
     """Of such a file the kernel makes a process that can't be traced."""
-    options = walls(JOB, Footing.USER_NAMESPACE, {}, 9)
+    options = walls(JOB, PrivilegeMode.USER_NAMESPACE, {}, 9)
     at = options.index(INIT)
     assert options[at - 4 : at] == ["--perms", "0111", "--file", "9"]
     assert "--as-pid-1" in options

@@ -25,14 +25,14 @@ from executor.lanes.contract import BlockedBy, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
 from projections.folds.change import EvaluationRow
 from projections.ledger.contract import EvaluationState
-from storage_worker.woken import Woken
+from storage_worker.wake_ups import WakeUpBatch
 from taskqueue.batch_registry import BatchState
 from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, START, history
 from tests.storing import World
 from tests.unit.executor_stage import ANSWER, SETTINGS, Stage, hang, virtually
-from tests.unit.submitting import plan_of, submitted
+from tests.unit.scoreline.submit.submission_stage import plan_of, submitted
 from tests.unit.test_executor_lanes import MODEL, filled, staged
 from tests.unit.test_lanes_arithmetic import Lane
 from tests.waiting import until
@@ -216,7 +216,7 @@ async def test_progress_and_totals_stay_consistent_whatever_the_order():
     for number in (5, 0, 3, 1, 4, 2):
         story = f"queued provisioning running {words[number]}"
         world.xadd(history(story, evaluation_id=ids[number])[-1])
-        await storage.wake(Woken([ids[number]]))
+        await storage.process(WakeUpBatch([ids[number]]))
         assert totals(world)[0] == 6
     assert totals(world) == (6, 3, 2, 1)
 

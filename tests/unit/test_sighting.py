@@ -10,8 +10,8 @@ from eventlog.events import Event, EventKey
 from eventlog.lifecycle import OPENINGS, Phase
 from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow, StoredEvent
-from storage_worker import sighting
-from storage_worker.sighting import Resolution, resolve, sight
+from storage_worker import stream_diff
+from storage_worker.stream_diff import Resolution, diff_stream, resolve
 from tests.builders import BATCH, EVALUATION, FIRST_ARRIVAL_MS, event, history, raw_entry, wire
 
 MONTH = date(2026, 1, 1)
@@ -30,7 +30,7 @@ def look(
 ) -> Resolution:
     """Sight and resolve, with these events in the tables."""
     held = {each.key: StoredEvent(encode(each), _verdict(each)) for each in stored}
-    seen = sight(EVALUATION, raw, known)
+    seen = diff_stream(EVALUATION, raw, known)
     return resolve(seen, shard=0, month=MONTH, stored=held, bridge_until_ms=bridge_until_ms)
 
 
@@ -61,16 +61,16 @@ def test_covered_entries_are_left_out_undecoded():
     """As long as the entry applied last is still where it was, what lies before it is not even parsed."""
     garbage = [raw_entry(event("queued"), entry_id=b"1-0", event=b"garbage")]
     _, claim, running = wire(history("queued provisioning running"))
-    seen = sight(EVALUATION, [*garbage, claim, running], row())
-    assert (seen.refused, seen.must_compare) == ([], False)
+    seen = diff_stream(EVALUATION, [*garbage, claim, running], row())
+    assert (seen.rejected, seen.needs_comparison) == ([], False)
     assert [entry.key for entry in seen.entries] == [(1, 2)]
 
 
 def test_a_repeated_covered_entry_is_left_out_too():
     """The same bytes again say nothing new, wherever they stand."""
     queued, claim, running = history("queued provisioning running")
-    seen = sight(EVALUATION, wire([queued, claim, queued, running, claim]), row())
-    assert (seen.must_compare, [entry.key for entry in seen.entries]) == (False, [(1, 2)])
+    seen = diff_stream(EVALUATION, wire([queued, claim, queued, running, claim]), row())
+    assert (seen.needs_comparison, [entry.key for entry in seen.entries]) == (False, [(1, 2)])
 
 
 def test_two_bodies_for_one_place_in_one_look_are_a_conflict():
@@ -93,7 +93,7 @@ def test_a_covered_event_with_another_body_is_a_conflict():
 
 def test_a_row_nobody_has_read_a_stream_for_covers_its_opening():
     """The coordinator makes rows before their streams: without a head the opening is still known."""
-    seen = sight(
+    seen = diff_stream(
         EVALUATION, wire(history("queued provisioning")), row(Cursor(1, 0, Phase.QUEUED), head=None)
     )
     assert [entry.key for entry in seen.entries] == [(1, 1)]
@@ -149,8 +149,8 @@ def test_the_stored_body_in_other_words_is_no_conflict():
 def test_a_new_stream_that_only_goes_on_is_not_compared():
     """Where nothing covered came back, there is nothing to compare."""
     anew = wire(history("running", first=2), first_ms=FIRST_ARRIVAL_MS + 90_000)
-    seen = sight(EVALUATION, anew, row())
-    assert (seen.must_compare, [entry.key for entry in seen.entries]) == (False, [(1, 2)])
+    seen = diff_stream(EVALUATION, anew, row())
+    assert (seen.needs_comparison, [entry.key for entry in seen.entries]) == (False, [(1, 2)])
 
 
 # Bridged rows, older attempts, refused openings.
@@ -222,7 +222,7 @@ def test_an_event_of_another_batch_is_quarantined():
 
 def test_an_overlong_stream_is_read_to_its_limit_and_reported_once(monkeypatch):
     """Entries beyond the limit are not read; the same entry names the fact at every look."""
-    monkeypatch.setattr(sighting, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(stream_diff, "MAX_ENTRIES", 2)
     events = history("queued provisioning running completed")
     first, again = look(wire(events[:3]), None), look(wire(events), None)
     assert first.change
@@ -254,7 +254,7 @@ def test_fields_in_an_unusual_order_are_read_the_long_way():
     queued, claim, running = wire(history("queued provisioning running"))
     names, values = running[1][::2], running[1][1::2]
     shuffled = [part for pair in reversed(list(zip(names, values, strict=True))) for part in pair]
-    seen = sight(EVALUATION, [queued, claim, (running[0], shuffled)], row())
+    seen = diff_stream(EVALUATION, [queued, claim, (running[0], shuffled)], row())
     assert [entry.key for entry in seen.entries] == [(1, 2)]
 
 
@@ -281,4 +281,4 @@ def test_fields_that_are_no_plain_number_are_never_taken_for_covered(sequence):
 def test_a_batch_is_named_by_the_first_readable_event():
     """That is what an external batch is made of."""
     raw = [(b"1-0", [b"event", b"garbage"]), *wire([event(p.Queued(case=p.Case(id="c")), batch_id="mine")])]
-    assert sight(EVALUATION, raw, None).batch_id == "mine"
+    assert diff_stream(EVALUATION, raw, None).batch_id == "mine"

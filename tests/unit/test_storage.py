@@ -9,7 +9,7 @@ from eventlog.lifecycle import Phase
 from eventlog.log import EXPIRY_SECONDS, Append
 from eventlog.timeline import Cursor
 from storage_worker.gaps import BreakerLimits, GapBreaker
-from storage_worker.woken import Woken, read_wake_ups
+from storage_worker.wake_ups import WakeUpBatch, parse_wake_ups
 from tests.builders import EVALUATION, event, history, records
 from tests.storing import GAP_TIMEOUT, GAP_WARNING, PATIENCE, World
 
@@ -24,7 +24,7 @@ def world() -> World:
 
 async def look(world: World, *evaluation_ids: str, **ports) -> None:
     """Let a new worker answer wake-ups."""
-    await world.storage(**ports).wake(Woken(list(evaluation_ids or [EVALUATION])))
+    await world.storage(**ports).process(WakeUpBatch(list(evaluation_ids or [EVALUATION])))
 
 
 # Order.
@@ -69,9 +69,9 @@ async def test_a_wake_up_that_comes_twice_changes_nothing_more(world):
 async def test_a_bad_wake_up_is_quarantined_and_its_neighbours_heard(world):
     """What is no id is kept with its reason, once."""
     world.xadd(*history("queued"))
-    woken = read_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
+    woken = parse_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
     for _ in range(2):
-        await world.storage().wake(woken)
+        await world.storage().process(woken)
     assert world.reasons() == ["bad_wake_up"]
     assert world.cursor() == Cursor(1, 0, Phase.QUEUED)
 
@@ -131,7 +131,7 @@ async def test_degraded_ordering_bridges_at_once(world):
     """Where finishing matters more than fidelity, nothing is waited for."""
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
-    await look(world, patience=PATIENCE.hurried())
+    await look(world, patience=PATIENCE.degraded())
     assert world.tables.bridges == {(EVALUATION, 1, 5): (range(1, 5),)}
 
 
@@ -141,11 +141,11 @@ async def test_when_gaps_become_the_rule_waiting_stops(world, caplog):
     world.xadd(queued, completed)
     world.wait(GAP_WARNING)
     hurrying = world.storage(breaker=GapBreaker(BreakerLimits(rate=0.5, minimum=1)))
-    await hurrying.wake(Woken([EVALUATION]))
-    assert hurrying.in_a_hurry
+    await hurrying.process(WakeUpBatch([EVALUATION]))
+    assert hurrying.is_degraded
     assert world.tables.bridges == {}
-    assert "gaps have become the rule" in caplog.text
-    await hurrying.wake(Woken([EVALUATION]))
+    assert "gap rate above threshold" in caplog.text
+    await hurrying.process(WakeUpBatch([EVALUATION]))
     assert list(world.tables.bridges) == [(EVALUATION, 1, 5)]
 
 
@@ -157,9 +157,9 @@ async def test_an_old_gap_is_warned_of_once(world, caplog):
     storage = world.storage()
     for waited in (timedelta(0), GAP_WARNING, GAP_WARNING):
         world.wait(waited)
-        await storage.wake(Woken([EVALUATION]))
+        await storage.process(WakeUpBatch([EVALUATION]))
     assert [record.message for record in caplog.records] == ["events are missing"]
-    assert (storage.tally.gaps_warned, storage.tally.gaps_open) == (1, 1)
+    assert (storage.counts.gaps_warned, storage.counts.gaps_open) == (1, 1)
 
 
 # Marks, expiry and the sweep.
@@ -207,7 +207,7 @@ async def test_the_sweep_finds_what_no_wake_up_told_of(world):
     storage = world.storage()
     ids = [f"e{n}" for n in range(5)]
     world.xadd(*(event("queued", evaluation_id=key) for key in ids))
-    await storage.wake(Woken(ids))
+    await storage.process(WakeUpBatch(ids))
     for key in ids:
         world.xadd(*history("provisioning running completed", evaluation_id=key, first=1))
     assert await storage.sweep(unchanged_for=10, page=2) == 0
@@ -222,7 +222,7 @@ async def test_the_sweep_bridges_what_has_waited_too_long(world):
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
     storage = world.storage()
-    await storage.wake(Woken([EVALUATION]))
+    await storage.process(WakeUpBatch([EVALUATION]))
     world.wait(GAP_TIMEOUT)
     await storage.sweep(unchanged_for=15, page=100)
     assert world.cursor() == Cursor(1, 5, Phase.COMPLETED)

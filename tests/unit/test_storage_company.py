@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from storage_worker.company import Company
+from storage_worker.storage import RequestCoalescer
 
 
 class Passes:
@@ -24,17 +24,17 @@ async def test_alone_nobody_waits():
     """The first pass begins at once."""
     passes = Passes()
     passes.may_end.set()
-    await Company(passes, at_once=1).join(["a"])
+    await RequestCoalescer(passes, limit=1).submit(["a"])
     assert passes.asked == [["a"]]
 
 
 async def test_those_who_come_meanwhile_share_the_next_pass():
     """Each evaluation is looked at once in it, and everybody is told when it is done."""
     passes = Passes()
-    company = Company(passes, at_once=1)
-    first = asyncio.create_task(company.join(["a"]))
+    coalescer = RequestCoalescer(passes, limit=1)
+    first = asyncio.create_task(coalescer.submit(["a"]))
     await asyncio.sleep(0)
-    others = [asyncio.create_task(company.join(ids)) for ids in (["b", "a"], ["c"], ["b"])]
+    others = [asyncio.create_task(coalescer.submit(ids)) for ids in (["b", "a"], ["c"], ["b"])]
     await asyncio.sleep(0)
     assert passes.asked in ([], [["a"]])
     passes.may_end.set()
@@ -48,17 +48,17 @@ async def test_what_a_pass_raises_everybody_hears_who_was_in_it():
     async def fail(_ids: Sequence[str]) -> None:
         raise ConnectionError
 
-    company = Company(fail)
-    told = await asyncio.gather(company.join(["a"]), company.join(["b"]), return_exceptions=True)
+    coalescer = RequestCoalescer(fail)
+    told = await asyncio.gather(coalescer.submit(["a"]), coalescer.submit(["b"]), return_exceptions=True)
     assert [type(each) for each in told] == [ConnectionError, ConnectionError]
 
 
 async def test_one_who_gives_up_does_not_end_the_pass_of_the_others():
     """A stopping subscriber is cancelled; the others' pass goes on."""
     passes = Passes()
-    company = Company(passes)
-    leaving = asyncio.create_task(company.join(["a"]))
-    staying = asyncio.create_task(company.join(["b"]))
+    coalescer = RequestCoalescer(passes)
+    leaving = asyncio.create_task(coalescer.submit(["a"]))
+    staying = asyncio.create_task(coalescer.submit(["b"]))
     await asyncio.sleep(0)
     leaving.cancel()
     passes.may_end.set()

@@ -15,7 +15,7 @@ from projections.folds.change import Change, EvaluationRow
 from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore
 from storage_worker.storage import Storage
-from storage_worker.woken import Woken
+from storage_worker.wake_ups import WakeUpBatch
 from tests.builders import EVALUATION, event, history, records
 from tests.dumps import memory_dump
 from tests.storing import World
@@ -63,8 +63,8 @@ async def test_a_lost_race_is_read_again_before_the_wake_up_is_let_go(world, kno
     world.xadd(*events[known:4])
     tables.overtake = another_worker_is_faster
     storage = world.storage(tables=tables)
-    await storage.wake(Woken([EVALUATION]))
-    assert (storage.tally.lost_races, storage.tally.events) == (1, {"applied": 2})
+    await storage.process(WakeUpBatch([EVALUATION]))
+    assert (storage.counts.lost_races, storage.counts.events) == (1, {"applied": 2})
     assert tables.evaluations[EVALUATION].row.cursor == Cursor(1, 5, Phase.COMPLETED)
     assert [progress.total for progress in tables.progress.values()] == [1]
 
@@ -83,11 +83,11 @@ async def test_many_workers_at_once_store_each_event_once(world):
     workers = [world.storage(tables=tables) for _ in range(3)]
     for word in range(6):
         world.xadd(*(history(STRAIGHT, evaluation_id=key)[word] for key in ids))
-        await asyncio.gather(*(worker.wake(Woken(ids)) for worker in workers))
-    await world.storage().wake(Woken(ids))
+        await asyncio.gather(*(worker.process(WakeUpBatch(ids)) for worker in workers))
+    await world.storage().process(WakeUpBatch(ids))
     assert memory_dump(tables) == memory_dump(world.tables)
-    assert sum(worker.tally.events["applied"] for worker in workers) == 120
-    assert sum(worker.tally.lost_races for worker in workers) > 0
+    assert sum(worker.counts.events["applied"] for worker in workers) == 120
+    assert sum(worker.counts.lost_races for worker in workers) > 0
 
 
 # What the database refuses.
@@ -116,14 +116,14 @@ async def test_what_can_not_be_stored_stops_only_itself(world, bad):
         world.xadd(*history("queued provisioning running completed", evaluation_id=key))
     tables = Refusing(bad)
     storage = world.storage(tables=tables)
-    await storage.wake(Woken(ids))
+    await storage.process(WakeUpBatch(ids))
     assert set(tables.evaluations) == set(ids) - {bad}
     assert {held.row.cursor.phase for held in tables.evaluations.values()} == {Phase.COMPLETED}
     kept = list(tables.quarantined.values())
     assert [(k.evaluation_id, k.reason, k.detail) for k in kept] == [
         (bad, "unstorable", "out of range")
     ] * 4
-    assert storage.tally.quarantined == 4
+    assert storage.counts.quarantined == 4
     assert len(tables.sizes) <= 14
 
 
@@ -133,7 +133,7 @@ async def test_an_evaluation_the_database_refuses_is_not_marked_as_committed(wor
     await world.log.append([Append(EVALUATION, records(events), await world.log.epoch(EVALUATION))])
     tables = Refusing(EVALUATION)
     for _ in range(2):
-        await world.storage(tables=tables).wake(Woken([EVALUATION]))
+        await world.storage(tables=tables).process(WakeUpBatch([EVALUATION]))
     assert await world.log.committed([EVALUATION]) == [(0, -1)]
     assert len(tables.quarantined) == 2
 
@@ -142,10 +142,10 @@ async def test_the_unique_key_stands_behind_the_compare_and_set(world):
     """Should a row ever say less than the events do, the event on record wins."""
     queued, claim = history("queued provisioning")
     world.xadd(queued)
-    await world.storage().wake(Woken([EVALUATION]))
+    await world.storage().process(WakeUpBatch([EVALUATION]))
     world.tables.events[EVALUATION, 1, 1] = world.tables.events[EVALUATION, 1, 0]._replace(sequence=1)
     world.xadd(claim)
-    await world.storage().wake(Woken([EVALUATION]))
+    await world.storage().process(WakeUpBatch([EVALUATION]))
     assert world.reasons() == ["unstorable"]
     assert world.cursor() == Cursor(1, 0, Phase.QUEUED)
 
@@ -197,7 +197,7 @@ async def test_an_outage_is_waited_out_without_double_effect(world, port, call, 
         for bite in bites:
             here.xadd(*bite)
             here.xadd_fields("garbled", b"event", b"garbage")
-            await storage.wake(Woken([EVALUATION, "garbled"]))
+            await storage.process(WakeUpBatch([EVALUATION, "garbled"]))
         return memory_dump(here.tables)
 
     log: Any = Faulty(world.log, LogUnavailable)
@@ -217,10 +217,10 @@ async def test_an_outage_is_told_of_once_and_so_is_its_end(world, caplog):
     log: Any = Faulty(world.log, LogUnavailable)
     log.fates["read"].extend(["unreached"] * 3)
     world.xadd(event("queued"))
-    await world.storage(log=log).wake(Woken([EVALUATION]))
+    await world.storage(log=log).process(WakeUpBatch([EVALUATION]))
     assert [record.message for record in caplog.records] == [
-        "waiting for the servers",
-        "the servers are back",
+        "Redis or Postgres is unavailable: retrying",
+        "Redis and Postgres are available again",
     ]
 
 

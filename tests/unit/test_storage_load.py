@@ -10,10 +10,10 @@ from eventlog.log import Append
 from projections.folds.change import Change
 from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore
-from storage_worker import picture as picture_module
+from storage_worker import gaps, metrics
 from storage_worker import storage as storage_module
 from storage_worker.gaps import BreakerLimits, GapBreaker
-from storage_worker.woken import Woken
+from storage_worker.wake_ups import WakeUpBatch
 from tests.builders import history, records
 from tests.storing import GAP_WARNING, World
 
@@ -47,7 +47,7 @@ async def test_under_lag_those_that_have_come_to_their_end_go_first(world, monke
         events = history(words, evaluation_id=key)
         await world.log.append([Append(key, records(events), await world.log.epoch(key))])
     tables = OrderOfCommits()
-    await world.storage(tables=tables).wake(Woken(running + ended))
+    await world.storage(tables=tables).process(WakeUpBatch(running + ended))
     assert tables.committed == [ended, running]
 
 
@@ -58,7 +58,7 @@ async def test_large_streams_are_taken_in_small_slices(world, monkeypatch):
     for key in ids:
         world.xadd(*history(STRAIGHT, evaluation_id=key))
     tables = OrderOfCommits()
-    await world.storage(tables=tables).wake(Woken(ids))
+    await world.storage(tables=tables).process(WakeUpBatch(ids))
     assert {len(together) for together in tables.committed} == {8}
     assert [key for together in tables.committed for key in together] == ids
 
@@ -82,8 +82,8 @@ async def test_nothing_is_kept_of_an_evaluation_that_was_looked_at(world, monkey
     """Five thousand of them, ended, waiting and bad, leave a worker as large as fifty did, but for
     the warnings it has given and the gaps it shows, which are remembered up to a number.
     """
-    monkeypatch.setattr(storage_module, "REMEMBERED_WARNINGS", 10)
-    monkeypatch.setattr(picture_module, "MAX_GAPS", 10)
+    monkeypatch.setattr(gaps, "REMEMBERED_WARNINGS", 10)
+    monkeypatch.setattr(metrics, "MAX_GAPS", 10)
     caplog.set_level("CRITICAL")
     storage = world.storage(breaker=GapBreaker(BreakerLimits(rate=1.0)))
 
@@ -93,9 +93,9 @@ async def test_nothing_is_kept_of_an_evaluation_that_was_looked_at(world, monkey
             world.xadd(queued, running, *(rest if n % 2 else ()))
             world.xadd(queued, event=b"garbage")
         world.wait(GAP_WARNING + timedelta(seconds=1))
-        await storage.wake(Woken([f"e{n}" for n in ids]))
+        await storage.process(WakeUpBatch([f"e{n}" for n in ids]))
         return items_held(storage)
 
     few, many = await look_at(range(50)), await look_at(range(50, 5_000))
-    assert (few, storage.tally.gaps_warned) == (many, 5_000)
-    assert len(storage._warned) == 10
+    assert (few, storage.counts.gaps_warned) == (many, 5_000)
+    assert len(storage._gaps._warned) == 10

@@ -9,11 +9,11 @@ from eventlog.events import Event
 from eventlog.log import LogUnavailable
 from projections.store.memory import MemoryStore
 from storage_worker import telemetry
-from storage_worker.gaps import Patience
-from storage_worker.picture import FORGOTTEN_AFTER, LULL, POSTGRES, REDIS, Picture, shown
+from storage_worker.gaps import GapPolicy
+from storage_worker.metrics import GAP_TTL, GAUGES, IDLE_SECONDS, POSTGRES, REDIS, StorageMetrics
 from storage_worker.storage import Storage
-from storage_worker.telemetry import OTHER, RECORDED, Labels
-from storage_worker.woken import Woken, read_wake_ups
+from storage_worker.telemetry import OTHER, RECORDED, BoundedLabels
+from storage_worker.wake_ups import WakeUpBatch, parse_wake_ups
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, event, history
 from tests.storing import GAP_TIMEOUT, GAP_WARNING, World
 from tests.telemetry import measuring
@@ -51,8 +51,8 @@ async def test_an_evaluation_that_ends_is_counted_once(world):
         for each in [*history(STRAIGHT)[:5], last]:
             world.xadd(each)
             world.wait(MOMENT)
-            await storage.wake(Woken([EVALUATION]))
-        await storage.wake(Woken([EVALUATION]))
+            await storage.process(WakeUpBatch([EVALUATION]))
+        await storage.process(WakeUpBatch([EVALUATION]))
     tests = [measured[f"eval_batch_tests{which}_total"] for which in ("", "_passed", "_failed")]
     assert tests == [1, 1, 0]
     assert measured.sum("eval_test_duration_ms", OTHER) == 5 * 250
@@ -91,7 +91,7 @@ async def test_whoever_loses_a_race_counts_nothing_of_it(world):
                 await Storage(world.log, other, patience).store(evaluation_ids)
             return found
 
-    other, patience = world.tables, Patience(GAP_TIMEOUT, GAP_WARNING)
+    other, patience = world.tables, GapPolicy(GAP_TIMEOUT, GAP_WARNING)
     overtaken = Overtaken(world.tables.clock)
     for name in ("batches", "evaluations", "events", "scorecards", "progress"):
         setattr(overtaken, name, getattr(other, name))
@@ -129,7 +129,7 @@ async def test_gaps_are_shown_until_they_are_closed(world):
     """How many, and how old the oldest is; warned of once, and bridged at last."""
     storage = world.storage()
     world.xadd(*[each for each in history(STRAIGHT) if each.sequence != 2])
-    with shown(storage.picture), measuring() as measured:
+    with GAUGES.registered(storage.metrics), measuring() as measured:
         await storage.store([EVALUATION])
         world.wait(GAP_WARNING)
         for _ in range(2):
@@ -150,26 +150,26 @@ async def test_gaps_are_shown_until_they_are_closed(world):
 async def test_a_gap_that_another_worker_has_closed_is_forgotten(world):
     """No later look at it comes to this worker, so it must not be shown for ever."""
     clock = Clock()
-    storage = Storage(world.log, world.tables, Patience(GAP_TIMEOUT, GAP_WARNING), clock=clock)
+    storage = Storage(world.log, world.tables, GapPolicy(GAP_TIMEOUT, GAP_WARNING), clock=clock)
     world.xadd(*history("queued"), *history("running", first=2))
     await storage.store([EVALUATION])
-    assert len(storage.picture.gaps_now()) == 1
-    clock.now += FORGOTTEN_AFTER + 1
-    assert storage.picture.gaps_now() == []
+    assert len(storage.metrics.open_gaps()) == 1
+    clock.now += GAP_TTL + 1
+    assert storage.metrics.open_gaps() == []
 
 
 def test_the_lag_is_the_age_of_the_oldest_wake_up_in_hand():
     """It grows while nothing gets done, stays for a while as it was when read, and then there is none."""
     clock = Clock()
-    picture = Picture(clock, lambda: False)
-    picture.tell_time(FIRST_ARRIVAL_MS + 2_000)
-    with picture.in_hand([b"%d-0" % (FIRST_ARRIVAL_MS + 500), b"%d-7" % FIRST_ARRIVAL_MS]):
-        assert picture.lag() == 2
+    metrics = StorageMetrics(clock, lambda: False)
+    metrics.synchronize(FIRST_ARRIVAL_MS + 2_000)
+    with metrics.processing([b"%d-0" % (FIRST_ARRIVAL_MS + 500), b"%d-7" % FIRST_ARRIVAL_MS]):
+        assert metrics.lag() == 2
         clock.now += 3
-        assert picture.lag() == 5
-    assert picture.lag() == 2
-    clock.now += LULL
-    assert picture.lag() == 0
+        assert metrics.lag() == 5
+    assert metrics.lag() == 2
+    clock.now += IDLE_SECONDS
+    assert metrics.lag() == 0
 
 
 async def test_a_server_that_does_not_answer_is_shown(world):
@@ -192,8 +192,8 @@ async def test_a_server_that_does_not_answer_is_shown(world):
 
     storage = world.storage(log=(away := Away()))
     world.xadd(*history("queued"))
-    with shown(storage.picture), measuring() as measured:
-        await storage.wake(Woken([EVALUATION]))
+    with GAUGES.registered(storage.metrics), measuring() as measured:
+        await storage.process(WakeUpBatch([EVALUATION]))
     assert away.seen == [None, 0]
     assert [measured.gauge("eval_dependency_up", name) for name in (REDIS, POSTGRES)] == [1, 1]
 
@@ -201,8 +201,8 @@ async def test_a_server_that_does_not_answer_is_shown(world):
 async def test_a_worker_that_does_not_wait_says_so(world):
     """By its setting, or because gaps have become the rule."""
     for timeout, degraded in ((GAP_TIMEOUT, 0), (timedelta(0), 1)):
-        storage = world.storage(patience=Patience(timeout, GAP_WARNING))
-        with shown(storage.picture), measuring() as measured:
+        storage = world.storage(patience=GapPolicy(timeout, GAP_WARNING))
+        with GAUGES.registered(storage.metrics), measuring() as measured:
             pass
         assert measured.gauge("eval_storage_degraded") == degraded
 
@@ -211,11 +211,11 @@ async def test_what_is_no_event_is_counted_once(world):
     """Garbage in a stream and a bad wake-up, seen twice each."""
     world.xadd(*history("queued"))
     world.xadd_fields(EVALUATION, b"event", b"{")
-    woken = read_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
+    woken = parse_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
     storage = world.storage()
     with measuring() as measured:
         for _ in range(2):
-            await storage.wake(woken)
+            await storage.process(woken)
     assert measured["eval_storage_quarantined_total"] == 2
 
 
@@ -237,7 +237,7 @@ def _whole(key: str) -> list[Event]:
 
 def test_a_label_takes_so_many_values_and_no_more():
     """What comes later is one with all that does; what was known stays itself."""
-    labels = Labels(2)
+    labels = BoundedLabels(2)
     assert [labels.bounded(value) for value in "abcab"] == ["a", "b", OTHER, "a", "b"]
 
 

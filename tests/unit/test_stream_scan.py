@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from eventlog.keys import events_key, fence_key, shard_of
-from storage_worker.stream_scan import sort_keys
+from storage_worker.stream_scan import sort_page
 
 IDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30)
 
@@ -14,7 +14,7 @@ def test_a_stream_is_in_its_place_or_named_as_misplaced(ids: list[str], shards: 
     """Every id is found in its own shard; in any other the key is misplaced, whatever the id contains."""
     right = [events_key(shard_of(key, shards), key).encode() for key in ids]
     wrong = [events_key(shard_of(key, shards) + off, key).encode() for key in ids]
-    found = sort_keys([*right, *wrong], shards=shards)
+    found = sort_page([*right, *wrong], shards=shards)
     assert list(found.evaluation_ids) == ids
     assert list(found.misplaced) == wrong
 
@@ -22,5 +22,5 @@ def test_a_stream_is_in_its_place_or_named_as_misplaced(ids: list[str], shards: 
 def test_keys_that_are_no_streams_are_left_alone() -> None:
     """Fences and other prefixes are neither; an id that no envelope can carry is misplaced."""
     odd = [b"eval:{00}:events:\xff", b"eval:{00}:events:", b"eval:{0}:events:e", b"eval:{x}:events:e"]
-    found = sort_keys([fence_key(0, "e").encode(), b"other", *odd], shards=1)
+    found = sort_page([fence_key(0, "e").encode(), b"other", *odd], shards=1)
     assert (list(found.evaluation_ids), list(found.misplaced)) == ([], odd)

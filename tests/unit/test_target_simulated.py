@@ -8,7 +8,7 @@ from domain.batch_spec import Options
 from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, TargetRequest, Transient
 from executor.targets.recorded import RECORDED
-from executor.targets.simulated import SIMULATED, WRONG, Simulated, SimulatedOptions
+from executor.targets.simulated import SIMULATED, WRONG, SimulatedTarget, SimulatedTargetOptions
 
 HERE = ExecutionEnvironment()
 
@@ -57,7 +57,7 @@ async def test_permanent_faults_meet_the_same_evaluations_again():
 
 async def test_transient_faults_are_drawn_anew():
     """Another try may go well, or no retry would ever help."""
-    target = Simulated(SimulatedOptions(transient_rate=0.5, pass_rate=1), random.Random(3))
+    target = SimulatedTarget(SimulatedTargetOptions(transient_rate=0.5, pass_rate=1), random.Random(3))
     seen = set()
     for _ in range(20):
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from projections.queries.batches import BatchSnapshot
 from projections.verification.verify import VerificationResult
-from scoreline.local.demo.strike import Struck
+from scoreline.local.demo.executor_kill import Struck
 from scoreline.reports.export_record import Record
 
 

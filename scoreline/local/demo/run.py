@@ -13,14 +13,14 @@ from projections.queries.batches import read_snapshot
 from projections.queries.export import export_rows
 from projections.verification.verify import verify
 from scoreline.local.demo import gsm8k
+from scoreline.local.demo.executor_kill import Striker
 from scoreline.local.demo.outcome import Outcome, complaints, document, some_failed, target_results
 from scoreline.local.demo.report import show
-from scoreline.local.demo.strike import Striker
-from scoreline.local.drive import Drive, Driving
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.servers import ready_servers
-from scoreline.observability.wiring import Job, telling
+from scoreline.local.supervisor import Drive, Driving
+from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.labels import variant_labels
 from scoreline.reports.replay.lookup import find
@@ -31,8 +31,8 @@ from scoreline.reports.screen import screen
 from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
 from scoreline.settings import Settings, load_settings
-from scoreline.submit.spec.making import make_plan
-from scoreline.submit.submit import submit
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.submission import submit
 
 SLOTS = 4
 """Evaluations that an executor has in hand at a time: few, so that all executors get some."""
@@ -45,7 +45,7 @@ def run_demo(*, executors: int, as_json: bool) -> int:
     began = time.monotonic()
     console = Console(stderr=True, highlight=False, markup=False) if as_json else screen()
     settings = load_settings().model_copy(update=GAPS)
-    with ready_servers(settings) as servers, telling(Job.SUBMITTER, settings):
+    with ready_servers(settings) as servers, telemetry_for(Service.SUBMITTER, settings):
         return asyncio.run(_Demo(servers, settings, console, began).run(executors, as_json=as_json))
 
 

@@ -9,7 +9,7 @@ lock of its own: whether anything of it still lives is a question the kernel ans
 guardian after a killed one adopts the servers it left, and never starts a second beside them.
 """
 
+from scoreline.local.embedded.client import embedded_servers
 from scoreline.local.embedded.errors import EmbeddedServerError
-from scoreline.local.embedded.user import embedded_servers
 
 __all__ = ["EmbeddedServerError", "embedded_servers"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from scoreline.local.embedded.errors import EmbeddedServerError
-from scoreline.local.embedded.recipe import Recipe, Runner
+from scoreline.local.embedded.server_spec import Recipe, Runner
 from scoreline.local.embedded.wheels import binary
 
 _PORT = 5432

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scoreline.local.embedded.errors import EmbeddedServerError
 from scoreline.local.embedded.locks import Patience, try_lock
-from scoreline.local.embedded.recipe import Recipe, Runner, failure, living_pid, log_path, read_log
+from scoreline.local.embedded.server_spec import Recipe, Runner, failure, living_pid, log_path, read_log
 
 _START_PATIENCE = 60.0
 _STOP_PATIENCE = 60.0

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from scoreline.local.embedded.damage import damage_in, has_lost_manifest, move_aside
 from scoreline.local.embedded.layout import private_directory
-from scoreline.local.embedded.recipe import Recipe
+from scoreline.local.embedded.server_spec import Recipe
 from scoreline.local.embedded.wheels import binary
 
 _SETTINGS = {

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import signal
 import tempfile
 import time
 from collections.abc import Mapping
@@ -17,13 +16,14 @@ from rich.console import Console
 from rich.text import Text
 
 from eventlog.clock import utc_now
+from eventlog.signals import stop_event
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window
 from providers.extras import install_command
-from scoreline.local.observe.answers import Asker, Shown
+from scoreline.local.observe.panel_queries import Asker, Shown
 from scoreline.local.observe.prometheus import MISSING, Prometheus, prometheus
 from scoreline.local.observe.view import document, problems, show
-from scoreline.local.observe.work import PROCESSES, QUICK, TooSlow, Work, crew
+from scoreline.local.observe.workload import PROCESSES, QUICK, TooSlow, Work, crew
 from scoreline.local.servers import ready_servers
 from scoreline.observability.wiring import check_installed
 from scoreline.private_files import default_root
@@ -140,10 +140,7 @@ class _Observing:
 
     async def _kept(self, server: Prometheus) -> None:
         self._say(f"Prometheus answers at {server.url} and the fleet goes on; end both with Ctrl-C")
-        stop = asyncio.Event()
-        for wanted in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(wanted, stop.set)
-        await stop.wait()
+        await stop_event().wait()
         self._say("ending: what is under way is called off")
 
     def _seconds(self) -> float:

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from grafana.model import Dashboard
-from scoreline.local.observe.answers import Shown, Told
-from scoreline.local.observe.figures import figure
+from scoreline.local.observe.numbers import figure
+from scoreline.local.observe.panel_queries import Shown, Told
 
 SERIES_SHOWN = 3
 Found = Mapping[str, Sequence[Shown]]

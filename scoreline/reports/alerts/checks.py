@@ -105,8 +105,8 @@ def _rate_limit_saturation(inputs: AlertInputs) -> Iterator[Measurement]:
 
 
 def _budget_nearly_spent(inputs: AlertInputs) -> Iterator[Measurement]:
-    purse = inputs.look.snapshot.purse
-    limits = ((purse.spent_usd, purse.max_cost_usd), (purse.spent_tokens, purse.max_tokens))
+    budget = inputs.look.snapshot.budget
+    limits = ((budget.spent_usd, budget.max_cost_usd), (budget.spent_tokens, budget.max_tokens))
     if shares := [float(spent) / float(limit) for spent, limit in limits if limit]:
         yield Measurement("budget", max(shares))
 

@@ -92,11 +92,11 @@ class _Retold:
             for step in self.steps
             if step.disposition is Disposition.REJECTED and step.entry.event.sequence == 0
         )
-        walked = replay(self.cursor, entries, refused_attempts=refused)
+        walked = replay(self.cursor, entries, rejected_attempts=refused)
         closing = walked.gap.closing if walked.gap else None
         if to and walked.gap and closing and closing.key == to.closing_key:
             until = walked.gap.since_ms
-            walked = replay(self.cursor, entries, bridge_until_ms=until, refused_attempts=refused)
+            walked = replay(self.cursor, entries, bridge_until_ms=until, rejected_attempts=refused)
         self.cursor, self.gap = walked.cursor, walked.gap
         self.steps += walked.steps
         self.bridges += walked.bridges

@@ -28,7 +28,7 @@ from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import Unavailable, check_postgres, check_redis
 from scoreline.settings import Settings
 from storage_worker.settings import Ordering
-from storage_worker.sighting import MAX_ENTRIES, Sighting, sight
+from storage_worker.stream_diff import MAX_ENTRIES, StreamDiff, diff_stream
 
 AWAY = (LogUnavailable, psycopg.OperationalError, psycopg.InterfaceError)
 """What means that a server does not answer, for the moment."""
@@ -53,15 +53,15 @@ class Sources:
         [raw] = await self.log.read([evaluation_id], limit=MAX_ENTRIES + 1) if self.log else [[]]
         self.newest = raw[-1][0] if raw else self.newest
         history = await self._history(evaluation_id)
-        seen = sight(evaluation_id, raw, _blank_row(evaluation_id, history))
+        seen = diff_stream(evaluation_id, raw, _blank_row(evaluation_id, history))
         return tell(self._evidence(seen, history, now_ms, len(raw)))
 
-    def _evidence(self, seen: Sighting, history: StoredHistory, now_ms: int, found: int) -> Evidence:
+    def _evidence(self, seen: StreamDiff, history: StoredHistory, now_ms: int, found: int) -> Evidence:
         return Evidence(
             seen.evaluation_id,
             history,
             seen.entries,
-            seen.refused,
+            seen.rejected,
             Glance(asked=True, found=len(history.events)) if self.postgres_url else self.postgres,
             Glance(asked=True, found=found) if self.log else self.redis,
             now_ms,

@@ -148,7 +148,7 @@ class _Telling:
             if recorded.entry.event.sequence == 0 and recorded.verdict is Disposition.REJECTED
         )
         self.walked = replay(
-            evidence.cursor, fresh, bridge_until_ms=evidence.bridge_until_ms, refused_attempts=refused
+            evidence.cursor, fresh, bridge_until_ms=evidence.bridge_until_ms, rejected_attempts=refused
         )
         self.lines += lines_of(self.walked.steps, fresh, pending=self._compares)
         for step in self.walked.steps:

@@ -9,11 +9,11 @@ from pydantic_core import from_json
 from scoreline.submit.datasets.cases import Row, row_of
 from scoreline.submit.datasets.columns import EXPECTED_NAMES, Columns
 from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
+from scoreline.submit.datasets.file_formats import Format, OnRead, format_of, opened, unit_of
+from scoreline.submit.datasets.id_index import SeenIds
 from scoreline.submit.datasets.json_document import json_records
-from scoreline.submit.datasets.lines import csv_records, jsonl_records
-from scoreline.submit.datasets.opening import Format, OnRead, format_of, opened, unit_of
+from scoreline.submit.datasets.line_formats import csv_records, jsonl_records
 from scoreline.submit.datasets.record import Fields, Record, refuse_too_deep
-from scoreline.submit.datasets.seen import SeenIds
 from scoreline.submit.datasets.yaml_document import yaml_records
 
 

@@ -11,7 +11,7 @@ from projections.datasets.repository import UnknownDataset, stored_cases
 from scoreline.problem import Problem
 from scoreline.submit.datasets.cases import Row
 from scoreline.submit.datasets.columns import Columns
-from scoreline.submit.datasets.opening import stem_of, unit_of
+from scoreline.submit.datasets.file_formats import stem_of, unit_of
 from scoreline.submit.datasets.rows import file_rows
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from scoreline.submit.datasets.errors import DatasetError, Unfit
-from scoreline.submit.datasets.opening import opened
+from scoreline.submit.datasets.file_formats import opened
 from scoreline.submit.datasets.plain_yaml import PlainLoader, told
 from scoreline.submit.spec.errors import SpecError
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from domain.batch_spec import EvaluatorSpec, TargetSpec
 from executor.registry import evaluator_type
-from scoreline.submit.spec.described import Evaluators, Targets
+from scoreline.submit.spec.components import Evaluators, Targets
 from scoreline.submit.spec.errors import SpecError
 from scoreline.submit.spec.keys import Place
 

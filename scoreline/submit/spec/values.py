@@ -12,7 +12,7 @@ from typing import Any
 
 from domain.batch_spec import BatchFallback
 from domain.eligibility import is_label
-from scoreline.submit.datasets.opening import looks_like_file
+from scoreline.submit.datasets.file_formats import looks_like_file
 from scoreline.submit.datasets.record import kind_of
 
 Check = Callable[[Any], Any]

@@ -1,0 +1,186 @@
+"""The walls around untrusted code, as arguments of bubblewrap: nothing is there but what is listed here.
+
+The file system begins empty. Programs and libraries are bound read-only; the working directory is a
+private, small piece of memory; all else, the root included, can't be written. Sockets, secrets and the
+data of the host are not hidden, they are absent. Namespaces of their own take care of processes, IPC and
+networks, abstract sockets included.
+
+There are two footings. An executor that is root gives each run a user id of its own: the kernel does not
+limit the processes of root, not even of one who is somebody else inside a user namespace. Anybody else
+stands on a user namespace. There the limit is set inside, where only the run's own processes are counted.
+"""
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+from executor.sandbox.init import INIT
+from executor.sandbox.job import MEGABYTE, SandboxJob, SandboxLimits
+
+WORKDIR = "/tmp"  # noqa: S108 - inside the walls, where nobody else is
+PRIVATE_PLACES = ("/dev/shm", WORKDIR)  # noqa: S108 - inside the walls
+"""Where a program may write: file systems in memory, each of the size of the disk limit."""
+REPORT_DIRECTORY = "/run/scoreline"
+REPORT_SOCKET = "report.sock"
+REPORT_VARIABLE = "SCORELINE_REPORT"
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
+_LINKER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+
+
+SEARCH_PATH = f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin"
+"""Where a program's name is looked up."""
+
+
+class PrivilegeMode(StrEnum):
+    """On what the walls stand."""
+
+    OWN_UID = "a user id of its own"
+    USER_NAMESPACE = "a user namespace"
+
+
+def environment(job: SandboxJob, *, workdir: str, reports: str) -> dict[str, str]:
+    """All that a program finds in its environment."""
+    report = {REPORT_VARIABLE: f"{reports}/{REPORT_SOCKET}"} if job.reports else {}
+    return {"PATH": SEARCH_PATH, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
+
+
+def walls(job: SandboxJob, footing: PrivilegeMode, texts: Mapping[str, int], init: int) -> list[str]:
+    """Bubblewrap's options for a job, whose texts and whose first process are read from open files."""
+    return [
+        *_namespaces(footing),
+        # Variables of the job would reach programs that still have privileges: see `confined`.
+        "--clearenv",
+        *_programs(),
+        # Executable and not readable: the kernel does not let a process of such a file be traced.
+        *_open_directories(INIT),
+        *("--perms", "0111", "--file", str(init), INIT),
+        *_private_places(job.limits),
+        *_given(job, texts),
+        *("--chdir", WORKDIR, "--remount-ro", "/"),
+    ]
+
+
+def confined(job: SandboxJob, uid: int | None) -> list[str]:
+    """The command behind the walls: limits, then another user, then variables, then the program."""
+    command = [*limited(job.limits), f"--nproc={job.limits.processes}", "--"]
+    if uid is not None:
+        command += [
+            tool("setpriv"),
+            f"--reuid={uid}",
+            f"--regid={uid}",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--",
+        ]
+    variables = environment(job, workdir=WORKDIR, reports=REPORT_DIRECTORY)
+    return [*command, *with_variables(job.argv, variables)]
+
+
+def with_variables(argv: tuple[str, ...], environ: Mapping[str, str]) -> list[str]:
+    """A command that runs another with these variables and no others."""
+    # `env` takes every word with an equals sign for a variable, up to the first without.
+    program = ("sh", "-c", 'exec "$@"', "sh", *argv) if "=" in argv[0] else argv
+    return [tool("env"), "-i", *(f"{name}={value}" for name, value in environ.items()), *program]
+
+
+@cache
+def tool(name: str) -> str:
+    """The absolute path of a program of the system, so that no variable decides which one is run."""
+    return shutil.which(name, path=os.defpath) or f"/usr/bin/{name}"
+
+
+def limited(limits: SandboxLimits) -> list[str]:
+    """The limits that the kernel keeps for each process."""
+    disk = limits.disk_mb * MEGABYTE
+    return [
+        tool("prlimit"),
+        f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}",
+        f"--as={limits.address_space_mb * MEGABYTE}",
+        f"--fsize={disk}",
+        f"--nofile={limits.open_files}",
+        "--core=0",
+        "--memlock=0",
+        "--msgqueue=0",
+    ]
+
+
+def _namespaces(footing: PrivilegeMode) -> Iterator[str]:
+    yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+    yield from (
+        "--as-pid-1",
+        "--die-with-parent",
+        "--new-session",
+        "--hostname",
+        "sandbox",
+        "--cap-drop",
+        "ALL",
+    )
+    if footing is PrivilegeMode.OWN_UID:
+        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    else:
+        yield from ("--unshare-user", "--uid", "65534", "--gid", "65534")
+
+
+def _programs() -> Iterator[str]:
+    yield from ("--ro-bind", "/usr", "/usr")
+    for path in map(Path, _SYSTEM):
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            yield from ("--ro-bind", str(path), str(path))
+    yield from _open_directories("/etc/x")
+    for file in _LINKER:
+        yield from ("--ro-bind-try", file, file)
+    if not Path(sys.base_prefix).is_relative_to("/usr"):
+        yield from _open_directories(sys.base_prefix)
+        yield from ("--ro-bind", os.path.realpath(sys.base_prefix), sys.base_prefix)
+
+
+@cache
+def _hidden_listings() -> tuple[str, ...]:
+    """List files of /proc that a program could read because it has the user id of its executor.
+
+    Keys belong to a user. The kernel's own tables are readable by root, also by one in a user namespace.
+    """
+    files = [path for path in Path("/proc").iterdir() if not path.name.isdigit() and path.is_file()]
+    keys = {"keys", "key-users"}
+    return tuple(str(path) for path in files if path.name in keys or not path.stat().st_mode & stat.S_IROTH)
+
+
+def _private_places(limits: SandboxLimits) -> Iterator[str]:
+    yield from ("--proc", "/proc")
+    # The kernel's settings ask only whether one is root outside, which in a user namespace one may be.
+    for settings in ("/proc/sys", "/proc/sysrq-trigger", "/proc/pressure"):
+        yield from ("--ro-bind-try", settings, settings)
+    for listing in _hidden_listings():
+        yield from ("--ro-bind", "/dev/null", listing)
+    # /dev would else be a place to write without limit.
+    yield from ("--dev", "/dev", "--remount-ro", "/dev")
+    # A shared mapping of /dev/zero is memory that outlives its mapping. /dev/full reads as zeros, too, and
+    # can't be mapped.
+    yield from ("--dev-bind", "/dev/full", "/dev/zero")
+    for place in PRIVATE_PLACES:
+        yield from ("--perms", "1777", "--size", str(limits.disk_mb * MEGABYTE), "--tmpfs", place)
+
+
+def _given(job: SandboxJob, texts: Mapping[str, int]) -> Iterator[str]:
+    for name, source in job.files.items():
+        yield from _open_directories(f"{WORKDIR}/{name}", below=WORKDIR)
+        yield from ("--ro-bind", str(source), f"{WORKDIR}/{name}")
+    for name, descriptor in texts.items():
+        yield from ("--perms", "0444", "--file", str(descriptor), f"{WORKDIR}/{name}")
+    if job.reports:
+        yield from _open_directories(f"{REPORT_DIRECTORY}/x")
+        yield from ("--ro-bind", str(job.reports), REPORT_DIRECTORY)
+
+
+def _open_directories(path: str, *, below: str = "/") -> Iterator[str]:
+    """Make the directories above a path: bubblewrap would make them for root's eyes only."""
+    for parent in reversed(PurePosixPath(path).parents):
+        if parent != PurePosixPath(below) and parent.is_relative_to(below):
+            yield from ("--perms", "0755", "--dir", str(parent))

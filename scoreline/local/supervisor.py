@@ -1,0 +1,372 @@
+"""Driving a batch to its end: the processes it needs, its progress, and what the command ends with.
+
+The first interrupt (SIGINT, SIGTERM, or SIGHUP when the terminal is lost) pauses the batch on record, lets
+executors finish what they have in hand, and prints how to go on; the second ends this process at once, and
+all it started ends with it. A process that can't start pauses the batch as well. Once the batch is over,
+an interrupt pauses nothing: the report, the exports and the exit code are those of a batch that has ended.
+"""
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, TypeVar
+
+from rich.console import Console
+
+from domain.ids import FLEET
+from eventlog.tasks import end
+from scoreline.formatting import printable
+from scoreline.invocation import batch_command
+from scoreline.local import fleet as fleets
+from scoreline.local.dead_executors import is_gone, report_dead
+from scoreline.local.interruption import Interruption
+from scoreline.local.process_log import last_error, log_of
+from scoreline.local.processes import START_ATTEMPTS, Child, ProcessManager, process_manager
+from scoreline.local.run_pause import (
+    PauseOutcome,
+    pause_at_once,
+    pause_on_record,
+    read_outcome,
+    record_unrecorded,
+)
+from scoreline.local.storage_workers import worker_environ
+from scoreline.private_files import default_root, open_private
+from scoreline.reports.crew import NOT_ASKED, crew_reader
+from scoreline.reports.export import Output, Wanted, export_to
+from scoreline.reports.look import Look
+from scoreline.reports.pass_rate import batch_pass_rate
+from scoreline.reports.progress_line import ProgressDisplay
+from scoreline.reports.standing import ExitCode, exit_code, is_over
+from scoreline.reports.status import close_look, look_document, show
+from scoreline.reports.watch import LOOK_EVERY, Watcher
+from scoreline.reports.why import reasons
+from scoreline.servers.addresses import Servers
+from scoreline.settings import Settings
+from scoreline.startup_interrupt import INTERRUPTED
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+BELOW_THE_GATE = 100
+FAILED = 1
+DRAIN = 15.0
+"""Seconds that executors of a local fleet get to finish what they have in hand."""
+STARTING = 15.0
+"""Seconds after which a fleet that is not there is news."""
+ABANDONED = 2.0
+"""Seconds that a query which is no longer wanted gets to end."""
+
+Beside = Callable[[ProcessManager], Coroutine[Any, Any, None]]
+"""What is done to the processes of a fleet while the batch goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """How a batch is driven."""
+
+    batch_id: str
+    fleet: fleets.Fleet | None
+    """What to start here; None where others do the work."""
+    as_json: bool = False
+    min_pass_rate: float | None = None
+    outputs: tuple[Output, ...] = ()
+    """Exports to write at the end, whatever the outcome."""
+    beside: Beside | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run ends before its batch is over."""
+
+    reason: str
+    code: int
+    pauses: bool = True
+    """Whether the batch is paused with this reason."""
+
+
+def drive(
+    wanted: Drive, servers: Servers, settings: Settings, console: Console, interruption: Interruption
+) -> int:
+    """Drive a batch until it is over, and return the exit code."""
+    return asyncio.run(Driving(wanted, servers, settings, console, interruption).run())
+
+
+class Driving:
+    """One batch on its way to its end."""
+
+    def __init__(
+        self,
+        wanted: Drive,
+        servers: Servers,
+        settings: Settings,
+        console: Console,
+        interruption: Interruption,
+    ) -> None:
+        self.wanted, self.servers, self.settings, self.console = wanted, servers, settings, console
+        self.interruption = interruption
+        self.log_path = log_of(settings.data_dir or default_root(), wanted.batch_id)
+        self.stop: Stop | None = None
+        self._is_over = False
+        self._stopping = asyncio.Event()
+        self._began_by = monotonic() + STARTING
+        self._errands: set[asyncio.Task[None]] = set()
+        self._manager: ProcessManager | None = None
+
+    @property
+    def _verbose(self) -> bool:
+        """Whether the processes log to this command's standard error instead of to their file."""
+        return self.settings.log_level == "DEBUG"
+
+    async def run(self) -> int:
+        """Drive it, report, and return the exit code."""
+        stopped = await self.until_over()
+        return await self._report() if stopped is None else stopped
+
+    async def until_over(self) -> int | None:
+        """Drive it until it is over; the exit code if the run had to stop before that."""
+        with self.interruption.announced(self._interrupted, self._end_at_once):
+            async with AsyncExitStack() as stack:
+                await asyncio.sleep(0)  # a signal may have come before
+                if self.wanted.fleet and self.stop is None:
+                    await self.start(self.wanted.fleet, stack)
+                await self._watch()
+                pausing = asyncio.create_task(self._paused())
+            # Beside the pause, executors have finished or handed back what they had in hand.
+            outcome = await self._after_stop(await pausing)
+            if self.stop is None or (outcome and outcome.is_over):
+                return None
+            self._tell_outcome(self.stop, outcome)
+            return self.stop.code
+
+    async def _after_stop(self, outcome: PauseOutcome | None) -> PauseOutcome | None:
+        """Count again what has ended: executors finished what they had in hand after the pause."""
+        if outcome is None:
+            return None
+        await record_unrecorded(self.servers, self.settings, self.wanted.batch_id)
+        return await read_outcome(self.servers, self.wanted.batch_id, self._run_id) or outcome
+
+    async def start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:
+        """Start a fleet, and what is to be done to it, until the stack is left."""
+        manager = await stack.enter_async_context(self.processes(stack))
+        stack.push_async_callback(end, self._errands)
+        self._manager = manager
+        # Those of an earlier command that was killed: what they had in hand need not wait for them.
+        self._run_errand(report_dead(self.servers.redis_url, fleet=fleet.name, is_dead=is_gone))
+        fleets.start(fleet, manager)
+        if self.wanted.beside:
+            self._run_errand(self.wanted.beside(manager))
+
+    def _run_errand(self, errand: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._done_with)
+
+    def _done_with(self, task: "asyncio.Task[None]") -> None:
+        self._errands.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            logger.error("an errand failed", exc_info=error)
+
+    def processes(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[ProcessManager]:
+        """Keep processes alive that know where the servers are, and write to one log."""
+        log = sys.stderr.fileno() if self._verbose else stack.enter_context(open_private(self.log_path))
+        settings = self.settings.model_copy(update={"worker_drain": min(DRAIN, self.settings.worker_drain)})
+        environ = worker_environ(settings, self.servers)
+        return process_manager(
+            environ,
+            log_to=log,
+            on_restart=self._restarted,
+            on_failure=self._could_not_start,
+            forks=True,
+        )
+
+    # -- what ends a run before its batch is over
+
+    @property
+    def _serves(self) -> bool:
+        """Whether this command runs the batch, instead of watching others do it."""
+        return self.wanted.fleet is not None
+
+    @property
+    def _run_id(self) -> str:
+        return self.wanted.fleet.run_id if self.wanted.fleet else FLEET
+
+    def _stop(self, stop: Stop) -> None:
+        if not self._is_over:
+            self.stop = self.stop or stop
+            self._stopping.set()
+
+    def _interrupted(self) -> None:
+        received, batch_id = self.interruption.received, self.wanted.batch_id
+        if received is None or self.stop:
+            return
+        if self._is_over:
+            self._say(
+                f"{received.name}: {batch_id} is over, and its report follows. Once more ends at once."
+            )
+            return
+        reason = f"interrupted by {received.name}"
+        self._stop(Stop(reason, INTERRUPTED, pauses=self._serves))
+        if self._serves:
+            self._say(
+                f"{reason}: pausing {batch_id}. Nothing new is started; what is in flight finishes within "
+                f"{min(DRAIN, self.settings.worker_drain):g} s or is handed back. "
+                f"Once more ends it at once. To go on later: {batch_command('resume', batch_id)}"
+            )
+
+    def _could_not_start(self, child: Child) -> None:
+        error = last_error(self.log_path, since=child.log_offset) or f"exit code {child.exits[-1]}"
+        reason = f"{child.name} could not start, {START_ATTEMPTS} times in a row: {error}"
+        self._say(f"error: {reason}. Its log: {self.log_path}")
+        self._stop(Stop(reason, FAILED))
+
+    def _restarted(self, child: Child) -> None:
+        self._say_restarted(child)
+        if child.process and self.wanted.fleet:
+            # So that the batch is spared the wait for a heartbeat that will not come.
+            pid, fleet = child.process.pid, self.wanted.fleet.name
+            self._run_errand(report_dead(self.servers.redis_url, fleet=fleet, is_dead=pid.__eq__))
+
+    def _say_restarted(self, child: Child) -> None:
+        code = child.exits[-1]
+        how = f"killed by signal {-code}" if code < 0 else f"code {code}"
+        self._say(f"{child.name} ended ({how}): started again; see {self.log_path}")
+
+    def _say(self, words: str) -> None:
+        with suppress(OSError):  # a terminal that is gone
+            self.console.print(words, markup=False, highlight=False, soft_wrap=True)
+
+    async def _paused(self) -> PauseOutcome | None:
+        """Pause the batch on record, as far as the run must stop; None if that is not known."""
+        if self.stop is None or not self.stop.pauses:
+            return None
+        return await pause_on_record(
+            self.servers, self.settings, self.wanted.batch_id, self._run_id, reason=self.stop.reason
+        )
+
+    def _end_at_once(self) -> None:
+        """End all processes, then see to it that the pause is on record: this runs in a signal handler."""
+        if self._manager:
+            self._manager.kill()
+        if self._serves and self.stop:
+            outcome = pause_at_once(
+                self.servers, self.wanted.batch_id, self._run_id, reason=self.stop.reason
+            )
+            self._tell_outcome(self.stop, outcome)
+
+    def _tell_outcome(self, stop: Stop, outcome: PauseOutcome | None) -> None:
+        batch_id = self.wanted.batch_id
+        self._say(_outcome_words(batch_id, stop, outcome))
+        if self.wanted.as_json:
+            told: dict[str, str | int] = {
+                "batch_id": batch_id,
+                "status": outcome.status if outcome else "running",
+            }
+            if outcome and outcome.status == "paused":
+                told |= {"reason": outcome.reason, "ended": outcome.ended, "total": outcome.total}
+            with suppress(OSError):
+                print(json.dumps(told), flush=True)  # noqa: T201 - machines read stdout
+
+    # -- watching
+
+    async def _watch(self) -> None:
+        async with crew_reader(self.servers.redis_url) as crew:
+            watcher = Watcher(self.servers.postgres_url, self.wanted.batch_id, crew, self._say)
+            try:
+                await self._watch_with(watcher)
+            finally:
+                await watcher.aclose()
+
+    async def _watch_with(self, watcher: Watcher) -> None:
+        with ProgressDisplay(self.console, plain=self._verbose) as display:
+            while self.stop is None:
+                look = await self._unless_stopped(watcher.look())
+                if look is None:
+                    continue
+                self._show(display, look)
+                if is_over(look.snapshot):
+                    self._is_over = True
+                    return
+                if self._run_id and look.snapshot.run_id != self._run_id:
+                    self._stop(Stop("served by another command", ExitCode.STOPPED, pauses=False))
+                await self._unless_stopped(asyncio.sleep(LOOK_EVERY))
+
+    async def _unless_stopped(self, step: Awaitable[Result]) -> Result | None:
+        """Wait for one step; None as soon as the run must stop, whatever becomes of the step."""
+        task, stopping = asyncio.ensure_future(step), asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if task.done():
+            return task.result()
+        task.cancel()
+        await asyncio.wait({task}, timeout=ABANDONED)
+        if task.done() and not task.cancelled():
+            task.exception()  # seen: it is of no interest any more
+        return None
+
+    def _show(self, display: ProgressDisplay, look: Look) -> None:
+        """Show progress; that nothing works on it is no news while its processes are being started."""
+        is_served = bool(look.crew.serving(look.snapshot)) and look.unpublished < look.snapshot.total
+        began = not self.wanted.fleet or is_served or monotonic() > self._began_by
+        self._began_by = 0.0 if began else self._began_by
+        if began:
+            # Our own coordinator is about to close what has ended.
+            is_closing = self.wanted.fleet and not look.snapshot.pending
+            display.show(look.snapshot, look.crew, remarks=() if is_closing else reasons(look))
+        else:
+            display.show(look.snapshot, NOT_ASKED)
+
+    async def _report(self) -> int:
+        async with crew_reader(self.servers.redis_url) as crew:
+            look = await close_look(self.servers, self.wanted.batch_id, crew)
+        show(self.console, look)
+        if self.wanted.as_json:
+            print(json.dumps(look_document(look)), flush=True)  # noqa: T201 - machines read stdout
+        await self._export()
+        return self._exit_code(look)
+
+    async def _export(self) -> None:
+        """Write the exports that were asked for; each replaces the file of an earlier run."""
+        for output in self.wanted.outputs:
+            wanted = Wanted(self.wanted.batch_id, output.path, output.format, force=True)
+            rows = await export_to(self.servers.postgres_url, wanted)
+            self._say(f"{rows:,} evaluations written to {printable(str(output.path))}")
+
+    def _exit_code(self, look: Look) -> int:
+        code = exit_code(look.snapshot)
+        gate = self.wanted.min_pass_rate
+        if gate is None or not is_over(look.snapshot) or code is ExitCode.STOPPED:
+            return code
+        rate = batch_pass_rate(look.snapshot)
+        if rate.value is None or rate.value < gate:
+            self._say(f"{rate.words() or 'nothing'} of all evaluations, below --min-pass-rate {gate:.1%}")
+            return BELOW_THE_GATE
+        return code
+
+
+def _outcome_words(batch_id: str, stop: Stop, outcome: PauseOutcome | None) -> str:
+    """Say what becomes of a batch whose run had to stop."""
+    resume, watch = batch_command("resume", batch_id), batch_command("status", batch_id, "--watch")
+    if stop.code == ExitCode.STOPPED:
+        return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"
+    if not stop.pauses:
+        return (
+            f"{batch_id} goes on: only watching has stopped, the fleet works on it. "
+            f"To pause it: {batch_command('pause', batch_id)}; to watch it again: {watch}"
+        )
+    if outcome is None:
+        return (
+            f"{batch_id} could not be paused on record: PostgreSQL does not answer. "
+            f"Nothing works on it all the same. To go on: {resume}"
+        )
+    if outcome.status == "paused":
+        count = f"{outcome.ended:,} of {outcome.total:,} ended"
+        return f"{batch_id} is paused: {outcome.reason}; {count}. Nothing runs on. To go on: {resume}"
+    if outcome.run_is_replaced:
+        return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"
+    return f"{batch_id} is {outcome.status}. Its results: {batch_command('status', batch_id)}"

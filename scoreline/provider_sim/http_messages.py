@@ -1,0 +1,85 @@
+"""What passes between the server and those who answer."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+Headers = Mapping[str, str]
+Json = Any
+"""Whatever JSON can say."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request as it came in; a large body lies in a file."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Headers = field(repr=False)  # a key is among them
+    body: IO[bytes]
+    too_large: bool = False
+
+    @property
+    def key(self) -> str:
+        """The key it was sent with, whichever way."""
+        bearer = self.headers.get("authorization", "")
+        return self.headers.get("x-api-key") or bearer.removeprefix("Bearer").strip()
+
+    def json(self) -> Json:
+        """Read the body."""
+        return json.loads(self.body.read())
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class HttpReply:
+    """What to answer; chunks without a length are sent as they come."""
+
+    status: int
+    headers: Headers
+    body: bytes | AsyncIterator[bytes]
+    length: int | None = None
+    done: Callable[[], None] = _nothing
+
+
+class ConnectionAborted(Exception):  # noqa: N818 - what is to happen
+    """End the connection here: with a reset, or as if all had been said."""
+
+    def __init__(self, name: str, *, reset: bool = True) -> None:
+        super().__init__(name)
+        self.name = name
+        self.reset = reset
+
+
+class ApiError(Exception):
+    """A call the provider does not answer; `kind` is the type of error in Anthropic's words."""
+
+    def __init__(
+        self, status: int, kind: str, message: str, *, param: str | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+        self.param = param
+        self.code = code
+
+
+def invalid(message: str, *, param: str | None = None, code: str | None = None) -> ApiError:
+    """Refuse what does not make sense."""
+    return ApiError(400, "invalid_request_error", message, param=param, code=code)
+
+
+def compact(value: object) -> bytes:
+    """Write JSON as providers do; half a character, which JSON can hold and UTF-8 can't, becomes a sign."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+
+
+def in_json(status: int, value: object, headers: Headers | None = None) -> HttpReply:
+    """Answer in JSON."""
+    return HttpReply(status, {"content-type": "application/json", **(headers or {})}, compact(value))

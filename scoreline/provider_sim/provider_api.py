@@ -1,0 +1,41 @@
+"""What a dialect must be able to say."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from scoreline.provider_sim.answers import ModelRequest, SimulatedAnswer
+from scoreline.provider_sim.http_messages import ApiError, Json
+from scoreline.provider_sim.limits import BucketStatus
+
+
+class ProviderApi(Protocol):
+    """One way of asking and answering."""
+
+    endpoint: str
+    request_id_header: str
+    overloaded: ApiError
+    broken: ApiError
+
+    def check_headers(self, headers: Mapping[str, str]) -> None:
+        """Refuse a request for its headers."""
+
+    def read(self, params: Json) -> ModelRequest:
+        """Understand a request, or refuse it."""
+
+    def whole(self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int) -> dict[str, Any]:
+        """Answer at once."""
+
+    def stream(
+        self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int
+    ) -> Iterator[bytes]:
+        """Answer in events."""
+
+    def stream_error(self) -> bytes:
+        """Say in the middle of a stream that it won't go on."""
+
+    def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
+        """Refuse."""
+
+    def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
+        """Say how the limits stand."""

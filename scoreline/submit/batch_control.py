@@ -1,0 +1,93 @@
+"""`batch pause`, `resume`, `retry`, `cancel`: what people ask of a batch."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from getpass import getuser
+
+from rich.console import Console
+
+from coordinator.app import Site, build
+from coordinator.coordinator import AWAY
+from coordinator.operations import Operator, Refused, UnknownBatch
+from coordinator.settings import CoordinatorSettings
+from eventlog.redis_streams import RedisEventLog
+from projections.database import errors
+from projections.database.connection import make_pool
+from projections.ledger.postgres import PostgresLedger
+from projections.queries.batches import BatchSnapshot, read_snapshot
+from scoreline.invocation import batch_command
+from scoreline.problem import Problem
+from scoreline.servers.addresses import Servers
+from scoreline.servers.connection import connected
+from scoreline.servers.errors import explain
+from scoreline.settings import Settings
+
+AT_ONCE = 5_000
+"""Evaluations that are ended while somebody waits without wondering."""
+
+
+def run_pause(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:
+    """Pause a batch and print how to resume it."""
+    asyncio.run(_pause(servers, settings, batch_id, reason))
+    resume = batch_command("resume", batch_id)
+    _say(f"{batch_id} is paused: running evaluations finish, none is started. To go on: {resume}")
+
+
+def run_cancel(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:
+    """Cancel a batch and print how many of its evaluations ran."""
+    ended = asyncio.run(_cancel(servers, settings, batch_id, reason))
+    ran = f"{ended.done - ended.cancelled:,} of {ended.total:,} evaluations ran"
+    _say(f"{batch_id} is cancelled: {ran}, {ended.cancelled:,} were cancelled")
+
+
+async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
+    async with operator(servers, settings) as asking:
+        await asking.pause(batch_id, reason=reason)
+
+
+async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: str) -> BatchSnapshot:
+    async with operator(servers, settings) as asking:
+        batch = await asking.batch(batch_id)
+        if (left := batch.total - batch.ended) > AT_ONCE:
+            _say(f"ending {left:,} evaluations of {batch_id}, each on record; this takes a while")
+        await asking.cancel(batch_id, reason=reason)
+    async with connected(servers.postgres_url) as conn:
+        return await read_snapshot(conn, batch_id)
+
+
+def _say(words: str) -> None:
+    Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
+
+
+@asynccontextmanager
+async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operator]:
+    """Be somebody who may ask."""
+    site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
+    log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards)
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
+    pool = make_pool(servers.postgres_url, size=2)
+    await pool.open()
+    try:
+        coordinator = build(site, CoordinatorSettings(name=current_user()), log, pool)
+        yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, current_user())
+    except UnknownBatch as unknown:
+        async with connected(servers.postgres_url):
+            raise errors.UnknownBatch(unknown.batch_id) from None  # which names those near it
+    except Refused as refused:
+        raise Problem(str(refused)) from refused
+    except AWAY as error:
+        said = explain(error) or "A server went away meanwhile."
+        raise Problem(f"{said} To ask again does no harm.") from error
+    finally:
+        await pool.close()
+        await log.aclose()
+
+
+def current_user() -> str:
+    """Return the login name of the user who runs this command."""
+    try:
+        return getuser()
+    except (KeyError, OSError):  # an id without a name, as containers have it
+        return "operator"

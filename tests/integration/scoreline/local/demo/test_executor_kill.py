@@ -1,0 +1,143 @@
+"""Whom the demo kills: an executor with work in hand, and only such a one."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from eventlog import payloads as p
+from eventlog.log import Append
+from eventlog.redis_streams import RedisEventLog
+from scoreline.local.demo.executor_kill import Striker
+from scoreline.local.processes import Child, ProcessManager, process_manager
+from taskqueue.executor_registry import ExecutorInstance
+from taskqueue.redis_executor_registry import RedisExecutorRegistry
+from taskqueue.redis_streams import RedisTaskQueue
+from taskqueue.tasks import Delivery, Task
+from tests.builders import history, records
+from tests.waiting import until
+
+ME = "b-0-aaaa"
+NOW = timedelta(0)
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+@dataclass(slots=True)
+class Scene:
+    """A batch of three, an executor that is a sleeping process, and somebody who is out to kill it."""
+
+    log: RedisEventLog
+    executor: Child
+    manager: ProcessManager
+    striker: Striker
+    said: list[str]
+    taken: list[Delivery] = field(default_factory=list)
+
+    def begin(self) -> "asyncio.Task[None]":
+        """Begin to look for somebody to kill."""
+        return asyncio.create_task(self.striker.strike(self.manager))
+
+    async def looks(self) -> int:
+        """How often scripts have been run, of which each look at the queue is one."""
+        stats = await self.log.redis.info("commandstats")
+        return int(stats["cmdstat_evalsha"]["calls"])
+
+    async def take(self, *, finish: bool = False) -> None:
+        """Let the executor take one task, and perhaps be done with it."""
+        queue = RedisTaskQueue(self.log.redis)
+        taken = await queue.consume(ME, {"b": 1}, block=NOW)
+        if finish:
+            await queue.ack(ME, taken)
+        else:
+            self.taken += taken
+
+    async def finish_all(self) -> None:
+        """Let the executor be done with everything at once."""
+        queue = RedisTaskQueue(self.log.redis)
+        rest = await queue.consume(ME, {"b": 3}, block=NOW)
+        await queue.ack(ME, [*self.taken, *rest])
+
+    async def claim(self, evaluation_id: str) -> None:
+        """Let the executor own an attempt."""
+        claim = p.Provisioning(ME, "nonce-1")
+        events = history("queued provisioning", evaluation_id=evaluation_id, provisioning=claim)
+        epoch = await self.log.epoch(evaluation_id)
+        await self.log.append([Append(evaluation_id, records(events), epoch)])
+
+    def is_frozen(self) -> bool:
+        """Whether the process is stopped."""
+        pid = self.executor.process.pid if self.executor.process else 0
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "T"
+
+
+@asynccontextmanager
+async def scene(redis_url: str) -> AsyncIterator[Scene]:
+    """Set it up."""
+    log, said = RedisEventLog.from_url(redis_url), list[str]()
+    async with process_manager(os.environ, on_restart=lambda _child: None) as manager:
+        child = manager.keep("executor 0", SLEEPER)
+        await until(lambda: child.process)
+        assert child.process
+        await RedisExecutorRegistry(log.redis).heartbeat(
+            ExecutorInstance(ME, "b-0", "here", child.process.pid)
+        )
+        await RedisTaskQueue(log.redis).enqueue_batch("b", [Task(f"e-{n}", 1) for n in (1, 2, 3)])
+        striker = Striker(redis_url, log.shards, "b", 3, said.append)
+        yield Scene(log, child, manager, striker, said)
+    await log.aclose()
+
+
+async def test_an_executor_is_killed_with_work_in_hand(redis_url: str) -> None:
+    """What it holds without a claim does not count: it is let go on, until it has claimed something."""
+    async with scene(redis_url) as here:
+        await here.take(finish=True)
+        await here.take()
+        striking = here.begin()
+        await until(here.is_frozen)
+        await until(lambda: not here.is_frozen())
+        assert here.said == []
+        await here.claim("e-2")
+        await striking
+        await until(lambda: here.executor.exits == [-9])
+        assert here.striker.struck
+        assert here.striker.struck.in_hand == ("e-2",)
+        assert [line.split()[1] for line in here.said] == ["-STOP", "-9"]
+
+
+async def test_nobody_is_killed_before_a_third_is_done(redis_url: str) -> None:
+    """With work in hand and nothing done it is left alone; then one is done, and it is its turn."""
+    async with scene(redis_url) as here:
+        await here.take()
+        await here.claim("e-1")
+        before = await here.looks()
+        striking = here.begin()
+
+        async def has_looked() -> bool:
+            return await here.looks() > before + 5
+
+        await until(has_looked)
+        assert here.said == []
+        await here.take(finish=True)
+        await striking
+        assert here.striker.struck
+        assert (here.striker.struck.done, here.striker.struck.in_hand) == (1, ("e-1",))
+
+
+async def test_nobody_is_killed_where_all_is_done(redis_url: str) -> None:
+    """A batch that is over before anybody was found with something in hand is left at that."""
+    async with scene(redis_url) as here:
+        await here.take()
+        striking, before = here.begin(), await here.looks()
+
+        async def has_looked() -> bool:
+            return await here.looks() > before + 2
+
+        await until(has_looked)
+        await here.finish_all()
+        await striking
+        assert here.striker.struck is None
+        assert here.executor.exits == []

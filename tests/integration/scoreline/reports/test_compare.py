@@ -1,0 +1,106 @@
+"""`scoreline batch compare` on a real database."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from eventlog import payloads as p
+from scoreline.problem import Problem
+from tests.builders import history
+from tests.integration.scoreline.batch_stage import Stage, spec, stage
+
+
+@pytest.fixture
+async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
+    async with stage(postgres_url, redis_url) as made:
+        yield made
+
+
+def cases(*names: str) -> list[p.Case]:
+    return [p.Case(id=name) for name in names]
+
+
+async def test_flips_are_found_by_case_wherever_it_stands(here: Stage) -> None:
+    """Datasets may be in another order, and have cases that the other has not."""
+    await here.submit(
+        "a", ["passed", "failed", "passed", "passed", "passed"], cases=cases("1", "2", "3", "4", "gone")
+    )
+    await here.submit(
+        "b", ["dead", "failed", "passed", "passed", "failed"], cases=cases("4", "3", "2", "1", "new")
+    )
+    [found] = await here.documents("compare", "a", "b")
+    assert (found["pairs"], found["newly_failing"], found["newly_passing"], found["both_passed"]) == (
+        4,
+        2,
+        1,
+        1,
+    )
+    assert (found["unjudged"], found["lost"]) == (0, 1)
+    assert (found["left"]["only_here"], found["right"]["only_here"]) == (1, 1)
+    assert (found["left"]["pass_rate"], found["right"]["pass_rate"]) == (0.8, 0.4)
+    assert [
+        (flip["change"], flip["case_id"], flip["left_id"], flip["right_id"]) for flip in found["flips"]
+    ] == [
+        ("newly_failing", "3", "a.00000003", "b.00000002"),
+        ("newly_failing", "4", "a.00000004", "b.00000001"),
+        ("newly_passing", "2", "a.00000002", "b.00000003"),
+    ]
+    assert (found["p_value"], found["pass_rate_difference"], found["score_difference"]) == (1.0, -0.25, 0.0)
+
+
+async def test_people_see_what_fails_now_first(here: Stage) -> None:
+    """With intervals and what the difference is worth; the listing has a limit, the counts have none."""
+    names = cases(*(f"case-{number}" for number in range(8)))
+    await here.submit("a", ["passed"] * 7 + ["failed"], cases=names)
+    await here.submit("b", ["failed"] * 7 + ["passed"], cases=names)
+    ran = await here.run("compare", "a", "b", "--limit", "2")
+    assert ran.exit_code == 0, ran.exception
+    said = ran.stdout
+    assert "7 newly failing, 1 newly passing: may well be chance (p = 0.0703, exact McNemar test)" in said
+    assert "87.5%" in said
+    assert "pass rate of the pairs: -75.0 points" in said
+    assert said.index("newly failing: 7, the first 2") < said.index("newly passing: 1")
+    assert "case-1  a.00000002 → b.00000002" in said
+    assert "case-2 " not in said
+
+
+async def test_same_batch_differs_in_nothing(here: Stage) -> None:
+    """Compared with itself."""
+    await here.submit("a", ["passed", "failed"])
+    [found] = await here.documents("compare", "a", "a")
+    assert (await here.run("compare", "a", "a", "--fail-on-regression")).exit_code == 0
+    await here.submit("worse", ["dead", "failed"])
+    assert (await here.run("compare", "a", "worse", "--fail-on-regression")).exit_code == 101
+    assert (found["pairs"], found["flips"], found["p_value"]) == (2, [], 1.0)
+
+
+async def test_variants_are_paired_by_what_they_are(here: Stage) -> None:
+    """Two of one batch with one of another: the target's name decides, and what is left out is named."""
+    await here.submit("a", ["passed", "passed"], about=spec("small", "large"), variants=2)
+    await here.submit("b", ["passed", "failed"], about=spec("large"))
+    [found] = await here.documents("compare", "a", "b")
+    assert (found["paired_by"], found["pairs"], found["left"]["evaluations"]) == ("target and prompt", 2, 2)
+    [flip] = found["flips"]
+    assert (flip["left_id"], flip["left_variant"], flip["right_variant"]) == ("a.00000004", 1, 0)
+    assert "only in the first, not compared: small" in (await here.run("compare", "a", "b")).stdout
+    await here.submit("c", ["passed"], about=spec("other", prompts=("say {input}",)))
+    ran = await here.run("compare", "a", "c")
+    assert isinstance(ran.exception, Problem)
+    assert "no variant in common: small, large there, other here" in str(ran.exception)
+
+
+async def test_external_batches_are_paired_by_the_cases_in_their_events(here: Stage) -> None:
+    """Even where a case is there twice: the first meets the first."""
+    for batch_id, verdicts in {"x": ("passed", "passed"), "y": ("passed", "failed")}.items():
+        for number, verdict in enumerate(verdicts):
+            done = p.Completed(verdict=verdict)  # type: ignore[arg-type]  # one of the two
+            await here.place.store(
+                history(
+                    "queued provisioning running completed",
+                    evaluation_id=f"{batch_id}-{number}",
+                    batch_id=batch_id,
+                    completed=done,
+                )
+            )
+    [found] = await here.documents("compare", "x", "y")
+    assert (found["pairs"], found["newly_failing"], found["both_passed"]) == (2, 1, 1)

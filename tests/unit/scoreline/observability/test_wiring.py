@@ -1,0 +1,189 @@
+"""Which telemetry a process has, where it leaves word, and how one evaluation's spans are read again."""
+
+import io
+import json
+import logging
+import os
+import re
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from eventlog import tracing
+from providers.extras import install_command
+from scoreline.local.storage_workers import worker_environ
+from scoreline.observability.addresses import left_for_prometheus
+from scoreline.observability.farewell import within
+from scoreline.observability.logs import JsonFormatter
+from scoreline.observability.reading import Span, spans_of
+from scoreline.observability.tree import branches, document, draw
+from scoreline.observability.wiring import ENDPOINT, Asked, Service, asked_for, check_installed
+from scoreline.problem import Problem
+from scoreline.servers.addresses import Servers
+from scoreline.settings import Settings, SettingsError, load_settings
+from tests import telemetry
+from tests.telemetry_document import metrics, spans
+
+SERVERS = Servers("redis://localhost", "postgresql://localhost/x")
+HERE = socket.gethostname()
+
+
+def test_nothing_is_wired_unless_it_is_asked_for():
+    """A folder for files says nothing without a port."""
+    assert not asked_for(Service.EXECUTOR, Settings(metrics_dir=Path("m")), {}).anything
+    assert asked_for(Service.EXECUTOR, Settings(metrics_port=0), {}) == Asked(False, True, False)
+    assert asked_for(Service.EXECUTOR, Settings(trace_dir=Path("t")), {}) == Asked(False, False, True)
+
+
+def test_a_collector_is_preferred_to_a_port():
+    """Metrics are told once."""
+    asked = asked_for(Service.EXECUTOR, Settings(metrics_port=9_464), {ENDPOINT: "http://127.0.0.1:4318"})
+    assert asked == Asked(True, False, False)
+
+
+def test_whoever_submits_takes_no_port():
+    """It is its children's."""
+    assert not asked_for(Service.SUBMITTER, Settings(metrics_port=9_464), {}).anything
+
+
+def test_children_of_a_fleet_have_ports_of_their_own():
+    """One that is alone has the port that was named."""
+    settings = Settings(metrics_port=9_464, metrics_dir=Path("m"), trace_dir=Path("t"), trace_ratio=0.5)
+    environ = worker_environ(settings, SERVERS)
+    told = {
+        name: value for name, value in environ.items() if name.startswith(("EVAL_METRICS", "EVAL_TRACE"))
+    }
+    assert told == {
+        "EVAL_METRICS_PORT": "0",
+        "EVAL_METRICS_HOST": "127.0.0.1",
+        "EVAL_METRICS_DIR": "m",
+        "EVAL_TRACE_DIR": "t",
+        "EVAL_TRACE_RATIO": "0.5",
+    }
+    assert worker_environ(settings, SERVERS, alone=True)["EVAL_METRICS_PORT"] == "9464"
+    assert "EVAL_METRICS_PORT" not in worker_environ(Settings(), SERVERS)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("EVAL_METRICS_PORT", "70000"), ("EVAL_TRACE_RATIO", "1.5"), ("EVAL_TRACE_DIRS", "x")],
+)
+def test_settings_that_make_no_sense_are_refused(name, value):
+    """By name."""
+    with pytest.raises(SettingsError, match=name):
+        load_settings({name: value})
+
+
+def test_missing_packages_are_named_with_the_way_to_get_them():
+    """Not with a traceback."""
+    with pytest.raises(Problem, match=re.escape(install_command("otel"))):
+        check_installed(lambda _name: None)
+    check_installed()
+
+
+def test_a_process_leaves_word_and_takes_it_back(tmp_path):
+    """In the form that Prometheus reads, whole at any moment."""
+    with left_for_prometheus(tmp_path / "new", "executor", host="127.0.0.1", port=4_711) as path:
+        assert json.loads(path.read_text()) == [
+            {"targets": ["127.0.0.1:4711"], "labels": {"job": "executor"}}
+        ]
+        assert [each.name for each in path.parent.iterdir()] == [f"executor-{HERE}-{os.getpid()}.json"]
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_an_address_for_everybody_is_told_by_the_name_of_the_host(tmp_path):
+    """Nobody can fetch anything from 0.0.0.0."""
+    with left_for_prometheus(tmp_path, "executor", host="0.0.0.0", port=1) as path:
+        assert json.loads(path.read_text())[0]["targets"] == [f"{HERE}:1"]
+    with left_for_prometheus(tmp_path, "executor", host="::1", port=1) as path:
+        assert json.loads(path.read_text())[0]["targets"] == ["[::1]:1"]
+
+
+def test_what_the_dead_left_is_cleared_up(tmp_path):
+    """Only of this host: elsewhere the same number may be alive."""
+    dead = 2**22 + 17  # above the highest that a kernel gives
+    gone, elsewhere = tmp_path / f"executor-{HERE}-{dead}.json", tmp_path / f"executor-other-{dead}.json"
+    mine = tmp_path / f"coordinator-{HERE}-{os.getppid()}.json"
+    for path in (gone, elsewhere, mine):
+        path.write_text("[]")
+    with left_for_prometheus(tmp_path, "executor", host="127.0.0.1", port=1):
+        assert not gone.exists()
+        assert elsewhere.exists()
+        assert mine.exists()
+
+
+def test_a_farewell_that_nobody_hears_is_cut_short():
+    """And the process may end."""
+    never = threading.Event()
+    started = time.monotonic()
+    assert not within(0.05, never.wait)
+    assert time.monotonic() - started < 5
+    never.set()
+    assert within(5, lambda: None)
+
+
+def test_log_lines_name_the_span_they_are_made_in():
+    """Only where it is traced."""
+    record = logging.makeLogRecord({"msg": "hello", "evaluation_id": "e-1"})
+    assert "trace_id" not in json.loads(JsonFormatter().format(record))
+    with telemetry.tracing_spans(), tracing.span("a", f"00-{'a' * 32}-{'b' * 16}-01") as span:
+        line = json.loads(JsonFormatter().format(record))
+    assert line["trace_id"] == "a" * 32
+    assert line["span_id"] == f"{span.get_span_context().span_id:016x}"
+    assert line["evaluation_id"] == "e-1"
+
+
+def _span(name: str, number: int, above: int | None = None, **attributes: object) -> Span:
+    at = 1_000_000_000 + number * 1_000_000
+    parent = None if above is None else str(above)
+    return Span("t1", str(number), parent, name, "executor", 7, at, at + 2_500_000, None, attributes)
+
+
+def _written(folder: Path, name: str, *spans: Span, tail: str = "") -> None:
+    lines = [json.dumps({each: getattr(span, each) for each in Span.__slots__}) for span in spans]
+    (folder / name).write_text("\n".join([*lines, tail]))
+
+
+def test_the_spans_of_an_evaluation_are_gathered_from_all_processes(tmp_path):
+    """Those of its trace that do not name it, too; a line that a kill cut off is passed over."""
+    _written(
+        tmp_path, "submitter-1.jsonl", _span("accept", 1, evaluation_id="e-1"), tail='{"trace_id": "t1'
+    )
+    _written(tmp_path, "executor-2.jsonl", _span("ask", 3, 2), _span("task", 2, 1, task_id="e-1@1"))
+    assert [each.name for each in spans_of(tmp_path, "e-1")] == ["accept", "task", "ask"]
+    assert spans_of(tmp_path, "e") == []
+    assert spans_of(tmp_path, "e-12") == []
+
+
+def test_the_tree_has_each_span_below_its_own():
+    """By their start; what came from a process without a file stands at the edge."""
+    tree = branches([_span("ask", 3, 2), _span("task", 2, 1), _span("accept", 1), _span("lost", 4, 99)])
+    drawn = [(each.span.name, each.depth, each.offset_ms) for each in tree]
+    assert drawn == [("accept", 0, 0.0), ("task", 1, 1.0), ("ask", 2, 2.0), ("lost", 0, 3.0)]
+
+
+def test_the_tree_is_drawn_with_times_and_what_matters():
+    """And never obeyed: an attribute may hold anything."""
+    console = Console(width=160, record=True, file=io.StringIO())
+    draw(console, "e-1", [_span("accept", 1), _span("ask", 2, 1, target="a\x1b[31mb", batch_id="b")])
+    text = console.export_text()
+    assert "2 spans of 1 processes · 3.5 ms" in text
+    assert "  ask" in text
+    assert "target=a\\x1b[31mb" in text
+    assert "batch_id" not in text
+    assert document("e-1", [_span("accept", 1)])["spans"][0]["duration_ms"] == 2.5
+
+
+def test_the_document_can_be_read():
+    """By whoever holds something against it."""
+    known = {each.name: each for each in metrics()}
+    assert known["eval_worker_slots"].labels == {"worker_id": (), "state": ("busy", "free")}
+    assert known["eval_lane_tpm_limit"].kind == "gauge"
+    assert known["eval_rate_limit_wait_ms"].series[0] == "eval_rate_limit_wait_ms_bucket"
+    assert {each.kind for each in known.values()} == {"counter", "gauge", "histogram"}
+    assert "eval.queue.nack" in {each.name for each in spans()}
+    assert len(known) == len(metrics())

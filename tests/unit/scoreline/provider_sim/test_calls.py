@@ -1,0 +1,124 @@
+"""A call's way through the simulator, in virtual time."""
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from scoreline.provider_sim.anthropic_messages import AnthropicMessages
+from scoreline.provider_sim.calls import CallHandler
+from scoreline.provider_sim.http_messages import HttpReply, HttpRequest
+from scoreline.provider_sim.openai_chat import OpenAIChat
+from scoreline.provider_sim.provider_api import ProviderApi
+from scoreline.provider_sim.settings import SimulatorSettings, changed
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Stage:
+    """Calls whose clock stands until it is moved."""
+
+    def __init__(self, **settings: object) -> None:
+        self.now = 0.0
+        self.calls = CallHandler(
+            changed(SimulatorSettings(), settings),
+            clock=lambda: self.now,
+            wall=lambda: START + timedelta(seconds=self.now),
+        )
+
+    async def ask(self, dialect: ProviderApi | None = None, **change: object) -> HttpReply:
+        params = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": "Hi"}]} | change
+        headers = {"x-api-key": "k", "anthropic-version": "1"}
+        body = io.BytesIO(json.dumps(params).encode())
+        return await self.calls.serve(
+            HttpRequest("POST", "/", {}, headers, body), dialect or AnthropicMessages()
+        )
+
+
+def error_in(reply: HttpReply) -> Any:
+    assert isinstance(reply.body, bytes)
+    return json.loads(reply.body)["error"]
+
+
+async def test_three_thousand_requests_a_minute_are_enforced():
+    """Of ten thousand calls in a minute 3,000 and one second's burst are answered, evenly."""
+    stage, statuses = Stage(rpm=3_000), list[int]()
+    for i in range(10_000):
+        stage.now = i * 0.006
+        statuses.append((await stage.ask()).status)
+    assert statuses.count(200) == pytest.approx(3_050, abs=1)
+    assert statuses.count(429) == 10_000 - statuses.count(200)
+    admitted = stage.calls.stats.admitted
+    assert max(admitted[second] for second in range(1, 60)) <= 51
+
+
+async def test_a_refusal_says_when_to_come_again():
+    """In whole seconds, rounded up, or exactly where that is asked for."""
+    stage = Stage(rpm=20)
+    assert "retry-after" not in (await stage.ask()).headers
+    refused = await stage.ask()
+    assert refused.status == 429
+    assert refused.headers["retry-after"] == "3"
+    assert error_in(refused)["type"] == "rate_limit_error"
+    stage.calls.settings = changed(stage.calls.settings, {"fractional_retry_after": True})
+    await stage.ask()
+    stage.now = 0.5
+    assert (await stage.ask()).headers["retry-after"] == "2.500"
+
+
+async def test_every_reply_says_how_the_limits_stand_unless_told_not_to():
+    """Answers and refusals, in either dialect."""
+    stage = Stage(rpm=60, tpm=6_000)
+    for status in (200, 429):
+        reply = await stage.ask()
+        assert reply.status == status
+        assert reply.headers["anthropic-ratelimit-requests-limit"] == "60"
+        assert reply.headers["anthropic-ratelimit-requests-remaining"] == "0"
+        assert reply.headers["anthropic-ratelimit-requests-reset"] == "2026-01-01T00:00:01.000000Z"
+        assert int(reply.headers["anthropic-ratelimit-tokens-remaining"]) < 100
+    reply = await stage.ask(dialect=OpenAIChat())
+    assert reply.headers["x-ratelimit-reset-requests"] == "1s"
+    assert error_in(reply)["code"] == "rate_limit_exceeded"
+    silent = Stage(rpm=60, limit_headers=False)
+    assert not [name for name in (await silent.ask()).headers if "ratelimit" in name]
+
+
+async def test_beyond_the_concurrency_calls_are_refused():
+    """A call is under way until its reply has been sent."""
+    stage = Stage(concurrency=2)
+    first, second = await stage.ask(), await stage.ask()
+    assert (await stage.ask()).status == 429
+    first.done()
+    third = await stage.ask()
+    assert (second.status, third.status) == (200, 200)
+    assert stage.calls.stats.max_in_flight == 2
+
+
+async def test_each_attempt_rolls_the_dice_again():
+    """A request that met a fault may fare better the next time, and a second run meets the same faults."""
+
+    async def fates() -> list[int]:
+        stage = Stage(overloaded=0.5)
+        return [(await stage.ask()).status for _ in range(40)]
+
+    once = await fates()
+    assert set(once) == {200, 529}
+    assert once == await fates()
+
+
+async def test_answered_again_counts_what_was_paid_for_twice():
+    """Two answers to one question."""
+    stage = Stage()
+    for _ in range(3):
+        await stage.ask()
+    await stage.ask(messages=[{"role": "user", "content": "Other"}])
+    assert stage.calls.stats.listed()["answered_again"] == 2
+
+
+async def test_what_no_check_has_thought_of_is_refused_all_the_same():
+    """Oddities deep in a request are the asker's fault, not an error of the server."""
+    stage = Stage()
+    for odd in ({"tool_choice": "auto"}, {"tools": 3, "tool_choice": {"type": "any"}}, {"system": 7}):
+        assert (await stage.ask(**odd)).status == 400

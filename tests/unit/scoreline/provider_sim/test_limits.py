@@ -1,0 +1,109 @@
+"""The simulator's limits, in virtual time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoreline.provider_sim.limits import Bucket, CallWeight, Shortage, SimulatedLane, SimulatedLanes
+from scoreline.provider_sim.settings import SimulatedRateLimits
+
+gaps = st.lists(st.floats(0, 5), min_size=1, max_size=200)
+costs = st.integers(1, 500)
+
+
+def flood(lane: SimulatedLane, seconds: int, *, every: float, cost: CallWeight) -> int:
+    """Ask again and again, and count what is taken on."""
+    moments = (i * every for i in range(round(seconds / every)))
+    return sum(lane.admit(cost, now=now) is None for now in moments)
+
+
+@given(gaps, st.lists(costs, min_size=200, max_size=200), st.floats(1, 200))
+def test_no_window_admits_more_than_its_share(steps, weights, rate):
+    """From any moment on: a full bucket, what came in since, and the debt of one call at most."""
+    bucket, now, taken = Bucket(rate, rate, now=0.0), 0.0, list[tuple[float, int]]()
+    for step, cost in zip(steps, weights, strict=False):
+        now += step
+        if bucket.wait(cost, now=now) == 0:
+            bucket.take(cost, now=now)
+            taken.append((now, cost))
+    for first in range(len(taken)):
+        window = taken[first:]
+        spent = sum(cost for _, cost in window)
+        largest = max(cost for _, cost in window)
+        assert spent <= rate + rate * (window[-1][0] - window[0][0]) + largest + 1e-6
+
+
+@given(gaps, costs, st.floats(1, 200))
+def test_who_waits_as_told_is_admitted(steps, cost, rate):
+    """The time to wait is enough, and a little less is not."""
+    bucket, now = Bucket(rate, rate, now=0.0), 0.0
+    for step in steps:
+        now += step
+        wait = bucket.wait(cost, now=now)
+        if wait > 1e-3:
+            assert bucket.wait(cost, now=now + wait * 0.99) > 0
+        now += wait
+        assert bucket.wait(cost, now=now + 1e-6) == 0
+        bucket.take(cost, now=now)
+
+
+def test_a_clock_that_goes_back_gives_nothing():
+    """Time that was counted is not counted again."""
+    bucket = Bucket(1, 1, now=100.0)
+    bucket.take(1, now=100.0)
+    assert bucket.level(50.0) == 0
+    bucket.take(0, now=50.0)
+    assert bucket.level(100.5) == 0.5
+
+
+def test_three_thousand_a_minute_are_three_thousand_a_minute():
+    """Asked ten times as often, a lane takes the limit and one second's burst, no more and no less."""
+    lane = SimulatedLane(SimulatedRateLimits(rpm=3_000), now=0.0)
+    assert flood(lane, 60, every=0.002, cost=CallWeight(10, 10)) == pytest.approx(3_050, abs=1)
+
+
+def test_tokens_hold_where_requests_would_not():
+    """The tightest bucket decides, and says so."""
+    lane = SimulatedLane(SimulatedRateLimits(rpm=3_000, tpm=60_000), now=0.0)
+    assert flood(lane, 60, every=0.01, cost=CallWeight(60, 40)) == pytest.approx(610, abs=1)
+    refused = lane.admit(CallWeight(60, 40), now=59.99)
+    assert isinstance(refused, Shortage)
+    assert refused.kind == "tokens"
+
+
+def test_a_refused_call_costs_nothing():
+    """What one bucket refuses is not charged to another."""
+    lane = SimulatedLane(SimulatedRateLimits(rpm=60, input_tpm=60), now=0.0)
+    assert lane.admit(CallWeight(1, 0), now=0.0) is None
+    assert lane.admit(CallWeight(1, 0), now=0.5) == Shortage("requests", 0.5)
+    assert lane.standings(0.5)["input-tokens"].remaining == 0
+    assert lane.admit(CallWeight(1, 0), now=1.0) is None
+
+
+def test_a_call_larger_than_the_bucket_is_served_and_paid_off():
+    """It waits for a full bucket, then leaves a debt that keeps others out."""
+    lane = SimulatedLane(SimulatedRateLimits(tpm=6_000), now=0.0)
+    assert lane.admit(CallWeight(500, 0), now=0.0) is None
+    assert lane.standings(0.0)["tokens"].remaining == 0
+    assert lane.admit(CallWeight(100, 0), now=4.9) is not None
+    assert lane.admit(CallWeight(100, 0), now=5.0) is None
+
+
+def test_burst_is_what_may_come_at_once():
+    """Two seconds' worth of 600 a minute are twenty."""
+    lane = SimulatedLane(SimulatedRateLimits(rpm=600, burst_seconds=2), now=0.0)
+    assert [lane.admit(CallWeight(1, 1), now=0.0) for _ in range(21)].count(None) == 20
+    assert lane.standings(0.0)["requests"].reset == pytest.approx(2.0)
+
+
+def test_keys_do_not_share_and_models_do_unless_told():
+    """A lane is a key's, or a model's of a key."""
+    lanes, shared, apart = (
+        SimulatedLanes(),
+        SimulatedRateLimits(rpm=60),
+        SimulatedRateLimits(rpm=60, per_model=True),
+    )
+    for limits, same in ((shared, True), (apart, False)):
+        mine = lanes.lane(limits, key="a", model="x", now=0.0)
+        assert mine is not lanes.lane(limits, key="b", model="x", now=0.0)
+        assert (mine is lanes.lane(limits, key="a", model="y", now=0.0)) == same

@@ -1,0 +1,251 @@
+"""A spec file and flags become a plan; what makes no sense is named with its line."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from scoreline.submit.datasets.columns import Columns
+from scoreline.submit.datasets.sources import FileSource, ImportedSource, SyntheticSource
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.spec.errors import SpecError
+from scoreline.submit.spec.plan import Plan
+
+WHOLE = """\
+name: nightly
+project: maths
+dataset: {path: cases.json, records: data.rows, id: key, input: q, expected: a}
+prompts: ["{input}", "Think. {input}"]
+targets: [simulated, {type: recorded, path: said.jsonl, output: x.y, records: rows}]
+evaluators:
+  - exact
+  - {type: numeric, name: close, tolerance: 0.5}
+repetitions: 2
+retries: 0
+timeout: 90s
+priority: 5
+tags: [release]
+tag: hard
+limit: 10
+cache: true
+max_duration: 1h30m
+min_pass_rate: 0.9
+"""
+
+
+def planned(folder: Path, text: str | None = None, **flags) -> Plan:
+    path = None
+    if text is not None:
+        path = folder / "scoreline.yaml"
+        path.write_text(text)
+    return make_plan(path, flags, folder=Path("/elsewhere"))
+
+
+def refused(folder: Path, text: str | None = None, **flags) -> str:
+    with pytest.raises(SpecError) as caught:
+        planned(folder, text, **flags)
+    return str(caught.value)
+
+
+def test_every_key_has_its_meaning(tmp_path):
+    """A spec that says everything is a plan that says everything."""
+    plan = planned(tmp_path, WHOLE)
+    batch = plan.batch
+    assert (batch.name, plan.project, plan.tags, plan.only_tagged) == (
+        "nightly",
+        "maths",
+        ("release",),
+        ("hard",),
+    )
+    assert plan.source == FileSource(tmp_path / "cases.json", Columns("data.rows", "key", "q", "a"))
+    assert [target.label for target in batch.targets] == ["simulated", "recorded:said.jsonl"]
+    assert [evaluator.name for evaluator in batch.evaluators] == ["exact", "close"]
+    assert (batch.prompts[1], batch.repetitions, batch.retries, batch.timeout) == (
+        "Think. {input}",
+        2,
+        0,
+        90.0,
+    )
+    assert (plan.priority, plan.limit, plan.cache, plan.min_pass_rate) == (5, 10, True, 0.9)
+    assert plan.max_duration == timedelta(minutes=90)
+    assert plan.repetitions_given
+    recorded = plan.recorded[1]
+    assert (recorded.path, recorded.output, recorded.columns.records) == (
+        tmp_path / "said.jsonl",
+        "x.y",
+        "rows",
+    )
+
+
+def test_flags_mean_the_same_as_keys(tmp_path):
+    """What can be said in a file can be said in flags, from where they are typed."""
+    plan = planned(
+        tmp_path,
+        dataset="cases.jsonl",
+        target=["simulated"],
+        evaluator=["exact"],
+        timeout="2m",
+        input="q",
+        tag=[],
+    )
+    assert plan.source == FileSource(Path("/elsewhere/cases.jsonl"), Columns(input="q"))
+    assert (plan.batch.name, plan.batch.timeout, plan.batch.workdir) == ("cases", 120.0, "/elsewhere")
+    assert not plan.repetitions_given
+
+
+def test_flags_win(tmp_path):
+    """Where file and flags both speak, the flag is meant."""
+    plan = planned(
+        tmp_path, WHOLE, target=["simulated"], limit=3, dataset="imported", evaluator=["contains"]
+    )
+    assert plan.source == ImportedSource("maths", "imported")
+    assert (plan.limit, len(plan.batch.targets), plan.recorded) == (3, 1, {})
+    assert [evaluator.name for evaluator in plan.batch.evaluators] == ["contains"]
+    assert plan.batch.repetitions == 2
+
+
+def test_a_simulated_batch_needs_nothing_else(tmp_path):
+    """With the mode alone there are made-up cases, a simulated target and an exact evaluator."""
+    plan = planned(tmp_path, mode="simulated")
+    assert plan.source == SyntheticSource(1_000)
+    assert (plan.batch.targets[0].type, plan.batch.evaluators[0].type) == ("simulated", "exact")
+    assert planned(tmp_path, mode="simulated", limit=7).source == SyntheticSource(7)
+    given = planned(tmp_path, mode="simulated", dataset="a.csv", evaluator=["contains"])
+    assert isinstance(given.source, FileSource)
+    assert given.batch.evaluators[0].type == "contains"
+
+
+def test_the_dataset_itself_may_hold_the_answers(tmp_path):
+    """A recorded target on the dataset's own file finds the records where the dataset has them."""
+    text = "dataset: {path: a.json, records: outputs}\ntarget: recorded:a.json\n"
+    assert planned(tmp_path, text).recorded[0].columns.records == "outputs"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("evalutor: exact", "there is no key `evalutor`; did you mean `evaluator`?"),
+        ("workers: 3", "it is a flag only, --workers"),
+        ("limit: many", "`limit` must be a whole number from 1 to 1000000000; this is a text"),
+        ("limit: 0", "0 is not"),
+        ("repetitions: true", "this is true or false"),
+        ("cache: 1", "`cache` must be true or false, this is a number"),
+        ("timeout: soon", "`timeout` must be seconds, or a time such as 90s"),
+        ("timeout: 8d", "at most 7 days"),
+        ("min_pass_rate: 90", "`min_pass_rate` must be a number from 0 to 1"),
+        ("mode: real", "`mode` must be simulated, not 'real'"),
+        ("tags: [a, [b]]", "`tags` must be a text, this is a list"),
+        ("prompts: []", "must not be an empty list"),
+        ("prompt: [a]\nprompts: [b]", "are the same key"),
+        ("name: a\nname: b", "'name' is there twice; first in line 3"),
+        ("evaluator: exakt", "did you mean 'exact'?"),
+        ("evaluator: {type: numeric, tolerence: 1}", "did you mean 'tolerance'?"),
+        ("evaluators: [exact, exact]", "2 evaluators are called 'exact'"),
+        ("evaluator: 3", "`evaluator` must be a text or a mapping with a `type`"),
+    ],
+)
+def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, said):
+    """A key that is unknown, of a wrong type or out of bounds: one sentence, and where it stands."""
+    complaint = refused(tmp_path, f"dataset: a.jsonl\ntarget: simulated\n{line}\n")
+    assert said in complaint
+    assert f"scoreline.yaml, line {3 + line.count(chr(10))}: " in complaint
+    assert complaint.count("\n") == 0
+
+
+def test_keys_within_keys_have_lines_too(tmp_path):
+    """Mappings of datasets and lists of targets are checked as strictly as the top."""
+    text = (
+        "dataset:\n  path: a.json\n  recods: x\ntargets:\n- simulated\n- {type: simulated, pass_rat: 1}\n"
+    )
+    assert "line 3: there is no key `recods`; did you mean `records`?" in refused(tmp_path, text)
+    assert "line 6: the simulated target has no option 'pass_rat'" in refused(
+        tmp_path, text.replace("recods", "records")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("- a\n", "a spec is a mapping"),
+        ("name: [\n", "broken YAML"),
+        ("name: !!python/name:os.getcwd\n", "broken YAML"),
+        ("target: simulated\n", "which dataset?"),
+        ("dataset: a.csv\n", "which target?"),
+        ("dataset: {records: x}\ntarget: simulated\n", "either a `path` or the `name`"),
+        ("dataset: {name: x, id: y}\ntarget: simulated\n", "an imported dataset has its columns"),
+        ("dataset: a.csv\ntarget: simulatd\n", "there is no target type 'simulatd'"),
+    ],
+)
+def test_a_spec_without_sense_is_refused_whole(tmp_path, text, said):
+    """A file that is no spec, or lacks what every batch needs, says so."""
+    assert said in refused(tmp_path, text)
+
+
+def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path):
+    """Flags have no lines: they are called by their names."""
+    assert refused(tmp_path, mode="simulated", max_duration="x").startswith("--max-duration: ")
+    assert refused(tmp_path, mode="simulated", records="x").startswith("--records: ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "headers: {Authorization: Bearer abcdef123456}",
+        "headers: {x-api-key: 0123456789}",
+        "body: {key: [sk-proj-abcdefghij]}",
+    ],
+)
+def test_a_secret_that_is_written_out_is_refused(tmp_path, options):
+    """Specs are stored and shown, so keys must stay in the environment; the advice says how."""
+    text = f"dataset: a.csv\ntarget: {{type: http, url: https://example.org, {options}}}\n"
+    complaint = refused(tmp_path, text)
+    assert "write $NAME" in complaint
+    assert "line 2" in complaint
+    assert "abcdef" not in complaint
+    assert "0123" not in complaint
+
+
+def test_the_evaluators_of_a_spec_are_looked_for_beside_it(tmp_path):
+    """Also where a flag names another target: code of a spec lies in the spec's folder."""
+    folder = tmp_path / "sub"
+    folder.mkdir()
+    spec = folder / "s.yaml"
+    spec.write_text("dataset: cases.jsonl\ntarget: recorded:a.jsonl\nevaluator: python:judges:good\n")
+    plan = make_plan(spec, {"targets": ["simulated"]}, folder=tmp_path)
+    assert plan.batch.workdir == str(folder.resolve())
+
+
+def test_an_evaluators_time_out_is_written_like_a_batchs(tmp_path):
+    """Five minutes are five minutes."""
+    judge = {"type": "exact", "timeout": "5m"}
+    plan = make_plan(None, {"mode": "simulated", "evaluators": [judge]}, folder=tmp_path)
+    assert plan.batch.evaluators[0].timeout == 300.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "prompts: ['{{input}} {key}']",
+        "prompt: '{key} {{input}}'",
+        "name: {key}",
+        "tags: [{key}]",
+        "targets: [{{type: simulated, label: {key}}}]",
+        "evaluators: [{{type: exact, name: {key}}}]",
+    ],
+)
+def test_a_key_in_a_prompt_or_name_is_refused(line: str, tmp_path: Path):
+    """It would be stored and sent; the key is not repeated."""
+    key = "sk-ant-api03-Q7abc0123456789"
+    base = "dataset: cases.jsonl\n" + ("" if line.startswith("targets") else "targets: [simulated]\n")
+    with pytest.raises(SpecError, match="looks like a secret") as refused:
+        planned(tmp_path, base + line.format(key=key) + "\n")
+    assert key not in str(refused.value)
+
+
+def test_a_key_in_a_flag_is_refused(tmp_path: Path):
+    """`--prompt` as the spec; words with a hyphen are no keys."""
+    text = "dataset: cases.jsonl\ntargets: [simulated]\n"
+    with pytest.raises(SpecError, match="looks like a secret"):
+        planned(tmp_path, text, prompts=["{input} sk-ant-api03-Q7abc0123456789"])
+    planned(tmp_path, text, prompts=["Explain basic arithmetic and sk-learn-pipelines: {input}"])

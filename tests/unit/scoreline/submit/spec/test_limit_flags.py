@@ -1,0 +1,207 @@
+"""Limits and budgets in a spec, in flags and in settings; and what is counted because of them."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from domain.batch_spec import BatchSpec, Limits, Options, TargetSpec
+from executor import registry
+from executor.contract import ExecutionEnvironment, Metered
+from executor.lanes.assignment import BatchContext, limits_on
+from executor.lanes.contract import LaneLimit
+from scoreline.settings import RateLimitMode, SettingsError, load_settings
+from scoreline.submit.spec.builder import make_plan
+from scoreline.submit.spec.errors import SpecError
+from scoreline.submit.spec.limit_flags import split_limit_flags
+from scoreline.submit.spec.plan import Plan
+
+SPEC = "dataset: a.jsonl\ntargets: [simulated, {type: recorded, path: b.jsonl}]\nevaluators: [exact]\n"
+
+
+def planned(folder: Path, more: str = "", made: Limits | None = None, **flags) -> Plan:
+    path = folder / "scoreline.yaml"
+    path.write_text(SPEC + more)
+    return make_plan(path, flags, folder=folder, limits=made or Limits())
+
+
+def refused(folder: Path, more: str = "", **flags) -> str:
+    with pytest.raises(SpecError) as caught:
+        planned(folder, more, **flags)
+    return str(caught.value)
+
+
+def test_a_second_document_is_refused(tmp_path):
+    """What it holds would be ignored without a word."""
+    assert "a second document begins with `---`" in refused(tmp_path, "---\nname: other\n")
+    assert planned(tmp_path, "...\n").batch.evaluators
+
+
+def test_limits_are_taken_one_by_one_from_flags_then_the_file_then_settings(tmp_path):
+    """Whoever says one of them leaves the others to the rest."""
+    made = load_settings({"EVAL_RATE_LIMIT_DELAY": "3", "EVAL_RATE_LIMIT_TPM": "7"}).limits
+    plan = planned(
+        tmp_path, "limits: {rpm: 60, tpm: 1e5}\n", made, limits={"rpm": 30, "max_concurrency": 4}
+    )
+    assert plan.batch.limits == Limits(rpm=30, tpm=100_000, max_concurrency=4, delay=3)
+    assert planned(tmp_path, "limits: {delay: 0}\n", made).batch.limits == Limits(tpm=7, delay=0)
+    assert planned(tmp_path).batch.limits == Limits()
+
+
+def test_a_budget_is_money_or_tokens(tmp_path):
+    """Money as people write it, to the last digit; without a word there is no limit."""
+    plan = planned(tmp_path, "max_cost: 0.10\nmax_tokens: 5000\nfail_fast_after: 0\n")
+    assert (plan.max_cost_usd, plan.max_tokens, plan.batch.fail_fast_after) == (Decimal("0.1"), 5_000, 0)
+    assert planned(tmp_path, "max_cost: $5\n", max_cost="7.50").max_cost_usd == Decimal("7.50")
+    assert planned(tmp_path, "max_cost: $5\n").max_cost_usd == 5
+    bare = planned(tmp_path)
+    assert (bare.max_cost_usd, bare.max_tokens, bare.batch.fail_fast_after) == (None, None, 20)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("limits: {rmp: 60}", "there is no key `rmp`; did you mean `rpm`?"),
+        ("limits: 60", "`limits` must be a mapping of keys, this is a number"),
+        ("limits: {rpm: 0}", "`limits.rpm` must be a number, more than nothing"),
+        ("limits: {tpm: many}", "`limits.tpm` must be a number"),
+        ("limits: {max_concurrency: 1.5}", "`limits.max_concurrency` must be a whole number"),
+        ("limits: {delay: -1}", "`limits.delay` must be more than nothing and at most 1 days"),
+        ("max_cost: 0", "`max_cost` must be an amount in dollars, such as 5 or 0.50; 0 is not"),
+        ("max_cost: much", "`max_cost` must be an amount"),
+        ("max_cost: .nan", "`max_cost` must be an amount"),
+        ("max_cost: true", "`max_cost` must be an amount"),
+        ("max_tokens: 0", "`max_tokens` must be a whole number from 1"),
+        ("fail_fast_after: -1", "`fail_fast_after` must be a whole number from 0"),
+        ("fail_fast: 3", "did you mean `fail_fast_after`?"),
+    ],
+)
+def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, said):
+    """As for every other key."""
+    complaint = refused(tmp_path, f"{line}\n")
+    assert said in complaint
+    assert "scoreline.yaml, line 4: " in complaint
+
+
+@pytest.mark.parametrize(
+    ("flags", "typed"),
+    [
+        ({"limits": {"rpm": -1.0}}, "--rpm-limit"),
+        ({"limits": {"delay": "soon"}}, "--delay"),
+        ({"limits": {"max_concurrency": 10**9}}, "--max-concurrency"),
+        ({"max_cost": "x"}, "--max-cost"),
+    ],
+)
+def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path, flags, typed):
+    """Not by the key that it stands for."""
+    assert refused(tmp_path, **flags).startswith(f"{typed}: ")
+
+
+def test_with_a_limit_every_target_that_is_asked_is_counted(tmp_path):
+    """Recorded answers are asked of nobody, and without a limit nobody counts these."""
+    assert [each.is_metered for each in planned(tmp_path).batch.targets] == [False, False]
+    for limits in ("{rpm: 60}", "{tpm: 60}", "{max_concurrency: 2}", "{delay: 1}"):
+        batch = planned(tmp_path, f"limits: {limits}\n").batch
+        assert [each.is_metered for each in batch.targets] == [True, False]
+        assert [each.is_metered for each in batch.evaluators] == [False]
+
+
+LIMITED = """
+evaluators:
+  - {type: contains, value: x, name: judge, rate_limits: {max_concurrency: 3, delay: 2s}}
+accounts: {openai: {rpm: 5}, "openai:team-a": {tpm: 7}}
+max_concurrency: 9
+"""
+
+
+def test_a_target_a_judge_and_an_account_have_limits_of_their_own(tmp_path):
+    """In the spec, or typed with their names; what has a limit is metered."""
+    path = tmp_path / "limited.yaml"
+    path.write_text("dataset: a.jsonl\ntargets: [simulated, 'python:app:f']\n" + LIMITED)
+    plain, named = split_limit_flags(
+        {"rpm": ["1000", "simulated=30"], "delay": ["judge=0.5"], "tpm": None, "max_concurrency": []}
+    )
+    batch = make_plan(path, {"limits": plain, "named_limits": named}, folder=tmp_path).batch
+    assert [each.rate_limits for each in batch.targets] == [Limits(rpm=30), None]
+    assert [each.rate_limits for each in batch.evaluators] == [Limits(max_concurrency=3, delay=0.5)]
+    assert batch.accounts == {"openai": Limits(rpm=5), "openai:team-a": Limits(tpm=7)}
+    assert (batch.limits.rpm, batch.max_concurrency) == (1000, 9)
+    assert all(each.is_metered for each in batch.targets)
+    assert all(each.is_metered for each in batch.evaluators)
+
+
+def test_the_most_specific_limit_of_each_kind_is_declared_with_its_origin():
+    """Of a target before its account's, of an account before the batch's."""
+    target = TargetSpec("openai", "gpt", is_metered=True, rate_limits=Limits(rpm=1))
+    accounts = {"openai": Limits(rpm=2, tpm=20), "openai:acct": Limits(tpm=30), "anthropic": Limits(rpm=4)}
+    limits = Limits(rpm=5, tpm=50, max_concurrency=5)
+    place = BatchContext("b-1", BatchSpec("b", (target,), limits=limits, accounts=accounts))
+    assert list(limits_on("openai:acct:gpt-4o", target, place)) == [
+        LaneLimit("b-1 targets.gpt", rpm=1),
+        LaneLimit("b-1 accounts.openai:acct", tpm=30),
+        LaneLimit("b-1 limits", max_concurrency=5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("accounts: {openai: {rmp: 5}}", "there is no key `rmp`; did you mean `rpm`?"),
+        ("accounts: {openai: 5}", "`accounts.openai` must be a mapping of keys"),
+        ("max_concurrency: 0", "`max_concurrency` must be a whole number from 1"),
+    ],
+)
+def test_wrong_limits_of_an_account_are_named_with_their_line(tmp_path, line, said):
+    """As for every other key."""
+    complaint = refused(tmp_path, f"{line}\n")
+    assert said in complaint
+    assert "scoreline.yaml, line 4: " in complaint
+
+
+def test_a_limit_typed_for_a_name_that_is_not_there_is_refused(tmp_path):
+    """With the flag, and the names that there are."""
+    complaint = refused(tmp_path, named_limits={"gpt": {"rpm": 3}})
+    assert complaint == (
+        "--rpm-limit: no target or evaluator is named 'gpt'; there are: simulated, recorded:b.jsonl, exact"
+    )
+    assert "`rate_limits.rpm` must be a number" in refused(tmp_path, named_limits={"exact": {"rpm": "x"}})
+
+
+class _Counted:
+    """A type of targets and of evaluators that a provider counts."""
+
+    needs_expected = False
+
+    def check(self, options: Options) -> None:
+        pass
+
+    def lane(self, _options: Options, _surroundings: ExecutionEnvironment) -> str | None:
+        return "provider"
+
+    def tokens(self, _options: Options) -> float:
+        return 1.0
+
+
+def test_what_somebody_else_counts_is_counted_without_a_limit(tmp_path, monkeypatch):
+    """Its type says so, of targets and of judges alike."""
+    for kind in (registry.TARGETS, registry.EVALUATORS):
+        monkeypatch.setitem(kind.builtin, "counted", f"{__name__}:COUNTED")
+    assert isinstance(COUNTED, Metered)
+    batch = planned(tmp_path, target=["counted", "simulated"], evaluator=["counted", "exact"]).batch
+    assert [each.is_metered for each in batch.targets] == [True, False]
+    assert [each.is_metered for each in batch.evaluators] == [True, False]
+
+
+COUNTED = _Counted()
+
+
+def test_settings_of_rate_limits():
+    """Each has its default and its bounds."""
+    made = load_settings({})
+    assert (made.rate_limit_mode, made.limits) == (RateLimitMode.DISTRIBUTED, Limits())
+    assert (made.rate_limit_breaker_failures, made.rate_limit_breaker_seconds, made.prices) == (5, 30, None)
+    made = load_settings({"EVAL_RATE_LIMIT_MODE": "per_worker", "EVAL_PRICES": "prices.yaml"})
+    assert (made.rate_limit_mode, made.prices) == (RateLimitMode.PER_WORKER, Path("prices.yaml"))
+    for name, value in (("RPM", "0"), ("MODE", "alone"), ("BREAKER_FAILURES", "0"), ("DELAY", "-1")):
+        with pytest.raises(SettingsError, match=f"EVAL_RATE_LIMIT_{name}"):
+            load_settings({f"EVAL_RATE_LIMIT_{name}": value})

@@ -1,0 +1,156 @@
+"""Serial groups: who follows whom, and what is recalled."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.submission import Recall, SerialPlace
+from eventlog.payloads import Case
+from scoreline.submit.group_fields import Reading
+from scoreline.submit.groups import Grid, Sequencing, Ties
+from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submitted
+
+
+async def places(folder: Path, rows: Sequence[Any], **flags: Any) -> dict[int, SerialPlace]:
+    """The places of a batch's evaluations, by their numbers; those that stand alone are left out."""
+    plan = plan_of(folder, [{"input": "i", **row} for row in rows], **flags)
+    made = await submitted(plan)
+    return {number: each.serial for number, each in enumerate(made, 1) if each.serial}
+
+
+async def test_serial_cases_follow_each_other(tmp_path):
+    """Cases marked serial form one chain in the order of the dataset; others stand alone."""
+    rows = [{"serial": True}, {}, {"serial": "true"}, {"serial": False}, {"serial": True}]
+    assert await places(tmp_path, rows) == {3: SerialPlace(1), 5: SerialPlace(3)}
+
+
+async def test_every_variant_and_repetition_has_a_group_of_its_own(tmp_path):
+    """A chain never crosses from one variant or repetition to another."""
+    found = await places(tmp_path, [{"serial": True}] * 2, prompt=["{input}", "- {input}"], repetitions=2)
+    assert found == {number: SerialPlace(number - 4) for number in (5, 6, 7, 8)}
+
+
+async def test_later_turns_recall_all_earlier_ones(tmp_path):
+    """A conversation's turns follow each other, each with the history before it."""
+    rows = [{"conversation": "a"}, {"conversation": 1}, {"conversation": "a"}, {"conversation": "a"}]
+    assert await places(tmp_path, rows) == {
+        3: SerialPlace(1, (Recall(1),)),
+        4: SerialPlace(3, (Recall(1), Recall(3))),
+    }
+
+
+async def test_a_stored_output_is_recalled_by_whoever_names_it(tmp_path):
+    """Inputs name stored outputs; braces around anything else stay what they are."""
+    rows = [
+        {"store_output_as": "city"},
+        {"input": "{ not } {country}"},
+        {"input": "What is in {city}?"},
+        {"store_output_as": "city"},
+        {"input": "And in {city}?"},
+    ]
+    assert await places(tmp_path, rows) == {
+        3: SerialPlace(1, (Recall(1, "city"),)),
+        4: SerialPlace(3),
+        5: SerialPlace(4, (Recall(4, "city"),)),
+    }
+
+
+async def test_a_prompt_may_name_a_stored_output(tmp_path):
+    """Where only one prompt names it, only that variant recalls it; a field of the row comes first."""
+    rows = [{"store_output_as": "city", "city": "none"}, {}, {"city": "Rome"}]
+    found = await places(tmp_path, rows, prompt=["{input}", "{input} {city}"])
+    assert found == {3: SerialPlace(1), 4: SerialPlace(2, (Recall(2, "city"),))}
+
+
+async def test_nobody_stores_what_the_first_case_names(tmp_path):
+    """A stored output is there for later cases only: before that the name is unknown."""
+    rows = [{"input": "a"}, {"input": "b", "store_output_as": "city"}]
+    assert "line 1: there is no column 'city'" in await refused(plan_of(tmp_path, rows, prompt=["{city}"]))
+
+
+async def test_groups_that_share_a_case_are_one(tmp_path):
+    """Two conversations that meet in a stored output form one chain from their beginning."""
+    rows = [
+        {"conversation": "a", "store_output_as": "x"},
+        {"conversation": "b"},
+        {"conversation": "a"},
+        {"conversation": "b", "input": "{x}"},
+        {"conversation": "c"},
+    ]
+    assert await places(tmp_path, rows) == {
+        2: SerialPlace(1),
+        3: SerialPlace(2, (Recall(1),)),
+        4: SerialPlace(3, (Recall(1, "x"), Recall(2))),
+    }
+
+
+MARKS = st.fixed_dictionaries(
+    {},
+    optional={
+        "serial": st.booleans(),
+        "conversation": st.sampled_from("abc"),
+        "store_output_as": st.sampled_from(["x", "y"]),
+        "input": st.sampled_from(["i", "{x}", "{x} {y}"]),
+    },
+)
+
+
+@given(st.lists(MARKS, max_size=12))
+def test_whatever_is_tied_is_one_chain(rows):
+    """Of two cases that share a tie the later waits for the earlier, and so it does for all it recalls."""
+    reading, ties = Reading([frozenset()]), Ties()
+    marked = [reading.next(Case(id="c", input=row.get("input", "i"), metadata=row)) for row in rows]
+    for marks in marked:
+        ties.join(marks.keys)
+    sequencing, grid = Sequencing(ties), Grid(targets=1, prompts=1, repetitions=1)
+    before: dict[int, set[int]] = {}
+    for number, marks in enumerate(marked, 1):
+        links = sequencing.next(number, marks)
+        place = links.place(grid, 0, 1) if links else None
+        before[number] = {place.follows, *before[place.follows]} if place else set()
+        tied = {n for n, earlier in enumerate(marked[: number - 1], 1) if {*earlier.keys} & {*marks.keys}}
+        assert tied <= before[number]
+        assert (
+            {recall.number for recall in place.recalls} <= before[number] if place else not any(marks.uses)
+        )
+
+
+async def test_what_depends_on_an_answer_has_no_cache_key(tmp_path):
+    """A question that is not known yet can't be looked up; one that only waits can."""
+    rows: list[dict[str, Any]] = [
+        {"serial": True},
+        {"serial": True},
+        {"conversation": 1},
+        {"conversation": 1},
+    ]
+    made = await submitted(plan_of(tmp_path, [{"input": "i", **row} for row in rows], cache=True))
+    assert [bool(each.cache_key) for each in made] == [True, True, True, False]
+
+
+async def test_cases_left_out_leave_no_gap(tmp_path):
+    """Numbers are places in the submission: what the tags leave out does not count."""
+    rows = [
+        {"serial": True},
+        {"serial": True, "tags": ["x"]},
+        {"tags": ["x"]},
+        {"serial": True, "tags": ["x"]},
+    ]
+    assert await places(tmp_path, rows, tag=["x"]) == {3: SerialPlace(1)}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"serial": 3}, "`serial` must be true or false"),
+        ({"conversation": [1]}, "`conversation` must be a text"),
+        ({"store_output_as": "a b"}, "`store_output_as` must be a name"),
+        ({"store_output_as": "input"}, "can't be 'input'"),
+    ],
+)
+async def test_a_mark_that_makes_no_sense_is_refused(tmp_path, row, said):
+    """What ties cases together is checked like everything else."""
+    assert said in await refused(plan_of(tmp_path, [{"input": "i"}, {"input": "i", **row}]))
