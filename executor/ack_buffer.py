@@ -1,7 +1,7 @@
-"""Telling the queue that tasks are done: in company, and again until it has heard.
+"""Acknowledgements on their way to the task queue: buffered, sent in batches, retried through outages.
 
-Only what is on record leaves: a task whose word to the queue is lost comes back to somebody, who finds
-that its attempt is taken.
+A task is acked only after its closing event is in the log. An ack that is lost is harmless: the task is
+redelivered, and its claim is rejected. So is one that is sent twice.
 """
 
 import asyncio
@@ -15,22 +15,22 @@ from eventlog.clock import utc_now
 from executor.outage import Outage, OutageBackoff
 from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
 
-AT_ONCE = 500
-"""Tasks let go in one call."""
-SIDE_BY_SIDE = 8
-"""Calls under way at a time, where each is for one task."""
+MAX_ACKS = 500
+"""Tasks acked in one call."""
+MAX_CONCURRENT = 8
+"""Concurrent calls, where each is for one task."""
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
-    """A task whose evaluation failed, and why."""
+class _DeadLetter:
+    """A task whose evaluation failed, and the reason."""
 
     delivery: Delivery
     reason: str
 
 
 class AckBuffer:
-    """Tasks on their way out."""
+    """Buffers acks, dead letters and nacks of one consumer."""
 
     def __init__(
         self,
@@ -45,95 +45,100 @@ class AckBuffer:
         self._consumer = consumer
         self._linger = linger
         self._backoff = OutageBackoff(outage)
-        self._done: list[Delivery] = []
-        self._given_up: list[GivenUp] = []
-        self._given_back: list[Delivery] = []
-        self._traced: dict[Delivery, str] = {}
+        self._acks: list[Delivery] = []
+        self._dead_letters: list[_DeadLetter] = []
+        self._nacks: list[Delivery] = []
+        self._traceparents: dict[Delivery, str] = {}
         self._now = now
-        self._news = asyncio.Event()
+        self._pending = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the queue has confirmed everything."""
+        return self._empty.is_set()
+
     def ack(self, delivery: Delivery, *, traceparent: str | None = None) -> None:
-        """Let a task go."""
-        self._done.append(delivery)
-        self._note(delivery, traceparent)
+        """Remove a task from the queue."""
+        self._acks.append(delivery)
+        self._add(delivery, traceparent)
 
     def dead_letter(self, delivery: Delivery, reason: str, *, traceparent: str | None = None) -> None:
-        """Let a task go, to be remembered as a dead letter."""
-        self._given_up.append(GivenUp(delivery, reason))
-        self._note(delivery, traceparent)
+        """Remove a task from the queue and list it as a dead letter."""
+        self._dead_letters.append(_DeadLetter(delivery, reason))
+        self._add(delivery, traceparent)
 
     def nack(self, delivery: Delivery) -> None:
-        """Hand back a task that was not begun."""
-        self._given_back.append(delivery)
-        self._note(delivery, None)
+        """Return a task that was not started to the queue."""
+        self._nacks.append(delivery)
+        self._add(delivery, None)
 
-    def _note(self, delivery: Delivery, traceparent: str | None) -> None:
+    def _add(self, delivery: Delivery, traceparent: str | None) -> None:
         if traceparent is not None:
-            self._traced[delivery] = traceparent
-        self._news.set()
+            self._traceparents[delivery] = traceparent
+        self._pending.set()
         self._empty.clear()
 
     async def empty(self) -> None:
-        """Wait until the queue has heard of everything."""
+        """Wait until the queue has confirmed everything."""
         await self._empty.wait()
 
     async def run(self) -> None:
-        """Tell the queue, for ever."""
+        """Flush the buffer, for ever."""
         while True:
-            await self._news.wait()
+            await self._pending.wait()
             await asyncio.sleep(self._linger)
             try:
-                await self._tell()
+                await self._flush()
             except QueueUnavailable as error:
                 await self._backoff.wait(error)
             else:
                 self._backoff.succeeded()
 
-    async def _tell(self) -> None:
-        """Tell the queue what there is; what it did not hear of stays, and saying it twice is harmless."""
-        self._news.clear()
+    async def _flush(self) -> None:
+        """Send everything; an entry stays in the buffer until the queue has confirmed it."""
+        self._pending.clear()
         try:
-            while part := self._done[:AT_ONCE]:
-                with self._traced_as("eval.queue.ack", part):
+            while part := self._acks[:MAX_ACKS]:
+                with self._spans("eval.queue.ack", part):
                     await self._tasks.ack(self._consumer, part)
-                del self._done[: len(part)]
-            await self._tell_of_given_up()
-            while self._given_back:
-                await self._tasks.requeue(self._consumer, self._given_back[0])
-                del self._given_back[0]
+                del self._acks[: len(part)]
+            await self._flush_dead_letters()
+            while self._nacks:
+                await self._tasks.requeue(self._consumer, self._nacks[0])
+                del self._nacks[0]
         finally:
-            if self._done or self._given_up or self._given_back:
-                self._news.set()
+            if self._acks or self._dead_letters or self._nacks:
+                self._pending.set()
             else:
                 self._empty.set()
 
-    async def _tell_of_given_up(self) -> None:
-        while part := self._given_up[:SIDE_BY_SIDE]:
-            with self._traced_as("eval.queue.nack", [each.delivery for each in part], reason="dlq"):
+    async def _flush_dead_letters(self) -> None:
+        while part := self._dead_letters[:MAX_CONCURRENT]:
+            with self._spans("eval.queue.nack", [each.delivery for each in part], reason="dlq"):
                 await asyncio.gather(
                     *(
                         self._tasks.dead_letter(self._consumer, each.delivery, reason=each.reason)
                         for each in part
                     )
                 )
-            del self._given_up[: len(part)]
+            del self._dead_letters[: len(part)]
 
     @contextmanager
-    def _traced_as(self, name: str, part: Sequence[Delivery], **why: str) -> Iterator[None]:
-        """Put a span on record for each of these that is traced: nearly always none is."""
-        traced = [each for each in part if each in self._traced] if self._traced else ()
+    def _spans(self, name: str, part: Sequence[Delivery], **attributes: str) -> Iterator[None]:
+        """Emit a span for each traced task of a call: nearly always none is."""
+        traced = [each for each in part if each in self._traceparents] if self._traceparents else ()
         started = self._now() if traced else None
         yield
         for each in traced:
             if started:
                 tracing.finished(
                     name,
-                    self._traced.pop(each),
+                    self._traceparents.pop(each),
                     start=started,
                     end=self._now(),
                     worker_id=self._consumer,
                     task_id=each.task.name,
-                    **why,
+                    **attributes,
                 )

@@ -1,7 +1,7 @@
-"""Advice before a task is taken: how much of what is wanted may be started now.
+"""Admission control: how many of the wanted tasks may be started now.
 
-Whoever limits something (calls a minute, tokens, calls at a time) is asked here, before a task is taken, so
-that no slot ever sleeps on a limit: what may not start stays in the queue, where any executor can find it.
+Limits (calls per minute, tokens, calls in flight, budgets) are checked before a task is fetched, so that no
+slot waits for a limit: a task that may not start stays in the queue, where any executor can fetch it.
 """
 
 from collections import Counter
@@ -14,41 +14,41 @@ from executor.lanes.permits import NO_PERMITS, Permits
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What may be started, queue by queue."""
+    """How many tasks may be started, by queue."""
 
     granted: Mapping[str, int]
-    shut: Mapping[str, float] = field(default_factory=dict)
-    """Queues that got less than was wanted, and in how many seconds it is worth asking again."""
+    retry_in: Mapping[str, float] = field(default_factory=dict)
+    """Queues that were granted less than was wanted, and seconds until another request makes sense."""
     metered: Collection[str] = ()
-    """Queues for which what was granted is taken from somebody else while it is held."""
+    """Queues whose grants are taken from other executors while they are held."""
 
 
 class Admission(Protocol):
-    """Lends capacity, queue by queue."""
+    """Grants capacity, by queue."""
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
         """Reserve capacity for one task after the other; `turns` names the queue of each."""
         ...
 
-    def lend(self, queue: str) -> Permits:
-        """Hand over what was granted for one task of a queue."""
+    def take_permits(self, queue: str) -> Permits:
+        """Return the permits that were granted for one task of a queue."""
         ...
 
-    def give_back(self, unused: Mapping[str, int]) -> None:
-        """Return what was granted and found no task."""
+    def return_unused(self, unused: Mapping[str, int]) -> None:
+        """Return grants for which the queue had no task."""
         ...
 
 
 class Unlimited:
-    """Admits everybody."""
+    """Admits everything."""
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
-        """Grant all."""
+        """Grant every turn."""
         return Admitted(Counter(turns))
 
-    def lend(self, queue: str) -> Permits:  # noqa: ARG002 - all queues are alike
-        """Need no permit."""
+    def take_permits(self, queue: str) -> Permits:  # noqa: ARG002 - all queues are alike
+        """Return no permit: none is needed."""
         return NO_PERMITS
 
-    def give_back(self, unused: Mapping[str, int]) -> None:
-        """Miss nothing."""
+    def return_unused(self, unused: Mapping[str, int]) -> None:
+        """Do nothing."""

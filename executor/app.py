@@ -19,7 +19,7 @@ from executor.registry import make_evaluator, make_target
 from executor.sandbox.memory_cgroup import delegated_cgroup
 from executor.sandbox.probe import probe
 from executor.sandbox.run_directories import remove_abandoned
-from executor.settings import Connection, ExecutorSettings
+from executor.settings import ExecutorSettings, RedisSettings
 from taskqueue.backends import Backend, open_queues
 from taskqueue.budget.redis_budgets import RedisBudgets
 
@@ -31,7 +31,7 @@ MAX_CONNECTIONS = 32
 
 
 async def run_executor(
-    connection: Connection,
+    connection: RedisSettings,
     settings: ExecutorSettings,
     *,
     environment: ExecutionEnvironment,
@@ -48,14 +48,19 @@ async def run_executor(
     try:
         async with EventQueue(log, source=instance_id, settings=buffer) as events:
             executor = Executor(
-                Ports(events, queues.tasks, queues.batch_registry, queues.executor_registry),
+                Ports(
+                    events,
+                    queues.tasks,
+                    queues.batch_registry,
+                    queues.executor_registry,
+                    lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
+                    budgets=RedisBudgets(redis),
+                    jitter=random.random,
+                ),
                 settings,
                 factories,
                 instance_id=instance_id,
                 environment=environment,
-                lanes=MemoryLanes(time.time) if settings.keeps_lanes_alone else RedisLanes(redis),
-                budgets=RedisBudgets(redis),
-                jitter=random.random,
             )
             on_stop_signal(executor.stop, exits_at_second=True)
             await executor.run()

@@ -1,7 +1,7 @@
-"""A limit on how long something may take, set only once it waits.
+"""A deadline for an awaitable, whose timer is set only once the awaitable suspends.
 
-Many targets and most evaluators answer without waiting for anything. No alarm could interrupt them, and to
-set one takes longer than their answer: timers were a tenth of what an evaluation costs.
+Many targets and most evaluators return without suspending. A timer could not interrupt them, and setting
+one takes longer than their call: timers were a tenth of the cost of an evaluation.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class DeadlineExceeded(Exception):  # noqa: N818 - what happened
-    """It took longer than it may."""
+    """The call did not return before its deadline."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"not done after {seconds:g} s")
@@ -22,34 +22,34 @@ class DeadlineExceeded(Exception):  # noqa: N818 - what happened
 
 
 async def with_deadline(seconds: float, work: Awaitable[T]) -> T:
-    """Await something for so long; raises `DeadlineExceeded`, or whatever the work raises."""
+    """Await something for at most `seconds`; raises `DeadlineExceeded`, or whatever the work raises."""
     if isinstance(work, Coroutine):
         try:
-            waits_for = work.send(None)
+            awaited = work.send(None)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]  # what a coroutine returns
-        work = _resumed(work, waits_for)
-    limit = asyncio.timeout(seconds)
+        work = _resume(work, awaited)
+    timeout = asyncio.timeout(seconds)
     try:
-        async with limit:
+        async with timeout:
             return await work
     except TimeoutError:
-        if limit.expired():
+        if timeout.expired():
             raise DeadlineExceeded(seconds) from None
         raise
 
 
 @coroutine
-def _resumed(work: Coroutine[Any, Any, T], waits_for: object) -> Generator[Any, Any, T]:
-    """Go on with a coroutine that has begun, as `await` would: what is thrown at us is meant for it."""
+def _resume(work: Coroutine[Any, Any, T], awaited: object) -> Generator[Any, Any, T]:
+    """Drive a coroutine that has started, as `await` would: exceptions thrown in are passed on to it."""
     while True:
         try:
-            heard = yield waits_for
+            value = yield awaited
         except BaseException as error:  # noqa: BLE001 - cancellation above all
             step = partial(work.throw, error)
         else:
-            step = partial(work.send, heard)
+            step = partial(work.send, value)
         try:
-            waits_for = step()
+            awaited = step()
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]  # as above

@@ -1,7 +1,8 @@
-"""An executor from its arrival to its farewell.
+"""An executor from its registration to its shutdown: wiring, loops, graceful drain.
 
-Told to stop, it takes no more, hands back what it has not claimed, and lets work in hand go on for the
-length of the drain. What is not done by then is interrupted and handed back as a retry that costs nothing.
+On `stop` it fetches no more tasks, returns those it has not claimed, and lets active attempts run for the
+length of the drain. Attempts that are not done by then are interrupted and closed as retries that are not
+charged.
 """
 
 import asyncio
@@ -12,20 +13,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from random import Random
+from random import Random, SystemRandom
 
 from eventlog.clock import utc_now
 from eventlog.event_queue import EventQueue
 from eventlog.tasks import end
 from executor.ack_buffer import AckBuffer
 from executor.admission import Admission, Unlimited
+from executor.attempt import AttemptPipeline
 from executor.batch_runtime import Factories, RuntimeCache
 from executor.budget.admission import BudgetAdmission
 from executor.budget.client import BudgetClient
-from executor.claiming import Claiming
 from executor.contract import ExecutionEnvironment
 from executor.eligible_batches import EligibleBatches
-from executor.evaluation import Evaluating
 from executor.failure_streak import FailureStreaks
 from executor.heartbeat import Heartbeat
 from executor.lanes.client import DeclaredLimits, LaneClient
@@ -36,7 +36,7 @@ from executor.outage import Outage, OutageBackoff
 from executor.scheduler import Scheduler
 from executor.settings import ExecutorSettings
 from executor.slot_pool import InterruptReason, SlotPool
-from executor.telemetry import ExecutorCounters, at_work
+from executor.telemetry import ExecutorCounters, metrics_of
 from taskqueue.batch_registry import BatchRegistry
 from taskqueue.budget.contract import BudgetAccounts
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
@@ -47,23 +47,29 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where an executor's work comes from and goes to."""
+    """Everything outside an executor: servers, limits, clock, randomness."""
 
     events: EventQueue
     tasks: TaskQueue
     batch_registry: BatchRegistry
     executor_registry: ExecutorRegistry
+    lanes: Lanes | None = None
+    budgets: BudgetAccounts | None = None
+    admission: Admission | None = None
+    """In place of the lanes' own; without either, everything is admitted."""
+    now: Callable[[], datetime] = utc_now
+    jitter: Callable[[], float] = SystemRandom().random
 
 
 def new_instance_id(name: str, random: Random) -> str:
-    """Name one life of an executor: never used again."""
+    """Name one run of an executor's process; an id is never used again."""
     return f"{name}-{random.getrandbits(32):08x}"
 
 
 class Executor:
-    """Takes tasks, calls targets, scores, and records what happened."""
+    """Fetches tasks, calls targets, scores answers, and records events."""
 
-    def __init__(  # noqa: PLR0913 - all but the first three are for tests
+    def __init__(
         self,
         ports: Ports,
         settings: ExecutorSettings,
@@ -71,143 +77,156 @@ class Executor:
         *,
         instance_id: str,
         environment: ExecutionEnvironment | None = None,
-        admission: Admission | None = None,
-        lanes: Lanes | None = None,
-        budgets: BudgetAccounts | None = None,
-        now: Callable[[], datetime] = utc_now,
-        jitter: Callable[[], float],
     ) -> None:
-        timings, outage, streaks = settings.timings, Outage(), FailureStreaks()
         self.instance_id = instance_id
         self.slot_pool = SlotPool(settings.slots)
+        self._ports = ports
         self._settings = settings
+        self._outage = Outage()
+        self._backoff = OutageBackoff(self._outage)
         self._counters = ExecutorCounters(settings.name)
-        self._is_cut_off = lambda: outage.is_under_way or ports.events.is_cut_off
-        self._executor_registry = ports.executor_registry
-        self._events = ports.events
-        self._runtimes = RuntimeCache(
-            ports.batch_registry, factories, environment or ExecutionEnvironment(slots=settings.slots)
-        )
+        self._streaks = FailureStreaks()
+        environment = environment or ExecutionEnvironment(slots=settings.slots)
+        self._runtimes = RuntimeCache(ports.batch_registry, factories, environment)
         self._batches = EligibleBatches(
             ports.batch_registry,
             ports.tasks,
-            hands=self.slot_pool,
+            slot_pool=self.slot_pool,
             runtimes=self._runtimes,
             eligibility=settings.eligibility,
         )
         self._acks = AckBuffer(
-            ports.tasks, instance_id, linger=timings.ack_linger.total_seconds(), outage=outage, now=now
+            ports.tasks,
+            instance_id,
+            linger=settings.timings.ack_linger.total_seconds(),
+            outage=self._outage,
+            now=ports.now,
         )
-        self._company = 1
-        if lanes and settings.keeps_lanes_alone:
-            lanes = PerExecutorLanes(lanes, lambda: self._company)
-        self._lane_book = (
-            LaneClient(lanes, self._runtimes.uses, executor=instance_id, limits=self._limits)
-            if lanes
-            else None
-        )
-        self._lane_watch = LaneMonitor(lanes, self._used_lanes) if lanes else None
-        admission = admission or self._lane_book or Unlimited()
-        self._budget = BudgetClient(budgets, holder=instance_id) if budgets else None
-        if self._budget:
-            admission = BudgetAdmission(admission, self._budget, self._runtimes, self._batches.has_budget)
-        self._claiming = Claiming(
-            ports.events,
-            instance_id=instance_id,
-            hands=self.slot_pool,
+        self._live_executors = 1
+        self._lane_client: LaneClient | None = None
+        self._lane_monitor: LaneMonitor | None = None
+        if ports.lanes:
+            self._connect_lanes(ports.lanes)
+        self._budget = BudgetClient(ports.budgets, holder=instance_id) if ports.budgets else None
+        self._pipeline = self._make_pipeline()
+        self._scheduler = self._make_scheduler()
+        self._heartbeat = self._make_heartbeat()
+        self._stop_requested = asyncio.Event()
+
+    def _connect_lanes(self, lanes: Lanes) -> None:
+        if self._settings.keeps_lanes_alone:
+            lanes = PerExecutorLanes(lanes, lambda: self._live_executors)
+        client = LaneClient(lanes, self._runtimes.uses, executor=self.instance_id, limits=self._limits)
+        self._lane_client, self._lane_monitor = client, LaneMonitor(lanes, lambda: client.used)
+
+    def _make_pipeline(self) -> AttemptPipeline:
+        ports = self._ports
+        return AttemptPipeline(
+            events=ports.events,
+            batch_registry=ports.batch_registry,
+            slot_pool=self.slot_pool,
             runtimes=self._runtimes,
-            evaluating=Evaluating(
-                ports.batch_registry, process=str(os.getpid()), worker=instance_id, now=now, jitter=jitter
-            ),
+            acks=self._acks,
+            streaks=self._streaks,
             counters=self._counters,
-            acks=self._acks,
-            outage=outage,
-            streaks=streaks,
+            backoff=OutageBackoff(self._outage),
+            instance_id=self.instance_id,
+            process=str(os.getpid()),
+            now=ports.now,
+            jitter=ports.jitter,
         )
-        self._scheduler = Scheduler(
-            ports.tasks,
-            self._claiming,
-            instance_id=instance_id,
-            hands=self.slot_pool,
-            watch=self._batches,
+
+    def _make_scheduler(self) -> Scheduler:
+        return Scheduler(
+            tasks=self._ports.tasks,
+            pipeline=self._pipeline,
+            instance_id=self.instance_id,
+            slot_pool=self.slot_pool,
+            batches=self._batches,
             acks=self._acks,
-            admission=admission,
-            timings=timings,
-            outage=outage,
-            streaks=streaks,
+            admission=self._make_admission(),
+            timings=self._settings.timings,
+            backoff=OutageBackoff(self._outage),
+            streaks=self._streaks,
         )
-        self._heartbeat = Heartbeat(
-            ports.executor_registry,
-            ports.tasks,
-            self.slot_pool,
+
+    def _make_admission(self) -> Admission:
+        admission = self._ports.admission or self._lane_client or Unlimited()
+        if self._budget:
+            return BudgetAdmission(admission, self._budget, self._runtimes, self._batches.has_budget)
+        return admission
+
+    def _make_heartbeat(self) -> Heartbeat:
+        return Heartbeat(
+            registry=self._ports.executor_registry,
+            tasks=self._ports.tasks,
+            slot_pool=self.slot_pool,
+            counters=self._counters,
+            backoff=OutageBackoff(self._outage),
             instance=self._instance,
-            outage=outage,
-            counters=self._counters,
-            confirmation=ports.events.confirmation,
+            confirmation=self._ports.events.confirmation,
         )
-        self._backoff = OutageBackoff(outage, longest=1.0)
-        self._told_to_stop = asyncio.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no task is active, and the queue has confirmed every acknowledgement."""
+        return not self.slot_pool and self._acks.is_empty
 
     def stop(self) -> None:
-        """Ask for an end in good order."""
+        """Request a graceful shutdown."""
         self._scheduler.stop()
-        self._told_to_stop.set()
+        self._stop_requested.set()
 
     async def run(self) -> None:
-        """Work until told to stop or, if so set, until nothing is left; raises if a part of it breaks."""
-        with at_work(self._counters, self.slot_pool, is_cut_off=self._is_cut_off):
+        """Run until stopped or, with `once`, until no task is left; raises if one of its loops fails."""
+        with metrics_of(self._counters, self.slot_pool, is_cut_off=self._is_cut_off):
             await self._run()
+
+    def _is_cut_off(self) -> bool:
+        return self._outage.is_under_way or self._ports.events.is_cut_off
 
     async def _run(self) -> None:
         loops: list[asyncio.Task[None]] = []
         try:
-            taking = asyncio.create_task(self._take_tasks())
+            fetching = asyncio.create_task(self._fetch_tasks())
             loops += [
-                taking,
+                fetching,
                 asyncio.create_task(self._heartbeat.run(self._settings.timings.heartbeat)),
                 asyncio.create_task(self._acks.run()),
-                asyncio.create_task(self._watch_batch_registry()),
+                asyncio.create_task(self._refresh_batches()),
             ]
-            if self._lane_book and self._lane_watch:
-                loops.append(asyncio.create_task(self._lane_book.run()))
-                loops.append(asyncio.create_task(self._lane_watch.run()))
+            if self._lane_client and self._lane_monitor:
+                loops.append(asyncio.create_task(self._lane_client.run()))
+                loops.append(asyncio.create_task(self._lane_monitor.run()))
             if self._budget:
                 loops.append(asyncio.create_task(self._budget.run()))
-            await self._until_told_to_stop(loops)
-            await self._finish(taking)
+            await self._until_stopped(loops)
+            await self._shut_down(fetching)
         finally:
-            await end([*loops, *self._claiming.at_work])
+            await end([*loops, *self._pipeline.running])
             await self._runtimes.aclose()
 
-    async def _until_told_to_stop(self, loops: "list[asyncio.Task[None]]") -> None:
-        """Wait for the word, or for a loop to break: half an executor would go unnoticed."""
-        word = asyncio.create_task(self._told_to_stop.wait())
+    async def _until_stopped(self, loops: "list[asyncio.Task[None]]") -> None:
+        """Wait for `stop`, or for a loop to fail: an executor without one of them would fail silently."""
+        stopping = asyncio.create_task(self._stop_requested.wait())
         try:
-            await asyncio.wait([word, *loops], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([stopping, *loops], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await end([word])
+            await end([stopping])
         self.stop()
         for loop in loops:
             if loop.done():
                 await loop
 
-    async def _take_tasks(self) -> None:
-        await self._heartbeat.arrive(unless=self._told_to_stop.is_set)
+    async def _fetch_tasks(self) -> None:
+        await self._heartbeat.register(unless=self._stop_requested.is_set)
         logger.info("ready", extra={"executor": self.instance_id, "slots": self._settings.slots})
         await self._scheduler.run()
 
-    async def _watch_batch_registry(self) -> None:
+    async def _refresh_batches(self) -> None:
         while True:
             try:
-                await self._batches.look()
-                if self._budget:
-                    self._budget.forget_all_but(self._batches.listed | self.slot_pool.batches)
-                if self._lane_book:
-                    self._lane_book.declare_limits()
-                if self._settings.keeps_lanes_alone:
-                    self._company = len(await self._executor_registry.live())
-                if self._settings.once and await self._batches.nothing_left():
-                    self.stop()
+                await self._refresh_once()
             except QueueUnavailable as error:
                 await self._backoff.wait(error)
             else:
@@ -216,34 +235,43 @@ class Executor:
                 pause = timings.refresh if self._batches.priorities else timings.idle_refresh
                 await asyncio.sleep(pause.total_seconds())
 
-    async def _finish(self, taking: "asyncio.Task[None]") -> None:
-        await taking
+    async def _refresh_once(self) -> None:
+        await self._batches.refresh()
+        if self._budget:
+            self._budget.forget_all_but(self._batches.listed | self.slot_pool.batches)
+        if self._lane_client:
+            self._lane_client.declare_limits()
+        if self._settings.keeps_lanes_alone:
+            self._live_executors = len(await self._ports.executor_registry.live())
+        if self._settings.once and await self._batches.are_drained():
+            self.stop()
+
+    async def _shut_down(self, fetching: "asyncio.Task[None]") -> None:
+        """Drain, interrupt the rest, flush acknowledgements, deregister."""
+        await fetching
         if self.slot_pool:
-            logger.info("finishing what is in hand", extra={"tasks": len(self.slot_pool)})
+            logger.info("draining active tasks", extra={"tasks": len(self.slot_pool)})
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.drain.total_seconds()):
                 await self.slot_pool.empty()
-        for hand in self.slot_pool:
-            hand.interrupt(InterruptReason.SHUTDOWN)
+        for task in self.slot_pool:
+            task.interrupt(InterruptReason.SHUTDOWN)
         with suppress(TimeoutError, QueueUnavailable):
             async with asyncio.timeout(self._settings.timings.shutdown_grace.total_seconds()):
                 await self.slot_pool.empty()
-                await self._declare_budgets()
+                await self._settle_budget()
                 await self._acks.empty()
-                await self._heartbeat.leave()
+                await self._heartbeat.deregister()
         logger.info("stopped", extra={"executor": self.instance_id, "left": len(self.slot_pool)})
 
-    async def _declare_budgets(self) -> None:
-        """Declare what was spent before this instance is gone; its reservations end with its calls."""
+    async def _settle_budget(self) -> None:
+        """Declare the spend before this instance is gone; its reservations end with its calls."""
         if self._budget:
             await self._budget.close()
 
     def _limits(self) -> DeclaredLimits:
-        """Return the limits of batches that run, or have work in hand here; those of others lapse."""
+        """Return the limits of running batches and of those with active tasks here; others lapse."""
         return self._runtimes.limits({*self._batches.priorities, *self.slot_pool.batches})
-
-    def _used_lanes(self) -> list[str]:
-        return self._lane_book.used if self._lane_book else []
 
     def _instance(self) -> ExecutorInstance:
         return ExecutorInstance(
@@ -256,5 +284,5 @@ class Executor:
             project=self._settings.eligibility.project,
             labels=tuple(sorted(self._settings.eligibility.labels)),
             run_id=self._settings.eligibility.run_id,
-            epochs=self._events.confirmed,
+            epochs=self._ports.events.confirmed,
         )

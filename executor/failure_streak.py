@@ -8,7 +8,7 @@ moment, in which the coordinator decides. Should it let the batch go on, the exe
 from collections.abc import Collection
 
 from eventlog import payloads as p
-from executor.faults import Closing
+from executor.outcome import Closing
 
 HOLD = 2.0
 """Seconds for which no task of the batch is taken."""

@@ -1,48 +1,41 @@
-"""Saying that an executor is alive, and that what it has in hand is being worked on."""
+"""Heartbeats: an executor's registration, and the visibility of its tasks, renewed at an interval."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
-from executor.outage import Outage, OutageBackoff
+from executor.outage import OutageBackoff
 from executor.slot_pool import SlotPool
 from executor.telemetry import ExecutorCounters
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.tasks import QueueUnavailable, TaskQueue
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """One executor's sign of life."""
+    """The heartbeat of one executor."""
 
-    def __init__(  # noqa: PLR0913 - it beats for all of them
-        self,
-        executor_registry: ExecutorRegistry,
-        tasks: TaskQueue,
-        hands: SlotPool,
-        *,
-        instance: Callable[[], ExecutorInstance],
-        outage: Outage,
-        counters: ExecutorCounters,
-        confirmation: asyncio.Event,
-    ) -> None:
-        self._executor_registry = executor_registry
-        self._tasks = tasks
-        self._slot_pool = hands
-        self._instance = instance
-        self._backoff = OutageBackoff(outage, longest=1.0)
-        self._counters = counters
-        self._confirmation = confirmation
+    registry: ExecutorRegistry
+    tasks: TaskQueue
+    slot_pool: SlotPool
+    counters: ExecutorCounters
+    backoff: OutageBackoff
+    instance: Callable[[], ExecutorInstance]
+    """Returns the executor's registration as it is now."""
+    confirmation: asyncio.Event
+    """Set when the event queue has confirmed the epoch of every shard."""
 
-    async def arrive(self, *, unless: Callable[[], bool]) -> None:
-        """Be there before the first claim: an owner nobody has seen would be taken for dead."""
+    async def register(self, *, unless: Callable[[], bool]) -> None:
+        """Register before the first claim: an owner without a heartbeat would be taken for dead."""
         while not unless():
             try:
-                await self._beat_once()
+                await self._send()
             except QueueUnavailable as error:
-                await self._backoff.wait(error)
+                await self.backoff.wait(error)
             else:
-                self._backoff.succeeded()
+                self.backoff.succeeded()
                 return
 
     async def run(self, interval: timedelta) -> None:
@@ -50,26 +43,27 @@ class Heartbeat:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(interval.total_seconds()):
-                    await self._confirmation.wait()
-            self._confirmation.clear()
-            await self._beat()
+                    await self.confirmation.wait()
+            self.confirmation.clear()
+            await self._send_and_extend()
 
-    async def _beat(self) -> None:
+    async def _send_and_extend(self) -> None:
+        """Send a heartbeat and extend the visibility timeout of every active task."""
         while True:
             try:
-                await self._beat_once()
-                if in_hand := [hand.delivery for hand in self._slot_pool]:
-                    await self._tasks.extend(self._instance().instance_id, in_hand)
+                await self._send()
+                if deliveries := [task.delivery for task in self.slot_pool]:
+                    await self.tasks.extend(self.instance().instance_id, deliveries)
             except QueueUnavailable as error:
-                await self._backoff.wait(error)
+                await self.backoff.wait(error)
             else:
-                self._backoff.succeeded()
+                self.backoff.succeeded()
                 return
 
-    async def _beat_once(self) -> None:
-        await self._executor_registry.heartbeat(self._instance())
-        self._counters.beat()
+    async def _send(self) -> None:
+        await self.registry.heartbeat(self.instance())
+        self.counters.heartbeat()
 
-    async def leave(self) -> None:
-        """Say goodbye; whoever does not hear it finds out when the beats stop."""
-        await self._executor_registry.deregister(self._instance().instance_id)
+    async def deregister(self) -> None:
+        """Remove the registration; where that fails, it expires with the last heartbeat."""
+        await self.registry.deregister(self.instance().instance_id)

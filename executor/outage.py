@@ -1,4 +1,4 @@
-"""What to do while the queue is away: say so once, wait a little longer each time, and go on."""
+"""Outages of the task queue: logged once for the executor, and waited out by each loop with backoff."""
 
 import asyncio
 import logging
@@ -9,46 +9,46 @@ logger = logging.getLogger(__name__)
 
 
 class Outage:
-    """One outage as all loops of an executor see it."""
+    """The state of the task queue as all loops of an executor share it."""
 
     def __init__(self) -> None:
-        self._under_way = False
+        self._is_under_way = False
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the queue is away, as far as anybody has noticed."""
-        return self._under_way
+        """Whether the last call of any loop found the queue unavailable."""
+        return self._is_under_way
 
     def begin(self, error: Exception) -> None:
-        """Say that the queue is away, unless that was said."""
-        if not self._under_way:
-            logger.warning("the task queue is unavailable: waiting", extra={"error": str(error)})
-        self._under_way = True
+        """Log the start of an outage, once."""
+        if not self._is_under_way:
+            logger.warning("task queue unavailable: retrying", extra={"error": str(error)})
+        self._is_under_way = True
 
     def end(self) -> None:
-        """Say that the queue is back, if it was away."""
-        if self._under_way:
-            logger.info("the task queue is back")
-        self._under_way = False
+        """Log the end of an outage."""
+        if self._is_under_way:
+            logger.info("task queue available again")
+        self._is_under_way = False
 
 
 class OutageBackoff:
-    """The pauses of one loop."""
+    """The backoff of one loop."""
 
     def __init__(self, outage: Outage, *, longest: float = 1.0) -> None:
         self._outage = outage
         self._backoff = Backoff(longest, first=0.05)
-        self._tried = False
+        self._has_failed = False
 
     async def wait(self, error: Exception) -> None:
-        """Pause after a failure."""
-        self._tried = True
+        """Wait after a failed call."""
+        self._has_failed = True
         self._outage.begin(error)
         await asyncio.sleep(self._backoff.next())
 
     def succeeded(self) -> None:
-        """Start small again: it worked. What was asked before an outage began says nothing of its end."""
-        if self._tried:
-            self._tried = False
+        """Reset the backoff; only a call that followed a failed one of this loop ends the outage."""
+        if self._has_failed:
+            self._has_failed = False
             self._outage.end()
             self._backoff.reset()

@@ -1,6 +1,6 @@
-"""What the log knows of an evaluation when its attempt is claimed: pure, from the stream the claim brought.
+"""Replay of an evaluation's stream when its attempt is claimed: pure.
 
-Answers and scores count from whichever attempt they are: what was paid for once is not paid for again.
+Answers and scores count from whichever attempt recorded them: what was paid for is not paid for again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,21 +12,21 @@ from eventlog.codec import Entry, RawEntry, read_entry
 from eventlog.events import Event, EventKey, QueuedEvent
 from executor.contract import Permanent
 
-_TELLING = frozenset({b"queued", b"responded", b"scored"})
-"""Types that say something here; the others need not even be decoded."""
+_RELEVANT = frozenset({b"queued", b"responded", b"scored"})
+"""Types that matter here; the others are not decoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedAttempt:
-    """What is to be done, and what of it is done already."""
+    """The opening of an attempt, and the work on record for its evaluation."""
 
     opening: p.Queued
     answer: p.Answer | None
     scores: Mapping[str, p.Score]
-    """By evaluator; all of them are judgements of this very answer."""
+    """By evaluator; all of them score this very answer."""
     opened_at: datetime | None = field(default=None, compare=False)
     traceparent: str | None = None
-    """What the opening carries, if the evaluation is traced."""
+    """The trace context of the opening, if the evaluation is traced."""
 
 
 def replay(evaluation_id: str, attempt: int, stream: Iterable[RawEntry]) -> ReplayedAttempt:
@@ -40,30 +40,30 @@ def replay(evaluation_id: str, attempt: int, stream: Iterable[RawEntry]) -> Repl
 
 
 def _first_of_each_key(evaluation_id: str, stream: Iterable[RawEntry]) -> dict[EventKey, Event]:
-    """Read what matters; for every reader the first entry of a key is the event."""
-    found: dict[EventKey, Event] = {}
+    """Decode the relevant entries; the first readable entry of a key is the event."""
+    events: dict[EventKey, Event] = {}
     for raw in stream:
-        if _may_tell(raw[1]) and isinstance(entry := read_entry(evaluation_id, raw), Entry):
-            found.setdefault(entry.key, entry.event)
-    return found
+        if _is_relevant(raw[1]) and isinstance(entry := read_entry(evaluation_id, raw), Entry):
+            events.setdefault(entry.key, entry.event)
+    return events
 
 
-def _may_tell(fields: Sequence[bytes]) -> bool:
-    """Whether an entry is worth reading, as far as its fields say; a foreign layout always is."""
-    return len(fields) != 8 or fields[4] != b"type" or fields[5] in _TELLING
+def _is_relevant(fields: Sequence[bytes]) -> bool:
+    """Whether an entry must be decoded, by its fields; one of an unknown layout always must."""
+    return len(fields) != 8 or fields[4] != b"type" or fields[5] in _RELEVANT
 
 
 def _paid_for(events: Iterable[Event]) -> tuple[p.Answer | None, dict[str, p.Score]]:
-    """Find the newest answer, and the scores that were given to it and not to an older one."""
+    """Return the newest answer, and the scores of that answer."""
     answer: p.Answer | None = None
     scores: dict[str, p.Score] = {}
     for event in events:
         match event.data:
-            case p.Queued(answer=known, scores=given) if known:
-                answer, scores = _newer(known, answer, scores)
+            case p.Queued(answer=newer, scores=given) if newer:
+                answer, scores = _replaced(newer, answer, scores)
                 scores |= {score.evaluator: score for score in given}
-            case p.Responded() as known:
-                answer, scores = _newer(known, answer, scores)
+            case p.Responded() as newer:
+                answer, scores = _replaced(newer, answer, scores)
             case p.Scored() as score if answer:
                 scores[score.evaluator] = score
             case _:
@@ -71,8 +71,8 @@ def _paid_for(events: Iterable[Event]) -> tuple[p.Answer | None, dict[str, p.Sco
     return answer, scores
 
 
-def _newer(
-    known: p.Answer, answer: p.Answer | None, scores: dict[str, p.Score]
+def _replaced(
+    newer: p.Answer, answer: p.Answer | None, scores: dict[str, p.Score]
 ) -> tuple[p.Answer, dict[str, p.Score]]:
-    same = answer is not None and known.output == answer.output
-    return known, scores if same else {}
+    is_same = answer is not None and newer.output == answer.output
+    return newer, scores if is_same else {}

@@ -1,23 +1,24 @@
-"""Taking tasks: an advisor, not a gatekeeper.
+"""Fetching tasks: as many as there are free slots, buffer for their events, and permits.
 
-Work is asked for only when a slot is free for it, the event queue has room for what it will say, and
-admission grants it. So no slot ever waits for a limit, and what can't be started now stays in the queue,
-where any executor may find it.
+A task is fetched only when a slot is free for it, the event queue can buffer its events (backpressure), and
+admission grants it. So no slot ever waits for a limit, and a task that can't be started now stays in the
+queue, where any executor may fetch it.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
 
 from executor.ack_buffer import AckBuffer
 from executor.admission import Admission, Admitted
-from executor.claiming import Claiming
+from executor.attempt import AttemptPipeline
 from executor.eligible_batches import EligibleBatches
 from executor.failure_streak import FailureStreaks
 from executor.lanes.contract import LanesUnavailable
-from executor.outage import Outage, OutageBackoff
+from executor.outage import OutageBackoff
 from executor.queue_selector import QueueSelector, in_queues
 from executor.settings import Timings
 from executor.slot_pool import SlotPool
@@ -26,161 +27,152 @@ from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
 
 FETCH_DIVISOR = 8
 SMALLEST_FETCH = 16
-"""Where the work takes its time, slots are filled in so many bites, or in bites of this size: what begins
-together ends together, and all slots would stand empty while the next handful is fetched."""
+"""Where evaluations are slow, slots are filled in so many fetches, or in fetches of this size: tasks that
+start together end together, and all slots would be empty while the next fetch is under way."""
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Scheduler:
     """Keeps the slots busy."""
 
-    def __init__(  # noqa: PLR0913 - it weighs all of them against each other
-        self,
-        tasks: TaskQueue,
-        claiming: Claiming,
-        *,
-        instance_id: str,
-        hands: SlotPool,
-        watch: EligibleBatches,
-        acks: AckBuffer,
-        admission: Admission,
-        timings: Timings,
-        outage: Outage,
-        streaks: FailureStreaks,
-    ) -> None:
-        self._streaks = streaks
-        self._tasks = tasks
-        self._claiming = claiming
-        self._instance_id = instance_id
-        self._slot_pool = hands
-        self._batches = watch
-        self._acks = acks
-        self._admission = admission
-        self._timings = timings
-        self._stride = StrideScheduler()
-        self._queues = QueueSelector()
-        self._backoff = OutageBackoff(outage, longest=1.0)
-        self._stopping = False
+    tasks: TaskQueue
+    pipeline: AttemptPipeline
+    instance_id: str
+    slot_pool: SlotPool
+    batches: EligibleBatches
+    acks: AckBuffer
+    admission: Admission
+    timings: Timings
+    backoff: OutageBackoff
+    streaks: FailureStreaks
+    _stride: StrideScheduler = field(default_factory=StrideScheduler)
+    _queues: QueueSelector = field(default_factory=QueueSelector)
+    _is_stopping: bool = False
 
     def stop(self) -> None:
-        """Take no more."""
-        self._stopping = True
+        """Fetch no more."""
+        self._is_stopping = True
 
     async def run(self) -> None:
-        """Take tasks until told to stop; a request under way is waited for, for it may bring some."""
+        """Fetch tasks until stopped; a request under way is awaited, for it may return some."""
         clock = asyncio.get_running_loop().time
-        every = self._timings.take_over_every.total_seconds()
-        take_over_at = clock() + every
-        while not self._stopping:
-            if not self._may_take:
+        interval = self.timings.take_over_every.total_seconds()
+        take_over_at = clock() + interval
+        while not self._is_stopping:
+            if not self._may_fetch:
                 await self._pause()
                 continue
             try:
                 if clock() < take_over_at:
-                    await self._take(clock())
+                    await self._fetch(clock())
                 else:
-                    take_over_at = clock() + every
+                    take_over_at = clock() + interval
                     await self._take_over_all()
             except (QueueUnavailable, LanesUnavailable) as error:
-                await self._backoff.wait(error)
+                await self.backoff.wait(error)
             else:
-                self._backoff.succeeded()
+                self.backoff.succeeded()
 
     @property
-    def _may_take(self) -> bool:
-        return self._slot_pool.free > 0 and self._claiming.has_room and bool(self._batches.priorities)
+    def _may_fetch(self) -> bool:
+        return self.slot_pool.free > 0 and self.pipeline.has_capacity and bool(self.batches.priorities)
 
     async def _pause(self) -> None:
-        """Wait for a free slot, and look now and then for what else may have changed."""
+        """Wait for a free slot, and poll for the other conditions."""
         try:
-            async with asyncio.timeout(self._timings.poll.total_seconds()):
-                await self._slot_pool.changed()
+            async with asyncio.timeout(self.timings.poll.total_seconds()):
+                await self.slot_pool.changed()
         except TimeoutError:
             return
 
-    async def _take(self, now: float) -> None:
-        """Ask for advice, then for tasks, and give back what was granted and not needed."""
-        priorities, queues = self._batches.priorities, self._batches.queues
+    async def _fetch(self, now: float) -> None:
+        """Choose batches and queues, acquire permits, fetch, and return unused permits."""
+        priorities, queues = self.batches.priorities, self.batches.queues
         await self._poll_idle_queues(now)
         chosen = self._queues.choose(queues, now)
-        shut = (priorities.keys() - chosen) | self._held(now)
+        closed = (priorities.keys() - chosen) | self._held(now)
         size = self._fetch_size()
-        plan = self._stride.plan(priorities, size, now=now, shut=shut)
-        admitted = await self._admission.admit(list(islice(in_queues(plan.turns, chosen), size)))
-        begun: Counter[str] = Counter()
+        plan = self._stride.plan(priorities, size, now=now, closed=closed)
+        admitted = await self.admission.admit(list(islice(in_queues(plan.turns, chosen), size)))
+        started: Counter[str] = Counter()
         try:
             deliveries = await self._consume(admitted, now, may_wait=plan.may_wait)
-            begun.update(self._begin(deliveries))
+            started.update(self._start(deliveries))
         finally:
-            self._admission.give_back(Counter(admitted.granted) - begun)
-        taken = Counter(each.queue for each in deliveries)
-        self._queues.learn(admitted.granted, taken, shut=admitted.shut, metered=admitted.metered, now=now)
-        dry = [batch for batch in priorities if self._queues.are_empty(queues[batch], now)]
-        had = Counter(each.batch_id for each in deliveries)
-        self._stride.took(plan, had, dry=dry, now=now)
+            self.admission.return_unused(Counter(admitted.granted) - started)
+        self._queues.learn(
+            admitted.granted,
+            Counter(each.queue for each in deliveries),
+            retry_in=admitted.retry_in,
+            metered=admitted.metered,
+            now=now,
+        )
+        empty = [batch for batch in priorities if self._queues.are_empty(queues[batch], now)]
+        fetched = Counter(each.batch_id for each in deliveries)
+        self._stride.record(plan, fetched, empty=empty, now=now)
         if not deliveries:
-            await self._rest(admitted, now)
+            await self._pause_without_permits(admitted, now)
 
     def _held(self, now: float) -> set[str]:
-        """Return the batches that failed so often in a row that the coordinator decides first."""
-        self._streaks.forget_all_but(self._batches.priorities)
-        return self._streaks.held(now)
+        """Return the batches with so many consecutive failures that the coordinator decides first."""
+        self.streaks.forget_all_but(self.batches.priorities)
+        return self.streaks.held(now)
 
     async def _poll_idle_queues(self, now: float) -> None:
-        """Count what there is in queues that were empty: nobody is asked for a permit to find nothing."""
+        """Count the tasks of idle queues: no permit is acquired only to find a queue empty."""
         if queues := self._queues.idle_queues(now):
-            counts = await self._tasks.counts(queues)
-            seen = {queue: each.ready for queue, each in zip(queues, counts, strict=True)}
-            self._queues.saw(seen, now)
+            counts = await self.tasks.counts(queues)
+            ready = {queue: each.ready for queue, each in zip(queues, counts, strict=True)}
+            self._queues.polled(ready, now)
 
     def _fetch_size(self) -> int:
-        """Say how much to take at a time: as much as there is room for, unless the work takes its time."""
-        if self._slot_pool.is_quick:
-            return self._slot_pool.free
-        return min(self._slot_pool.free, max(SMALLEST_FETCH, self._slot_pool.slots // FETCH_DIVISOR))
+        """Return how many tasks to fetch: all free slots, or a part of them where evaluations are slow."""
+        if self.slot_pool.is_quick:
+            return self.slot_pool.free
+        return min(self.slot_pool.free, max(SMALLEST_FETCH, self.slot_pool.slots // FETCH_DIVISOR))
 
     async def _consume(self, admitted: Admitted, now: float, *, may_wait: bool) -> list[Delivery]:
-        """Take what is ready; wait for it only where nobody is kept waiting by that."""
+        """Fetch tasks that are ready; block for the first only where no other batch is kept waiting."""
         if not any(admitted.granted.values()):
             return []
-        block = self._pause_at_most(now) if may_wait and not admitted.metered else 0.0
-        return await self._tasks.consume(
-            self._instance_id, admitted.granted, block=timedelta(seconds=block)
-        )
+        block = self._longest_block(now) if may_wait and not admitted.metered else 0.0
+        return await self.tasks.consume(self.instance_id, admitted.granted, block=timedelta(seconds=block))
 
-    def _pause_at_most(self, now: float) -> float:
-        """Say how long to wait for tasks: no longer than until a lane may let somebody in."""
-        block, poll = self._timings.block.total_seconds(), self._timings.poll.total_seconds()
-        asks_all = len(self._batches.priorities) <= self._slot_pool.free
-        return min(block if asks_all else poll, self._queues.opens_in(now))
+    def _longest_block(self, now: float) -> float:
+        """Return how long to block for tasks: no longer than until the first closed queue may open."""
+        block, poll = self.timings.block.total_seconds(), self.timings.poll.total_seconds()
+        covers_all = len(self.batches.priorities) <= self.slot_pool.free
+        return min(block if covers_all else poll, self._queues.opens_in(now))
 
-    async def _rest(self, admitted: Admitted, now: float) -> None:
-        """Wait a moment where nobody has waited yet: permits are not held meanwhile."""
+    async def _pause_without_permits(self, admitted: Admitted, now: float) -> None:
+        """Pause where `_consume` did not block: permits are not held meanwhile."""
         if admitted.metered or not any(admitted.granted.values()):
-            poll = self._timings.poll.total_seconds()
-            await asyncio.sleep(min(poll, self._queues.opens_in(now)))
+            await asyncio.sleep(min(self.timings.poll.total_seconds(), self._queues.opens_in(now)))
 
     async def _take_over_all(self) -> None:
-        """Take what others have left lying, as far as it is admitted."""
+        """Take over tasks whose consumer has not extended them, as far as admission grants them."""
         held = self._held(asyncio.get_running_loop().time())
         queues = [
-            queue for batch, each in self._batches.queues.items() if batch not in held for queue in each
+            queue for batch, each in self.batches.queues.items() if batch not in held for queue in each
         ]
-        admitted = await self._admission.admit((queues * self._slot_pool.free)[: self._fetch_size()])
-        begun: Counter[str] = Counter()
+        admitted = await self.admission.admit((queues * self.slot_pool.free)[: self._fetch_size()])
+        started: Counter[str] = Counter()
         try:
             for queue, limit in admitted.granted.items():
-                begun.update(self._begin(await self._take_over(queue, limit)))
+                started.update(self._start(await self._take_over(queue, limit)))
         finally:
-            self._admission.give_back(Counter(admitted.granted) - begun)
+            self.admission.return_unused(Counter(admitted.granted) - started)
 
     async def _take_over(self, queue: str, limit: int) -> list[Delivery]:
-        idle = self._timings.take_over_idle
-        return await self._tasks.take_over(self._instance_id, [queue], idle=idle, limit=limit)
+        idle = self.timings.take_over_idle
+        return await self.tasks.take_over(self.instance_id, [queue], idle=idle, limit=limit)
 
-    def _begin(self, deliveries: Sequence[Delivery]) -> list[str]:
-        """Start on what was taken, and name its queues; what comes while stopping goes back."""
-        if self._stopping:
+    def _start(self, deliveries: Sequence[Delivery]) -> list[str]:
+        """Start attempts and return their queues; deliveries that arrive during shutdown are nacked."""
+        if self._is_stopping:
             for delivery in deliveries:
-                self._acks.nack(delivery)
+                self.acks.nack(delivery)
             return []
-        return [hand.delivery.queue for hand in self._claiming.begin(deliveries, self._admission.lend)]
+        return [
+            task.delivery.queue for task in self.pipeline.submit(deliveries, self.admission.take_permits)
+        ]

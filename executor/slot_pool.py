@@ -1,7 +1,7 @@
-"""What an executor has in hand: one place for each slot, and how work in it is interrupted.
+"""The executor's slots: which tasks are active, and how a running call is interrupted.
 
-An interruption reaches only a target or an evaluator at work. Everything else, above all what is said to
-the log, runs to its end and then finds that it was interrupted.
+Only a call of a target or an evaluator is interrupted. Everything else, above all appends to the event log,
+runs to its end; the next call then finds that its task was interrupted.
 """
 
 import asyncio
@@ -21,157 +21,156 @@ T = TypeVar("T")
 
 
 QUICK = 0.25
-"""Seconds in which an evaluation is over before its neighbours could be told apart."""
+"""Seconds: below this typical duration a slot is free again before the next fetch."""
 RECENT = 0.05
-"""Weight of the last evaluation in what is typical."""
+"""Weight of the newest duration in the moving average."""
 
 
 class InterruptReason(Enum):
-    """Why work in hand is to end before its time."""
+    """Why an active task is interrupted."""
 
-    STOPPED = "the batch was stopped"
+    BATCH_STOPPED = "the batch was stopped"
     SHUTDOWN = "the executor is shutting down"
 
 
 class Interrupted(Exception):  # noqa: N818 - what happened
-    """Work ends here, because somebody said so."""
+    """The task was interrupted."""
 
-    def __init__(self, ending: InterruptReason) -> None:
-        super().__init__(ending.value)
-        self.ending = ending
+    def __init__(self, reason: InterruptReason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
 
 
 @dataclass(slots=True, eq=False)
 class ActiveTask:
-    """One task that is being worked on."""
+    """A task that occupies a slot."""
 
     delivery: Delivery
-    ending: InterruptReason | None = None
-    since: float = 0.0
+    interrupted_by: InterruptReason | None = None
+    acquired_at: float = 0.0
     is_recorded: bool = False
-    """Whether nothing is left to do but to wait until its end is on record."""
-    _worker: "asyncio.Task[object] | None" = None
-    """Whom to cancel, while it may be."""
+    """Whether the closing event is recorded, and only its acknowledgement is awaited."""
+    _running: "asyncio.Task[object] | None" = None
+    """The asyncio task to cancel, during an interruptible call."""
     _on_recorded: Callable[[float], float] | None = None
     permits: Permits = NO_PERMITS
-    limit: float = inf
-    """Seconds after which it should be over, once that is known."""
+    deadline: float = inf
+    """Seconds that the attempt may take, once its batch is known."""
     mode: str = "unknown"
     """The type of its target, once that is known."""
-    took: float | None = None
-    """Seconds from taking it to its closing event."""
+    duration: float | None = None
+    """Seconds from acquiring the slot to the closing event."""
     traceparent: str | None = None
 
-    def interrupt(self, ending: InterruptReason) -> None:
-        """Have the work end now if it can, else as soon as it can.
+    def interrupt(self, reason: InterruptReason) -> None:
+        """Cancel the running call, or the next one.
 
         Only once: a second cancellation would hit a target that is cleaning up after the first.
         """
-        if self.ending is None:
-            self.ending = ending
-            if self._worker:
-                self._worker.cancel()
+        if self.interrupted_by is None:
+            self.interrupted_by = reason
+            if self._running:
+                self._running.cancel()
 
     def mark_recorded(self) -> None:
-        """Free the slot: the end is written, and only the log's answer is waited for."""
+        """Free the slot: the closing event is recorded, and only its acknowledgement is awaited."""
         if not self.is_recorded:
             self.is_recorded = True
             if self._on_recorded:
-                self.took = self._on_recorded(self.since)
+                self.duration = self._on_recorded(self.acquired_at)
 
-    async def at_work(self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something that may be interrupted; raises `Interrupted`."""
-        if self.ending:
-            raise Interrupted(self.ending)
-        worker = self._worker = asyncio.current_task()
+    def raise_if_interrupted(self) -> None:
+        """Raise `Interrupted` after an interruption."""
+        if self.interrupted_by:
+            raise Interrupted(self.interrupted_by)
+
+    async def interruptible(self, call: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Await a call that `interrupt` may cancel; raises `Interrupted`."""
+        self.raise_if_interrupted()
+        running = self._running = asyncio.current_task()
         try:
-            return await work(*args, **kwargs)
+            return await call(*args, **kwargs)
         except asyncio.CancelledError:
-            if ending := self._ending_now():
-                raise Interrupted(ending) from None
-            if worker and not worker.cancelling():
+            self.raise_if_interrupted()
+            if running and not running.cancelling():
                 raise Permanent("error", "it cancelled itself") from None
             raise
         finally:
-            self._worker = None
-            if worker and self._ending_now():
-                _accept(worker)
-
-    def _ending_now(self) -> InterruptReason | None:
-        """Look again: it may have changed while somebody was waiting."""
-        return self.ending
+            self._running = None
+            if running and self.interrupted_by:
+                _uncancel(running)
 
 
-def _accept(worker: "asyncio.Task[object]") -> None:
-    """Say that a cancellation was heard, so that it does not come up again in what follows."""
-    while worker.cancelling():
-        worker.uncancel()
+def _uncancel(running: "asyncio.Task[object]") -> None:
+    """Withdraw the cancellation: it must not reach what follows the call."""
+    while running.cancelling():
+        running.uncancel()
 
 
 class SlotPool:
-    """All that is in hand, and how much more there could be."""
+    """The active tasks, and the slots that are free."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self._held: dict[tuple[str, str], ActiveTask] = {}
+        self._active: dict[tuple[str, str], ActiveTask] = {}
         self._recorded = 0
-        self._typical = 2 * QUICK  # not known yet: the first handful would set the beat for all that follow
+        self._typical = 2 * QUICK  # unknown at first: the first few must not decide for all that follow
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._active)
 
     def __iter__(self) -> Iterator[ActiveTask]:
-        return iter(list(self._held.values()))
+        return iter(list(self._active.values()))
 
     @property
     def is_quick(self) -> bool:
-        """Whether slots have lately been free again before anybody could look."""
+        """Whether evaluations have lately been so short that slots are free again before the next fetch."""
         return self._typical < QUICK
 
     @property
     def busy(self) -> int:
-        """Slots with work in them."""
-        return len(self._held) - self._recorded
+        """Slots in use."""
+        return len(self._active) - self._recorded
 
     @property
     def free(self) -> int:
-        """Slots without work; none, where the log is so far behind that as much again waits for it."""
+        """Slots not in use; none while as many closing events again await their acknowledgement."""
         return self.slots - self.busy if self._recorded < self.slots else 0
 
     @property
     def batches(self) -> set[str]:
-        """The batches that something is in hand of."""
-        return {split_queue(queue)[0] for queue, _ in self._held}
+        """The batches of active tasks."""
+        return {split_queue(queue)[0] for queue, _ in self._active}
 
-    def take(self, deliveries: Iterable[Delivery]) -> list[ActiveTask]:
-        """Take hold of tasks; what is in hand already is not taken again."""
-        new = [each for each in deliveries if (each.queue, each.id) not in self._held]
+    def acquire(self, deliveries: Iterable[Delivery]) -> list[ActiveTask]:
+        """Put deliveries into slots; a redelivery of an active task is ignored."""
+        new = [each for each in deliveries if (each.queue, each.id) not in self._active]
         now = asyncio.get_running_loop().time()
-        taken = [ActiveTask(delivery, since=now, _on_recorded=self._on_recorded) for delivery in new]
-        self._held |= {(hand.delivery.queue, hand.delivery.id): hand for hand in taken}
-        return taken
+        tasks = [ActiveTask(delivery, acquired_at=now, _on_recorded=self._on_recorded) for delivery in new]
+        self._active |= {(task.delivery.queue, task.delivery.id): task for task in tasks}
+        return tasks
 
-    def release(self, hand: ActiveTask) -> None:
-        """Have no more to do with a task."""
-        if self._held.pop((hand.delivery.queue, hand.delivery.id), None) and hand.is_recorded:
+    def release(self, task: ActiveTask) -> None:
+        """Free the slot of a task, and return its permits."""
+        if self._active.pop((task.delivery.queue, task.delivery.id), None) and task.is_recorded:
             self._recorded -= 1
-        hand.permits.release()
+        task.permits.release()
         self._changed.set()
 
-    def _on_recorded(self, since: float) -> float:
+    def _on_recorded(self, acquired_at: float) -> float:
         self._recorded += 1
-        took = asyncio.get_running_loop().time() - since
-        self._typical += RECENT * (took - self._typical)
+        duration = asyncio.get_running_loop().time() - acquired_at
+        self._typical += RECENT * (duration - self._typical)
         self._changed.set()
-        return took
+        return duration
 
     async def changed(self) -> None:
-        """Wait until a slot was freed."""
+        """Wait until a slot is freed."""
         self._changed.clear()
         await self._changed.wait()
 
     async def empty(self) -> None:
-        """Wait until nothing is in hand."""
-        while self._held:
+        """Wait until no task is active."""
+        while self._active:
             await self.changed()

@@ -1,39 +1,47 @@
-"""What an executor tells of itself; `docs/reference/telemetry.md` has the names.
+"""Metrics and spans of an executor; `docs/reference/telemetry.md` has the names.
 
-Instruments are silent until the process has wired something behind them. Gauges read, when somebody asks,
-what is there anyhow.
+Instruments are silent until the process has wired a reader. Gauges read live objects at collection.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from time import monotonic
 
 from opentelemetry.metrics import CallbackOptions, Observation, get_meter
+from opentelemetry.trace import Span
 
 from eventlog import payloads as p
-from executor.faults import Closing
+from eventlog import tracing
+from eventlog.gauges import GaugeSet
+from executor.outcome import Closing
+from executor.replay import ReplayedAttempt
 from executor.sandbox.telemetry import begin as begin_sandbox
 from executor.slot_pool import ActiveTask, SlotPool
+from taskqueue.executor_registry import executor_name
+from taskqueue.tasks import Delivery
 
 SLOW_MS = (1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000)
-"""Bounds of a histogram for what may take milliseconds or minutes."""
+"""Bucket bounds of a histogram from milliseconds to minutes."""
 
 _meter = get_meter("executor")
 _started = _meter.create_counter("eval_worker_started_total", description="Starts")
 _stopped = _meter.create_counter("eval_worker_stopped_total", description="Ends")
-_heartbeats = _meter.create_counter("eval_worker_heartbeat_total", description="Heartbeats that Redis took")
+_heartbeats = _meter.create_counter(
+    "eval_worker_heartbeat_total", description="Heartbeats that Redis accepted"
+)
 _duration = _meter.create_histogram(
     "eval_worker_task_duration_ms",
-    description="From taking a task to its closing event",
+    description="From acquiring a slot to the closing event",
     explicit_bucket_boundaries_advisory=SLOW_MS,
 )
 
 
 class AttemptStatus(StrEnum):
-    """What became of an attempt."""
+    """The outcome of an attempt, as a label."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -43,7 +51,7 @@ class AttemptStatus(StrEnum):
 
 
 def status_of(closing: Closing | None) -> AttemptStatus:
-    """Name what an attempt came to; None is one that ended without us."""
+    """Return the label of a closing event; None: the attempt was fenced or its batch stopped."""
     match closing:
         case p.Completed():
             return AttemptStatus.SUCCESS
@@ -57,12 +65,19 @@ def status_of(closing: Closing | None) -> AttemptStatus:
             return AttemptStatus.LOST
 
 
+class StopReason(StrEnum):
+    """Why an executor ended, as a label."""
+
+    REQUESTED = "requested"
+    CRASHED = "crashed"
+
+
 _ended: Counter[tuple[str, str]] = Counter()
-"""Attempts by worker and status: counted here and read when somebody asks, for there are very many."""
+"""Attempts by worker and status: counted here and read at collection, for there are very many."""
 
 
 class ExecutorCounters:
-    """What one worker has done."""
+    """The counters of one executor."""
 
     def __init__(self, worker: str) -> None:
         self.worker = worker
@@ -70,61 +85,77 @@ class ExecutorCounters:
         self._statuses = {status: (worker, status.value) for status in AttemptStatus}
         self._modes: dict[str, dict[str, str]] = {}
 
-    def ended(self, hand: ActiveTask, closing: Closing | None) -> None:
-        """Count an attempt that came to an end."""
+    def ended(self, task: ActiveTask, closing: Closing | None) -> None:
+        """Count an attempt that ended."""
         _ended[self._statuses[status_of(closing)]] += 1
-        if hand.took is not None:
-            _duration.record(hand.took * 1000, self._mode(hand.mode))
+        if task.duration is not None:
+            _duration.record(task.duration * 1000, self._mode(task.mode))
 
     def _mode(self, mode: str) -> dict[str, str]:
         return self._modes.setdefault(mode, {**self._worker, "eval_mode": mode})
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Count a heartbeat."""
         _heartbeats.add(1, self._worker)
 
-    def begin(self) -> None:
-        """Count a start; what has not happened yet begins at nothing, so that its first time is seen."""
+    def started(self) -> None:
+        """Count a start; every other counter starts at 0, so that its first increment is a rate."""
         _started.add(1, self._worker)
         _heartbeats.add(0, self._worker)
-        for reason in ("told", "broken"):
-            _stopped.add(0, {**self._worker, "reason": reason})
+        for reason in StopReason:
+            _stopped.add(0, {**self._worker, "reason": reason.value})
         for key in self._statuses.values():
             _ended[key] += 0
         begin_sandbox()
 
-    def stop(self, reason: str) -> None:
+    def stopped(self, reason: StopReason) -> None:
         """Count an end."""
-        _stopped.add(1, {**self._worker, "reason": reason})
+        _stopped.add(1, {**self._worker, "reason": reason.value})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _AtWork:
-    """An executor as gauges see it."""
+class _RunningExecutor:
+    """An executor as its gauges read it."""
 
     worker: str
-    hands: SlotPool
+    slot_pool: SlotPool
     is_cut_off: Callable[[], bool]
 
+    def slots(self) -> Iterable[Observation]:
+        busy = self.slot_pool.busy
+        yield Observation(busy, {"worker_id": self.worker, "state": "busy"})
+        yield Observation(max(0, self.slot_pool.slots - busy), {"worker_id": self.worker, "state": "free"})
 
-_at_work: set[_AtWork] = set()
+    def oldest(self) -> Iterable[Observation]:
+        now = monotonic()
+        age = max((now - task.acquired_at for task in self.slot_pool), default=0.0)
+        yield Observation(max(0.0, age), {"worker_id": self.worker})
+
+    def overdue(self) -> Iterable[Observation]:
+        now = monotonic()
+        overdue = max((now - task.acquired_at - task.deadline for task in self.slot_pool), default=0.0)
+        yield Observation(max(0.0, overdue), {"worker_id": self.worker})
+
+    def dependencies(self) -> Iterable[Observation]:
+        yield Observation(int(not self.is_cut_off()), {"dependency": "redis"})
+
+
+_gauges: GaugeSet[_RunningExecutor] = GaugeSet("executor")
 
 
 @contextmanager
-def at_work(
-    counters: ExecutorCounters, hands: SlotPool, *, is_cut_off: Callable[[], bool]
+def metrics_of(
+    counters: ExecutorCounters, slot_pool: SlotPool, *, is_cut_off: Callable[[], bool]
 ) -> Iterator[None]:
-    """Tell of an executor until the block is left."""
-    seen = _AtWork(counters.worker, hands, is_cut_off)
-    _at_work.add(seen)
-    counters.begin()
-    reason = "broken"
-    try:
-        yield
-        reason = "told"
-    finally:
-        counters.stop(reason)
-        _at_work.discard(seen)
+    """Report an executor's metrics while the block lasts."""
+    reason = StopReason.CRASHED
+    with _gauges.registered(_RunningExecutor(counters.worker, slot_pool, is_cut_off)):
+        counters.started()
+        try:
+            yield
+            reason = StopReason.REQUESTED
+        finally:
+            counters.stopped(reason)
 
 
 def _processed(_options: CallbackOptions) -> Iterable[Observation]:
@@ -132,44 +163,50 @@ def _processed(_options: CallbackOptions) -> Iterable[Observation]:
         yield Observation(number, {"worker_id": worker, "status": status})
 
 
-def _slots(_options: CallbackOptions) -> Iterable[Observation]:
-    for each in list(_at_work):
-        busy = each.hands.busy
-        yield Observation(busy, {"worker_id": each.worker, "state": "busy"})
-        yield Observation(max(0, each.hands.slots - busy), {"worker_id": each.worker, "state": "free"})
-
-
-def _oldest(_options: CallbackOptions) -> Iterable[Observation]:
-    now = monotonic()
-    for each in list(_at_work):
-        age = max((now - hand.since for hand in each.hands), default=0.0)
-        yield Observation(max(0.0, age), {"worker_id": each.worker})
-
-
-def _overdue(_options: CallbackOptions) -> Iterable[Observation]:
-    now = monotonic()
-    for each in list(_at_work):
-        late = max((now - hand.since - hand.limit for hand in each.hands), default=0.0)
-        yield Observation(max(0.0, late), {"worker_id": each.worker})
-
-
-def _dependencies(_options: CallbackOptions) -> Iterable[Observation]:
-    for each in list(_at_work):
-        yield Observation(int(not each.is_cut_off()), {"dependency": "redis"})
-
-
 _meter.create_observable_counter(
-    "eval_worker_tasks_processed_total", [_processed], description="Attempts that came to an end here"
+    "eval_worker_tasks_processed_total", [_processed], description="Attempts that ended here"
 )
-_meter.create_observable_gauge("eval_worker_slots", [_slots], description="Slots")
-_meter.create_observable_gauge(
-    "eval_worker_oldest_task_seconds", [_oldest], description="Age of what has been in hand longest"
-)
-_meter.create_observable_gauge(
+_gauges.gauge("eval_worker_slots", "Slots", _RunningExecutor.slots)
+_gauges.gauge("eval_worker_oldest_task_seconds", "Age of the oldest active task", _RunningExecutor.oldest)
+_gauges.gauge(
     "eval_worker_oldest_task_overdue_seconds",
-    [_overdue],
-    description="By how much something in hand is past its own time-out, at most",
+    "How far the most overdue active task is past its attempt deadline",
+    _RunningExecutor.overdue,
 )
-_meter.create_observable_gauge(
-    "eval_dependency_up", [_dependencies], description="Whether the process got through to it last time"
+_gauges.gauge(
+    "eval_dependency_up", "Whether the last request to the server succeeded", _RunningExecutor.dependencies
 )
+
+
+def attempt_span(
+    delivery: Delivery, replayed: ReplayedAttempt, *, worker: str, now: datetime
+) -> AbstractContextManager[Span]:
+    """Open the span of a traced attempt, after those of its delivery."""
+    task = delivery.task
+    if delivery.deliveries > 1:
+        tracing.finished(
+            "eval.queue.claim_stalled",
+            replayed.traceparent,
+            start=now,
+            end=now,
+            task_id=task.name,
+            from_worker=executor_name(delivery.claimed_from),
+            to_worker=worker,
+        )
+    tracing.finished(
+        "eval.queue.consume",
+        replayed.traceparent,
+        start=min(replayed.opened_at or now, now),
+        end=now,
+        worker_id=worker,
+        batch_id=delivery.batch_id,
+        task_id=task.name,
+    )
+    return tracing.span(
+        "eval.worker.process_task",
+        replayed.traceparent,
+        evaluation_id=task.evaluation_id,
+        worker_id=worker,
+        task_id=task.name,
+        test_case_id=replayed.opening.case.id,
+    )

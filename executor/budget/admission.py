@@ -51,23 +51,23 @@ class BudgetAdmission:
             self._reserved[queue] += amounts[:number]
             self._release(queue, amounts[number:])
         short = {queue: ASK_AGAIN for queue, number in wanted.items() if len(reserved[queue]) < number}
-        return Admitted(admitted.granted, {**short, **admitted.shut}, {*admitted.metered, *wanted})
+        return Admitted(admitted.granted, {**short, **admitted.retry_in}, {*admitted.metered, *wanted})
 
-    def lend(self, queue: str) -> Permits:
+    def take_permits(self, queue: str) -> Permits:
         """Hand over what was reserved for one task of a queue."""
-        permits, batch_id = self._admission.lend(queue), split_queue(queue)[0]
+        permits, batch_id = self._admission.take_permits(queue), split_queue(queue)[0]
         amounts = self._reserved.get(queue)
         if not amounts and not self._has_budget(batch_id):
             return permits
         return replace(permits, budget=self._spending(batch_id, amounts.pop() if amounts else NOT_RESERVED))
 
-    def give_back(self, unused: Mapping[str, int]) -> None:
+    def return_unused(self, unused: Mapping[str, int]) -> None:
         """Return what was reserved and found no task."""
         for queue, number in unused.items():
             amounts = self._reserved.get(queue, [])
             back = [amounts.pop() for _ in range(min(number, len(amounts)))]
             self._release(queue, back)
-        self._admission.give_back(unused)
+        self._admission.return_unused(unused)
 
     async def _admitted(self, turns: Sequence[str], reserved: Mapping[str, list[Reservation]]) -> Admitted:
         try:

@@ -25,4 +25,4 @@ def judge_call(judge: BatchEvaluator, judged: ScoringRequest | None = None) -> B
 
 def judge_calls(runtime: BatchRuntime) -> list[BillableCall]:
     """Describe the evaluators of a batch."""
-    return [judge_call(each) for each in runtime.judges if not isinstance(each, Permanent)]
+    return [judge_call(each) for each in runtime.evaluators if not isinstance(each, Permanent)]

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 from eventlog.payloads import TokenUsage
 from executor.budget.client import NOT_RESERVED, BudgetClient, Reservation, ReservationRequest
 from executor.contract import CallFault, RateLimited
-from executor.faults import EvaluatorTimedOut, TargetTimedOut
+from executor.outcome import EvaluatorTimedOut, TargetTimedOut
 from taskqueue.budget.contract import NOTHING, Amount, nanodollars
 from taskqueue.budget.estimates import Calibration, Estimate, RequestSize, estimate
 from taskqueue.tasks import QueueUnavailable

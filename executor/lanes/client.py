@@ -141,17 +141,17 @@ class LaneClient:
                     )
         return granted
 
-    def lend(self, queue: str) -> Permits:
+    def take_permits(self, queue: str) -> Permits:
         """Return the permits granted for one task of a queue."""
         granted = self._granted.get(queue)
         reached = self._reached[split_queue(queue)[0]]
         return Permits(self, granted.pop() if granted else {}, reached=reached)
 
-    def give_back(self, unused: Mapping[str, int]) -> None:
+    def return_unused(self, unused: Mapping[str, int]) -> None:
         """Release permits for which the queue had no task."""
         for queue, number in unused.items():
             for _ in range(min(number, len(self._granted.get(queue, ())))):
-                self.lend(queue).release()
+                self.take_permits(queue).release()
 
     # -- before a call
 

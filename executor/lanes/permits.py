@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 from eventlog import tracing
 from executor.budget.task_budget import UNLIMITED_BUDGET, TaskBudget
 from executor.contract import CallFault, NeverReached, NoConnection, RateLimited, Unreachable
-from executor.faults import EvaluatorTimedOut, TargetTimedOut
 from executor.lanes.contract import CallOutcome, LaneLimit, LanePolicy, Settlement
+from executor.outcome import EvaluatorTimedOut, TargetTimedOut
 from providers.limits import RateLimits
 
 T = TypeVar("T")

@@ -61,7 +61,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     from domain.eligibility import Eligibility
     from executor.app import collect_garbage_rarely, run_executor
     from executor.contract import ExecutionEnvironment
-    from executor.settings import Connection, ExecutorSettings, Timings
+    from executor.settings import ExecutorSettings, RedisSettings, Timings
     from scoreline.local.processes import end_with_parent
     from scoreline.local.readiness import ready_report
     from scoreline.observability.logs import configure, warn_of_short_secrets
@@ -103,7 +103,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         collect_garbage_rarely()
         report_ready()
         uvloop.run(
-            run_executor(Connection(redis_url, shards=settings.shards), plan, environment=environment)
+            run_executor(RedisSettings(redis_url, shards=settings.shards), plan, environment=environment)
         )
 
 

@@ -80,7 +80,9 @@ CASES: dict[str, Case] = {
             "it deregistered": SILENT
             | LEFT_BEHIND
             | {
-                'eval_worker_stopped_total{instance="w2",worker_id="w2",reason="told"}': "_x79 1 1 _x320",
+                'eval_worker_stopped_total{instance="w2",worker_id="w2",reason="requested"}': (
+                    "_x79 1 1 _x320"
+                ),
             },
             "it was scraped, and its target was removed": SILENT
             | LEFT_BEHIND

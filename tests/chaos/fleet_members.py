@@ -19,7 +19,7 @@ from coordinator.settings import CoordinatorSettings
 from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
 from executor.contract import ExecutionEnvironment
-from executor.settings import Connection, ExecutorSettings, Timings
+from executor.settings import ExecutorSettings, RedisSettings, Timings
 from projections.ledger.postgres import PostgresLedger
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.redis_batch_registry import RedisBatchRegistry
@@ -116,7 +116,7 @@ def be_executor(orders: ExecutorOrders) -> None:
     settings = ExecutorSettings(orders.name, slots=SLOTS, drain=timedelta(seconds=2), timings=TIMINGS)
     uvloop.run(
         executor_app.run_executor(
-            Connection(orders.redis_url),
+            RedisSettings(orders.redis_url),
             settings,
             environment=ExecutionEnvironment(slots=SLOTS),
             factories=factories(orders.name, orders.books),

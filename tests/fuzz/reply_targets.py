@@ -10,7 +10,7 @@ from eventlog.codec import encode
 from eventlog.payloads import Score
 from executor.contract import CallFault, Permanent
 from executor.evaluators.llm_verdict import Scale, read_verdict
-from executor.faults import close_after
+from executor.outcome import close_after
 from executor.targets import http_replies
 from executor.targets.answers import reply
 from providers import rate_limit_headers

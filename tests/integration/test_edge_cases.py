@@ -23,7 +23,7 @@ from executor.lanes.contract import AcquireRequest, CallOutcome, LanePolicy
 from executor.lanes.permits import LaneUse
 from executor.lanes.redis_lanes import RedisLanes
 from executor.registry import parse_evaluator, parse_target
-from executor.settings import Connection, ExecutorSettings
+from executor.settings import ExecutorSettings, RedisSettings
 from projections.database.errors import DatabaseUnavailable
 from projections.folds.change import Change
 from projections.store.contract import CommitResult
@@ -62,7 +62,7 @@ async def take_turns(here: House, batch_id: str) -> bool:
     here_too = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY})
     settings = ExecutorSettings("worker", slots=8, once=True)
     await here.go_round()
-    await run_executor(Connection(here.site.redis_url), settings, environment=here_too)
+    await run_executor(RedisSettings(here.site.redis_url), settings, environment=here_too)
     await here.store(batch_id)
     await here.go_round()
     return (await here.batch(batch_id))[1]
@@ -380,7 +380,7 @@ async def test_edge_case_17_lost_callback():
     await stage.queue("e-1")
     with pytest.raises(RuntimeError, match="a bug"):
         async with stage.executor() as executor:
-            await until(executor._told_to_stop.is_set, timeout=60)
+            await until(executor._stop_requested.is_set, timeout=60)
     stage.tasks.is_broken = False
     async with stage.executor():
         await until(stage.is_drained, timeout=200)

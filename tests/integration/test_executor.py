@@ -18,7 +18,7 @@ from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog, connect
 from executor.app import run_executor
 from executor.contract import ExecutionEnvironment
-from executor.settings import Connection, ExecutorSettings
+from executor.settings import ExecutorSettings, RedisSettings
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.tasks import Task
@@ -79,7 +79,7 @@ async def test_a_batch_is_worked_off(redis):
     """Every evaluation has its whole life in the log, and nothing is left in the queue."""
     ids = await redis.submit(300, RIGHT)
     settings = ExecutorSettings("worker", slots=50, once=True)
-    await run_executor(Connection(redis.url), settings, environment=ExecutionEnvironment())
+    await run_executor(RedisSettings(redis.url), settings, environment=ExecutionEnvironment())
     assert await redis.stories(*ids) == {WHOLE_LIFE}
     ends = [events[-1].data for events in await redis.events(*ids)]
     assert {(end.verdict, end.score, end.cost_usd) for end in ends} == {("passed", 1.0, 0.25)}
@@ -92,7 +92,7 @@ async def test_two_executors_share_a_batch_and_nothing_is_done_twice(redis):
     ids = await redis.submit(300, RIGHT)
     both = [ExecutorSettings(name, slots=8, once=True) for name in ("one", "two")]
     await asyncio.gather(
-        *(run_executor(Connection(redis.url), each, environment=ExecutionEnvironment()) for each in both)
+        *(run_executor(RedisSettings(redis.url), each, environment=ExecutionEnvironment()) for each in both)
     )
     assert await redis.stories(*ids) == {WHOLE_LIFE}
     owners = {events[1].data.executor.split("-")[0] for events in await redis.events(*ids)}
@@ -155,7 +155,7 @@ async def test_told_twice_the_command_leaves_at_once(redis):
     async with command(redis) as worker:
         await until(lambda: _all_running(redis, ids), timeout=30)
         worker.send_signal(signal.SIGINT)
-        await asyncio.wait_for(_says(worker, b"finishing"), 20)
+        await asyncio.wait_for(_says(worker, b"draining"), 20)
         worker.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(worker.wait(), 20) == 130
 

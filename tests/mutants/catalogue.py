@@ -769,7 +769,7 @@ MUTANTS = (
     Mutant(
         "an empty queue requests no permit",
         "executor/queue_selector.py",
-        "                if queue in metered:\n                    self._sleep(queue, now)\n",
+        "                if queue in metered:\n                    self._make_idle(queue, now)\n",
         "",
         (EXECUTOR_LANES,),
     ),
@@ -833,15 +833,15 @@ MUTANTS = (
     Mutant(
         "an executor holds a batch that fails in a row",
         "executor/scheduler.py",
-        "        return self._streaks.held(now)\n",
+        "        return self.streaks.held(now)\n",
         "        return set()\n",
         (FAILURE_STREAK,),
     ),
     Mutant(
         "a judge is reserved for",
-        "executor/steps.py",
-        "score = await permits.budget.pay_for(partial(judge_call, judge, judged), ask, _paid_for_score)",
-        "score = await ask()",
+        "executor/scoring.py",
+        "score = await self._permits.budget.pay_for(describe, call, _amount_paid)",
+        "score = await call()",
         (EXECUTOR_BUDGET,),
     ),
     Mutant(
@@ -1039,15 +1039,15 @@ MUTANTS = (
     # Scores on record stay, whatever became of the other evaluators.
     Mutant(
         "a time-out of an evaluator is transient",
-        "executor/faults.py",
+        "executor/outcome.py",
         "case TargetTimedOut() | EvaluatorTimedOut() if retries > 0:",
         "case TargetTimedOut() if retries > 0:",
         (FAULTS,),
     ),
     Mutant(
         "scores are put on record before a fault of another evaluator closes the attempt",
-        "executor/steps.py",
-        "        _record_unpaid(owned, [each for each in found if isinstance(each, p.Score)])\n",
+        "executor/scoring.py",
+        "            self._record_unpaid(new)\n",
         "",
         (EXECUTOR_RUN,),
     ),
@@ -1774,7 +1774,7 @@ MUTANTS = (
     ),
     Mutant(
         "half characters of a fault are replaced before it is recorded",
-        "executor/faults.py",
+        "executor/outcome.py",
         "whole = without_half_characters(redact_head(message, MAX_MESSAGE))",
         "whole = redact_head(message, MAX_MESSAGE)",
         (FUZZ,),
@@ -1866,7 +1866,7 @@ MUTANTS = (
     ),
     Mutant(
         "secrets are redacted in an answer before it is judged",
-        "executor/steps.py",
+        "executor/target_call.py",
         "return replace(reply, answer=redact_answer(reply.answer))",
         "return reply",
         (STORED_SECRETS,),

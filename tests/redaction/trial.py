@@ -21,7 +21,7 @@ from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.redaction import KNOWN, SHORTEST_ENCODED, Redactor, fragment_of, redact
 from eventlog.tracing import _present
-from executor.faults import close_after
+from executor.outcome import close_after
 from executor.targets.http_replies import fault_of
 from scoreline.observability.logs import JsonFormatter, TextFormatter
 from tests.redaction.encodings import ENCODINGS

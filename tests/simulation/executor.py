@@ -54,13 +54,16 @@ class Executing(Process):
             life.adopt(task)
         self.executor = executor = Executor(
             Ports(
-                queue, distant_queue(life), distant_batch_registry(life), distant_executor_registry(life)
+                queue,
+                distant_queue(life),
+                distant_batch_registry(life),
+                distant_executor_registry(life),
+                now=self.now,
+                jitter=self.world.random.random,
             ),
             ExecutorSettings(self.name, slots=2, drain=timedelta(seconds=1), timings=TIMINGS),
             Factories(lambda *_: Target(life), lambda spec, _: Evaluator(life, spec)),
             instance_id=life.name,
-            now=self.now,
-            jitter=self.world.random.random,
         )
         await executor.run()
         await queue.aclose()
@@ -83,8 +86,7 @@ class Executing(Process):
     @property
     def is_idle(self) -> bool:
         """Whether it has nothing in hand, and the queue has heard of everything."""
-        executor = self.executor
-        return executor is not None and not executor.slot_pool and executor._acks._empty.is_set()
+        return self.executor is not None and self.executor.is_idle
 
     @property
     def is_up_to_date(self) -> bool:

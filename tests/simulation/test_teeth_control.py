@@ -63,7 +63,7 @@ def test_tasks_that_nobody_takes_over(monkeypatch):
 
 def test_a_pause_that_is_not_heeded(monkeypatch):
     """Executors that take whatever is up would start what was to rest."""
-    monkeypatch.setattr(EligibleBatches, "_is_for_us", lambda _watch, _entry: True)
+    monkeypatch.setattr(EligibleBatches, "_is_eligible", lambda _batches, _entry: True)
     assert harms(Profile.CALM)
 
 

@@ -217,6 +217,11 @@ class Stage:
             "tasks": self.tasks,
             "batch_registry": self.batch_registry,
             "executor_registry": self.executor_registry,
+            "admission": admission,
+            "lanes": self.lanes,
+            "budgets": self.budgets,
+            "now": self.now,
+            "jitter": lambda: 0.5,
         }
         ports = Ports(events, **(usual | instead))
         async with events:
@@ -225,11 +230,6 @@ class Stage:
                 self.settings,
                 Factories(self.make_target, self.make_evaluator, self.lane_use),
                 instance_id=instance_id,
-                admission=admission,
-                lanes=self.lanes,
-                budgets=self.budgets,
-                now=self.now,
-                jitter=lambda: 0.5,
             )
             running = asyncio.create_task(executor.run())
             try:

@@ -23,10 +23,10 @@ class Budget:
         self.left -= granted
         return Admitted(granted, {line: 0.05 for line in wanted if granted[line] < wanted[line]})
 
-    def lend(self, line: str) -> Permits:
+    def take_permits(self, line: str) -> Permits:
         return NO_PERMITS
 
-    def give_back(self, unused: Mapping[str, int]) -> None:
+    def return_unused(self, unused: Mapping[str, int]) -> None:
         self.left += Counter(unused)
 
 

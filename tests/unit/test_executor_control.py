@@ -169,7 +169,7 @@ async def test_a_large_batch_does_not_keep_a_small_one_waiting():
 
 
 @virtually
-async def test_told_to_stop_it_finishes_what_it_has_in_hand():
+async def test_stop_requested_it_finishes_what_it_has_in_hand():
     """Within the drain nothing is interrupted, and nothing more is taken."""
     stage = Stage(LONG, replace(SETTINGS, slots=1))
     stage.target.how = taking(15)
@@ -251,7 +251,7 @@ async def test_once_it_ends_by_itself_when_nothing_is_left():
     [other] = await stage.tasks.consume("other", {BATCH: 1}, block=timedelta(0))
     await stage.tasks.requeue("other", other, delay=timedelta(seconds=50))
     async with stage.executor() as executor:
-        await until(executor._told_to_stop.is_set, timeout=200)
+        await until(executor._stop_requested.is_set, timeout=200)
         assert stage.loop.time() > 50
     assert isinstance(await stage.last("e-1"), p.Completed)
 
@@ -391,7 +391,7 @@ async def test_a_full_event_queue_takes_on_no_more_work():
     stage = Stage()
     await stage.register()
     async with stage.executor() as executor:
-        outbox = executor._claiming._events.outbox
+        outbox = executor._ports.events.outbox
         outbox.max_bytes = 0
         await asyncio.sleep(5)
         await stage.queue("e-1")
@@ -420,7 +420,7 @@ async def test_a_part_that_breaks_ends_the_executor(port, method):
     await stage.queue("e-1")
     with pytest.raises(RuntimeError, match="a bug"):
         async with stage.executor(**{port: broken}) as executor:
-            await until(executor._told_to_stop.is_set, timeout=60)
+            await until(executor._stop_requested.is_set, timeout=60)
 
 
 @virtually

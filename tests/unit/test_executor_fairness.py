@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.stride_scheduler import REST, StrideScheduler
+from executor.stride_scheduler import EMPTY_PAUSE, StrideScheduler
 
 PRIORITIES = st.dictionaries(
     st.text("abcdef", min_size=1, max_size=2), st.integers(1, 100), min_size=1, max_size=6
@@ -28,7 +28,7 @@ class Race:
         assert set(plan.wanted) <= set(self.priorities)
         got = Counter({batch: min(asked, self.backlog[batch]) for batch, asked in plan.wanted.items()})
         dry = {batch for batch, asked in plan.wanted.items() if got[batch] < asked}
-        self.fairness.took(plan, got, dry=dry, now=self.now)
+        self.fairness.record(plan, got, empty=dry, now=self.now)
         for batch, number in got.items():
             self.backlog[batch] -= number
         self.taken += got
@@ -67,7 +67,7 @@ def test_nobody_starves(priorities, free, data):
     race = Race(priorities, dict.fromkeys(priorities, 10**6) | {patient: 1})
     for _ in range(sum(priorities.values()) + len(priorities)):
         race.ask(free)
-        race.now += REST / 7
+        race.now += EMPTY_PAUSE / 7
     assert race.taken[patient] == 1
 
 
@@ -78,7 +78,7 @@ def test_where_nobody_has_tasks_everybody_is_asked_in_turn(priorities, free):
     for _ in range(2 * len(priorities)):
         plan = race.fairness.plan(priorities, free, now=race.now)
         asked |= set(plan.wanted)
-        race.fairness.took(plan, {}, dry=plan.wanted, now=race.now)
+        race.fairness.record(plan, {}, empty=plan.wanted, now=race.now)
         race.now += 0.01
     assert asked == set(priorities)
     assert race.fairness.plan(priorities, free, now=race.now).may_wait
@@ -97,9 +97,9 @@ def test_who_ran_dry_has_saved_up_no_turns():
     race = Race({"busy": 1, "idle": 1}, {"busy": 10**6, "idle": 0})
     for _ in range(50):
         race.ask(10)
-        race.now += REST
+        race.now += EMPTY_PAUSE
     race.backlog["idle"] = 10**6
-    race.now += REST
+    race.now += EMPTY_PAUSE
     race.taken.clear()
     race.ask(10)
     assert abs(race.taken["busy"] - race.taken["idle"]) <= 10 / 2
@@ -113,7 +113,7 @@ def test_a_dry_batch_is_asked_again_after_a_rest():
     race = Race({"a": 1, "b": 1}, {"a": 10**6, "b": 0})
     race.ask(4)
     assert "b" not in race.fairness.plan(race.priorities, 4, now=race.now).wanted
-    assert "b" in race.fairness.plan(race.priorities, 4, now=race.now + REST).wanted
+    assert "b" in race.fairness.plan(race.priorities, 4, now=race.now + EMPTY_PAUSE).wanted
 
 
 def test_nothing_is_wanted_where_there_is_nothing():
@@ -128,11 +128,11 @@ def test_those_who_share_a_limit_share_it_by_priority_however_fast_others_run(on
     fairness, taken = StrideScheduler(), Counter[str]()
     priorities = {"a": one, "b": other, "fast": 1}
     for _ in range(400):
-        fast = fairness.plan(priorities, 20, now=0.0, shut={"a", "b"})
-        fairness.took(fast, fast.wanted, dry=(), now=0.0)
+        fast = fairness.plan(priorities, 20, now=0.0, closed={"a", "b"})
+        fairness.record(fast, fast.wanted, empty=(), now=0.0)
         plan = fairness.plan(priorities, 20, now=0.0)
         got = Counter([batch for batch in plan.turns if batch != "fast"][:permits])
         taken += got
-        fairness.took(plan, got, dry=(), now=0.0)
+        fairness.record(plan, got, empty=(), now=0.0)
     assert taken.total() == 400 * permits
     assert abs(taken["a"] / taken.total() - one / (one + other)) < 0.02

@@ -22,7 +22,7 @@ from executor.contract import (
     Transient,
     Unreachable,
 )
-from executor.faults import (
+from executor.outcome import (
     LONGEST_BACKOFF,
     MAX_MESSAGE,
     EvaluatorFault,

@@ -18,7 +18,7 @@ async def hang() -> None:
 
 async def started(hand: ActiveTask, work=hang) -> asyncio.Task[None]:
     """Begin some work, and come to the point where it waits."""
-    task = asyncio.create_task(hand.at_work(work))
+    task = asyncio.create_task(hand.interruptible(work))
     await asyncio.sleep(0)
     return task
 
@@ -26,8 +26,8 @@ async def started(hand: ActiveTask, work=hang) -> asyncio.Task[None]:
 async def test_what_is_in_hand_is_not_taken_again():
     """A task of one's own may come back from a take-over: it would be claimed twice."""
     hands = SlotPool(2)
-    [hand] = hands.take([DELIVERY])
-    assert hands.take([DELIVERY]) == []
+    [hand] = hands.acquire([DELIVERY])
+    assert hands.acquire([DELIVERY]) == []
     assert (len(hands), hands.free) == (1, 1)
     hands.release(hand)
     assert hands.free == 2
@@ -37,10 +37,10 @@ async def test_work_is_interrupted():
     """Whoever is at work is cancelled, and hears why."""
     hand = ActiveTask(DELIVERY)
     task = await started(hand)
-    hand.interrupt(InterruptReason.STOPPED)
+    hand.interrupt(InterruptReason.BATCH_STOPPED)
     with pytest.raises(Interrupted) as caught:
         await task
-    assert caught.value.ending is InterruptReason.STOPPED
+    assert caught.value.reason is InterruptReason.BATCH_STOPPED
     assert task.cancelling() == 0
 
 
@@ -49,7 +49,7 @@ async def test_what_is_not_at_work_finds_out_when_it_would_begin():
     hand = ActiveTask(DELIVERY)
     hand.interrupt(InterruptReason.SHUTDOWN)
     with pytest.raises(Interrupted):
-        await hand.at_work(hang)
+        await hand.interruptible(hang)
 
 
 async def test_who_cleans_up_after_an_interruption_is_not_interrupted_again():
@@ -64,13 +64,13 @@ async def test_who_cleans_up_after_an_interruption_is_not_interrupted_again():
             clean.set()
 
     task = await started(hand, clean_up)
-    hand.interrupt(InterruptReason.STOPPED)
+    hand.interrupt(InterruptReason.BATCH_STOPPED)
     await asyncio.sleep(0)
     hand.interrupt(InterruptReason.SHUTDOWN)
     with pytest.raises(Interrupted):
         await task
     assert clean.is_set()
-    assert hand.ending is InterruptReason.STOPPED
+    assert hand.interrupted_by is InterruptReason.BATCH_STOPPED
 
 
 async def test_an_answer_that_comes_in_spite_of_an_interruption_is_taken():
@@ -84,13 +84,13 @@ async def test_an_answer_that_comes_in_spite_of_an_interruption_is_taken():
             return "4"
         return ""
 
-    task = asyncio.create_task(hand.at_work(insist))
+    task = asyncio.create_task(hand.interruptible(insist))
     await asyncio.sleep(0)
     hand.interrupt(InterruptReason.SHUTDOWN)
     assert await task == "4"
     assert task.cancelling() == 0
     with pytest.raises(Interrupted):
-        await hand.at_work(hang)
+        await hand.interruptible(hang)
 
 
 async def test_work_that_cancels_itself_has_failed():
@@ -100,7 +100,7 @@ async def test_work_that_cancels_itself_has_failed():
         raise asyncio.CancelledError
 
     with pytest.raises(Permanent):
-        await ActiveTask(DELIVERY).at_work(give_in)
+        await ActiveTask(DELIVERY).interruptible(give_in)
 
 
 async def test_a_cancellation_from_outside_passes():
@@ -114,7 +114,7 @@ async def test_a_cancellation_from_outside_passes():
 async def test_waiting_for_empty_hands():
     """It ends with the last task that is let go."""
     hands = SlotPool(2)
-    [hand] = hands.take([DELIVERY])
+    [hand] = hands.acquire([DELIVERY])
     waiting = asyncio.create_task(hands.empty())
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -125,7 +125,7 @@ async def test_waiting_for_empty_hands():
 async def test_a_slot_is_free_as_soon_as_the_end_is_written():
     """Only the log's answer is waited for then; the task stays in hand until it is there."""
     hands = SlotPool(2)
-    first, _second = hands.take([DELIVERY, ANOTHER])
+    first, _second = hands.acquire([DELIVERY, ANOTHER])
     assert hands.free == 0
     first.mark_recorded()
     first.mark_recorded()
@@ -137,6 +137,6 @@ async def test_a_slot_is_free_as_soon_as_the_end_is_written():
 async def test_no_slot_is_free_while_the_log_is_a_whole_handful_behind():
     """Through an outage an executor does not take on more and more."""
     hands = SlotPool(2)
-    for hand in hands.take([DELIVERY, ANOTHER]):
+    for hand in hands.acquire([DELIVERY, ANOTHER]):
         hand.mark_recorded()
     assert hands.free == 0

@@ -19,7 +19,7 @@ from executor.lanes.telemetry import LaneMetrics, LaneMonitor
 from executor.sandbox.job import SandboxOutcome
 from executor.sandbox.telemetry import counted
 from executor.slot_pool import SlotPool
-from executor.telemetry import ExecutorCounters, at_work
+from executor.telemetry import ExecutorCounters, metrics_of
 from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Delivery, Task
 from tests.builders import BATCH, CASE, event, records
@@ -60,7 +60,7 @@ async def test_an_evaluation_is_counted_and_timed():
     assert measured.count("eval_worker_task_duration_ms", "fake", "worker") == 2
     assert measured.count("eval_event_queue_delay_ms") >= 1
     assert measured["eval_worker_started_total", "worker"] == 1
-    assert measured["eval_worker_stopped_total", "told", "worker"] == 1
+    assert measured["eval_worker_stopped_total", "requested", "worker"] == 1
     assert measured["eval_worker_heartbeat_total", "worker"] >= 1
 
 
@@ -106,20 +106,20 @@ async def test_a_time_out_and_a_lost_attempt_have_theirs():
 async def test_an_executor_that_breaks_says_so():
     """Told or broken: a killed one says nothing."""
     with measuring() as measured, pytest.raises(ZeroDivisionError):  # noqa: SIM117
-        with at_work(ExecutorCounters("brittle"), SlotPool(1), is_cut_off=lambda: False):
+        with metrics_of(ExecutorCounters("brittle"), SlotPool(1), is_cut_off=lambda: False):
             raise ZeroDivisionError
-    assert measured.look()["eval_worker_stopped_total", "broken", "brittle"] == 1
-    assert measured["eval_worker_stopped_total", "told", "brittle"] == 0
+    assert measured.look()["eval_worker_stopped_total", "crashed", "brittle"] == 1
+    assert measured["eval_worker_stopped_total", "requested", "brittle"] == 0
 
 
 async def test_slots_and_the_oldest_task_are_seen():
     """What is in hand for longer than it may be is overdue, by so much."""
     hands = SlotPool(4)
-    with measuring() as idle, at_work(ExecutorCounters("seen"), hands, is_cut_off=lambda: True):
+    with measuring() as idle, metrics_of(ExecutorCounters("seen"), hands, is_cut_off=lambda: True):
         idle.look()
         assert idle.gauge("eval_worker_oldest_task_seconds", "seen") == 0
-        first, _ = hands.take([Delivery(BATCH, str(n), Task(f"e-{n}", 1)) for n in (1, 2)])
-        first.since, first.limit = monotonic() - 100, 60.0
+        first, _ = hands.acquire([Delivery(BATCH, str(n), Task(f"e-{n}", 1)) for n in (1, 2)])
+        first.acquired_at, first.deadline = monotonic() - 100, 60.0
         busy = idle.look()
         assert busy.gauge("eval_worker_slots", "busy", "seen") == 2
         assert busy.gauge("eval_worker_slots", "free", "seen") == 2
@@ -139,7 +139,7 @@ async def test_a_task_knows_its_limit():
     await stage.queue("e-1")
     async with stage.executor() as executor:
         await until(lambda: stage.target.asked, timeout=86_400)
-        assert [(hand.limit, hand.mode) for hand in executor.slot_pool] == [(57.0, "fake")]
+        assert [(hand.deadline, hand.mode) for hand in executor.slot_pool] == [(57.0, "fake")]
         await until(stage.is_drained, timeout=86_400)
 
 

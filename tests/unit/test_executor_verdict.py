@@ -3,7 +3,7 @@
 import pytest
 
 from eventlog import payloads as p
-from executor.verdict import completed, responded, was_paid
+from executor.outcome import completed, is_paid, responded
 
 ANSWER = p.Answer(
     output="4", usage=p.TokenUsage(input_tokens=3, output_tokens=2), cost_usd=0.1, latency_ms=12.0
@@ -58,6 +58,6 @@ def test_an_answer_counts_as_spent_once(on_record, cached):
 
 def test_only_what_cost_something_needs_an_event_of_its_own():
     """The others travel with the verdict."""
-    assert was_paid(score(1.0, cost=0.1))
-    assert was_paid(p.Score(evaluator="e", score=1.0, usage=p.TokenUsage(output_tokens=1)))
-    assert not was_paid(score(1.0))
+    assert is_paid(score(1.0, cost=0.1))
+    assert is_paid(p.Score(evaluator="e", score=1.0, usage=p.TokenUsage(output_tokens=1)))
+    assert not is_paid(score(1.0))

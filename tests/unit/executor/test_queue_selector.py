@@ -1,28 +1,28 @@
 """Which queue of each batch an executor consumes from next."""
 
 from executor.queue_selector import QueueChoice, QueueSelector, in_queues
-from executor.stride_scheduler import REST
+from executor.stride_scheduler import EMPTY_PAUSE
 
 
 def test_a_queue_without_history_is_probed_beside_another():
     """One that had tasks takes all turns; an empty one rests; if all rest the longest rested is asked."""
     selector, queues = QueueSelector(), {"b": ["first", "second"]}
     assert selector.choose(queues, 0.0) == {"b": QueueChoice("second", ("first",))}
-    selector.learn({"first": 1, "second": 2}, {"first": 1, "second": 2}, shut={}, now=0.0)
+    selector.learn({"first": 1, "second": 2}, {"first": 1, "second": 2}, retry_in={}, now=0.0)
     assert selector.choose(queues, 0.0) == {"b": QueueChoice("first")}
-    selector.learn({"first": 2}, {"first": 1}, shut={}, now=0.0)
+    selector.learn({"first": 2}, {"first": 1}, retry_in={}, now=0.0)
     assert selector.choose(queues, 0.0) == {"b": QueueChoice("second")}
     assert not selector.are_empty(queues["b"], 0.0)
-    selector.learn({"second": 1}, {}, shut={}, now=REST / 2)
-    assert selector.are_empty(queues["b"], REST / 2)
-    assert selector.choose(queues, REST / 2) == {"b": QueueChoice("first")}
-    assert selector.choose(queues, 2 * REST) == {"b": QueueChoice("second", ("first",))}
+    selector.learn({"second": 1}, {}, retry_in={}, now=EMPTY_PAUSE / 2)
+    assert selector.are_empty(queues["b"], EMPTY_PAUSE / 2)
+    assert selector.choose(queues, EMPTY_PAUSE / 2) == {"b": QueueChoice("first")}
+    assert selector.choose(queues, 2 * EMPTY_PAUSE) == {"b": QueueChoice("second", ("first",))}
 
 
 def test_a_batch_all_of_whose_queues_are_closed_is_not_asked():
     """Until the first of them opens; a closed queue is not an empty one."""
     selector, queues = QueueSelector(), {"b": ["first", "second"], "other": ["other"]}
-    selector.learn({}, {}, shut={"first": 2.0, "second": 1.0}, now=0.0)
+    selector.learn({}, {}, retry_in={"first": 2.0, "second": 1.0}, now=0.0)
     assert selector.choose(queues, 0.5) == {"other": QueueChoice("other")}
     assert not selector.are_empty(queues["b"], 0.5)
     assert selector.opens_in(0.5) == 0.5
@@ -33,17 +33,17 @@ def test_a_batch_all_of_whose_queues_are_closed_is_not_asked():
 def test_an_empty_queue_that_takes_permits_is_idle_until_it_has_tasks():
     """Its batch is dry meanwhile, and asks for nothing."""
     selector, queues = QueueSelector(), {"b": ["queue"]}
-    selector.learn({"queue": 2}, {"queue": 1}, shut={"queue": 5.0}, metered={"queue"}, now=0.0)
+    selector.learn({"queue": 2}, {"queue": 1}, retry_in={"queue": 5.0}, metered={"queue"}, now=0.0)
     assert selector.are_empty(queues["b"], 0.0)
     assert selector.choose(queues, 0.0) == {}
     assert selector.idle_queues(0.0) == []
-    assert selector.opens_in(0.0) == REST
-    assert selector.idle_queues(REST) == ["queue"]
-    selector.saw({"queue": 0}, REST)
-    assert selector.idle_queues(REST) == []
-    selector.saw({"queue": 3}, 2 * REST)
-    assert not selector.are_empty(queues["b"], 2 * REST)
-    assert selector.choose(queues, 2 * REST) == {"b": QueueChoice("queue")}
+    assert selector.opens_in(0.0) == EMPTY_PAUSE
+    assert selector.idle_queues(EMPTY_PAUSE) == ["queue"]
+    selector.polled({"queue": 0}, EMPTY_PAUSE)
+    assert selector.idle_queues(EMPTY_PAUSE) == []
+    selector.polled({"queue": 3}, 2 * EMPTY_PAUSE)
+    assert not selector.are_empty(queues["b"], 2 * EMPTY_PAUSE)
+    assert selector.choose(queues, 2 * EMPTY_PAUSE) == {"b": QueueChoice("queue")}
     assert selector.idle_queues(9.0) == []
 
 
