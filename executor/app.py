@@ -1,4 +1,4 @@
-"""An executor as a process: its connections, its signals."""
+"""The executor's process: connections, signals, self-test."""
 
 import asyncio
 import gc
@@ -25,8 +25,8 @@ from taskqueue.budget.redis_budgets import RedisBudgets
 
 logger = logging.getLogger(__name__)
 
-REGISTERED = Factories(make_target, make_evaluator, lane_use)
-"""Every type that is built in or installed."""
+REGISTERED_TYPES = Factories(make_target, make_evaluator, lane_use)
+"""Every type that is built in or installed as a plugin."""
 MAX_CONNECTIONS = 32
 
 
@@ -35,9 +35,9 @@ async def run_executor(
     settings: ExecutorSettings,
     *,
     environment: ExecutionEnvironment,
-    factories: Factories = REGISTERED,
+    factories: Factories = REGISTERED_TYPES,
 ) -> None:
-    """Be an executor until told to stop."""
+    """Run an executor until it is stopped."""
     await _remove_abandoned_directories()
     self_test = asyncio.create_task(_log_self_test(environment))
     redis = connect(connection.redis_url, max_connections=MAX_CONNECTIONS)
@@ -71,15 +71,15 @@ async def run_executor(
 
 async def _log_self_test(environment: ExecutionEnvironment) -> None:
     """Test the sandbox once and log the result; where it fails, work that needs one is refused."""
-    found = await asyncio.to_thread(probe)
+    result = await asyncio.to_thread(probe)
     cgroup = delegated_cgroup(environment.cgroup)
-    trouble = found.trouble or (await asyncio.to_thread(lambda: cgroup.trouble) if cgroup else "")
-    if found.footing and not trouble:
-        enforced = {wall.name: wall.enforced_by for wall in found.walls}
-        extra = {"footing": found.footing.value, "walls": enforced, "cgroup": environment.cgroup}
+    trouble = result.trouble or (await asyncio.to_thread(lambda: cgroup.trouble) if cgroup else "")
+    if result.footing and not trouble:
+        enforced = {wall.name: wall.enforced_by for wall in result.walls}
+        extra = {"footing": result.footing.value, "walls": enforced, "cgroup": environment.cgroup}
         logger.info("sandbox self-test passed", extra=extra)
         return
-    runs_without = environment.allow_unsandboxed and found.footing is None
+    runs_without = environment.allow_unsandboxed and result.footing is None
     refused = "runs without a sandbox" if runs_without else "is refused"
     logger.warning(
         "sandbox self-test failed: work of command targets and code evaluators %s",
@@ -90,10 +90,10 @@ async def _log_self_test(environment: ExecutionEnvironment) -> None:
 
 async def _remove_abandoned_directories() -> None:
     if removed := await asyncio.to_thread(remove_abandoned):
-        logger.info("directories of executors that were killed are removed", extra={"directories": removed})
+        logger.info("removed run directories of killed executors", extra={"directories": removed})
 
 
 def collect_garbage_rarely() -> None:
-    """Let the collector look only now and then: evaluations make many short-lived objects, few cycles."""
+    """Run the cyclic collector rarely: evaluations create many short-lived objects and few cycles."""
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)

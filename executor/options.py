@@ -1,4 +1,4 @@
-"""Options of targets and evaluators: models that know every key, and say what is wrong in a sentence."""
+"""Options of targets and evaluators: models with every key, and error messages for users."""
 
 from difflib import get_close_matches
 from typing import TypeVar
@@ -10,7 +10,7 @@ from domain.batch_spec import Options
 
 
 class OptionModel(BaseModel):
-    """What the options of one type look like; nothing unknown is let through."""
+    """The options of one type; unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -19,23 +19,23 @@ Model = TypeVar("Model", bound=OptionModel)
 
 
 def read_options(model: type[Model], options: Options, *, of: str) -> Model:
-    """Read options; raises `ValueError` with a sentence that says which option is wrong, and how."""
+    """Validate options; raises `ValueError` with a message that names the wrong option."""
     try:
         return model.model_validate(options)
     except ValidationError as error:
-        # The values stay out of it: a secret that was written here by mistake is not printed as well.
+        # Without the values: a secret that was written here by mistake must not be printed.
         errors = error.errors(include_url=False, include_input=False)
-        # A name that is not there explains one that is missing.
+        # An unknown name explains a missing one: report it first.
         first = min(errors, key=lambda each: each["type"] != "extra_forbidden")
-        raise ValueError(_sentence(model, first, of)) from None
+        raise ValueError(_message(model, first, of)) from None
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str | None:
-    """Find what somebody who typed a name may have meant."""
+    """Return the known name closest to a misspelt one."""
     return next(iter(get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
-def _sentence(model: type[OptionModel], error: ErrorDetails, of: str) -> str:
+def _message(model: type[OptionModel], error: ErrorDetails, of: str) -> str:
     where = ".".join(map(str, error["loc"]))
     known = tuple(field.alias or name for name, field in model.model_fields.items())
     match error["type"]:
@@ -46,7 +46,7 @@ def _sentence(model: type[OptionModel], error: ErrorDetails, of: str) -> str:
         case "missing":
             return f"{of} needs the option {where!r}"
         case "value_error":
-            said = error["msg"].removeprefix("Value error, ")
-            return f"{of}: {where}: {said}" if where else f"{of}: {said}"
+            message = error["msg"].removeprefix("Value error, ")
+            return f"{of}: {where}: {message}" if where else f"{of}: {message}"
         case _:
             return f"{of}: {where}: {error['msg']}"

@@ -1,9 +1,8 @@
-"""Which targets and evaluators there are, and what people type to name them.
+"""The registry of target and evaluator types, and the parser of their specs.
 
-Built-in types are rows of a table, imported when first asked for (an address may be that of several types,
-by their names); others come from entry points of the
-groups `scoreline.targets` and `scoreline.evaluators`. Only the type asked for is loaded, so a broken one
-is a problem of whoever asks for it and of nobody else. A built-in name can't be taken over.
+Built-in types are rows of a table, imported at first use (several names may share an address); plugins come
+from entry points of the groups `scoreline.targets` and `scoreline.evaluators`. Only the requested type is
+loaded, so a broken plugin fails only the batches that name it. A plugin can't replace a built-in name.
 """
 
 from collections.abc import Mapping
@@ -18,13 +17,13 @@ from pydantic import JsonValue, ValidationError
 from domain.batch_spec import EvaluatorSpec, Options, TargetSpec
 from executor.contract import Evaluator, EvaluatorType, ExecutionEnvironment, Target, TargetType
 from executor.options import nearest
-from executor.short_forms import Parts, label_of, split_evaluator, split_mapping, split_target
+from executor.short_forms import ParsedReference, label_of, split_evaluator, split_mapping, split_target
 from providers.table import PROVIDERS, suggest_model
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """Targets, or evaluators."""
+class PluginGroup:
+    """The types of targets, or of evaluators."""
 
     noun: str
     group: str
@@ -32,12 +31,12 @@ class Kind:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that can be asked for, broken or not."""
+        """Every registered name, loadable or not."""
         plugins = {plugin.name for plugin in entry_points(group=self.group)}
         return (*self.builtin, *sorted(plugins - set(self.builtin)))
 
 
-TARGETS = Kind(
+TARGETS = PluginGroup(
     "target",
     "scoreline.targets",
     {
@@ -50,7 +49,7 @@ TARGETS = Kind(
         **dict.fromkeys(PROVIDERS, "executor.targets.model:MODELS"),
     },
 )
-EVALUATORS = Kind(
+EVALUATORS = PluginGroup(
     "evaluator",
     "scoreline.evaluators",
     {
@@ -67,8 +66,8 @@ EVALUATORS = Kind(
 )
 
 
-class UnknownType(ValueError):  # noqa: N818 - what is wrong, to whoever typed the name
-    """Nobody has registered a type of this name."""
+class UnknownType(ValueError):  # noqa: N818 - what is wrong with the name
+    """No type of this name is registered."""
 
     def __init__(self, kind: str, name: str, known: tuple[str, ...]) -> None:
         self.kind, self.name, self.known = kind, name, known
@@ -77,8 +76,8 @@ class UnknownType(ValueError):  # noqa: N818 - what is wrong, to whoever typed t
         super().__init__(f"there is no {kind} type {name!r}; {hint}known: {', '.join(known)}")
 
 
-class BrokenType(ValueError):  # noqa: N818 - what is wrong, to whoever installed it
-    """A type is registered, but can't be loaded."""
+class BrokenType(ValueError):  # noqa: N818 - what is wrong with the plugin
+    """The type is registered, but can't be loaded."""
 
     def __init__(self, kind: str, name: str, value: str, cause: Exception) -> None:
         self.kind, self.name, self.value, self.cause = kind, name, value, cause
@@ -88,117 +87,119 @@ class BrokenType(ValueError):  # noqa: N818 - what is wrong, to whoever installe
 
 
 def target_type(name: str) -> TargetType:
-    """Find a type of targets; raises `UnknownType` or `BrokenType`."""
+    """Return a type of targets; raises `UnknownType` or `BrokenType`."""
     return cast("TargetType", _load(TARGETS, name))
 
 
 def evaluator_type(name: str) -> EvaluatorType:
-    """Find a type of evaluators; raises `UnknownType` or `BrokenType`."""
+    """Return a type of evaluators; raises `UnknownType` or `BrokenType`."""
     return cast("EvaluatorType", _load(EVALUATORS, name))
 
 
 def make_target(spec: TargetSpec, environment: ExecutionEnvironment) -> Target:
-    """Make the target that a spec describes."""
+    """Create the target that a spec describes."""
     return target_type(spec.type).make(spec.options, environment)
 
 
 def make_evaluator(spec: EvaluatorSpec, environment: ExecutionEnvironment) -> Evaluator:
-    """Make the evaluator that a spec describes."""
+    """Create the evaluator that a spec describes."""
     return evaluator_type(spec.type).make(spec.name, spec.options, environment)
 
 
 @runtime_checkable
-class Inlining(Protocol):
-    """A type some of whose options are files, which must be read where the batch is submitted."""
+class SupportsInlining(Protocol):
+    """A type with options that name files, which are read where the batch is submitted."""
 
     def inline(self, options: Options, base: Path) -> Options:
-        """Put the contents of files in the place of their names."""
+        """Replace the names of files by their contents."""
         ...
 
 
 @runtime_checkable
-class LimitsItself(Protocol):
-    """A type for which running out of time is a verdict: the limit is an option of its own."""
+class EnforcesTimeout(Protocol):
+    """A type that enforces its timeout itself, as one of its options: exceeding it is a score."""
 
-    limits_itself: bool
+    enforces_timeout: bool
 
 
 @runtime_checkable
-class Deadlined(Protocol):
-    """A type whose calls may take longer than the deadline that evaluators have by default."""
+class HasDefaultTimeout(Protocol):
+    """A type whose calls may take longer than the default timeout of evaluators."""
 
     default_timeout: float
 
 
-PATIENCE = 30.0
-"""Seconds that an evaluator with a limit of its own may take beyond it."""
+TIMEOUT_MARGIN = 30.0
+"""Seconds by which the executor's deadline exceeds the timeout that an evaluator enforces itself."""
 
 
 _TARGET_KEYS = frozenset({"label", "rate_limits"})
 _EVALUATOR_KEYS = frozenset({"name", "timeout", "rate_limits"})
-"""What stands beside the options of a target or an evaluator, whatever its type."""
+"""Keys beside the options of a target or an evaluator, whatever its type."""
 
 
 def parse_target(text: str | Mapping[str, JsonValue]) -> TargetSpec:
-    """Read a target as people write it; raises `UnknownType`, or `ValueError` with a sentence."""
-    parts = split_target(text) if isinstance(text, str) else split_mapping(text, apart=_TARGET_KEYS)
+    """Parse the spec of a target; raises `UnknownType`, or `ValueError` with a message for the user."""
+    parts = split_target(text) if isinstance(text, str) else split_mapping(text, beside=_TARGET_KEYS)
     try:
         target_type(parts.type)
     except UnknownType:
-        if isinstance(text, str) and (meant := suggest_model(text.strip())):
-            raise ValueError(f"there is no target {text!r}. Did you mean {meant}?") from None
+        if isinstance(text, str) and (suggestion := suggest_model(text.strip())):
+            raise ValueError(f"there is no target {text!r}. Did you mean {suggestion}?") from None
         raise
-    if parts.rest:
+    if parts.remainder:
         raise ValueError(f"{text!r}: to give it options write a mapping, {{type: {parts.type}, …}}")
     try:
-        limits: Any = parts.said.get("rate_limits")
+        limits: Any = parts.settings.get("rate_limits")
         return TargetSpec(type=parts.type, label=label_of(parts), options=parts.options, rate_limits=limits)
     except ValidationError as error:
-        raise _misread(TARGETS, parts, error) from None
+        raise _invalid(TARGETS, parts, error) from None
 
 
 def parse_evaluator(text: str | Mapping[str, JsonValue], base: Path = Path()) -> EvaluatorSpec:
-    """Read an evaluator as people write it; files that it names are read now, from `base`."""
-    parts = split_evaluator(text) if isinstance(text, str) else split_mapping(text, apart=_EVALUATOR_KEYS)
-    found = evaluator_type(parts.type)
-    if parts.rest:
+    """Parse the spec of an evaluator; files that it names are read now, relative to `base`."""
+    parts = split_evaluator(text) if isinstance(text, str) else split_mapping(text, beside=_EVALUATOR_KEYS)
+    evaluator = evaluator_type(parts.type)
+    if parts.remainder:
         raise ValueError(f"{text!r}: to give it options write a mapping, {{type: {parts.type}, …}}")
-    options = found.inline(parts.options, base) if isinstance(found, Inlining) else parts.options
-    said: Options = {"name": parts.type, **parts.said}
-    if isinstance(found, Deadlined):
-        said = {"timeout": found.default_timeout, **said}
-    if isinstance(found, LimitsItself) and "timeout" in said:
-        options = {**options, "timeout": said["timeout"]}
-        found.check(options)
-        said["timeout"] = float(str(said["timeout"])) + PATIENCE
+    options = (
+        evaluator.inline(parts.options, base) if isinstance(evaluator, SupportsInlining) else parts.options
+    )
+    settings: Options = {"name": parts.type, **parts.settings}
+    if isinstance(evaluator, HasDefaultTimeout):
+        settings = {"timeout": evaluator.default_timeout, **settings}
+    if isinstance(evaluator, EnforcesTimeout) and "timeout" in settings:
+        options = {**options, "timeout": settings["timeout"]}
+        evaluator.check(options)
+        settings["timeout"] = float(str(settings["timeout"])) + TIMEOUT_MARGIN
     try:
-        return EvaluatorSpec(type=parts.type, options=options, **said)  # type: ignore[arg-type]  # validated
+        return EvaluatorSpec(type=parts.type, options=options, **settings)  # type: ignore[arg-type]  # validated
     except ValidationError as error:
-        raise _misread(EVALUATORS, parts, error) from None
+        raise _invalid(EVALUATORS, parts, error) from None
 
 
-def _misread(kind: Kind, parts: Parts, error: ValidationError) -> ValueError:
+def _invalid(group: PluginGroup, parts: ParsedReference, error: ValidationError) -> ValueError:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
-    return ValueError(f"{kind.noun} {parts.type!r}: {where}: {first['msg']}")
+    return ValueError(f"{group.noun} {parts.type!r}: {where}: {first['msg']}")
 
 
-def _load(kind: Kind, name: str) -> object:
-    if address := kind.builtin.get(name):
+def _load(group: PluginGroup, name: str) -> object:
+    if address := group.builtin.get(name):
         module, _, attribute = address.partition(":")
-        found: object = getattr(import_module(module), attribute)
-        return found[name] if isinstance(found, Mapping) else found
-    plugins = [plugin for plugin in entry_points(group=kind.group) if plugin.name == name]
+        loaded: object = getattr(import_module(module), attribute)
+        return loaded[name] if isinstance(loaded, Mapping) else loaded
+    plugins = [plugin for plugin in entry_points(group=group.group) if plugin.name == name]
     if not plugins:
-        raise UnknownType(kind.noun, name, kind.names)
-    return _load_plugin(kind, plugins[0])
+        raise UnknownType(group.noun, name, group.names)
+    return _load_plugin(group, plugins[0])
 
 
-def _load_plugin(kind: Kind, plugin: EntryPoint) -> object:
+def _load_plugin(group: PluginGroup, plugin: EntryPoint) -> object:
     try:
         loaded: object = plugin.load()
-        for wanted in ("check", "make"):
-            getattr(loaded, wanted)
-    except Exception as error:  # foreign code may raise anything while it is imported
-        raise BrokenType(kind.noun, plugin.name, plugin.value, error) from error
+        for method in ("check", "make"):
+            getattr(loaded, method)
+    except Exception as error:  # a plugin may raise anything at import
+        raise BrokenType(group.noun, plugin.name, plugin.value, error) from error
     return loaded

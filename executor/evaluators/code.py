@@ -152,7 +152,7 @@ class CodeType:
     """How such evaluators are made."""
 
     needs_expected = False
-    limits_itself = True
+    enforces_timeout = True
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""

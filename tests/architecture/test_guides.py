@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 from eventlog.payloads import Case
 from executor.contract import ExecutionEnvironment, ScoringRequest, TargetRequest
 from executor.options import OptionModel
-from executor.registry import EVALUATORS, TARGETS, Kind
+from executor.registry import EVALUATORS, TARGETS, PluginGroup
 from executor.sandbox.job import SandboxLimits
 from projections.queries.batches import BatchSnapshot
 from providers.table import PROVIDERS
@@ -74,7 +74,7 @@ def blocks(language: str) -> Iterator[tuple[str, str]]:
                 yield f"{name}:{text[: found.start()].count(chr(10)) + 1}", found[3]
 
 
-def option_models(kind: Kind) -> Iterator[tuple[str, type[OptionModel]]]:
+def option_models(kind: PluginGroup) -> Iterator[tuple[str, type[OptionModel]]]:
     """Find the model of each built-in type: the one that its module defines."""
     for name, address in kind.builtin.items():
         module = import_module(address.partition(":")[0])
