@@ -36,8 +36,8 @@ from tests.builders import BATCH, CASE, history
 from tests.integration.coordinating import ANSWER, House, house
 from tests.provider import provider
 from tests.storing import PATIENCE, World
-from tests.unit.executor_stage import ANSWER as SAID
-from tests.unit.executor_stage import SETTINGS, TARGET, Stage, judged_by, raising, virtually
+from tests.unit.executor.stage import ANSWER as SAID
+from tests.unit.executor.stage import SETTINGS, TARGET, Stage, judged_by, raising, virtually
 from tests.unit.test_executor_lanes import MODEL, staged
 from tests.waiting import until
 

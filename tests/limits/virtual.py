@@ -21,7 +21,7 @@ from taskqueue.tasks import Task
 from tests.limits.measure import Call, InForce, violations
 from tests.limits.plans import BatchPlan, RunPlan
 from tests.simulation.virtual_loop import VirtualLoop, run_virtually
-from tests.unit.executor_stage import FakeEvaluator, Stage
+from tests.unit.executor.stage import FakeEvaluator, Stage
 
 SHARED = "shared"
 MODEL = TargetSpec("fake", "model", is_metered=True)

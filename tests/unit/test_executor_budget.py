@@ -25,7 +25,7 @@ from taskqueue.budget.contract import (
 from taskqueue.budget.estimates import Calibration, RequestSize, estimate, margin
 from taskqueue.budget.memory import MemoryBudgets
 from tests.builders import BATCH
-from tests.unit.executor_stage import SETTINGS, Stage, hang, raising, virtually
+from tests.unit.executor.stage import SETTINGS, Stage, hang, raising, virtually
 from tests.waiting import until
 
 TARGET = TargetSpec("fake", "model")

@@ -37,7 +37,7 @@ from providers.limits import Headroom, RateLimits
 from taskqueue.batch_registry import BatchState
 from taskqueue.queue_layout import SCORING_PARTITION, queue_name
 from tests.builders import BATCH, CASE
-from tests.unit.executor_stage import (
+from tests.unit.executor.stage import (
     ANSWER,
     SETTINGS,
     FakeEvaluator,

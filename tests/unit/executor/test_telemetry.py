@@ -24,7 +24,7 @@ from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Delivery, Task
 from tests.builders import BATCH, CASE, event, records
 from tests.telemetry import measuring, tracing_spans
-from tests.unit.executor_stage import (
+from tests.unit.executor.stage import (
     ANSWER,
     SETTINGS,
     TARGET,

@@ -17,7 +17,7 @@ from executor.settings import Timings
 from taskqueue.batch_registry import BatchState
 from taskqueue.tasks import Counts, QueueUnavailable
 from tests.builders import BATCH
-from tests.unit.executor_stage import (
+from tests.unit.executor.stage import (
     ANSWER,
     SETTINGS,
     TARGET,

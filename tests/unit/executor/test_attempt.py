@@ -12,7 +12,7 @@ from eventlog import payloads as p
 from executor.contract import Permanent, RateLimited, TargetReply, Transient
 from taskqueue.tasks import Task
 from tests.builders import BATCH, CASE
-from tests.unit.executor_stage import (
+from tests.unit.executor.stage import (
     ANSWER,
     SETTINGS,
     TARGET,

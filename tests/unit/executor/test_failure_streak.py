@@ -6,7 +6,7 @@ from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from executor.contract import Permanent
 from executor.failure_streak import HOLD, FailureStreaks
-from tests.unit.executor_stage import SETTINGS, Stage, raising, virtually
+from tests.unit.executor.stage import SETTINGS, Stage, raising, virtually
 from tests.waiting import until
 
 FAILED = p.Failed(p.ErrorDetail("error", "wrong key"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from executor.admission import Admitted
 from executor.lanes.permits import NO_PERMITS, Permits
 from taskqueue.tasks import Counts
-from tests.unit.executor_stage import Stage, virtually
+from tests.unit.executor.stage import Stage, virtually
 from tests.waiting import until
 
 
