@@ -61,7 +61,7 @@ alerts: $(VENV)/core ## Render the alert definitions into the rules that Prometh
 	@$(BIN)/python -m scoreline.local.alert_rules
 
 docs: $(VENV)/docs ## Build the documentation site into .site, strict on dead links
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir .site && echo "documentation site: .site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir .site && echo "documentation site: .site/index.html"
 
 clean: ## Remove what make has made
 	rm -rf $(VENV) .site .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
