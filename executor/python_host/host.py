@@ -43,7 +43,7 @@ CANCEL_PATIENCE = 1.0
 EXIT_PATIENCE = 1.0
 """Seconds that a process without a stream of replies gets to end."""
 MAX_REPLY = 16 * MAX_TEXT
-CHILD = Path(__file__).with_name("child.py")
+CHILD = Path(__file__).with_name("function_server.py")
 
 
 @dataclass(frozen=True, slots=True)
