@@ -1,7 +1,7 @@
-"""Plain SQL migrations, in order, each in a transaction of its own.
+"""SQL migrations, applied in order, each in a transaction of its own.
 
-Safe to repeat, and when two run at once: an advisory lock lets one go first, and the other then finds
-nothing to do. A file that was changed after it had been applied is an error, not a surprise.
+Idempotent and safe to run concurrently: an advisory lock serializes two migrations, and the second has
+nothing to apply. A file that was changed after it had been applied is an error.
 """
 
 import re
@@ -16,21 +16,21 @@ from projections.sql import query
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 EARLIER_TEXTS = {
-    # Asked for CREATEROLE though the roles were there; what it leaves behind is the same.
+    # Required CREATEROLE although the roles existed; the resulting schema is the same.
     2: frozenset({"e4f721ef7d6ff807286ec914e3f433932441bff2ec78d302c0dd5e4cd37ce590"}),
 }
 """Checksums of earlier, equivalent texts: a database that applied one of those is up to date."""
 LOCK = 7_265_001
-"""The advisory lock of migrations: any number that nothing else here uses."""
+"""The advisory lock of migrations."""
 
 
 class MigrationError(Exception):
-    """The database and this code do not fit together; says what to do."""
+    """The schema of the database and this code are incompatible; the message names the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file."""
+    """One migration file."""
 
     version: int
     name: str
@@ -38,12 +38,12 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """Tell this text from any other."""
+        """SHA-256 of the text."""
         return sha256(self.sql.encode()).hexdigest()
 
 
 def available(folder: Path = MIGRATIONS) -> list[Migration]:
-    """List the migrations this code brings, in order."""
+    """List the migrations of this release, in order."""
     found = []
     for path in sorted(folder.glob("*.sql")):
         matched = re.fullmatch(r"(\d{4})_(\w+)", path.stem)
@@ -54,7 +54,7 @@ def available(folder: Path = MIGRATIONS) -> list[Migration]:
 
 
 async def migrate(postgres_url: str, *, migrations: list[Migration] | None = None) -> list[Migration]:
-    """Bring the database up to date and return what was applied."""
+    """Apply the pending migrations and return them."""
     wanted = available() if migrations is None else migrations
     async with await AsyncConnection.connect(postgres_url, autocommit=True) as conn:
         await conn.execute("SELECT pg_advisory_lock(%s)", [LOCK])
@@ -66,7 +66,7 @@ async def migrate(postgres_url: str, *, migrations: list[Migration] | None = Non
 
 
 async def pending(postgres_url: str) -> list[Migration]:
-    """List what `migrate` would apply, changing nothing."""
+    """List the pending migrations without applying them."""
     async with await AsyncConnection.connect(postgres_url, autocommit=True) as conn:
         try:
             return _missing(available(), await _applied(conn))
@@ -85,7 +85,7 @@ def _missing(wanted: list[Migration], applied: dict[int, str]) -> list[Migration
         if checksum not in {known[version].checksum, *EARLIER_TEXTS.get(version, ())}:
             raise MigrationError(
                 f"Migration {version:04} was changed after it had been applied. "
-                "Put the file back as it was, and make the change in a new one."
+                "Restore the file, and make the change in a new one."
             )
     return [migration for migration in wanted if migration.version not in applied]
 

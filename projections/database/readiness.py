@@ -1,16 +1,16 @@
-"""Is this database ours, up to date, and of one mind with us about the shards?"""
+"""Readiness of the database: migrated, and with the configured number of shards."""
 
 from psycopg import AsyncConnection
 
 from projections.database.migrations import Migration, migrate, pending
 
 
-class DatabaseNotReady(Exception):  # noqa: N818 - a state of the world; says what to do
-    """The database lacks tables, or was made for other settings."""
+class DatabaseNotReady(Exception):  # noqa: N818 - a state of the world
+    """The database lacks migrations, or was created with another number of shards."""
 
 
 async def prepare(postgres_url: str, *, shards: int) -> list[Migration]:
-    """Bring a database up to date and write down the number of shards; returns what was applied."""
+    """Apply pending migrations, store the number of shards, and return the applied migrations."""
     applied = await migrate(postgres_url)
     async with await AsyncConnection.connect(postgres_url) as conn:
         await conn.execute(
@@ -21,7 +21,7 @@ async def prepare(postgres_url: str, *, shards: int) -> list[Migration]:
 
 
 async def check_ready(postgres_url: str, *, shards: int) -> None:
-    """Raise `DatabaseNotReady` unless every table is there and the shards agree."""
+    """Raise `DatabaseNotReady` unless all migrations are applied and the number of shards matches."""
     missing = await pending(postgres_url)
     if missing:
         raise DatabaseNotReady(
@@ -32,11 +32,9 @@ async def check_ready(postgres_url: str, *, shards: int) -> None:
         cursor = await conn.execute("SELECT value FROM settings WHERE name = 'shards'")
         recorded = await cursor.fetchone()
     if recorded is None:
-        raise DatabaseNotReady(
-            "The database does not say how many shards there are. Run: scoreline db migrate"
-        )
+        raise DatabaseNotReady("The database has no number of shards stored. Run: scoreline db migrate")
     if int(recorded[0]) != shards:
         raise DatabaseNotReady(
-            f"The database was made for {recorded[0]} shards, EVAL_SHARDS says {shards}. "
-            f"Set EVAL_SHARDS={recorded[0]}: with another, events would be looked for in the wrong place."
+            f"The database was created for {recorded[0]} shards, EVAL_SHARDS is {shards}. "
+            f"Set EVAL_SHARDS={recorded[0]}: another number would read events from the wrong streams."
         )

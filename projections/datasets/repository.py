@@ -1,4 +1,4 @@
-"""Imported datasets: brought in whole or not at all, read back as a stream."""
+"""Imported datasets: inserted by COPY in one transaction, read as a stream."""
 
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from projections.sql import query
 Connection = AsyncConnection[Any]
 
 
-class DatasetExists(Exception):  # noqa: N818 - what stands in the way
-    """There is a dataset of this name already."""
+class DatasetExists(Exception):  # noqa: N818 - names the conflict
+    """The project has a dataset of this name."""
 
     def __init__(self, project: str, name: str) -> None:
         super().__init__(f"The project {project!r} has a dataset {name!r} already.")
@@ -23,8 +23,8 @@ class DatasetExists(Exception):  # noqa: N818 - what stands in the way
         self.name = name
 
 
-class UnknownDataset(Exception):  # noqa: N818 - what was asked for
-    """There is no such dataset."""
+class UnknownDataset(Exception):  # noqa: N818 - names what is unknown
+    """No dataset has this name."""
 
     def __init__(self, project: str, name: str) -> None:
         super().__init__(f"The project {project!r} has no dataset {name!r}.")
@@ -34,7 +34,7 @@ class UnknownDataset(Exception):  # noqa: N818 - what was asked for
 
 @dataclass(frozen=True, slots=True)
 class NewDataset:
-    """What is known of a dataset before its cases are read."""
+    """A dataset to import, without its cases."""
 
     name: str
     project: str
@@ -44,7 +44,7 @@ class NewDataset:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset as its row has it."""
+    """A stored dataset."""
 
     name: str
     project: str
@@ -55,7 +55,7 @@ class Dataset:
 
 
 class StoredCase(NamedTuple):
-    """A case of an imported dataset, and its place."""
+    """A case of an imported dataset, with its position."""
 
     position: int
     case: Case
@@ -65,17 +65,17 @@ class StoredCase(NamedTuple):
 async def import_dataset(
     conn: Connection, dataset: NewDataset, cases: Iterable[StoredCase], *, replace: bool
 ) -> int:
-    """Import all cases or none, and count them; raises `DatasetExists`, and whatever reading raises."""
-    whose = [dataset.project, dataset.name]
+    """Import all cases or none, and count them; raises `DatasetExists`, and errors of the source."""
+    key = [dataset.project, dataset.name]
     async with conn.transaction():
         if replace:
-            await conn.execute(query("dataset_delete_cases"), whose)
-            await conn.execute(query("dataset_delete"), whose)
-        inserted = await conn.execute(query("dataset_insert"), [*whose, dataset.source, list(dataset.tags)])
+            await conn.execute(query("dataset_delete_cases"), key)
+            await conn.execute(query("dataset_delete"), key)
+        inserted = await conn.execute(query("dataset_insert"), [*key, dataset.source, list(dataset.tags)])
         if inserted.rowcount == 0:
-            raise DatasetExists(*whose)
+            raise DatasetExists(*key)
         count = await _copy(conn, dataset, cases)
-        await conn.execute(query("dataset_count"), [count, *whose])
+        await conn.execute(query("dataset_count"), [count, *key])
     return count
 
 
@@ -129,7 +129,7 @@ def _value(body: str | None) -> Any:  # noqa: ANN401 - any JSON value
 
 
 async def mentions(conn: Connection, names: Iterable[str], *, project: str, name: str) -> bool:
-    """Whether any of some names occurs among the fields of a dataset's cases."""
+    """Return whether any case of a dataset has a field with one of these names."""
     pattern = f'"({"|".join(names)})"'
     row = await (await conn.execute(query("dataset_mentions"), [project, name, pattern])).fetchone()
     return bool(row and row[0])

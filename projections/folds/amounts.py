@@ -5,10 +5,10 @@ from functools import lru_cache
 
 ZERO = Decimal(0)
 EXACT = Context(prec=400)
-"""Room for every digit of any two floats."""
+"""Enough digits for the sum of any two floats."""
 
 
 @lru_cache(maxsize=4_096)
 def exact(amount: float) -> Decimal:
-    """Take a float for the decimal it was written as."""
+    """Convert a float to the shortest decimal that represents it."""
     return Decimal(repr(amount)) if amount else ZERO

@@ -1,8 +1,8 @@
-"""What an attempt's `responded` and `scored` events add up to, for a `completed` that does not repeat it.
+"""Totals of an attempt's `responded` and `scored` events, for a `completed` event that omits them.
 
-Our executors repeat answer and scores in `completed`, which is therefore the authority for every field it
-carries, zeros included. Other producers may leave fields out; those are filled in from the events that
-were applied in the same attempt. Pure.
+Executors repeat answer and scores in `completed`, which is therefore authoritative for every field it
+carries, zeros included. Fields that another producer omits are filled in from the events that were applied
+in the same attempt. Pure.
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Totals(NamedTuple):
 
 @dataclass(slots=True)
 class AttemptTotals:
-    """Answer and scores on record in one attempt."""
+    """Applied answer and scores of one attempt."""
 
     scores: dict[str, p.Score] = field(default_factory=dict)
     """The newest of each evaluator."""
@@ -42,7 +42,7 @@ class AttemptTotals:
     is_empty: bool = True
 
     def add(self, event: Event) -> None:
-        """Add an event that was applied; those of other types add nothing."""
+        """Add an applied event; other types than `responded` and `scored` add nothing."""
         match event.data:
             case p.Responded(latency_ms=latency_ms) as paid:
                 self.latency_ms = latency_ms
@@ -83,7 +83,7 @@ class AttemptTotals:
 
 
 def left_out(result: p.Completed, body: bytes) -> frozenset[str]:
-    """Name the fields that a `completed` leaves out; the body is parsed only where one may be missing."""
+    """Return the fields that a `completed` omits; the body is parsed only where one may be missing."""
     complete = result.scores and result.usage.total and result.cost_usd and result.latency_ms
     if complete and result.score is not None:
         return frozenset()

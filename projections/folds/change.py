@@ -1,4 +1,4 @@
-"""What one evaluation's new events change in the tables: a pure fold of a walk through its stream."""
+"""The change that an evaluation's new events make to the tables: a pure fold of a replayed stream."""
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -27,7 +27,7 @@ NO_ENTRY = (-1, -1)
 
 
 class EvaluationRow(NamedTuple):
-    """An evaluation as the tables have it."""
+    """The row of an evaluation, with its cursor."""
 
     evaluation_id: str
     batch_id: str
@@ -39,7 +39,7 @@ class EvaluationRow(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """An event as the log for good has it."""
+    """A stored event."""
 
     body: bytes
     verdict: str
@@ -71,7 +71,7 @@ class QuarantineRow(NamedTuple):
 
 
 def quarantine_row(evaluation_id: str | None, refused: RejectedEntry) -> QuarantineRow:
-    """Name what was refused by its content, so that seeing it again adds nothing."""
+    """Make the row of a rejected entry; its id is a digest of the content: the insert is idempotent."""
     digest = sha256(repr((evaluation_id, refused.reason.value)).encode() + refused.body).hexdigest()
     return QuarantineRow(
         digest[:32],
@@ -85,14 +85,14 @@ def quarantine_row(evaluation_id: str | None, refused: RejectedEntry) -> Quarant
 
 @dataclass(slots=True)
 class Change:
-    """All that is to be written for one evaluation, in one transaction."""
+    """All rows to write for one evaluation in one transaction (transactional projection)."""
 
     evaluation_id: str
     batch_id: str
     month: date
     shard: int
     before: Cursor | None
-    """What the row must still be; None where there must be no row yet."""
+    """The expected cursor of the compare-and-set; None where no row may exist."""
     after: Cursor
     owner: str | None
     bridged: bool
@@ -106,13 +106,13 @@ class Change:
     """The event that the scorecard was folded from."""
     reopened: bool = False
     reordered: int = 0
-    """Events that stood in the stream before one with a lower number."""
+    """Events that arrived before one with a lower sequence."""
     quarantined: list[QuarantineRow] = field(default_factory=list)
     progress: Progress = field(default_factory=Progress)
     totals: AttemptTotals = field(default_factory=AttemptTotals)
-    """Answer and scores of the newest attempt, as far as they were applied."""
+    """Applied answer and scores of the newest attempt."""
     side_progress: dict[EventKey, Progress] = field(default_factory=dict)
-    """What side events add, each counted only by whoever really inserts it."""
+    """Counters of side events: each is added only by the transaction that inserts the event."""
 
     @property
     def moves(self) -> bool:
@@ -133,7 +133,7 @@ def fold(
     exists: bool,
     totals: AttemptTotals | None = None,
 ) -> Change:
-    """Fold a walk into the change it makes to the tables; `totals` are those of the row's attempt."""
+    """Fold a replay into the change it makes to the tables; `totals` are those of the row's attempt."""
     key, batch_id, month, cursor, owner, bridged, head = row
     before = cursor if exists else None
     change = Change(key, batch_id, month, shard, before, walked.cursor, owner, bridged, head)
@@ -150,7 +150,7 @@ def fold(
             order = entry_order(step.entry.id)
             if order > newest:
                 newest = order
-            elif newest[1] < COMMITTED_FIRST:  # else another clock wrote it
+            elif newest[1] < COMMITTED_FIRST:  # otherwise the id has the time of another clock
                 change.reordered += 1
         else:
             _take_aside(change, step)
@@ -162,7 +162,7 @@ def fold(
 
 
 def _take(change: Change, step: ReplayStep, *, before: Phase) -> None:
-    """Take an event that moved the cursor."""
+    """Fold an event that moved the cursor."""
     event = step.entry.event
     change.events.append(_event_row(change.month, step))
     if event.type in SPENDING_TYPES:
@@ -176,7 +176,7 @@ def _take(change: Change, step: ReplayStep, *, before: Phase) -> None:
     elif isinstance(event.data, p.Provisioning):
         change.owner = event.data.executor
     if step.phase in CLOSED:
-        # Also where another attempt follows: it is how a late original is known for one.
+        # Also where another attempt follows: it identifies a late original.
         change.bridged = any(bridge.closing is step.entry for bridge in change.bridges)
     if step.phase in ENDED:
         _end(change, step)
@@ -191,7 +191,7 @@ def _open_attempt(change: Change, event: Event, before: Phase) -> None:
 
 
 def _tries_again(event: Event) -> bool:
-    """Whether an attempt is a retry: not if its answer has just come, nor after one that was not tried."""
+    """Whether an attempt is a retry: not if it scores an arrived answer, nor after one that never ran."""
     opening = event.data
     return (
         isinstance(opening, p.Queued)
@@ -210,7 +210,7 @@ def _end(change: Change, step: ReplayStep) -> None:
 
 
 def _take_aside(change: Change, step: ReplayStep) -> None:
-    """Keep an event that moved nothing."""
+    """Fold an event that did not move the cursor: stale, late or rejected."""
     change.side_events.append(_event_row(change.month, step))
     spending = Progress()
     spending.add_spending(step, before=step.phase)

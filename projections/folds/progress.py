@@ -1,4 +1,4 @@
-"""Batch progress: counters that only ever move by what really moved."""
+"""Batch progress: counters, folded from events and added in the transaction that stores them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -13,12 +13,12 @@ from projections.folds.amounts import EXACT, ZERO, exact
 from projections.folds.scorecard import Scorecard
 
 SPENDING_TYPES = frozenset({"responded", "scored", "completed"})
-"""Event types that say what something cost."""
+"""Event types that carry a cost."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What some events add to a batch's counters, in the order of `batch_progress`' columns."""
+    """Counters of a batch, or what some events add to them, in the order of `batch_progress`' columns."""
 
     total: int = 0
     completed: int = 0
@@ -52,7 +52,7 @@ class Progress:
         return any(counters_of(self))
 
     def add_ending(self, card: Scorecard) -> None:
-        """Count an evaluation that has ended."""
+        """Count an ended evaluation."""
         match card.status:
             case "completed":
                 self.completed += 1
@@ -68,7 +68,7 @@ class Progress:
                 self.cancelled += 1
 
     def remove_ending(self, phase: Phase) -> None:
-        """Take back a settled evaluation that an operator has reopened."""
+        """Subtract a settled evaluation that an operator has reopened."""
         if phase not in SETTLED:
             raise ValueError(f"{phase} is not settled: it can't be reopened")
         if phase is Phase.FAILED:
@@ -77,10 +77,10 @@ class Progress:
             self.timed_out -= 1
 
     def add_spending(self, step: ReplayStep, *, before: Phase) -> None:
-        """Count what an event says was paid, whatever became of the event: money does not come back.
+        """Count the cost of an event, whatever its disposition: money spent is spent.
 
-        A completed event carries its attempt's totals, which count only where no answer was recorded
-        before it; and what turns up late for a completed attempt is in those totals already.
+        A `completed` event carries its attempt's totals, which count only where no answer was recorded
+        before it; a late event of a completed attempt is in those totals already.
         """
         data = step.entry.event.data
         match data:

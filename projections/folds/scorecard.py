@@ -1,4 +1,4 @@
-"""The scorecard: what an evaluation came to, folded from the event that ended it."""
+"""The scorecard of an evaluation, folded from the event that ended it."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -1,4 +1,7 @@
-"""One leader among many, for thrift: an advisory lock that lasts as long as its connection."""
+"""Leader election by an advisory lock of PostgreSQL, held as long as its connection lives.
+
+The lock saves duplicate work. It does not protect data: every write is a compare-and-set or idempotent.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -14,11 +17,11 @@ from projections.sql import query
 COORDINATOR = 7_265_004
 
 Holds = Callable[[], Awaitable[None]]
-"""Asks whether the lock is still held; raises what ended the connection if it is not."""
+"""Checks that the lock is still held; raises the error that ended its connection if not."""
 
 
 def coordinator_lock(run_id: str) -> int:
-    """Return the advisory lock of the coordinator that leads: one for the fleet, one for each local run."""
+    """Return the advisory lock of the leading coordinator: one for the fleet, one per local run."""
     if not run_id:
         return COORDINATOR
     return int.from_bytes(blake2b(run_id.encode(), digest_size=8).digest(), "big", signed=True)
@@ -26,7 +29,7 @@ def coordinator_lock(run_id: str) -> int:
 
 @asynccontextmanager
 async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Holds | None]:
-    """Lead while the block lasts; None where somebody else does."""
+    """Try to become the leader for the duration of the block; yields None where another process leads."""
     async with pool.connection() as conn:
         await conn.set_autocommit(True)
         try:
@@ -34,7 +37,7 @@ async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Hold
             leads = (await cursor.fetchone() or [False])[0]
 
             async def holds() -> None:
-                await conn.execute("SELECT 1")  # the lock is gone when the connection is
+                await conn.execute("SELECT 1")  # the lock is lost with the connection
 
             yield holds if leads else None
         finally:
@@ -44,15 +47,15 @@ async def leadership(pool: AsyncConnectionPool, lock: int) -> AsyncIterator[Hold
 
 
 async def leader_quiet_for(postgres_url: str, lock: int) -> timedelta | None:
-    """Say how long ago whoever leads was last heard of; None where nobody leads."""
+    """Return how long the leader's connection has been idle; None without a leader."""
     async with await psycopg.AsyncConnection.connect(postgres_url) as conn:
         return await leader_quiet(conn, lock)
 
 
 async def leader_quiet(conn: Connection, lock: int) -> timedelta | None:
-    """Say the same by a connection that is there."""
-    found = await (await conn.execute(query("leader_quiet_for"), {"lock": lock})).fetchone()
-    return found[0] if found else None
+    """Return how long the leader's connection has been idle, on an open connection."""
+    row = await (await conn.execute(query("leader_quiet_for"), {"lock": lock})).fetchone()
+    return row[0] if row else None
 
 
 async def led_runs(conn: Connection, run_ids: Iterable[str]) -> set[str]:

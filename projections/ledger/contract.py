@@ -1,7 +1,7 @@
-"""What the coordinator needs of a database, kept by Postgres and by the memory form alike.
+"""The contract of the ledger: the coordinator's store of batches and attempts.
 
-Postgres is the commit point: a batch is accepted, an attempt opened, an evaluation ended when the ledger
-says so, and only then is anybody told. Every step may be repeated; whoever comes second changes nothing.
+PostgreSQL is the commit point: a batch is accepted, an attempt opened and an evaluation ended when the
+ledger has committed it, and only then is it published. Every method is idempotent or a compare-and-set.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
 
 LONGEST_RETRY_DELAY = timedelta(days=1)
-"""How long after its end was stored an attempt can ask to be tried again."""
+"""The longest delay of a retry, counted from when the end of its attempt was stored."""
 
 
 class Budget(NamedTuple):
@@ -55,7 +55,7 @@ class BatchHead:
 
 
 class SerialLink(NamedTuple):
-    """What an evaluation of a serial group waits for, by evaluation ids."""
+    """The predecessor of an evaluation in its serial group, and the answers it needs, by evaluation ids."""
 
     follows: str
     recalls: tuple[tuple[str, str | None], ...] = ()
@@ -63,7 +63,7 @@ class SerialLink(NamedTuple):
 
 
 class AcceptedEvaluation(NamedTuple):
-    """An evaluation as it is accepted: its opening, and what people join by."""
+    """An evaluation as it is accepted: its opening event, and the keys that reports join on."""
 
     event: Event
     body: bytes
@@ -110,7 +110,7 @@ class Batch:
 
     @property
     def allowed_seconds(self) -> float:
-        """How long it was allowed to take; nothing where nobody set a limit."""
+        """Its time limit in seconds; 0 without a limit."""
         if self.deadline is None or self.accepted_at is None:
             return 0.0
         return max(0.0, (self.deadline - self.accepted_at).total_seconds())
@@ -138,13 +138,13 @@ class Batch:
 
 
 class EvaluationState(NamedTuple):
-    """Where an evaluation stands, for whoever must decide what to do about it."""
+    """The row of an evaluation with its publication state."""
 
     row: EvaluationRow
     epoch: str
-    """In which its newest attempt was published; empty if nobody was ever told of it."""
+    """The epoch in which its newest attempt was published; empty if it was not."""
     published: bool
-    """False for an ending that executors may not have been told of."""
+    """False for an ending that may not be in its stream yet."""
 
 
 class FailedEvaluation(NamedTuple):
@@ -159,7 +159,7 @@ class FailedEvaluation(NamedTuple):
 
 
 class UnreachableEvaluation(NamedTuple):
-    """An evaluation that waits because no connection to its target or judge could be made."""
+    """An evaluation that retries because no connection to its target or judge could be made."""
 
     evaluation_id: str
     attempt: int
@@ -168,14 +168,14 @@ class UnreachableEvaluation(NamedTuple):
 
 
 class UnpublishedOpening(NamedTuple):
-    """Openings that nobody may have been told of, as they are to be appended."""
+    """Opening events that may not be published, as they are to be appended."""
 
     evaluation_id: str
     events: tuple[tuple[Event, bytes], ...]
 
 
 class DueLink(NamedTuple):
-    """An evaluation of a serial group whose turn has come."""
+    """An evaluation of a serial group whose predecessor has ended."""
 
     evaluation_id: str
     link: SerialLink
@@ -187,11 +187,11 @@ class AttemptOpening(NamedTuple):
     events: Sequence[Event]
     epoch: str
     asks: bool = False
-    """Whether nobody is told of it, because its answer is to come from a provider batch."""
+    """Whether it is not published, because its answer comes from a provider batch."""
 
 
 Decide = Callable[[EvaluationState, Mapping[EventKey, Event]], AttemptOpening | None]
-"""Given the locked row and all its events: what to open, or None to leave it."""
+"""Decides, from the locked row and all its events, what to open; None opens nothing."""
 
 
 class OpenedAttempt(NamedTuple):
@@ -201,34 +201,34 @@ class OpenedAttempt(NamedTuple):
     events: tuple[tuple[Event, bytes], ...]
     epoch: str
     was_published: bool
-    """Whether executors had been told of the evaluation before; if not, an ending concerns nobody."""
+    """Whether the evaluation was published before; if not, its ending need not be."""
     progress: Progress
-    """What it added to the counters of its batch."""
+    """Counters that it added to its batch."""
 
 
-class BatchExists(Exception):  # noqa: N818 - what is the matter
-    """There is a batch of this id already."""
+class BatchExists(Exception):  # noqa: N818 - names the conflict
+    """A batch has this id already."""
 
 
 class Ledger(Protocol):
-    """The coordinator's own view of the tables."""
+    """The coordinator's store of batches and attempts; implemented on PostgreSQL and in memory."""
 
     async def now(self) -> datetime:
-        """Return the time of the server that stores the tables: all that they date is on this clock."""
+        """Return the time of the database server, which dates all rows."""
         ...
 
     async def accept(
         self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
-        """Commit a batch and all its evaluations, or nothing; returns how many there are."""
+        """Commit a batch and all its evaluations in one transaction; returns their number."""
         ...
 
     async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
-        """Return the newest `responded` event to each question that has one."""
+        """Return the newest `responded` event of each cache key that has one."""
         ...
 
     async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
-        """List submitted batches that are not over and that this run serves, or the fleet."""
+        """List the unfinished submitted batches of a run, or of the fleet."""
         ...
 
     async def batch(self, batch_id: str) -> Batch | None:
@@ -236,11 +236,11 @@ class Ledger(Protocol):
         ...
 
     async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
-        """Return those of these batches that are not over and that another run serves."""
+        """Return those of these unfinished batches that another run serves."""
         ...
 
     async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
-        """Let this run serve a batch, and no other."""
+        """Set the run that serves a batch (a fencing token)."""
         ...
 
     async def request_state(
@@ -253,7 +253,7 @@ class Ledger(Protocol):
         ...
 
     async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
-        """Write down what a batch may cost from now on."""
+        """Set the budget of a batch."""
         ...
 
     async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
@@ -261,7 +261,7 @@ class Ledger(Protocol):
         ...
 
     async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
-        """Record what the next call may cost; cleared when the batch goes on."""
+        """Record what the next call may cost; cleared when the batch resumes."""
         ...
 
     async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
@@ -273,30 +273,30 @@ class Ledger(Protocol):
         ...
 
     async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[UnreachableEvaluation]:
-        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
+        """Return evaluations that retry after a fault of a kind, of variants without a completed one."""
         ...
 
     async def finish(self, batch_id: str) -> bool:
-        """Write down that a batch is over; False if something of it is still open."""
+        """Finish a batch; False if it has an open evaluation."""
         ...
 
     async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
-        """Write down that a batch goes on, though it may have been over."""
+        """Set a batch running again, even if it was finished."""
         ...
 
     async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[UnpublishedOpening], str]:
-        """Return the openings after what is published, and the last id looked at.
+        """Return the unpublished openings of the next window, and its last id.
 
-        Those that wait for their turn in a serial group come without events.
+        Those that wait for a predecessor in a serial group come without events.
         """
         ...
 
     async def open_window(
         self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
     ) -> bool:
-        """Write down, before anybody is told, which evaluations are published in which epochs.
+        """Record, before publication, which evaluations are published in which epochs (compare-and-set).
 
-        Of those `asked` nobody is told: their answers are to come from provider batches.
+        Those in `asked` are not published: their answers come from provider batches.
         """
         ...
 
@@ -311,10 +311,10 @@ class Ledger(Protocol):
         queued: bool,
         limit: int,
     ) -> list[EvaluationState]:
-        """Return a page of published evaluations that have not ended nor moved for a while.
+        """Return a page (keyset pagination) of published, open evaluations unchanged for a while.
 
-        Left out are those that wait to be tried again, those whose owner is live and within its time,
-        and, where nobody doubts that somebody will come for them, those that are queued.
+        Excluded are retrying ones, those whose owner is live and within its time, and without `queued`
+        those that are queued.
         """
         ...
 
@@ -323,7 +323,7 @@ class Ledger(Protocol):
         ...
 
     async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
-        """Return where some evaluations stand."""
+        """Return some evaluations with their publication state."""
         ...
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
@@ -331,42 +331,42 @@ class Ledger(Protocol):
         ...
 
     async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, Event]]:
-        """Return all events the log for good has of some evaluations."""
+        """Return all stored events of some evaluations."""
         ...
 
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
-        """Open the next attempt of each, as `decide` says inside the transaction, its row locked.
+        """Open the next attempt of each, as `decide` returns inside the transaction, with its row locked.
 
-        A batch that was over goes on with it: nothing is ever open in a batch that nobody looks after.
+        A finished batch is reopened: no evaluation is ever open in a finished batch.
         """
         ...
 
     async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
-        """Return endings that executors may not have been told of."""
+        """Return endings that may not be in their streams."""
         ...
 
     async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
-        """Write down that executors can no longer miss these endings."""
+        """Mark endings as published."""
         ...
 
     async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
-        """Name a page of evaluations that have not ended."""
+        """Return a page of ids of open evaluations."""
         ...
 
     async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
-        """Name a page of evaluations that failed or timed out."""
+        """Return a page of ids of dead letters."""
         ...
 
     async def due_links(self, batch_id: str, *, limit: int) -> list[DueLink]:
-        """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
+        """Return unpublished evaluations of serial groups whose predecessor has ended."""
         ...
 
     async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, SerialLink]:
-        """Return the links of those of these evaluations that are in a serial group."""
+        """Return the links of those of these evaluations that are in serial groups."""
         ...
 
     async def release(
         self, evaluation_ids: Sequence[str], epochs: Sequence[str]
     ) -> list[UnpublishedOpening]:
-        """Write down, before anybody is told, in which epochs these are published."""
+        """Record, before publication, the epochs in which these evaluations are published."""
         ...

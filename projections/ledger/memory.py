@@ -1,6 +1,6 @@
-"""The ledger in memory, over the tables in memory: the same contract, for unit tests and simulation.
+"""The ledger in memory, over the projection store in memory, for unit tests and simulation.
 
-No call gives way to another before it is done, so each is the transaction that it is in Postgres.
+No method suspends before it is done, so each is a transaction as in PostgreSQL.
 """
 
 from collections import defaultdict
@@ -47,13 +47,13 @@ Decided = tuple[EvaluationState, AttemptOpening]
 
 
 @dataclass(slots=True)
-class _Told:
-    """What the ledger alone knows of an evaluation."""
+class _Publication:
+    """Publication state of an evaluation."""
 
     epoch: str = ""
     published: bool = True
     asked_in: str | None = None
-    """The provider batch whose answer it waits for; empty until it is in one."""
+    """The provider batch it waits for; empty until it is assigned to one."""
 
 
 class MemoryLedger:
@@ -65,19 +65,17 @@ class MemoryLedger:
         self._shards = shards
         self._now = now
         self._links: dict[str, SerialLink] = {}
-        self._told: dict[str, _Told] = defaultdict(_Told)
-        self.told_apart: dict[str, int] = defaultdict(int)
-        """Evaluations that no window counts, because they waited for a provider batch."""
+        self._publications: dict[str, _Publication] = defaultdict(_Publication)
+        self.published_apart: dict[str, int] = defaultdict(int)
+        """Published evaluations that no window counts, because they waited for a provider batch."""
         self._responses: dict[str, list[str]] = defaultdict(list)
 
     async def now(self) -> datetime:
-        """Return the time of the server."""
         return self._now()
 
     async def accept(
         self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
-        """Commit a batch and all its evaluations, or nothing; returns how many there are."""
         accepted = [one async for one in evaluations]
         self._refuse_known(head.batch_id, [one.event.evaluation_id for one in accepted])
         month = now.astimezone(UTC).date().replace(day=1)
@@ -107,7 +105,6 @@ class MemoryLedger:
             self._responses[one.cache_key].append(key)
 
     async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
-        """Return the newest `responded` event to each question that has one."""
         found = {key: self._answers(self._responses.get(key, ())) for key in cache_keys}
         return {
             key: max(answers, key=lambda event: event.occurred_at)
@@ -122,20 +119,16 @@ class MemoryLedger:
     # -- batches
 
     async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
-        """List submitted batches that are not over and that this run serves, or the fleet."""
         return [self._counted(batch) for batch in self.batches.unfinished() if batch.run_id == run_id]
 
     async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
-        """Return those of these batches that are not over and that another run serves."""
         others = {batch.batch_id for batch in self.batches.unfinished() if batch.run_id != run_id}
         return others.intersection(batch_ids)
 
     async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
-        """Let this run serve a batch, and no other."""
         self.batches.assign_run(run_id, BatchEvent(batch_id, "assigned", by, reason))
 
     async def batch(self, batch_id: str) -> Batch | None:
-        """Return one submitted batch."""
         return self._counted(self.batches.held[batch_id]) if batch_id in self.batches.held else None
 
     def _counted(self, batch: Batch) -> Batch:
@@ -144,7 +137,7 @@ class MemoryLedger:
         return replace(
             batch,
             ended=ended,
-            published=self.batches.published(batch.batch_id) + self.told_apart[batch.batch_id],
+            published=self.batches.published(batch.batch_id) + self.published_apart[batch.batch_id],
             spent_usd=reduce(EXACT.add, (each.cost_usd for each in counts), ZERO),
             spent_tokens=sum(each.tokens for each in counts),
             failed=sum(each.failed for each in counts),
@@ -154,23 +147,18 @@ class MemoryLedger:
     async def request_state(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
     ) -> bool:
-        """Write down what is asked of a batch; False if it was so already, or can't be."""
         return self.batches.request_state(BatchEvent(batch_id, state, by, reason), run_id=run_id)
 
     async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
-        """Write down what a batch may cost from now on."""
         self.batches.set_budget(budget, BatchEvent(batch_id, "budget", by, reason))
 
     async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
-        """Record the estimated spend that no event records; a smaller figure changes nothing."""
         self.batches.note_unrecorded(batch_id, usd, tokens)
 
     async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
-        """Record what the next call may cost; cleared when the batch goes on."""
         self.batches.note_next(batch_id, usd, tokens)
 
     async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
-        """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
         spent: dict[str, tuple[Decimal, int]] = {}
         for event in map(decode_body, [row.event for row in self.tables.events.values()]):
             data = event.data
@@ -182,7 +170,6 @@ class MemoryLedger:
         return spent
 
     async def failures(self, batch_id: str, *, limit: int) -> list[FailedEvaluation]:
-        """Return the newest failures of a batch, the newest first."""
         cards = self.tables.scorecards.values()
         failed = [card for card in cards if card.batch_id == batch_id and card.status == "failed"]
         stored = {card.evaluation_id: self.tables.evaluations[card.evaluation_id] for card in failed}
@@ -192,7 +179,6 @@ class MemoryLedger:
         return [self._failure(card.evaluation_id) for card in newest]
 
     async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[UnreachableEvaluation]:
-        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
         cards = self.tables.scorecards.values()
         done = {
             self._variant(card.evaluation_id)
@@ -228,15 +214,12 @@ class MemoryLedger:
         )
 
     async def finish(self, batch_id: str) -> bool:
-        """Write down that a batch is over; False if something of it is still open."""
         return not self._open(batch_id) and self.batches.finish(batch_id)
 
     async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
-        """Write down that a batch goes on, though it may have been over."""
         self.batches.reopen(BatchEvent(batch_id, "running", by, reason), now=self._now())
 
     async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[UnpublishedOpening], str]:
-        """Return the openings after what is published, and the last id looked at."""
         keys = [key for key in self._open(batch.batch_id) if key > batch.published_to][:limit]
         openings = [self._unpublished(key, [] if key in self._links else [(1, 0)]) for key in keys]
         return openings, keys[-1] if keys else batch.published_to
@@ -244,13 +227,12 @@ class MemoryLedger:
     async def open_window(
         self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
     ) -> bool:
-        """Write down, before anybody is told, which evaluations are published in which epochs."""
         opened = self.batches.open_window(batch, PublishedWindow(last_id, size, tuple(epochs)))
         for key in asked if opened else ():
-            self._told[key].asked_in = ""
+            self._publications[key].asked_in = ""
         return opened
 
-    # -- where evaluations stand
+    # -- evaluations
 
     def _open(self, batch_id: str) -> list[str]:
         held = self.tables.evaluations.items()
@@ -258,14 +240,14 @@ class MemoryLedger:
 
     def _standing(self, key: str) -> EvaluationState:
         row = self.tables.evaluations[key].row
-        return EvaluationState(row, self._epoch_of(row), self._told[key].published)
+        return EvaluationState(row, self._epoch_of(row), self._publications[key].published)
 
     def _epoch_of(self, row: EvaluationRow) -> str:
-        """Say in which epoch the newest attempt was published; empty if nobody was ever told of it."""
-        told = self._told[row.evaluation_id]
-        is_asked = told.asked_in is not None
-        if told.epoch or row.cursor.attempt > 1 or is_asked or row.evaluation_id in self._links:
-            return told.epoch
+        """Return the epoch in which the newest attempt was published; empty if it was not."""
+        known = self._publications[row.evaluation_id]
+        is_asked = known.asked_in is not None
+        if known.epoch or row.cursor.attempt > 1 or is_asked or row.evaluation_id in self._links:
+            return known.epoch
         window = self.batches.window_of(row)
         return window.epochs[shard_of(row.evaluation_id, self._shards)] if window else ""
 
@@ -280,12 +262,11 @@ class MemoryLedger:
         queued: bool,
         limit: int,
     ) -> list[EvaluationState]:
-        """Return a page of published evaluations that have not ended nor moved for a while."""
 
         def is_doubtful(key: str) -> bool:
             held = self.tables.evaluations[key]
             unmoved = timedelta(seconds=self.tables.clock() - held.updated_at)
-            if self._told[key].asked_in is not None:
+            if self._publications[key].asked_in is not None:
                 return False
             if unmoved <= unchanged_for or held.row.cursor.phase is Phase.RETRYING:
                 return False
@@ -297,7 +278,6 @@ class MemoryLedger:
         return [self._standing(key) for key in islice(filter(is_doubtful, keys), limit)]
 
     async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[EvaluationState]:
-        """Return evaluations whose next attempt is due."""
 
         def is_due(key: str) -> bool:
             held = self.tables.evaluations[key]
@@ -314,17 +294,15 @@ class MemoryLedger:
         return [self._standing(key) for key in islice(filter(is_due, keys), limit)]
 
     async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
-        """Return where some evaluations stand."""
         known = self.tables.evaluations.keys() & set(evaluation_ids)
         return [self._standing(key) for key in sorted(known)]
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
-        """Return the events that the newest attempts of some evaluations were opened with."""
         standings = await self.standings(evaluation_ids)
         return [self._opening(one.row) for one in standings]
 
     def _opening(self, row: EvaluationRow) -> UnpublishedOpening:
-        """Return sequence 0, and what the coordinator itself wrote after it."""
+        """Return sequence 0, and what the coordinator appended after it."""
         attempt = row.cursor.attempt
         second = self.tables.events.get((row.evaluation_id, attempt, 1))
         gave_up = second is not None and second.type == "failed"
@@ -335,7 +313,6 @@ class MemoryLedger:
         return UnpublishedOpening(key, tuple((decode_body(body), body) for body in bodies))
 
     async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, Event]]:
-        """Return all events the log for good has of some evaluations."""
         return {row.evaluation_id: self._logged(row.evaluation_id) for row in rows}
 
     def _logged(self, key: str) -> dict[EventKey, Event]:
@@ -345,7 +322,6 @@ class MemoryLedger:
     # -- attempts
 
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
-        """Open the next attempt of each, as `decide` says, nobody else having a say meanwhile."""
         standings = await self.standings(evaluation_ids)
         decided = [(one, decide(one, self._logged(one.row.evaluation_id))) for one in standings]
         return await self._open_all([(one, opening) for one, opening in decided if opening is not None])
@@ -356,40 +332,38 @@ class MemoryLedger:
             events = tuple((event, encode(event)) for event in opening.events)
             change = opening_change(standing.row, events, shards=self._shards)
             changes.append(change)
-            told = standing.epoch != ""
+            was_published = standing.epoch != ""
             key, newest = standing.row.evaluation_id, newest_attempt(events)
-            one = OpenedAttempt(key, newest, opening.epoch, told, change.progress)
+            one = OpenedAttempt(key, newest, opening.epoch, was_published, change.progress)
             opened.append(one)
         await self.tables.commit(changes)
         for one, change, (_, opening) in zip(opened, changes, decided, strict=True):
             if change.moves:
-                self._tell(one, change, asks=opening.asks)
+                self._record_publication(one, change, asks=opening.asks)
         return [one for one, change in zip(opened, changes, strict=True) if change.moves]
 
-    def _tell(self, one: OpenedAttempt, change: Change, *, asks: bool) -> None:
+    def _record_publication(self, one: OpenedAttempt, change: Change, *, asks: bool) -> None:
         known = not (change.ended_at and one.was_published)
-        was_asked = self._told[one.evaluation_id].asked_in is not None
-        self.told_apart[change.batch_id] += was_asked - asks
-        self._told[one.evaluation_id] = _Told(one.epoch, published=known, asked_in="" if asks else None)
+        was_asked = self._publications[one.evaluation_id].asked_in is not None
+        self.published_apart[change.batch_id] += was_asked - asks
+        self._publications[one.evaluation_id] = _Publication(
+            one.epoch, published=known, asked_in="" if asks else None
+        )
         if not change.ended_at:
             self.batches.keep_open(change.batch_id)
 
     async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
-        """Return endings that executors may not have been told of."""
-        keys = sorted(key for key, told in self._told.items() if not told.published)
+        keys = sorted(key for key, known in self._publications.items() if not known.published)
         return await self.openings(keys[:limit])
 
     async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
-        """Write down that executors can no longer miss these endings."""
         for key in evaluation_ids:
-            self._told[key].published = True
+            self._publications[key].published = True
 
     async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
-        """Name a page of evaluations that have not ended."""
         return [key for key in self._open(batch_id) if key > after][:limit]
 
     async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
-        """Name a page of evaluations that failed or timed out."""
         cards = self.tables.scorecards.values()
         dead = (card for card in cards if card.status in {"failed", "timed_out"})
         keys = sorted(card.evaluation_id for card in dead if card.batch_id == batch_id)
@@ -398,29 +372,29 @@ class MemoryLedger:
     # -- serial groups
 
     async def due_links(self, batch_id: str, *, limit: int) -> list[DueLink]:
-        """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
         held, batch = self.tables.evaluations, self.batches.held.get(batch_id)
         waiting = (
             DueLink(key, self._links[key])
             for key in self._open(batch_id)
-            if batch and key <= batch.published_to and key in self._links and not self._told[key].epoch
+            if batch
+            and key <= batch.published_to
+            and key in self._links
+            and not self._publications[key].epoch
         )
         due = (one for one in waiting if one.link.follows in held and held[one.link.follows].ended_at)
         return list(islice(due, limit))
 
     async def links(self, evaluation_ids: Sequence[str]) -> Mapping[str, SerialLink]:
-        """Return the links of those of these evaluations that are in a serial group."""
         return {key: self._links[key] for key in evaluation_ids if key in self._links}
 
     async def release(
         self, evaluation_ids: Sequence[str], epochs: Sequence[str]
     ) -> list[UnpublishedOpening]:
-        """Write down, before anybody is told, in which epochs these are published."""
         released = []
         for one in await self.standings(evaluation_ids):
             held = self.tables.evaluations[one.row.evaluation_id]
-            told = self._told[one.row.evaluation_id]
-            if not told.epoch and held.ended_at is None:
-                told.epoch = epochs[shard_of(one.row.evaluation_id, self._shards)]
+            publication = self._publications[one.row.evaluation_id]
+            if not publication.epoch and held.ended_at is None:
+                publication.epoch = epochs[shard_of(one.row.evaluation_id, self._shards)]
                 released.append(one.row.evaluation_id)
         return await self.openings(released)

@@ -1,4 +1,4 @@
-"""The batches of the ledger in memory: what was accepted, asked for, and published."""
+"""The batches of the ledger in memory."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -20,7 +20,7 @@ class PublishedWindow(NamedTuple):
 
 
 class BatchEvent(NamedTuple):
-    """What was asked of a batch, by whom, and when it was over."""
+    """A row of `batch_events`: a requested state, an assignment, or the end of a batch."""
 
     batch_id: str
     type: str
@@ -29,7 +29,7 @@ class BatchEvent(NamedTuple):
 
 
 class MemoryBatches:
-    """Be the tables `batches`, `batch_events` and `batch_windows`; tells sweeps how far they may look."""
+    """The tables `batches`, `batch_events` and `batch_windows`; publishes the horizon of sweeps."""
 
     def __init__(self, horizons: dict[str, str]) -> None:
         self.held: dict[str, Batch] = {}
@@ -47,28 +47,28 @@ class MemoryBatches:
         self.events.append(BatchEvent(head.batch_id, "accepted", head.submitted_by))
 
     def unfinished(self) -> list[Batch]:
-        """List what is not over, in the order of acceptance."""
+        """List unfinished batches in the order of acceptance."""
         left = (batch for batch in self.held.values() if not batch.finished)
         return sorted(left, key=lambda batch: (batch.accepted_at, batch.batch_id))
 
-    def assign_run(self, run_id: str, asked: BatchEvent) -> None:
-        """Change which run serves a batch."""
-        batch = self.held.get(asked.batch_id)
+    def assign_run(self, run_id: str, request: BatchEvent) -> None:
+        """Set the run that serves a batch."""
+        batch = self.held.get(request.batch_id)
         if batch and batch.run_id != run_id:
             self._put(replace(batch, run_id=run_id))
-            self.events.append(asked)
+            self.events.append(request)
 
-    def request_state(self, asked: BatchEvent, *, run_id: str | None = None) -> bool:
+    def request_state(self, request: BatchEvent, *, run_id: str | None = None) -> bool:
         """Change a batch's state, unless it is over, was stopped, is so already, or has another run."""
-        batch = self.held.get(asked.batch_id)
-        if batch is None or batch.finished or batch.state not in {"running", "paused"} - {asked.type}:
+        batch = self.held.get(request.batch_id)
+        if batch is None or batch.finished or batch.state not in {"running", "paused"} - {request.type}:
             return False
         if run_id not in {None, batch.run_id}:
             return False
-        batch = replace(batch, state=asked.type, reason=asked.reason)
-        goes_on = asked.type == "running"
+        batch = replace(batch, state=request.type, reason=request.reason)
+        goes_on = request.type == "running"
         self._put(replace(batch, next_usd=ZERO, next_tokens=0) if goes_on else batch)
-        self.events.append(asked)
+        self.events.append(request)
         return True
 
     def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
@@ -82,23 +82,23 @@ class MemoryBatches:
         if batch := self.held.get(batch_id):
             self._put(replace(batch, next_usd=usd, next_tokens=tokens))
 
-    def set_budget(self, budget: Budget, asked: BatchEvent) -> None:
+    def set_budget(self, budget: Budget, request: BatchEvent) -> None:
         """Change what a batch may cost."""
-        if batch := self.held.get(asked.batch_id):
+        if batch := self.held.get(request.batch_id):
             self._put(replace(batch, max_cost_usd=budget.max_cost_usd, max_tokens=budget.max_tokens))
-            self.events.append(asked)
+            self.events.append(request)
 
-    def change_spec(self, spec: bytes, asked: BatchEvent) -> bool:
-        """Change what a batch is about, unless it is over."""
-        batch = self.held.get(asked.batch_id)
+    def change_spec(self, spec: bytes, request: BatchEvent) -> bool:
+        """Replace the spec of an unfinished batch."""
+        batch = self.held.get(request.batch_id)
         if batch is None or batch.finished:
             return False
         self._put(replace(batch, spec=spec))
-        self.events.append(asked)
+        self.events.append(request)
         return True
 
     def finish(self, batch_id: str) -> bool:
-        """End a batch that has not been ended."""
+        """Finish an unfinished batch."""
         batch = self.held.get(batch_id)
         if batch is None or batch.finished:
             return False
@@ -107,22 +107,22 @@ class MemoryBatches:
         self.events.append(BatchEvent(batch_id, "finished", "coordinator"))
         return True
 
-    def reopen(self, asked: BatchEvent, *, now: datetime) -> None:
-        """Let a batch go on."""
-        if batch := self.held.get(asked.batch_id):
+    def reopen(self, request: BatchEvent, *, now: datetime) -> None:
+        """Set a batch running again."""
+        if batch := self.held.get(request.batch_id):
             deadline = batch.deadline if batch.deadline and batch.deadline > now else None
             self._put(replace(batch, state="running", reason="", deadline=deadline, finished=False))
-            self.events.append(asked)
+            self.events.append(request)
 
     def keep_open(self, batch_id: str) -> None:
-        """Let a batch go on that was ended between an operator's word and what follows from it."""
+        """Reopen a batch that was finished between an operator's request and the attempts it opened."""
         batch = self.held.get(batch_id)
         if batch and batch.finished:
             state = "cancelled" if batch.state == "cancelled" else "running"
             self._put(replace(batch, state=state, finished=False))
 
     def open_window(self, seen: Batch, window: PublishedWindow) -> bool:
-        """Publish further, if the batch is running and published no further than was seen."""
+        """Publish a window by compare-and-set on `published_to`, if the batch is running."""
         batch = self.held[seen.batch_id]
         if batch.published_to != seen.published_to or batch.state != "running":
             return False
@@ -131,11 +131,11 @@ class MemoryBatches:
         return True
 
     def published(self, batch_id: str) -> int:
-        """Count the evaluations within all windows."""
+        """Count the evaluations of all windows."""
         return sum(window.evaluations for window in self.windows[batch_id])
 
     def window_of(self, row: EvaluationRow) -> PublishedWindow | None:
-        """Find the window that an evaluation was published in."""
+        """Return the window in which an evaluation was published."""
         windows = (window for window in self.windows[row.batch_id] if window.last_id >= row.evaluation_id)
         return min(windows, default=None)
 

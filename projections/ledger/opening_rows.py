@@ -1,4 +1,4 @@
-"""Openings as the tables take them: they are committed before they are in any stream. Pure."""
+"""Rows of opening events, which are committed before they are appended to a stream. Pure."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -12,25 +12,25 @@ from projections.ledger.contract import AcceptedEvaluation
 
 
 def opening_change(row: EvaluationRow, events: Sequence[tuple[Event, bytes]], *, shards: int) -> Change:
-    """Fold openings into the change they make, as if they had just arrived."""
+    """Fold opening events into the change they make, as if they had just arrived."""
     entries = [
         Entry(committed_entry_id(event.occurred_at, place), event, body)
         for place, (event, body) in enumerate(events)
     ]
     walked = replay(row.cursor, entries)
     change = fold(row, shard_of(row.evaluation_id, shards), walked, exists=True)
-    change.head = row.head  # they are in no stream yet
+    change.head = row.head  # they are in no stream yet: the head stays
     return change
 
 
 def newest_attempt(events: Sequence[tuple[Event, bytes]]) -> tuple[tuple[Event, bytes], ...]:
-    """Leave out what closes an attempt that nobody was told of: executors need not hear of it either."""
+    """Return the events of the newest attempt; those that close an unpublished one are not published."""
     newest = events[-1][0].attempt
     return tuple(each for each in events if each[0].attempt == newest)
 
 
 def accepted_row(month: date, one: AcceptedEvaluation) -> EventRow:
-    """Lay out the first event of an evaluation as it is accepted."""
+    """Make the row of the first event of an accepted evaluation."""
     event = one.event
     entry_id = committed_entry_id(event.occurred_at).decode()
     key = event.evaluation_id

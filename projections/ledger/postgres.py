@@ -1,4 +1,4 @@
-"""The ledger in Postgres."""
+"""The ledger in PostgreSQL."""
 
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -43,16 +43,16 @@ from projections.store.postgres import PostgresStore, add_progress, commit_chang
 Connection = AsyncConnection[Any]
 
 ACCEPT_CHUNK = 2_000
-"""Evaluations inserted at a time, at most."""
+"""Evaluations inserted by one COPY, at most."""
 ACCEPT_BYTES = 4 * 1024 * 1024
-"""Bytes of their events and links after which a chunk is inserted, however few they are."""
+"""Bytes of events and links after which a chunk is inserted, however few evaluations it has."""
 LINK_BYTES = 200
-"""What one link to an earlier evaluation takes in memory, roughly."""
+"""Approximate memory of one link to an earlier evaluation."""
 EVALUATION_TYPES = ("text", "text", "date", "int2", "int4", "int4", "text", "text", "int2", "int4")
 
 
 class PostgresLedger:
-    """`Ledger` on a PostgreSQL server."""
+    """`Ledger` on PostgreSQL."""
 
     def __init__(self, pool: AsyncConnectionPool, *, shards: int) -> None:
         self._pool = pool
@@ -60,7 +60,6 @@ class PostgresLedger:
         self._tables = PostgresStore(pool)
 
     async def now(self) -> datetime:
-        """Return the time of the server."""
         [(now,)] = await self._rows("ledger_now", [])
         found: datetime = now
         return found
@@ -68,8 +67,7 @@ class PostgresLedger:
     async def accept(
         self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
-        """Commit a batch and all its evaluations, or nothing; returns how many there are."""
-        # On its own: whoever makes a partition locks the whole log until the transaction is over.
+        # In its own transaction: creating a partition locks the whole log until the commit.
         await self._execute("ensure_month", [now])
         async with transaction(self._pool) as conn:
             month = await _insert_head(conn, head, now)
@@ -78,31 +76,26 @@ class PostgresLedger:
                 totals.update(one.shard for one in chunk)
                 await _insert_chunk(conn, month, head.batch_id, chunk)
             await _add_totals(conn, head.batch_id, totals)
-            told = {"batch_id": head.batch_id, "by": head.submitted_by, "total": totals.total()}
-            await conn.execute(query("set_batch_total"), told)
+            accepted = {"batch_id": head.batch_id, "by": head.submitted_by, "total": totals.total()}
+            await conn.execute(query("set_batch_total"), accepted)
         return totals.total()
 
     async def cached(self, cache_keys: Sequence[str]) -> Mapping[str, Event]:
-        """Return the newest `responded` event to each question that has one."""
         rows = await self._binary_rows("cached_responses", [list(cache_keys)])
         return {key: decode_body(body) for key, body in rows}
 
     async def unfinished(self, run_id: str = FLEET) -> list[Batch]:
-        """List submitted batches that are not over and that this run serves, or the fleet."""
         return await self._batches(None, run_id)
 
     async def led_elsewhere(self, batch_ids: Sequence[str], run_id: str = FLEET) -> set[str]:
-        """Return those of these batches that are not over and that another run serves."""
         wanted = {"batch_ids": list(batch_ids), "run_id": run_id}
         return {batch_id for (batch_id,) in await self._rows("batches_of_other_runs", wanted)}
 
     async def assign_run(self, batch_id: str, run_id: str, *, by: str, reason: str = "") -> None:
-        """Let this run serve a batch, and no other."""
         assigned = {"batch_id": batch_id, "run_id": run_id, "by": by, "reason": reason}
         await self._execute("assign_run", assigned)
 
     async def batch(self, batch_id: str) -> Batch | None:
-        """Return one submitted batch."""
         found = await self._batches(batch_id)
         return found[0] if found else None
 
@@ -115,38 +108,31 @@ class PostgresLedger:
     async def request_state(
         self, batch_id: str, state: str, *, by: str, reason: str = "", run_id: str | None = None
     ) -> bool:
-        """Write down what is asked of a batch; False if it was so already, or can't be."""
         asked = {"batch_id": batch_id, "state": state, "by": by, "reason": reason, "run_id": run_id}
         return await self._execute("request_batch_state", asked) > 0
 
     async def set_budget(self, batch_id: str, budget: Budget, *, by: str, reason: str = "") -> None:
-        """Write down what a batch may cost from now on."""
         limits = {"max_cost_usd": budget.max_cost_usd, "max_tokens": budget.max_tokens}
         await self._execute(
             "set_batch_budget", {"batch_id": batch_id, "by": by, "reason": reason, **limits}
         )
 
     async def note_unrecorded(self, batch_id: str, usd: Decimal, tokens: int) -> None:
-        """Record the estimated spend that no event records; a smaller figure changes nothing."""
         noted = {"batch_id": batch_id, "usd": usd, "tokens": tokens}
         await self._execute("raise_unrecorded_spend", noted)
 
     async def note_next(self, batch_id: str, usd: Decimal, tokens: int) -> None:
-        """Record what the next call may cost; cleared when the batch goes on."""
         await self._execute("set_next_call_cost", {"batch_id": batch_id, "usd": usd, "tokens": tokens})
 
     async def spent_by_source(self, batch_id: str) -> Mapping[str, tuple[Decimal, int]]:
-        """Sum the recorded spend of a batch by the source of the events: cost and tokens."""
         rows = await self._rows("spent_by_source", {"batch_id": batch_id})
         return {source: (cost, tokens) for source, cost, tokens in rows}
 
     async def failures(self, batch_id: str, *, limit: int) -> list[FailedEvaluation]:
-        """Return the newest failures of a batch, the newest first."""
         rows = await self._rows("newest_failures", {"batch_id": batch_id, "limit": limit})
         return [FailedEvaluation(*row) for row in rows]
 
     async def unreached(self, batch: Batch, *, kind: str, limit: int) -> list[UnreachableEvaluation]:
-        """Return evaluations that wait after a fault of a kind, of variants of which none is completed."""
         wanted = {
             "batch_id": batch.batch_id,
             "published_to": batch.published_to,
@@ -156,18 +142,15 @@ class PostgresLedger:
         return [UnreachableEvaluation(*row) for row in await self._rows("unreachable_evaluations", wanted)]
 
     async def finish(self, batch_id: str) -> bool:
-        """Write down that a batch is over; False if something of it is still open."""
         async with transaction(self._pool) as conn:
-            # Two statements: the second must see what whoever held the lock has opened.
+            # Two statements: the second must see what the previous holder of the lock has opened.
             await conn.execute(query("lock_batch"), [batch_id])
             return (await conn.execute(query("finish_batch"), {"batch_id": batch_id})).rowcount > 0
 
     async def reopen(self, batch_id: str, *, by: str, reason: str = "") -> None:
-        """Write down that a batch goes on, though it may have been over."""
         await self._execute("reopen_batch", {"batch_id": batch_id, "by": by, "reason": reason})
 
     async def next_window(self, batch: Batch, *, limit: int) -> tuple[list[UnpublishedOpening], str]:
-        """Return the openings after what is published, and the last id looked at."""
         wanted = {
             "batch_id": batch.batch_id,
             "after": batch.published_to,
@@ -184,7 +167,6 @@ class PostgresLedger:
     async def open_window(
         self, batch: Batch, *, last_id: str, size: int, epochs: Sequence[str], asked: Sequence[str] = ()
     ) -> bool:
-        """Write down, before anybody is told, which evaluations are published in which epochs."""
         window = {
             "batch_id": batch.batch_id,
             "after": batch.published_to,
@@ -206,7 +188,6 @@ class PostgresLedger:
         queued: bool,
         limit: int,
     ) -> list[EvaluationState]:
-        """Return a page of published evaluations that have not ended nor moved for a while."""
         wanted = {
             "batch_id": batch.batch_id,
             "published_to": batch.published_to,
@@ -220,7 +201,6 @@ class PostgresLedger:
         return [_standing(row) for row in await self._rows("unmoved_evaluations", wanted)]
 
     async def due_retries(self, batch: Batch, *, now: datetime, limit: int) -> list[EvaluationState]:
-        """Return evaluations whose next attempt is due."""
         wanted = {
             "batch_id": batch.batch_id,
             "published_to": batch.published_to,
@@ -230,22 +210,18 @@ class PostgresLedger:
         return [_standing(row) for row in await self._rows("due_retries", wanted)]
 
     async def standings(self, evaluation_ids: Sequence[str]) -> list[EvaluationState]:
-        """Return where some evaluations stand."""
         return [_standing(row) for row in await self._rows("evaluation_states", [list(evaluation_ids)])]
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
-        """Return the events that the newest attempts of some evaluations were opened with."""
         found: dict[str, list[tuple[Event, bytes]]] = defaultdict(list)
         for key, body in await self._binary_rows("attempt_openings", [list(evaluation_ids)]):
             found[key].append((decode_body(body), body))
         return [UnpublishedOpening(key, tuple(events)) for key, events in found.items()]
 
     async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, Event]]:
-        """Return all events the log for good has of some evaluations."""
         return _decoded(await self._tables.stored(rows))
 
     async def open_attempts(self, evaluation_ids: Sequence[str], decide: Decide) -> list[OpenedAttempt]:
-        """Open the next attempt of each, as `decide` says inside the transaction, its row locked."""
         async with transaction(self._pool) as conn:
             await conn.execute(query("lock_batches"), [list(evaluation_ids)])
             rows = await (await conn.execute(query("lock_evaluations"), [list(evaluation_ids)])).fetchall()
@@ -266,15 +242,15 @@ class PostgresLedger:
             events = tuple((event, encode(event)) for event in opening.events)
             change = opening_change(standing.row, events, shards=self._shards)
             changes.append(change)
-            told = standing.epoch != ""
+            was_published = standing.epoch != ""
             key, newest = standing.row.evaluation_id, newest_attempt(events)
-            one = OpenedAttempt(key, newest, opening.epoch, told, change.progress)
+            one = OpenedAttempt(key, newest, opening.epoch, was_published, change.progress)
             opened.append(one)
         committed = await commit_changes(conn, changes)
         if committed.lost:
             raise RuntimeError(f"rows moved though they were locked: {sorted(committed.lost)[:3]}")
         await leave_provider_batches(conn, decided)
-        # What came too late to open anything is on record, and that is all.
+        # Events that opened nothing are stored, and not published.
         moved = [(one, change) for one, change in zip(opened, changes, strict=True) if change.moves]
         columns: list[list[Any]] = [
             [one.evaluation_id for one, _ in moved],
@@ -287,20 +263,16 @@ class PostgresLedger:
         return [one for one, _ in moved]
 
     async def unpublished_endings(self, *, limit: int) -> list[UnpublishedOpening]:
-        """Return endings that executors may not have been told of."""
         rows = await self._rows("unpublished_endings", [limit])
         return await self.openings([key for (key,) in rows]) if rows else []
 
     async def mark_published(self, evaluation_ids: Sequence[str]) -> None:
-        """Write down that executors can no longer miss these endings."""
         await self._execute("mark_published", [list(evaluation_ids)])
 
     async def open_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
-        """Name a page of evaluations that have not ended."""
         return await self._ids("open_evaluation_ids", batch_id, after, limit)
 
     async def dead_ids(self, batch_id: str, *, after: str, limit: int) -> list[str]:
-        """Name a page of evaluations that failed or timed out."""
         return await self._ids("dead_letter_ids", batch_id, after, limit)
 
     async def _ids(self, name: str, batch_id: str, after: str, limit: int) -> list[str]:
@@ -308,19 +280,16 @@ class PostgresLedger:
         return [key for (key,) in await self._rows(name, wanted)]
 
     async def due_links(self, batch_id: str, *, limit: int) -> list[DueLink]:
-        """Return evaluations of serial groups whose predecessor has ended and that nobody was told of."""
         rows = await self._rows("due_serial_links", {"batch_id": batch_id, "limit": limit})
         return [DueLink(key, SerialLink(follows, _recalls(recalls))) for key, follows, recalls in rows]
 
     async def links(self, evaluation_ids: Sequence[str]) -> dict[str, SerialLink]:
-        """Return the links of those of these evaluations that are in a serial group."""
         rows = await self._rows("serial_links_of", [list(evaluation_ids)])
         return {key: SerialLink(follows, _recalls(recalls)) for key, follows, recalls in rows}
 
     async def release(
         self, evaluation_ids: Sequence[str], epochs: Sequence[str]
     ) -> list[UnpublishedOpening]:
-        """Write down, before anybody is told, in which epochs these are published."""
         wanted = {"evaluation_ids": list(evaluation_ids), "epochs": list(epochs)}
         rows = await self._rows("publish_evaluations", wanted)
         return await self.openings([key for (key,) in rows]) if rows else []
@@ -442,7 +411,7 @@ def _decoded(stored: Mapping[str, Mapping[EventKey, StoredEvent]]) -> dict[str, 
 
 
 def _with_bytes(row: Sequence[Any]) -> list[Any]:
-    """Turn a batch's spec back into the bytes that travel."""
+    """Convert the spec of a row to bytes."""
     return [*row[:5], row[5].encode(), *row[6:]]
 
 

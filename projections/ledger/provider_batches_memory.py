@@ -26,13 +26,12 @@ class MemoryProviderBatchRepository:
         self.provider_batches: dict[str, ProviderBatch] = {}
         self.counts: dict[str, RequestCounts] = {}
         self.touched: dict[str, datetime] = {}
-        """When each was last heard of."""
-        self._told = ledger._told  # noqa: SLF001 - two parts of one ledger
+        """When each was last polled."""
+        self._publications = ledger._publications  # noqa: SLF001 - two parts of one ledger
 
     async def list_unassigned(
         self, batch: Batch, *, target: int, targets: int, after: str, limit: int
     ) -> list[PendingRequest]:
-        """Return a page of evaluations that wait for one of `targets` and are in no provider batch yet."""
         found = await self._asked(await self._open_in(batch.batch_id, ""))
         return [
             one
@@ -43,7 +42,6 @@ class MemoryProviderBatchRepository:
         ][:limit]
 
     async def record_intent(self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
-        """Record a provider batch and its members; False if its batch was stopped or paused since."""
         batch = await self.ledger.batch(provider_batch.batch_id)
         waiting = set(await self._open_in(provider_batch.batch_id, ""))
         held = self.ledger.tables.evaluations
@@ -53,7 +51,7 @@ class MemoryProviderBatchRepository:
         if not waiting.issuperset(evaluation_ids) or attempts != provider_batch.attempts:
             return False
         for key in evaluation_ids:
-            self._told[key].asked_in = provider_batch.id
+            self._publications[key].asked_in = provider_batch.id
         self.provider_batches[provider_batch.id] = provider_batch
         self.counts[provider_batch.id] = RequestCounts(processing=provider_batch.size)
         return True
@@ -61,7 +59,6 @@ class MemoryProviderBatchRepository:
     async def list_pending(
         self, provider_batch: ProviderBatch, *, after: str, limit: int
     ) -> list[PendingRequest]:
-        """Return a page of the members of a provider batch that still wait for its results."""
         keys = [
             key for key in await self._open_in(provider_batch.batch_id, provider_batch.id) if key > after
         ]
@@ -70,13 +67,11 @@ class MemoryProviderBatchRepository:
     async def filter_pending(
         self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]
     ) -> set[str]:
-        """Return those of these evaluations that still wait for the results of a provider batch."""
         return set(await self._open_in(provider_batch.batch_id, provider_batch.id)).intersection(
             evaluation_ids
         )
 
     async def list_open(self) -> list[ProviderBatch]:
-        """List the open provider batches of all batches, the oldest first."""
         found = (
             provider_batch
             for provider_batch in self.provider_batches.values()
@@ -85,7 +80,6 @@ class MemoryProviderBatchRepository:
         return sorted(found, key=lambda provider_batch: (provider_batch.intended_at, provider_batch.id))
 
     async def claim(self, provider_batch: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
-        """Claim a submission by compare-and-set; None if another coordinator was first."""
         held = self.provider_batches[provider_batch.id]
         if held.state is not ProviderBatchState.INTENDED or held.claimed_at != provider_batch.claimed_at:
             return None
@@ -94,7 +88,6 @@ class MemoryProviderBatchRepository:
     async def record_submission(
         self, provider_batch: ProviderBatch, provider_id: str, *, now: datetime
     ) -> bool:
-        """Record the provider's id; False if it was recorded before, or the batch is closed."""
         if self.provider_batches[provider_batch.id].state is not ProviderBatchState.INTENDED:
             return False
         self._put(
@@ -107,7 +100,6 @@ class MemoryProviderBatchRepository:
         return True
 
     async def filter_known(self, provider_ids: Sequence[str]) -> set[str]:
-        """Return those of a provider's batch ids that belong to a recorded provider batch."""
         return {one.provider_id for one in self.provider_batches.values() if one.provider_id} & set(
             provider_ids
         )
@@ -115,7 +107,6 @@ class MemoryProviderBatchRepository:
     async def record_counts(
         self, provider_batch: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
     ) -> None:
-        """Record the provider's counts of a provider batch, and whether it has ended."""
         if self.provider_batches[provider_batch.id].state is ProviderBatchState.SUBMITTED:
             self.counts[provider_batch.id], self.touched[provider_batch.id] = counts, now
             self._put(
@@ -125,37 +116,31 @@ class MemoryProviderBatchRepository:
             )
 
     async def record_note(self, provider_batch: ProviderBatch, note: str) -> None:
-        """Record why a provider batch makes no progress; empty: it does."""
         self._put(provider_batch, note=note)
 
     async def record_cancel_request(self, provider_batch: ProviderBatch) -> None:
-        """Record that cancellation was requested from the provider."""
         self._put(provider_batch, called_off=True)
 
     async def close(
         self, provider_batch: ProviderBatch, state: ProviderBatchState, *, now: datetime
     ) -> None:
-        """Close a provider batch; members of an abandoned one become unassigned."""
         if self.provider_batches[provider_batch.id].state in OPEN:
             self.touched[provider_batch.id] = now
             self._put(provider_batch, state=state)
             for key in await self._open_in(provider_batch.batch_id, provider_batch.id):
-                self._told[key].asked_in = ""
+                self._publications[key].asked_in = ""
 
     async def has_groups(self, batch_id: str) -> bool:
-        """Return whether a batch has serial groups."""
         return bool(await self.ledger.links(await self._open_ids(batch_id)))
 
     async def update_spec(self, batch_id: str, spec: bytes, *, by: str, reason: str) -> bool:
-        """Replace the spec of a batch; False if it is finished."""
         return self.ledger.batches.change_spec(spec, BatchEvent(batch_id, "changed", by, reason))
 
     async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[UnpublishedOpening]:
-        """Publish unassigned evaluations to the task queue instead, in these epochs."""
         keys = (await self._open_in(batch.batch_id, ""))[:limit]
         for key in keys:
-            self._told[key].asked_in = None
-        self.ledger.told_apart[batch.batch_id] += len(keys)
+            self._publications[key].asked_in = None
+        self.ledger.published_apart[batch.batch_id] += len(keys)
         return await self.ledger.release(keys, epochs)
 
     def _put(self, provider_batch: ProviderBatch, **changes: object) -> ProviderBatch:
@@ -166,7 +151,9 @@ class MemoryProviderBatchRepository:
 
     async def _open_in(self, batch_id: str, provider_batch_id: str) -> list[str]:
         return [
-            key for key in await self._open_ids(batch_id) if self._told[key].asked_in == provider_batch_id
+            key
+            for key in await self._open_ids(batch_id)
+            if self._publications[key].asked_in == provider_batch_id
         ]
 
     async def _open_ids(self, batch_id: str) -> list[str]:

@@ -49,7 +49,6 @@ class PostgresProviderBatchRepository:
     async def list_unassigned(
         self, batch: Batch, *, target: int, targets: int, after: str, limit: int
     ) -> list[PendingRequest]:
-        """Return a page of evaluations that wait for one of `targets` and are in no provider batch yet."""
         wanted = {
             "batch_id": batch.batch_id,
             "month": batch.month,
@@ -61,7 +60,6 @@ class PostgresProviderBatchRepository:
         return await self._asked("provider_waiting", wanted)
 
     async def record_intent(self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]) -> bool:
-        """Record a provider batch and its members; False if its batch was stopped or paused since."""
         joining = {
             "id": provider_batch.id,
             "evaluation_ids": list(evaluation_ids),
@@ -81,7 +79,6 @@ class PostgresProviderBatchRepository:
     async def list_pending(
         self, provider_batch: ProviderBatch, *, after: str, limit: int
     ) -> list[PendingRequest]:
-        """Return a page of the members of a provider batch that still wait for its results."""
         wanted = {
             "batch_id": provider_batch.batch_id,
             "id": provider_batch.id,
@@ -93,16 +90,13 @@ class PostgresProviderBatchRepository:
     async def filter_pending(
         self, provider_batch: ProviderBatch, evaluation_ids: Sequence[str]
     ) -> set[str]:
-        """Return those of these evaluations that still wait for the results of a provider batch."""
         wanted = {"id": provider_batch.id, "evaluation_ids": list(evaluation_ids)}
         return {key for (key,) in await self._rows("provider_still_waiting", wanted)}
 
     async def list_open(self) -> list[ProviderBatch]:
-        """List the open provider batches of all batches, the oldest first."""
         return [_read(row) for row in await self._rows("open_provider_batches", [])]
 
     async def claim(self, provider_batch: ProviderBatch, *, now: datetime) -> ProviderBatch | None:
-        """Claim a submission by compare-and-set; None if another coordinator was first."""
         wanted = {"id": provider_batch.id, "claimed_at": provider_batch.claimed_at, "now": now}
         return (
             replace(provider_batch, claimed_at=now)
@@ -113,52 +107,43 @@ class PostgresProviderBatchRepository:
     async def record_submission(
         self, provider_batch: ProviderBatch, provider_id: str, *, now: datetime
     ) -> bool:
-        """Record the provider's id; False if it was recorded before, or the batch is closed."""
         known = {"id": provider_batch.id, "provider_id": provider_id, "now": now}
         return await self._execute("provider_batch_submitted", known) > 0
 
     async def filter_known(self, provider_ids: Sequence[str]) -> set[str]:
-        """Return those of a provider's batch ids that belong to a recorded provider batch."""
         return {key for (key,) in await self._rows("known_provider_ids", [list(provider_ids)])}
 
     async def record_counts(
         self, provider_batch: ProviderBatch, counts: RequestCounts, *, now: datetime, ended: bool
     ) -> None:
-        """Record the provider's counts of a provider batch, and whether it has ended."""
         await self._execute(
             "provider_batch_polled", {"id": provider_batch.id, "now": now, "ended": ended, **asdict(counts)}
         )
 
     async def record_note(self, provider_batch: ProviderBatch, note: str) -> None:
-        """Record why a provider batch makes no progress; empty: it does."""
         await self._execute(
             "set_provider_batch_note", {"id": provider_batch.id, "note": note.replace("\0", "")}
         )
 
     async def record_cancel_request(self, provider_batch: ProviderBatch) -> None:
-        """Record that cancellation was requested from the provider."""
         await self._execute("provider_batch_cancel_requested", [provider_batch.id])
 
     async def close(
         self, provider_batch: ProviderBatch, state: ProviderBatchState, *, now: datetime
     ) -> None:
-        """Close a provider batch; members of an abandoned one become unassigned."""
         await self._execute(
             "close_provider_batch", {"id": provider_batch.id, "state": state.value, "now": now}
         )
 
     async def has_groups(self, batch_id: str) -> bool:
-        """Return whether a batch has serial groups."""
         [(found,)] = await self._rows("batch_has_serial_groups", [batch_id])
         return bool(found)
 
     async def update_spec(self, batch_id: str, spec: bytes, *, by: str, reason: str) -> bool:
-        """Replace the spec of a batch; False if it is finished."""
         wanted = {"batch_id": batch_id, "spec": spec.decode(), "by": by, "reason": reason}
         return await self._execute("change_batch_spec", wanted) > 0
 
     async def release(self, batch: Batch, *, epochs: Sequence[str], limit: int) -> list[UnpublishedOpening]:
-        """Publish unassigned evaluations to the task queue instead, in these epochs."""
         wanted = {"batch_id": batch.batch_id, "epochs": list(epochs), "limit": limit}
         async with transaction(self._pool) as conn:
             await conn.execute(query("lock_batch"), [batch.batch_id])

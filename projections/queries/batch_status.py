@@ -1,4 +1,4 @@
-"""Read queries: what people ask of the tables."""
+"""Read queries on the counters and events of one batch."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,7 +31,7 @@ class BatchStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedEvaluation:
-    """An evaluation that has not ended, and why that may be."""
+    """An open evaluation, and the reasons of its quarantined entries."""
 
     evaluation_id: str
     attempt: int
@@ -41,13 +41,13 @@ class UnfinishedEvaluation:
 
 
 async def batch_status(conn: Connection, batch_id: str) -> BatchStatus | None:
-    """Return a batch's counters, or None while nothing of it has been stored."""
+    """Return a batch's counters, or None while no event of it is stored."""
     row = await (await conn.execute(query("batch_status"), [batch_id])).fetchone()
     return BatchStatus(*row) if row else None
 
 
 async def batch_verdicts(conn: Connection, batch_id: str) -> dict[str, int]:
-    """Count a batch's events by what became of them."""
+    """Count a batch's events by disposition."""
     return dict(await (await conn.execute(query("batch_verdicts"), [batch_id])).fetchall())
 
 

@@ -1,4 +1,4 @@
-"""A batch's life in figures: read queries over its rows and its log."""
+"""Aggregates over the log of one batch, for `replay` of a batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SHOWN_SLOWEST = 5
 
 
 class BatchSpan(NamedTuple):
-    """When a batch lived, and how much was written about it."""
+    """First and last event of a batch, and how many there are."""
 
     kind: str
     accepted_at: datetime
@@ -34,7 +34,7 @@ class BatchSpan(NamedTuple):
 
 
 class StepDuration(NamedTuple):
-    """How long one step took, over a whole batch, in seconds."""
+    """Distribution of the seconds that one step took, over a whole batch."""
 
     step: str
     times: int
@@ -54,7 +54,7 @@ class SlowEvaluation(NamedTuple):
 
 
 class ExecutorShare(NamedTuple):
-    """What one executor did in a batch; `unclosed` attempts were lost or are at work."""
+    """The attempts of one executor in a batch; `unclosed` ones were lost or are running."""
 
     executor: str
     attempts: int
@@ -68,7 +68,7 @@ class ExecutorShare(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """All that one screen shows of a batch."""
+    """The aggregates of one batch."""
 
     batch_id: str
     span: BatchSpan
@@ -79,14 +79,14 @@ class BatchSummary:
     """Attempts after the first, by the reason for which they were opened."""
     verdicts: dict[str, int]
     reordered: tuple[int, int]
-    """Events that arrived after a successor, and the evaluations this happened to."""
+    """Events that arrived after a successor, and the evaluations concerned."""
     quarantined: dict[str, int]
     slowest: list[SlowEvaluation]
     executors: list[ExecutorShare]
 
 
 async def batch_summary(conn: Connection, batch_id: str) -> BatchSummary:
-    """Read what there is to say of a batch, or raise `UnknownBatch`."""
+    """Read the aggregates of a batch, or raise `UnknownBatch`."""
 
     async def rows(name: str, *more: object) -> list[tuple[Any, ...]]:
         return await (await conn.execute(query(name), [batch_id, *more])).fetchall()
@@ -115,6 +115,6 @@ async def batch_ids(conn: Connection) -> Sequence[str]:
 
 
 async def nearby_batches(conn: Connection, wanted: str, *, limit: int) -> list[str]:
-    """List batches whose ids stand next to one that does not exist."""
+    """List the batches whose ids are next to an unknown one."""
     rows = await conn.execute(query("nearby_batches"), {"wanted": wanted, "limit": limit})
     return [key for (key,) in await rows.fetchall()]

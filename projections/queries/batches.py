@@ -1,7 +1,7 @@
-"""Read queries about batches: how they stand, what waits in them, what was given up.
+"""Read queries on batches: snapshots, lists, waiting evaluations and dead letters.
 
-None of them reads more of a batch than its counters and a window of open evaluations, but for
-`variant_results` and `serial_waiting`, which look at every row and are meant for single questions.
+They read only the counters of a batch and one window of open evaluations, except `variant_results` and
+`serial_waiting`, which read every row.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _TIME: TypeAdapter[datetime] = TypeAdapter(AwareDatetime)
 
 
 class ListedBatch(NamedTuple):
-    """A batch in one line."""
+    """A batch in a list."""
 
     batch_id: str
     name: str
@@ -56,7 +56,7 @@ class ListedBatch(NamedTuple):
 
     @property
     def dead_letters(self) -> int:
-        """Evaluations that were given up."""
+        """Evaluations that failed or timed out."""
         return self.failed + self.timed_out
 
 
@@ -101,7 +101,7 @@ class BatchSnapshot:
 
     @property
     def budget(self) -> Budget:
-        """What it may cost, and what it has cost."""
+        """Limits and spend."""
         return Budget(
             *(self.max_cost_usd, self.max_tokens),
             self.cost_usd + self.unrecorded_usd,
@@ -122,7 +122,7 @@ class BatchSnapshot:
 
     @property
     def dead_letters(self) -> int:
-        """Evaluations that were given up."""
+        """Evaluations that failed or timed out."""
         return self.failed + self.timed_out
 
     @property
@@ -133,18 +133,18 @@ class BatchSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WaitingCount:
-    """Published evaluations of one state that have not ended."""
+    """Count of published evaluations of one state that have not ended."""
 
     state: str
     count: int
     unmoved_since: datetime
     oldest: str
-    """The evaluation that has not moved for longest."""
+    """The evaluation that has been unchanged for longest."""
     next_retry: datetime | None = None
 
 
 class VariantResult(NamedTuple):
-    """What one variant has come to."""
+    """Counters of one variant."""
 
     variant: int
     total: int
@@ -156,7 +156,7 @@ class VariantResult(NamedTuple):
 
 
 class DeadLetterRow(NamedTuple):
-    """A dead letter as the tables have it; `error` and `closing` are JSON."""
+    """A dead letter; `error` and `closing` are JSON."""
 
     evaluation_id: str
     case_id: str
@@ -179,7 +179,7 @@ async def list_batches(
 
 
 async def read_snapshot(conn: Connection, batch_id: str) -> BatchSnapshot:
-    """Read how a batch stands, or raise `UnknownBatch`."""
+    """Read a batch and its counters, or raise `UnknownBatch`."""
     row = await (await conn.execute(query("batches_snapshot"), [batch_id])).fetchone()
     if row is None:
         raise UnknownBatch(batch_id)
@@ -187,7 +187,7 @@ async def read_snapshot(conn: Connection, batch_id: str) -> BatchSnapshot:
 
 
 async def waiting(conn: Connection, batch_id: str) -> list[WaitingCount]:
-    """Count what has been published and has not ended, by state, the most first."""
+    """Count published evaluations that have not ended, by state, the most frequent first."""
     rows = await (await conn.execute(query("batches_waiting"), [batch_id])).fetchall()
     return [
         WaitingCount(
@@ -198,13 +198,13 @@ async def waiting(conn: Connection, batch_id: str) -> list[WaitingCount]:
 
 
 async def serial_waiting(conn: Connection, batch_id: str) -> int:
-    """Count evaluations that wait for an earlier one of their group."""
+    """Count evaluations that wait for an earlier one of their serial group."""
     row = await (await conn.execute(query("batches_serial"), [batch_id])).fetchone()
     return row[0] if row else 0
 
 
 async def variant_results(conn: Connection, batch_id: str) -> list[VariantResult]:
-    """Say what each variant has come to."""
+    """Return the counters of each variant."""
     rows = await (await conn.execute(query("batches_variants"), [batch_id])).fetchall()
     return [VariantResult(*row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Reading one evaluation's history, and finding the id that somebody meant."""
+"""All that the tables hold of one evaluation, and ids next to an unknown one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,13 +20,13 @@ from projections.verification.pages import ranges, read_scorecards
 Rows = list[tuple[Any, ...]]
 MAX_REFUSALS = 500
 SHOWN_BYTES = 4_096
-"""Of a refused entry that is no event."""
+"""Of a quarantined entry that is not an event."""
 NEIGHBOURS = 25
-"""Ids looked at on each side of each probe."""
+"""Ids read on each side of each probe."""
 
 
 async def read_history(conn: Connection, evaluation_id: str) -> StoredHistory:
-    """Read all that the tables hold of one evaluation."""
+    """Read one evaluation's row, events, bridges, quarantined entries and scorecard."""
     async with conn.transaction():
         refusals, refused = await _refusals(conn, evaluation_id)
         standing = await _standing(conn, evaluation_id)
@@ -45,7 +45,7 @@ async def read_history(conn: Connection, evaluation_id: str) -> StoredHistory:
 
 
 async def nearby_ids(conn: Connection, probes: Sequence[str]) -> list[str]:
-    """Return the evaluations next to some places in the order of ids; never a scan."""
+    """Return the evaluations next to some ids in id order, by index scans."""
     wanted = {"probes": list(probes), "limit": NEIGHBOURS}
     async with conn.transaction():
         return [key for (key,) in await _rows(conn, "nearby_evaluations", wanted)]

@@ -1,4 +1,4 @@
-"""One evaluation as the tables hold it: plain facts, for whoever tells its story."""
+"""Records of one evaluation as stored. Pure: replay builds its timeline from them."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -21,7 +21,7 @@ class StoredEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEvent:
-    """An event of the log for good, and what became of it."""
+    """A stored event, and its disposition."""
 
     entry: Entry
     verdict: Disposition
@@ -30,7 +30,7 @@ class RecordedEvent:
 
 @dataclass(frozen=True, slots=True)
 class RecordedBridge:
-    """The fact that a closing event was applied although some sequences had not arrived."""
+    """A bridged gap: a closing event was applied although some sequences had not arrived."""
 
     attempt: int
     closing_sequence: int
@@ -40,7 +40,7 @@ class RecordedBridge:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRefusal:
-    """One entry of the quarantine; the body whole where it is an event, else its beginning."""
+    """A quarantined entry; the body is whole where it is an event, otherwise its beginning."""
 
     id: str
     reason: str
@@ -53,12 +53,12 @@ class RecordedRefusal:
 
 @dataclass(frozen=True, slots=True)
 class StoredHistory:
-    """All that the tables hold of one evaluation."""
+    """All records of one evaluation."""
 
     standing: StoredEvaluation | None
     events: tuple[RecordedEvent, ...] = ()
     bridges: tuple[RecordedBridge, ...] = ()
     refusals: tuple[RecordedRefusal, ...] = ()
     refused: int = 0
-    """How many the quarantine has; of very many, only the first are among the refusals."""
+    """The number of quarantined entries; `refusals` holds only the first of very many."""
     scorecard: Scorecard | None = None

@@ -1,4 +1,4 @@
-"""Whole batches as streams of rows, through a cursor on the server: memory holds a few hundred of them."""
+"""Streams of whole batches through a server-side cursor: memory holds a few hundred rows."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
@@ -14,7 +14,7 @@ PAIRS_AT_A_TIME = 5_000
 
 
 class ExportRow(NamedTuple):
-    """One evaluation with all that came of it; what is JSON comes as text."""
+    """One evaluation with its results; JSON as text."""
 
     evaluation_id: str
     case_id: str
@@ -39,14 +39,14 @@ class ExportRow(NamedTuple):
     metadata: str | None = None
     """The other columns of its row in the dataset."""
     stored: str | None = None
-    """What earlier evaluations of its serial group left, by the names that a prompt may use."""
+    """Values stored by earlier evaluations of its serial group, by the names a prompt uses."""
     cached: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
 
 
 class ComparedPair(NamedTuple):
-    """An evaluation of one batch and its like in another; a side that has none is None throughout."""
+    """Corresponding evaluations of two batches; a missing side is None throughout."""
 
     case_id: str
     place: int
@@ -62,7 +62,7 @@ class ComparedPair(NamedTuple):
 
 
 async def ending_counts(conn: Connection, batch_id: str) -> dict[tuple[str, str], int]:
-    """Count a batch's evaluations by (status, verdict); what has not ended is `open`."""
+    """Count a batch's evaluations by (status, verdict); unended ones are `open`."""
     rows = await (await conn.execute(query("export_counts"), [batch_id])).fetchall()
     return {(status, verdict): count for status, verdict, count in rows}
 
@@ -70,7 +70,7 @@ async def ending_counts(conn: Connection, batch_id: str) -> dict[tuple[str, str]
 async def export_rows(
     conn: Connection, batch_id: str, *, only: Sequence[str] | None = None
 ) -> AsyncIterator[ExportRow]:
-    """Walk through a batch, or some evaluations of it, in the order of its dataset."""
+    """Stream a batch, or some evaluations of it, in dataset order."""
     wanted = {"batch": batch_id, "only": None if only is None else list(only)}
     async for row in _streamed(conn, "export_rows", wanted, ROWS_AT_A_TIME):
         yield ExportRow(*row)
@@ -79,7 +79,7 @@ async def export_rows(
 async def compared_pairs(
     conn: Connection, left: str, right: str, *, variants: Sequence[tuple[int, int]]
 ) -> AsyncIterator[ComparedPair]:
-    """Walk through two batches side by side; `variants` says which of theirs belong together."""
+    """Stream the corresponding evaluations of two batches; `variants` pairs theirs."""
     wanted = {
         "left": left,
         "right": right,

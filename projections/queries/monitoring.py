@@ -1,4 +1,4 @@
-"""What goes on, for those who watch: a few numbers that cost little, however many evaluations there are."""
+"""Counts for metrics, whose cost does not grow with the number of evaluations."""
 
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from projections.sql import query
 
 
 class ActiveBatch(NamedTuple):
-    """A batch that is not over; without an id: all that are too many to be named, added up."""
+    """An unfinished batch; without an id: the sum of all batches beyond the limit."""
 
     batch_id: str | None
     running: int
-    """1 or 0 for a single one, as `paused`."""
+    """1 or 0 for a single batch, as `paused`."""
     paused: int
     pending: int
     completed: int
@@ -24,17 +24,17 @@ class ActiveBatch(NamedTuple):
     timed_out: int
     cancelled: int
     passed: int | None
-    """None where there is no evaluator."""
+    """None without an evaluator."""
     cost_usd: float
     accepted_at: float
     """Seconds since 1970."""
     idle_seconds: float
     budget_spent: float | None
-    """The larger share of its limits that is spent; None without limits."""
+    """The larger spent share of its two limits; None without limits."""
 
 
 class FinishedBatch(NamedTuple):
-    """A batch that finished a short while ago."""
+    """A recently finished batch."""
 
     batch_id: str
     state: str
@@ -45,14 +45,14 @@ class FinishedBatch(NamedTuple):
 
 
 class BatchMonitor:
-    """Reads them from Postgres, for the batches that one run serves, or the fleet."""
+    """Reads the counts of the batches that one run serves, or the fleet."""
 
     def __init__(self, pool: AsyncConnectionPool, *, run_id: str = FLEET) -> None:
         self._pool = pool
         self._run_id = run_id
 
     async def batches(self, *, limit: int) -> list[ActiveBatch]:
-        """List batches that are not over, the oldest first; those beyond the limit as one."""
+        """List unfinished batches, the oldest first; those beyond the limit as one sum."""
         return [ActiveBatch(*row) for row in await self._rows("active_batches", {"limit": limit})]
 
     async def finished(self, *, within: timedelta, limit: int) -> list[FinishedBatch]:
@@ -69,7 +69,7 @@ class BatchMonitor:
         return int(count)
 
     async def provider_batches(self) -> int:
-        """Count the batches that are with providers."""
+        """Count the provider batches that are submitted."""
         [(count,)] = await self._rows("submitted_provider_batches", {})
         return int(count)
 

@@ -9,7 +9,7 @@ from projections.sql import query
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedEntry:
-    """One entry of the quarantine; the body only where it was asked for."""
+    """A quarantined entry; without its body in lists."""
 
     id: str
     quarantined_at: datetime
@@ -31,7 +31,7 @@ async def quarantine_list(
 
 
 async def quarantine_find(conn: Connection, prefix: str, *, max_bytes: int) -> list[QuarantinedEntry]:
-    """Return the entries whose id begins so: none, the one, or two where that is not enough to tell."""
+    """Return the entries whose id has this prefix: none, one, or two if it is ambiguous."""
     wanted = {"prefix": prefix, "bytes": max_bytes}
     rows = await (await conn.execute(query("quarantine_by_prefix"), wanted)).fetchall()
     return [QuarantinedEntry(*row) for row in rows]

@@ -1,7 +1,4 @@
-"""Read queries about what a batch came to: by evaluator, what failed first, dead letters by reason.
-
-They look at every scorecard of a batch and are meant for its end.
-"""
+"""Read queries for the report of a finished batch; they read every scorecard."""
 
 from typing import NamedTuple
 
@@ -10,14 +7,14 @@ from projections.sql import query
 
 
 class EvaluatorResult(NamedTuple):
-    """What one evaluator scored of one variant."""
+    """Scores of one evaluator and variant."""
 
     variant: int
     evaluator: str
     scored: int
     passed: int
     decided: int
-    """Scores that say whether they pass; none of an evaluator that only scores."""
+    """Scores with a verdict; 0 for an evaluator without a pass threshold."""
     score: float | None
 
 
@@ -33,13 +30,13 @@ class DeadLetterGroup(NamedTuple):
 
 
 async def evaluator_results(conn: Connection, batch_id: str) -> list[EvaluatorResult]:
-    """Sum up each evaluator, variant by variant."""
+    """Aggregate the scores of each evaluator and variant."""
     rows = await (await conn.execute(query("evaluator_results"), [batch_id])).fetchall()
     return [EvaluatorResult(*row) for row in rows]
 
 
 async def first_failed(conn: Connection, batch_id: str, *, limit: int) -> list[str]:
-    """Name the first evaluations whose answer did not pass."""
+    """Return the ids of the first evaluations with the verdict `failed`."""
     wanted = {"batch": batch_id, "limit": limit}
     return [name for (name,) in await (await conn.execute(query("failed_evaluations"), wanted)).fetchall()]
 

@@ -12,38 +12,38 @@ from projections.folds.progress import Progress
 
 @dataclass(slots=True)
 class CommitResult:
-    """What a commit came to."""
+    """The result of a commit."""
 
     lost: set[str] = field(default_factory=set)
-    """Evaluations that somebody else had moved meanwhile: nothing of theirs was written."""
+    """Evaluations that lost the compare-and-set: nothing of them was written."""
     newly_quarantined: int = 0
     progress: Progress = field(default_factory=Progress)
-    """What was added to the counters of all batches."""
+    """The sum of all added counters."""
 
 
 class ProjectionStore(Protocol):
-    """What the storage worker needs of a database."""
+    """The transactional projection, as the storage worker uses it."""
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
-        """Return each batch's month, making external batches of those nobody submitted."""
+        """Return each batch's month; an unknown batch is inserted as external."""
         ...
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
-        """Return the evaluations that have a row."""
+        """Return the rows of those of these evaluations that have one."""
         ...
 
     async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
-        """Return all events the log for good has of some evaluations."""
+        """Return all stored events of some evaluations."""
         ...
 
     async def commit(self, changes: Sequence[Change]) -> CommitResult:
-        """Write everything in one transaction; rows move only if they are still as they were read."""
+        """Commit all changes in one transaction; each row moves by compare-and-set on its cursor."""
         ...
 
     async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
-        """Keep what could not be taken as an event; returns how many were new."""
+        """Insert rejected entries idempotently; returns how many were new."""
         ...
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
-        """Return a page of evaluations that have not ended nor moved for so many seconds."""
+        """Return a page (keyset pagination) of open evaluations unchanged for so many seconds."""
         ...

@@ -1,4 +1,4 @@
-"""The tables in memory: the same contract, for unit tests and simulation."""
+"""The projection store in memory, for unit tests and simulation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,20 +31,17 @@ class MemoryStore:
         self.bridges: dict[tuple[str, int, int], tuple[range, ...]] = {}
         self.quarantined: dict[str, QuarantineRow] = {}
         self.horizons: dict[str, str] = {}
-        """How far a sweep may look into batches that were submitted; only their ledger knows."""
+        """Last published evaluation of each submitted batch, set by the ledger: sweeps stop there."""
         self.clock = clock
         self._month = month
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
-        """Return each batch's month, making external batches of those nobody submitted."""
         return {batch_id: self.batches.setdefault(batch_id, self._month) for batch_id in batch_ids}
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
-        """Return the evaluations that have a row."""
         return {key: self.evaluations[key].row for key in evaluation_ids if key in self.evaluations}
 
     async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
-        """Return all events the log for good has of some evaluations."""
         return {
             row.evaluation_id: {
                 place: StoredEvent(event.event, event.verdict)
@@ -62,12 +59,11 @@ class MemoryStore:
         }
 
     def insert(self, row: EvaluationRow, opening: EventRow) -> None:
-        """Be the COPY by which an evaluation is accepted."""
+        """Insert an accepted evaluation."""
         self.evaluations[row.evaluation_id] = _Held(row, None, self.clock())
         self.events[row.evaluation_id, opening.attempt, opening.sequence] = opening
 
     async def commit(self, changes: Sequence[Change]) -> CommitResult:
-        """Write everything in one transaction; rows move only if they are still as they were read."""
         committed = CommitResult({c.evaluation_id for c in changes if c.moves and not self._is_as_read(c)})
         standing = [c for c in changes if c.evaluation_id not in committed.lost]
         self._refuse_stored_keys(standing)
@@ -84,7 +80,7 @@ class MemoryStore:
         return (held.row.cursor if held else None) == change.before
 
     def _refuse_stored_keys(self, changes: Sequence[Change]) -> None:
-        """Be the unique key of `events`, before anything is written."""
+        """Enforce the unique key of `events` before anything is written."""
         for event in (event for change in changes for event in change.events):
             if (event.evaluation_id, event.attempt, event.sequence) in self.events:
                 raise UnstorableData(f"{event[1:4]} is stored already")
@@ -120,22 +116,23 @@ class MemoryStore:
         counted += progress
 
     async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
-        """Keep what could not be taken as an event; returns how many were new."""
         new = {bad.id: bad for bad in refused if bad.id not in self.quarantined}
         self.quarantined |= new
         return len(new)
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
-        """Return a page of evaluations that have not ended nor moved for so many seconds."""
         until = self.clock() - unchanged_for
         found = (
             key
             for key, held in sorted(self.evaluations.items())
-            if held.ended_at is None and key > after and held.updated_at < until and self._is_known(held)
+            if held.ended_at is None
+            and key > after
+            and held.updated_at < until
+            and self._is_published(held)
         )
         return list(found)[:limit]
 
-    def _is_known(self, held: _Held) -> bool:
-        """Whether anybody but its coordinator can know of an evaluation."""
+    def _is_published(self, held: _Held) -> bool:
+        """Whether an evaluation is published."""
         horizon = self.horizons.get(held.row.batch_id)
         return horizon is None or held.row.evaluation_id <= horizon

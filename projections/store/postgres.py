@@ -1,7 +1,7 @@
-"""The tables in Postgres: bulk reads by binary arrays, bulk writes by COPY, one transaction a commit.
+"""The transactional projection in PostgreSQL: binary array reads, COPY writes, one transaction a commit.
 
-The compare-and-set comes first. Whoever wins it owns the keys that follow, so events go straight into
-their partition by COPY; the unique key stands behind it all, should that reasoning ever be wrong.
+The compare-and-set comes first. The worker that wins it owns the keys that follow, so events go straight
+into their partition by COPY; the unique key of `events` is the second line of defence.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ STAGED_TYPES = (
     *("text", "text", "date", "int2", "int4", "int4", "int4", "int4", "text", "text", "bool", "text"),
     *("timestamptz", "text", "text", "float8", "bytea", "int8", "numeric", "float8", "int8", "bytea"),
 )
-"""Wire types of the COPY; json travels as the plain bytes of its text."""
+"""Wire types of the COPY; JSON is sent as the bytes of its text."""
 _NO_ROW = (None, None)
 _NO_CARD = (None,) * 9
 
@@ -39,7 +39,6 @@ class PostgresStore:
         self._months: dict[str, date] = {}
 
     async def months(self, batch_ids: Sequence[str]) -> Mapping[str, date]:
-        """Return each batch's month, making external batches of those nobody submitted."""
         known = {batch_id: self._months[batch_id] for batch_id in batch_ids if batch_id in self._months}
         unknown = sorted(set(batch_ids) - known.keys())
         if not unknown:
@@ -48,14 +47,13 @@ class PostgresStore:
             await conn.execute(query("insert_external_batches"), [unknown])
             cursor = await conn.execute(query("read_batch_months"), [unknown])
             found = {batch_id: month for batch_id, month, _ in await cursor.fetchall()}
-        # Remembered only once it is committed: a month without its partition could not be written to.
+        # Cached only after the commit: a month without its partition could not be written to.
         if len(self._months) > MAX_KNOWN_BATCHES:
             self._months.clear()
         self._months |= found
         return known | found
 
     async def rows(self, evaluation_ids: Sequence[str]) -> Mapping[str, EvaluationRow]:
-        """Return the evaluations that have a row."""
         async with transaction(self._pool) as conn:
             cursor = await conn.cursor(binary=True).execute(
                 query("read_evaluations"), [list(evaluation_ids)]
@@ -69,26 +67,22 @@ class PostgresStore:
         }
 
     async def stored(self, rows: Sequence[EvaluationRow]) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
-        """Return all events the log for good has of some evaluations."""
         async with transaction(self._pool) as conn:
             return await read_stored(conn, rows)
 
     async def commit(self, changes: Sequence[Change]) -> CommitResult:
-        """Write everything in one transaction; rows move only if they are still as they were read."""
         while True:
             try:
                 async with transaction(self._pool) as conn:
                     return await commit_changes(conn, changes)
             except RETRIED:
-                continue  # the others went first; nothing of ours was written
+                continue  # rolled back; nothing was written
 
     async def quarantine(self, refused: Sequence[QuarantineRow]) -> int:
-        """Keep what could not be taken as an event; returns how many were new."""
         async with transaction(self._pool) as conn:
             return await insert_quarantined(conn, refused)
 
     async def open_evaluations(self, *, after: str, unchanged_for: float, limit: int) -> Sequence[str]:
-        """Return a page of evaluations that have not ended nor moved for so many seconds."""
         async with transaction(self._pool) as conn:
             wanted = {"after": after, "unchanged_for": unchanged_for, "limit": limit}
             cursor = await conn.execute(query("read_open_evaluations"), wanted)
@@ -98,7 +92,7 @@ class PostgresStore:
 async def read_stored(
     conn: Connection, rows: Sequence[EvaluationRow]
 ) -> Mapping[str, Mapping[EventKey, StoredEvent]]:
-    """Return all events the log for good has of some evaluations, in a transaction of the caller's."""
+    """Return all stored events of some evaluations, in the caller's transaction."""
     found: dict[str, dict[EventKey, StoredEvent]] = defaultdict(dict)
     wanted = [[row.month for row in rows], [row.evaluation_id for row in rows]]
     cursor = await conn.execute(query("read_stored_events"), wanted)
@@ -108,7 +102,7 @@ async def read_stored(
 
 
 async def commit_changes(conn: Connection, changes: Sequence[Change]) -> CommitResult:
-    """Write changes in a transaction of the caller's; what somebody else has moved is left out."""
+    """Write changes in the caller's transaction, except those that lose the compare-and-set."""
     moving = sorted((c for c in changes if c.moves), key=lambda change: change.evaluation_id)
     lost = await _move(conn, moving)
     standing = [c for c in changes if c.evaluation_id not in lost]
@@ -123,7 +117,7 @@ async def commit_changes(conn: Connection, changes: Sequence[Change]) -> CommitR
     progress = await _insert_side_events(conn, standing)
     for change in winners:
         progress[change.batch_id, change.shard] += change.progress
-    # Last, because every worker of a batch wants these rows: they are locked for as short as can be.
+    # Last, because every worker of a batch updates these rows: they are locked as briefly as possible.
     await add_progress(conn, progress)
     committed = CommitResult(lost, newly_quarantined)
     for added in progress.values():
@@ -185,7 +179,7 @@ async def _insert_bridges(conn: Connection, changes: Sequence[Change]) -> None:
 
 
 async def insert_quarantined(conn: Connection, refused: Sequence[QuarantineRow]) -> int:
-    """Keep what was refused, in a transaction of the caller's; returns how much of it was new."""
+    """Insert rejected entries idempotently in the caller's transaction; returns how many were new."""
     if not refused:
         return 0
     cursor = await conn.execute(query("insert_quarantine"), _columns(refused))
@@ -195,7 +189,7 @@ async def insert_quarantined(conn: Connection, refused: Sequence[QuarantineRow])
 async def _insert_side_events(
     conn: Connection, changes: Sequence[Change]
 ) -> defaultdict[tuple[str, int], Progress]:
-    """Insert what stands beside the path, and count only what was really new."""
+    """Insert side events idempotently, and return the counters of those that were new."""
     progress: defaultdict[tuple[str, int], Progress] = defaultdict(Progress)
     side = {c.evaluation_id: c for c in changes if c.side_events}
     rows = [event for change in side.values() for event in change.side_events]
@@ -211,7 +205,7 @@ async def _insert_side_events(
 
 
 async def add_progress(conn: Connection, progress: Mapping[tuple[str, int], Progress]) -> None:
-    """Add to the counters of batches and shards, in a transaction of the caller's."""
+    """Add to the counters of batches and shards, in the caller's transaction."""
     rows = [(*key, *counters_of(added)) for key, added in sorted(progress.items()) if added]
     if rows:
         await conn.execute(query("add_progress"), _columns(rows))

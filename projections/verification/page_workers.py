@@ -1,7 +1,7 @@
-"""Work through the pages of a batch, here or in several processes that all see one state of the database.
+"""Parallel processing of a batch's pages, in processes that share one exported snapshot.
 
-Folding is pure Python, so one process uses one core. The parent exports its snapshot and hands out ids;
-each of the others reads and folds its pages in transactions that see that very snapshot.
+Folding is pure Python, so one process uses one core. The parent exports its snapshot and distributes ids;
+each worker process reads and folds its pages in transactions on that snapshot.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from psycopg import AsyncConnection, IsolationLevel, sql
 from psycopg.conninfo import make_conninfo
 
 from projections.database.connection import Connection
-from projections.verification.pages import BatchExtent, collecting_seldom, page_ids
+from projections.verification.pages import BatchExtent, page_ids, rare_garbage_collection
 
 Result = TypeVar("Result")
 
 
 class PageJob(NamedTuple):
-    """Some evaluations of a batch, to be read and folded."""
+    """A page of a batch to read and fold."""
 
     batch: BatchExtent
     shards: int
@@ -34,40 +34,40 @@ class PageJob(NamedTuple):
 
 
 WORTH_A_PROCESS = 5_000
-"""Evaluations below which another process costs more time than it saves."""
+"""Evaluations that justify the start of another process."""
 MOST_PROCESSES = 8
 
 
 def processes_for(evaluations: int) -> int:
-    """Say how many processes are worth their start, on this machine."""
+    """Return the number of processes to use on this machine."""
     return max(1, min(MOST_PROCESSES, os.cpu_count() or 1, evaluations // WORTH_A_PROCESS))
 
 
 Work = Callable[[Connection, PageJob], Awaitable[Result]]
-"""What is done with a job; a function of a module, so that another process can find it."""
+"""Processes one page; a module-level function, so that it can be pickled."""
 
 
 async def over_pages(
     conn: Connection, batch: BatchExtent, work: Work[Result], *, shards: int, processes: int
 ) -> AsyncGenerator[tuple[PageJob, Result], None]:
-    """Do some work on every page; the connection is in a transaction that keeps its snapshot."""
+    """Process every page; the connection is in a REPEATABLE READ transaction."""
     jobs = (PageJob(batch, shards, ids) async for ids in page_ids(conn, batch))
     if processes <= 1:
-        with collecting_seldom():
+        with rare_garbage_collection():
             async for job in jobs:
                 yield job, await work(conn, job)
         return
     [snapshot] = await (await conn.execute("SELECT pg_export_snapshot()")).fetchone() or [""]
     here = make_conninfo(conn.info.dsn, password=conn.info.password)
     with ProcessPoolExecutor(processes, get_context("spawn"), _begin, (here, snapshot)) as executor:
-        async for done in _handed_out(executor, jobs, work, most=2 * processes):
+        async for done in _distribute(executor, jobs, work, most=2 * processes):
             yield done
 
 
-async def _handed_out(
+async def _distribute(
     executor: ProcessPoolExecutor, jobs: AsyncIterator[PageJob], work: Work[Result], *, most: int
 ) -> AsyncGenerator[tuple[PageJob, Result], None]:
-    """Keep every process busy, and no more than a few pages on the way: results come in order."""
+    """Keep every process busy with a bounded number of pages in flight; results come in order."""
     loop = asyncio.get_running_loop()
     waiting: deque[tuple[PageJob, asyncio.Future[Result]]] = deque()
     try:
@@ -81,13 +81,13 @@ async def _handed_out(
             first, result = waiting.popleft()
             yield first, await result
     finally:
-        for _, result in waiting:  # nobody waits for these any more
+        for _, result in waiting:  # their results are no longer needed
             result.cancel()
 
 
 @dataclass(slots=True)
 class _Worker:
-    """One of the processes, with a connection of its own."""
+    """A worker process with its own connection."""
 
     loop: asyncio.AbstractEventLoop
     conn: Connection
@@ -96,19 +96,19 @@ class _Worker:
     async def do(self, work: Work[Result], job: PageJob) -> Result:
         async with self.conn.transaction():
             await self.conn.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(self.snapshot))
-            with collecting_seldom():
+            with rare_garbage_collection():
                 return await work(self.conn, job)
 
 
 _workers: list[_Worker] = []
-"""The one worker of a process that was started to be one."""
+"""The worker of this process, if it was started as one."""
 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Have processes that are started in a block ignore Ctrl-C, from their first moment on.
+    """Start processes in the block with SIGINT ignored.
 
-    It reaches every process of a terminal; the parent heeds it, and ends the others.
+    Ctrl-C reaches every process of a terminal; the parent handles it and ends the workers.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -121,7 +121,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """Wait for the parent's death, however it comes: a child would wait for work for ever."""
+    """Exit with the parent: an orphaned worker would wait for jobs for ever."""
     if parent := parent_process():
         parent.join()
         os._exit(1)

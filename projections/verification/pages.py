@@ -1,7 +1,7 @@
-"""A batch read page by page: all that the tables hold of a few thousand evaluations at a time.
+"""Keyset pagination over all rows of a batch.
 
-However large the batch, memory holds one page. Whoever wants pages that fit together reads them in one
-transaction that sees one state of the database.
+Memory holds one page, however large the batch. Pages read in one REPEATABLE READ transaction are
+consistent with each other.
 """
 
 import gc
@@ -28,7 +28,7 @@ PAGE = 1_000
 
 
 class BatchExtent(NamedTuple):
-    """A batch as its row has it, and how many evaluations belong to it."""
+    """The partition and the size of a batch's log."""
 
     batch_id: str
     month: date
@@ -37,7 +37,7 @@ class BatchExtent(NamedTuple):
 
 
 class DerivedRow(NamedTuple):
-    """One row of `evaluations`: the columns that the log decides."""
+    """The columns of `evaluations` that follow from the log."""
 
     evaluation_id: str
     batch_id: str
@@ -53,19 +53,19 @@ class DerivedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some evaluations, and every row there is of them; what has no row is not in the mapping."""
+    """Some evaluations and all rows of them."""
 
     ids: Sequence[str]
     evaluations: dict[str, DerivedRow]
     events: defaultdict[str, list[EventRow]]
-    crossings: defaultdict[str, dict[EventKey, tuple[range, ...]]]
+    bridged_gaps: defaultdict[str, dict[EventKey, tuple[range, ...]]]
     scorecards: dict[str, Scorecard]
     quarantined: dict[str, QuarantineRow]
     """By the ids of their rows."""
 
-    def crossings_of(self, evaluation_id: str) -> BridgedGaps:
-        """The gaps of an evaluation that were stepped over."""
-        return self.crossings.get(evaluation_id, {})
+    def bridged_gaps_of(self, evaluation_id: str) -> BridgedGaps:
+        """The bridged gaps of an evaluation."""
+        return self.bridged_gaps.get(evaluation_id, {})
 
 
 async def read_batch(conn: Connection, batch_id: str) -> BatchExtent:
@@ -77,7 +77,7 @@ async def read_batch(conn: Connection, batch_id: str) -> BatchExtent:
 
 
 async def page_ids(conn: Connection, batch: BatchExtent, *, size: int = PAGE) -> AsyncIterator[list[str]]:
-    """Name a batch's evaluations, page by page; last those that claim to be of it and have no row in it."""
+    """Return a batch's evaluation ids page by page; last those that name the batch without a row in it."""
     after = ""
     while ids := await _ids(conn, "page_ids", [batch.batch_id, after, size]):
         yield ids
@@ -88,19 +88,19 @@ async def page_ids(conn: Connection, batch: BatchExtent, *, size: int = PAGE) ->
 
 
 async def read_page(conn: Connection, month: date, ids: Sequence[str]) -> Page:
-    """Read all there is of some evaluations."""
+    """Read all rows of some evaluations."""
     wanted = [list(ids)]
     events: defaultdict[str, list[EventRow]] = defaultdict(list)
     for row in await _rows(conn, "page_events", [month, *wanted]):
         events[row[1]].append(EventRow(*row))
-    crossings: defaultdict[str, dict[EventKey, tuple[range, ...]]] = defaultdict(dict)
+    bridged_gaps: defaultdict[str, dict[EventKey, tuple[range, ...]]] = defaultdict(dict)
     for key, attempt, closing, missing in await _rows(conn, "page_bridges", wanted):
-        crossings[key][attempt, closing] = ranges(missing)
+        bridged_gaps[key][attempt, closing] = ranges(missing)
     return Page(
         ids,
         {row[0]: DerivedRow(*row) for row in await _rows(conn, "page_evaluations", wanted)},
         events,
-        crossings,
+        bridged_gaps,
         await read_scorecards(conn, ids),
         {row[0]: QuarantineRow(*row) for row in await _rows(conn, "page_quarantine", wanted)},
     )
@@ -112,13 +112,13 @@ async def read_scorecards(conn: Connection, ids: Sequence[str]) -> dict[str, Sco
 
 
 def ranges(missing: Multirange[int]) -> tuple[range, ...]:
-    """Turn what a bridge calls missing into ranges."""
+    """Convert the missing sequences of a bridge to ranges."""
     return tuple(range(hole.lower or 0, hole.upper or 0) for hole in missing)
 
 
 @contextmanager
-def collecting_seldom() -> Iterator[None]:
-    """Keep the garbage collector from looking at every page again and again: events hold no cycles."""
+def rare_garbage_collection() -> Iterator[None]:
+    """Raise the threshold of the garbage collector: events hold no reference cycles."""
     before = gc.get_threshold()
     gc.set_threshold(100_000, *before[1:])
     try:

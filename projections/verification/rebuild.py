@@ -1,11 +1,11 @@
-"""The tables of a batch made anew from its log, beside the ones that serve, and put in their place at once.
+"""Rebuild of a batch's tables from its log in a shadow schema, and the swap of the rows that differ.
 
-    build   one state of the database is folded, page by page, into a shadow schema; nobody waits
-    swap    one transaction: writers wait, what was written meanwhile is folded too, and every row that
-            differs is replaced; readers see all of it or nothing, and never an empty table
+    build   folds one snapshot of the database, page by page, into the shadow schema, without locks
+    swap    in one transaction: blocks writers, folds what was written since, and replaces every row that
+            differs; readers see all changes or none
 
-Rows are swapped, not tables: other batches go on in the same tables, and views, grants and the workers'
-plans are bound to them. A batch whose log breaks a rule is left as it is.
+Rows are swapped, not tables: other batches use the same tables, and views, grants and cached plans are
+bound to them. A batch whose log breaks a rule is not changed.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -37,14 +37,14 @@ CARD_TYPES = (
 
 
 class RebuildInProgress(Exception):  # noqa: N818 - a state of the world
-    """Somebody else is rebuilding."""
+    """Another rebuild holds the advisory lock."""
 
     def __init__(self) -> None:
         super().__init__("Another rebuild is under way; there can be only one at a time.")
 
 
-class BrokenLog(Exception):  # noqa: N818 - what is wrong
-    """The log itself breaks a rule, so nothing can be built on it."""
+class BrokenLog(Exception):  # noqa: N818 - names what is wrong
+    """The log itself breaks a rule, so nothing can be rebuilt from it."""
 
     def __init__(self, evaluation_id: str, rule: str) -> None:
         super().__init__(
@@ -57,13 +57,13 @@ class BrokenLog(Exception):  # noqa: N818 - what is wrong
 
 @dataclass(slots=True)
 class RebuildResult:
-    """What a rebuild came to: what it folded, and how many rows it put right."""
+    """The result of a rebuild: folded evaluations and events, and corrected rows."""
 
     batch_id: str
     evaluations: int = 0
     events: int = 0
     folded_again: int = 0
-    """Evaluations that had moved on before the swap."""
+    """Evaluations that got events before the swap."""
     evaluation_rows: int = 0
     scorecard_rows: int = 0
     counter_rows: int = 0
@@ -78,8 +78,8 @@ async def rebuild(
     processes: int = 1,
     on_page: Callable[[int], None] = lambda _: None,
 ) -> RebuildResult:
-    """Make a batch's tables anew; `on_page` hears how many evaluations were folded."""
-    async with _only_one(conn):
+    """Rebuild a batch's tables; `on_page` is called with the number of folded evaluations."""
+    async with _exclusive(conn):
         batch = await _batch(conn, batch_id)
         if wrong := wrong_month(batch):
             raise BrokenLog(f"batch {batch_id}", "its month is {}, and should be {}".format(*wrong))
@@ -95,11 +95,11 @@ async def rebuild(
 
 
 @asynccontextmanager
-async def _only_one(conn: Connection) -> AsyncIterator[None]:
-    """Keep others from rebuilding; the lock goes with the connection, so a crash leaves none behind."""
+async def _exclusive(conn: Connection) -> AsyncIterator[None]:
+    """Hold the advisory lock of rebuilds; it ends with the connection, so a crash releases it."""
     async with conn.transaction():
-        asked = await conn.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])
-        if await asked.fetchone() != (True,):
+        locked = await conn.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])
+        if await locked.fetchone() != (True,):
             raise RebuildInProgress
     try:
         yield
@@ -130,7 +130,7 @@ class _Builder:
         self._unlisted: dict[str, QuarantineRow] = {}
 
     async def build(self, on_page: Callable[[int], None], *, processes: int) -> None:
-        """Fold one state of the database into the shadow."""
+        """Fold one snapshot of the database into the shadow."""
         async with one_snapshot(self._conn):
             pages = over_pages(self._conn, self._batch, fold_page, shards=self._shards, processes=processes)
             async with aclosing(pages):
@@ -139,10 +139,10 @@ class _Builder:
                     on_page(len(job.ids))
 
     async def swap(self) -> None:
-        """Let writers wait, catch up with them, and put every row right."""
+        """Block writers, catch up with them, and replace the rows that differ."""
         rebuilt, batch_id = self.rebuilt, self._batch.batch_id
         async with self._conn.transaction():
-            await self._catch_up()  # so that next to nothing is left to do while the writers wait
+            await self._catch_up()  # so that little is left to do while writers are blocked
         async with self._conn.transaction():
             await self._conn.execute(query("lock_rebuilt"))
             await self._catch_up()
@@ -155,8 +155,8 @@ class _Builder:
             rebuilt.quarantine_rows = await insert_quarantined(self._conn, list(self._unlisted.values()))
 
     async def _catch_up(self) -> None:
-        found = await self._conn.execute(query("rebuild_outdated"), [self._batch.batch_id])
-        outdated = [key for (key,) in await found.fetchall()]
+        rows = await self._conn.execute(query("rebuild_outdated"), [self._batch.batch_id])
+        outdated = [key for (key,) in await rows.fetchall()]
         self.rebuilt.folded_again += len(outdated)
         for first in range(0, len(outdated), PAGE):
             ids = outdated[first : first + PAGE]
@@ -177,12 +177,12 @@ class _Builder:
 
 
 class FoldedPage(NamedTuple):
-    """What one page came to, besides the rows in the shadow."""
+    """The result of one page, besides the rows in the shadow."""
 
     unlisted: list[QuarantineRow]
-    """What was refused and somebody has taken off the quarantine's list: to be listed again."""
+    """Rejected entries that are missing from the quarantine, to be inserted again."""
     broken: tuple[str, str] | None = None
-    """Whose log breaks a rule, and which; nothing of the page was written then."""
+    """The evaluation whose log breaks a rule, and the rule; nothing of the page was written."""
 
 
 async def fold_page(conn: Connection, job: PageJob) -> FoldedPage:

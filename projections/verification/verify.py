@@ -1,7 +1,7 @@
-"""Do the tables equal the log? Every row of every table of a batch, against a fold of its events.
+"""Verification: every row of every table of a batch, compared with a fold of its events.
 
-The same function serves operators (`scoreline replay --verify`) and the fault tests. It reads one state
-of the database, page by page, while workers go on writing.
+Used by `scoreline replay --verify` and by the fault tests. It reads one snapshot of the database, page by
+page, while workers continue to write.
 """
 
 from collections import defaultdict
@@ -33,11 +33,11 @@ NOTHING = "no such row"
 DERIVED = frozenset({"evaluations", "scorecards", "batch_progress"})
 REASONS = {reason.value for reason in QuarantineReason}
 MAX_NAMED = 100
-"""Differences that are named; all are counted."""
+"""Differences that are listed; all are counted."""
 
 
 class Difference(NamedTuple):
-    """One place where the tables are not what the log says."""
+    """One column or row that differs from the fold of the log."""
 
     table: str
     key: str
@@ -47,12 +47,12 @@ class Difference(NamedTuple):
 
     @property
     def is_mendable(self) -> bool:
-        """Whether a rebuild puts it right: what is derived from the log, not the facts themselves."""
+        """Whether a rebuild corrects it: it is derived from the log."""
         return self.table in DERIVED or self.found == NOTHING
 
     @property
     def where(self) -> str:
-        """The place, in a few words."""
+        """Table, key and column."""
         return " ".join(part for part in (self.table, self.key, self.column) if part)
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class VerificationResult:
-    """What a verification came to."""
+    """The result of a verification."""
 
     batch_id: str
     evaluations: int = 0
@@ -75,7 +75,7 @@ class VerificationResult:
     """The first of them."""
 
     def take(self, page: "PageResult") -> None:
-        """Add what one page came to."""
+        """Add the result of one page."""
         self.evaluations += page.evaluations
         self.events += page.events
         self.open += page.open
@@ -83,7 +83,7 @@ class VerificationResult:
             self.add(difference)
 
     def add(self, difference: Difference) -> None:
-        """Count a difference, and name it if it is among the first."""
+        """Count a difference, and list it if it is among the first."""
         self.differing += 1
         if len(self.differences) < MAX_NAMED:
             self.differences.append(difference)
@@ -91,7 +91,7 @@ class VerificationResult:
 
 @dataclass(slots=True)
 class PageResult:
-    """What one page came to."""
+    """The result of one page."""
 
     evaluations: int = 0
     events: int = 0
@@ -108,13 +108,13 @@ async def verify(
     processes: int = 1,
     on_page: Callable[[int], None] = lambda _: None,
 ) -> VerificationResult:
-    """Fold a batch's log and compare; `on_page` hears how many evaluations were looked at."""
+    """Fold a batch's log and compare; `on_page` is called with the number of compared evaluations."""
     verified = VerificationResult(batch_id)
     recount: defaultdict[int, Progress] = defaultdict(Progress)
     async with one_snapshot(conn):
         batch = await read_batch(conn, batch_id)
         if wrong := wrong_month(batch):
-            # Its events are looked for in its month: nothing else could be said of it.
+            # Its events are read from the partition of its month: nothing else can be compared.
             verified.add(Difference("batches", batch_id, "month", *wrong))
             return verified
         pages = over_pages(conn, batch, verify_page, shards=shards, processes=processes)
@@ -158,14 +158,14 @@ def expected_row(retraced: RefoldResult) -> DerivedRow:
 
 
 def wrong_month(batch: BatchExtent) -> tuple[str, str] | None:
-    """Return the month that a batch's row names and the one it should, if they differ."""
+    """Return the month of a batch's row and the expected one, if they differ."""
     if batch.month == batch.month_of_acceptance:
         return None
     return f"{batch.month}", f"{batch.month_of_acceptance}"
 
 
 def lacks_its_log(page: Page, evaluation_id: str) -> str:
-    """Say so where there are results of an evaluation, and no event they could come from."""
+    """Return the rule that is broken by results without events; empty if none is."""
     row = page.evaluations.get(evaluation_id)
     has_results = (row is not None and row.attempt > 0) or evaluation_id in page.scorecards
     lost = has_results and not page.events.get(evaluation_id)
@@ -173,9 +173,9 @@ def lacks_its_log(page: Page, evaluation_id: str) -> str:
 
 
 def is_of(batch: BatchExtent, page: Page, evaluation_id: str) -> bool:
-    """Whether an evaluation is of a batch: by its row, or where that names another batch by its events.
+    """Whether an evaluation belongs to a batch: by its row, or where that names another by its events.
 
-    One with a row and no events still waits for its opening; one with neither has only a scorecard.
+    One with a row and no events waits for its opening; one with neither has only a scorecard.
     """
     row, logged = page.evaluations.get(evaluation_id), page.events.get(evaluation_id, [])
     if row is None:
@@ -192,7 +192,7 @@ def retrace_in(page: Page, evaluation_id: str, job: PageJob) -> RefoldResult:
     """Fold one evaluation of a page."""
     row = EvaluationRow(evaluation_id, job.batch.batch_id, job.batch.month, Cursor())
     logged = page.events.get(evaluation_id, [])
-    return refold(row, shard_of(evaluation_id, job.shards), logged, page.crossings_of(evaluation_id))
+    return refold(row, shard_of(evaluation_id, job.shards), logged, page.bridged_gaps_of(evaluation_id))
 
 
 def _compare_one(page: Page, key: str, job: PageJob, found: PageResult) -> Iterator[Difference]:
@@ -223,7 +223,7 @@ def _compare_evaluation(page: Page, key: str, retraced: RefoldResult) -> Iterato
 def _compare(
     table: str, key: str, found: TableRow | None, expected: TableRow | None
 ) -> Iterator[Difference]:
-    """Name the columns that differ, or that one of the rows is not there."""
+    """Yield the columns that differ, or that one of the rows is missing."""
     if found == expected:
         return
     if found is None or expected is None:
@@ -235,7 +235,7 @@ def _compare(
 
 
 def _compare_quarantined(rows: Iterable[QuarantineRow]) -> Iterator[Difference]:
-    """An entry of the quarantine is named by its content."""
+    """Yield quarantined entries whose id does not match their content."""
     for row in rows:
         if row.reason not in REASONS:
             yield Difference("quarantine", row.evaluation_id or "-", "reason", row.reason, "a known one")

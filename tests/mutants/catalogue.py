@@ -388,14 +388,14 @@ MUTANTS = (
     Mutant(
         "the checker looks at the log's order",
         "projections/folds/refold.py",
-        'self._breaks(event, f"was applied next after {after}, and no bridge leads there")',
+        'self._break_rule(event, f"was applied next after {after}, and no bridge leads there")',
         "pass",
         (RETRACE, VERIFY),
     ),
     Mutant(
         "the checker looks at transitions",
         "projections/folds/refold.py",
-        'self._breaks(event, f"was applied, but {phase} does not accept {event.type} there")',
+        'self._break_rule(event, f"was applied, but {phase} does not accept {event.type} there")',
         "pass",
         (RETRACE, VERIFY),
     ),

@@ -158,7 +158,9 @@ class _Checker:
             state = self.world.ledger.batches.held[event.batch_id].state
             if event.type == "cancelled" and state != "cancelled":
                 self._wrong(f"{event.batch_id} was cancelled, and is {state}")
-        for key in sorted(key for key, told in self.world.ledger._told.items() if not told.published):
+        for key in sorted(
+            key for key, told in self.world.ledger._publications.items() if not told.published
+        ):
             self._wrong(f"nobody was told that {key} has ended")
 
     def check_budgets(self) -> None:

@@ -191,7 +191,7 @@ class Simulation:
         batches = world.ledger.batches.held.values()
         over = all(batch.finished or batch.state == "paused" for batch in batches)
         cleared = not any(world.left_behind(batch.batch_id) for batch in batches if batch.finished)
-        told = all(known.published for known in world.ledger._told.values())
+        told = all(known.published for known in world.ledger._publications.values())
         idle = all(executor.is_idle and executor.is_up_to_date for executor in self.executors)
         busy = world.belated or any(worker.unswept for worker in self.workers)
         done = all(people.are_done for people in self.people) and self.embedder.is_done

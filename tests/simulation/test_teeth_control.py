@@ -72,7 +72,9 @@ def test_groups_that_run_all_at_once(monkeypatch):
 
     async def all_links(ledger: MemoryLedger, batch_id: str, *, limit: int) -> list[DueLink]:
         keys = [key for key in ledger._open(batch_id) if key in ledger._links]
-        return [DueLink(key, ledger._links[key]) for key in keys if not ledger._told[key].epoch][:limit]
+        return [DueLink(key, ledger._links[key]) for key in keys if not ledger._publications[key].epoch][
+            :limit
+        ]
 
     monkeypatch.setattr(MemoryLedger, "due_links", all_links)
     assert harms(Profile.CALM)

@@ -27,9 +27,9 @@ def retraced_tables(tables: MemoryStore, shard: int = 0) -> dict[str, RefoldResu
     found = {}
     for key, held in tables.evaluations.items():
         logged = sorted(kept for kept in tables.events.values() if kept.evaluation_id == key)
-        crossings = {(a, s): missing for (of, a, s), missing in tables.bridges.items() if of == key}
+        bridged_gaps = {(a, s): missing for (of, a, s), missing in tables.bridges.items() if of == key}
         blank = EvaluationRow(key, held.row.batch_id, held.row.month, Cursor())
-        found[key] = refold(blank, shard, logged, crossings)
+        found[key] = refold(blank, shard, logged, bridged_gaps)
     return found
 
 
@@ -88,8 +88,10 @@ def logged(events: Sequence[Event], **verdicts: str) -> list[EventRow]:
     ]  # fmt: skip
 
 
-def broken(rows: Sequence[EventRow], crossings: Mapping[tuple[int, int], tuple[range, ...]] | None = None):
-    return refold(ROW, 0, rows, crossings or {}).broken
+def broken(
+    rows: Sequence[EventRow], bridged_gaps: Mapping[tuple[int, int], tuple[range, ...]] | None = None
+):
+    return refold(ROW, 0, rows, bridged_gaps or {}).broken
 
 
 LIFE = history("queued provisioning running responded completed")
