@@ -12,12 +12,12 @@ from psycopg_pool import AsyncConnectionPool
 
 from coordinator import telemetry
 from coordinator.coordinator import AWAY, Coordinator
-from coordinator.observing import POSTGRES, REDIS, Observer
+from coordinator.metrics import CoordinatorMetrics, shown
+from coordinator.metrics_collector import POSTGRES, REDIS, MetricsCollector
 from coordinator.provider_batches.anthropic_batches import AnthropicAccounts
-from coordinator.provider_batches.desk import ProviderPorts
+from coordinator.provider_batches.context import ProviderPorts
 from coordinator.script_loader import keep_scripts_loaded
 from coordinator.settings import CoordinatorSettings
-from coordinator.view import View, shown
 from eventlog.backoff import Backoff
 from eventlog.log import LogUnavailable
 from eventlog.redis_streams import RedisEventLog
@@ -43,7 +43,7 @@ STANDBY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CoordinatorConfig:
     """Where a coordinator works."""
 
     redis_url: str = field(repr=False)
@@ -54,7 +54,7 @@ class Site:
     """What executors may call in Redis: kept loaded for them."""
 
 
-async def run(site: Site, settings: CoordinatorSettings) -> None:
+async def run(site: CoordinatorConfig, settings: CoordinatorSettings) -> None:
     """Be a coordinator until told to stop."""
     stop = stop_event()
     log = RedisEventLog.from_url(site.redis_url, shards=site.shards)
@@ -63,7 +63,9 @@ async def run(site: Site, settings: CoordinatorSettings) -> None:
     loader = asyncio.create_task(keep_scripts_loaded(log.redis, site.scripts))
     try:
         coordinator = build(site, settings, log, pool)
-        observer = Observer(View(), BatchMonitor(pool, run_id=settings.run_id), _queues(site, log))
+        observer = MetricsCollector(
+            CoordinatorMetrics(), BatchMonitor(pool, run_id=settings.run_id), _queues(site, log)
+        )
         telemetry.begin()
         with shown(observer.view):
             await _until_stopped(coordinator, observer, pool, stop)
@@ -74,7 +76,7 @@ async def run(site: Site, settings: CoordinatorSettings) -> None:
 
 
 def build(
-    site: Site, settings: CoordinatorSettings, log: RedisEventLog, pool: AsyncConnectionPool
+    site: CoordinatorConfig, settings: CoordinatorSettings, log: RedisEventLog, pool: AsyncConnectionPool
 ) -> Coordinator:
     """Put a coordinator together."""
     queues = _queues(site, log)
@@ -90,7 +92,7 @@ def build(
     )
 
 
-def _queues(site: Site, log: RedisEventLog) -> Queues:
+def _queues(site: CoordinatorConfig, log: RedisEventLog) -> Queues:
     return open_queues(choose(site.queue_backend, fleet=True), log.redis)
 
 
@@ -99,7 +101,7 @@ LONGEST_BACKOFF = 0.5
 
 
 async def _until_stopped(
-    coordinator: Coordinator, observer: Observer, pool: AsyncConnectionPool, stop: asyncio.Event
+    coordinator: Coordinator, observer: MetricsCollector, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
     backoff = Backoff(longest=LONGEST_BACKOFF)
     away: str | None = None
@@ -117,7 +119,7 @@ async def _until_stopped(
 
 
 async def _lead_while_possible(
-    coordinator: Coordinator, observer: Observer, pool: AsyncConnectionPool, stop: asyncio.Event
+    coordinator: Coordinator, observer: MetricsCollector, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
     async with leadership(pool, coordinator_lock(coordinator.settings.run_id)) as holds:
         observer.view.reached(POSTGRES)
@@ -128,16 +130,16 @@ async def _lead_while_possible(
         logger.info("leading", extra={"coordinator": coordinator.settings.name})
         async with _provider_batches(coordinator, stop), _observed(observer):
             while not stop.is_set():
-                await coordinator.go_round()
+                await coordinator.run_cycle()
                 observer.view.reached(REDIS, POSTGRES)
                 await _pause(stop, coordinator.settings.round_interval.total_seconds())
                 await holds()
 
 
 @asynccontextmanager
-async def _observed(observer: Observer) -> AsyncIterator[None]:
+async def _observed(observer: MetricsCollector) -> AsyncIterator[None]:
     """Show how things stand, as long as nobody else leads."""
-    task = asyncio.create_task(observer.observe_forever())
+    task = asyncio.create_task(observer.collect_forever())
     try:
         with observer.view.leading():
             yield
@@ -161,7 +163,7 @@ async def _tend_provider_batches(coordinator: Coordinator, stop: asyncio.Event) 
     backoff = Backoff(longest=2.0)
     while not stop.is_set() and coordinator.provider_batches:
         try:
-            await coordinator.provider_batches.go_round()
+            await coordinator.provider_batches.run_cycle()
             backoff.reset()
             await _pause(stop, coordinator.settings.provider.interval.total_seconds())
         except (*AWAY, psycopg.Error, OSError):  # whoever leads says so

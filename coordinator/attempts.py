@@ -41,7 +41,7 @@ class Charges:
 
 
 @dataclass(frozen=True, slots=True)
-class Opener:
+class AttemptFactory:
     """Who opens attempts, and when."""
 
     source: str
@@ -49,7 +49,7 @@ class Opener:
     epoch: str
     traceparent: str | None = None
 
-    def tracing(self, logged: Logged) -> "Opener":
+    def tracing(self, logged: Logged) -> "AttemptFactory":
         """Go on with the trace that an evaluation was accepted in."""
         first = logged.get((1, 0))
         return replace(self, traceparent=first.traceparent) if first and first.traceparent else self

@@ -15,19 +15,19 @@ from time import monotonic
 from pydantic import ValidationError
 
 from coordinator import decisions, telemetry
-from coordinator.braking import Brakes
+from coordinator.attempt_opening import AttemptOpener, layout_of, spec_of
+from coordinator.auto_pause import AutoPause
 from coordinator.budget_keeper import BudgetKeeper
-from coordinator.epochs import Epochs
+from coordinator.epochs import EpochTracker
 from coordinator.groups import contexts
-from coordinator.opening import Openings, layout_of, spec_of
-from coordinator.provider_batches.desk import Desk, ProviderPorts
-from coordinator.provider_batches.driver import ProviderBatches
+from coordinator.provider_batches.canceller import TaskCanceller
+from coordinator.provider_batches.context import ProviderBatchContext, ProviderPorts
+from coordinator.provider_batches.driver import ProviderBatchDriver
 from coordinator.provider_batches.requests import is_asked_in
 from coordinator.provider_batches.reservations import BatchReservations
-from coordinator.provider_batches.withdrawing import Withdrawing
-from coordinator.publishing import Publisher
+from coordinator.publisher import Publisher
+from coordinator.reconciler import Reconciler
 from coordinator.settings import CoordinatorSettings
-from coordinator.watching import Watch
 from eventlog import payloads as p
 from eventlog.clock import ServerClock
 from eventlog.keys import shard_of
@@ -76,7 +76,7 @@ class Coordinator:
         self._shards = log.shards
         self._tended: set[str] = set()
         """Batches of the last round: some of what was done there may have come after their end."""
-        self._epochs = epochs = Epochs(log, executor_registry, grace=settings.grace, clock=clock)
+        self._epochs = epochs = EpochTracker(log, executor_registry, grace=settings.grace, clock=clock)
         self._publisher = publisher = Publisher(log, queue)
         self._keeper = (
             BudgetKeeper(
@@ -85,45 +85,49 @@ class Coordinator:
             if budgets
             else None
         )
-        self._brakes = Brakes(ledger, self._keeper, clock=clock)
-        self._openings = Openings(ledger, batch_registry, publisher, epochs, settings=settings, now=now)
-        self._watch = Watch(
+        self._auto_pause = AutoPause(ledger, self._keeper, clock=clock)
+        self._attempt_opener = AttemptOpener(
+            ledger, batch_registry, publisher, epochs, settings=settings, now=now
+        )
+        self._reconciler = Reconciler(
             *(log, ledger, queue, executor_registry),
             publisher=publisher,
-            openings=self._openings,
+            attempt_opener=self._attempt_opener,
             epochs=epochs,
             settings=settings,
             clock=clock,
         )
 
-        self.provider_batches: ProviderBatches | None = None
+        self.provider_batches: ProviderBatchDriver | None = None
         """Goes round on its own: what providers take their time over holds nobody else up."""
         if provider:
-            desk = Desk(
-                *(ledger, provider, self._openings, epochs, settings.provider, settings.window),
+            context = ProviderBatchContext(
+                *(ledger, provider, self._attempt_opener, epochs, settings.provider, settings.window),
                 run_id=settings.run_id,
                 least_room=min(settings.page_size, settings.window),
                 now=now,
                 new_id=lambda: token_hex(8),
                 reservations=BatchReservations(budgets, clock=clock) if budgets else None,
             )
-            withdrawing = Withdrawing(log, queue, source=settings.name, now=now)
-            self.provider_batches = ProviderBatches(desk, publisher, withdrawing, clock=clock, luck=random)
+            canceller = TaskCanceller(log, queue, source=settings.name, now=now)
+            self.provider_batches = ProviderBatchDriver(
+                context, publisher, canceller, clock=clock, jitter=random
+            )
 
     async def synchronize(self) -> None:
         """Read the time of the ledger's server: what is compared with a stored time is on its clock."""
         self._server_clock.synchronize(await self._ledger.now())
 
-    async def go_round(self) -> int:
+    async def run_cycle(self) -> int:
         """Do for each batch what is to be done next; returns how many are not over."""
         begun = self._clock()
-        left = await self._go_round()
+        left = await self._run_cycle()
         telemetry.ROUND.record((self._clock() - begun) * 1000)
         return left
 
-    async def _go_round(self) -> int:
+    async def _run_cycle(self) -> int:
         await self.synchronize()
-        await self._epochs.look()
+        await self._epochs.refresh()
         batches = await self._ledger.unfinished(self.settings.run_id)
         open_ids = {batch.batch_id for batch in batches}
         await self._clear_up(
@@ -132,23 +136,23 @@ class Coordinator:
         self._tended = open_ids
         for batch in batches:
             try:
-                await self.tend(batch)
+                await self.process_batch(batch)
             except AWAY:
                 raise
             except Exception:  # one bad batch stops only itself
                 logger.exception("could not tend a batch", extra={"batch_id": batch.batch_id})
-        await self._openings.publish_endings()
-        self._watch.forget_all_but(open_ids)
-        self._brakes.forget_all_but({batch.batch_id for batch in batches if batch.state == "running"})
+        await self._attempt_opener.publish_endings()
+        self._reconciler.retain(open_ids)
+        self._auto_pause.retain({batch.batch_id for batch in batches if batch.state == "running"})
         return len(batches)
 
-    async def tend(self, batch: Batch) -> None:
+    async def process_batch(self, batch: Batch) -> None:
         """Do for one batch what is to be done next."""
         match batch.state:
             case "cancelled":
-                await self._openings.end_all(batch, p.Cancelled(by="operator", reason=batch.reason))
+                await self._attempt_opener.end_all(batch, p.Cancelled(by="operator", reason=batch.reason))
             case "expired":
-                await self._openings.end_all(
+                await self._attempt_opener.end_all(
                     batch, p.TimedOut(limit="batch", seconds=batch.allowed_seconds)
                 )
             case "running" | "paused" if batch.deadline and batch.deadline <= self._now():
@@ -168,21 +172,21 @@ class Coordinator:
             await self._keeper.record_unrecorded(batch)
 
     async def _drive(self, batch: Batch) -> None:
-        if reason := await self._brakes.reason_to_pause(batch):
+        if reason := await self._auto_pause.reason_to_pause(batch):
             await self._pause(batch, reason)
             return
         await self._publish_windows(batch)
         await self._advance_groups(batch)
         retries = await self._ledger.due_retries(batch, now=self._now(), limit=self.settings.page_size)
-        await self._watch.look_after(batch, retries)
-        await self._watch.look_when_due(batch)
+        await self._reconciler.reconcile_evaluations(batch, retries)
+        await self._reconciler.reconcile_when_due(batch)
 
     async def _pause(self, batch: Batch, reason: str) -> None:
         """Start nothing new until somebody has seen to it."""
         if await self._ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=reason):
             logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "reason": reason})
             await self.register([replace(batch, state="paused")])
-        self._brakes.release(batch.batch_id)
+        self._auto_pause.release(batch.batch_id)
 
     async def _expire(self, batch: Batch) -> None:
         logger.warning("a batch is out of time", extra={"batch_id": batch.batch_id})
@@ -252,13 +256,15 @@ class Coordinator:
         is_asked = is_asked_in(spec_of(batch))
         steps = -(-settings.window // settings.page_size)  # so that a long line for a provider stops nobody
         while room > 0 and (steps := steps - 1) >= 0:
-            openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.page_size))
+            attempt_opener, last_id = await self._ledger.next_window(
+                batch, limit=min(room, settings.page_size)
+            )
             if last_id == batch.published_to:
                 return
             # Those without events wait for their turn in a group.
-            due = [one for one in openings if one.events]
+            due = [one for one in attempt_opener if one.events]
             asked = {one.evaluation_id for one in due if is_asked(one.events[0][0].data)}
-            epochs, size = await self._epochs.look(), len(openings) - len(asked)
+            epochs, size = await self._epochs.refresh(), len(attempt_opener) - len(asked)
             if not await self._ledger.open_window(
                 batch, last_id=last_id, size=size, epochs=epochs, asked=sorted(asked)
             ):
@@ -269,9 +275,9 @@ class Coordinator:
             room -= size
 
     async def _publish(
-        self, batch: Batch, openings: Iterable[UnpublishedOpening], epochs: Sequence[str]
+        self, batch: Batch, attempt_opener: Iterable[UnpublishedOpening], epochs: Sequence[str]
     ) -> None:
-        told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)
+        told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in attempt_opener)
         await self._publisher.publish(layout_of(batch), told)
 
     async def _advance_groups(self, batch: Batch) -> None:
@@ -284,24 +290,27 @@ class Coordinator:
         ready = {key: context.packed() for key, context in left.items() if context.missing is None}
         hopeless = {key: context.missing for key, context in left.items() if context.missing}
         await self._batch_registry.put_contexts(batch.batch_id, ready)
-        epochs = await self._epochs.look()
+        epochs = await self._epochs.refresh()
         await self._publish(batch, await self._ledger.release(list(ready), epochs), epochs)
-        give_up = decisions.give_up(self._openings.opener, hopeless)
-        await self._openings.open(batch, sorted(hopeless), give_up)
+        give_up = decisions.give_up(self._attempt_opener.factory, hopeless)
+        await self._attempt_opener.open(batch, sorted(hopeless), give_up)
 
     # -- what an operator asks for
 
     async def reopen(self, batch: Batch, evaluation_ids: Sequence[str]) -> int:
         """Try settled evaluations again, because an operator asks; returns how many."""
         await self.synchronize()
-        await self._epochs.look()
+        await self._epochs.refresh()
         await self.register([batch])
         waiting = await self._ledger.links(evaluation_ids)
         spec = spec_of(batch)
         decide = decisions.reopen(
-            self._openings.opener, retries=spec.retries, waiting=waiting.keys(), is_asked=is_asked_in(spec)
+            self._attempt_opener.factory,
+            retries=spec.retries,
+            waiting=waiting.keys(),
+            is_asked=is_asked_in(spec),
         )
-        return await self._openings.open(batch, evaluation_ids, decide)
+        return await self._attempt_opener.open(batch, evaluation_ids, decide)
 
 
 def is_stopped(batch: Batch) -> bool:

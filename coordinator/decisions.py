@@ -7,14 +7,14 @@ somebody thought of it, the row as it stands now has the last word.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from coordinator.attempts import PROVIDER_BATCH, Ending, Logged, Opener
+from coordinator.attempts import PROVIDER_BATCH, AttemptFactory, Ending, Logged
 from domain.retry_policy import MOVED
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED
 from projections.folds.change import EvaluationRow
 from projections.ledger.contract import AttemptOpening, Decide, EvaluationState
 
-OpenerOf = Callable[[str], Opener]
+FactoryOf = Callable[[str], AttemptFactory]
 """Who opens an attempt of this evaluation: it knows the epoch of the evaluation's shard."""
 IsAsked = Callable[[p.AnyPayload], bool]
 """Whether the answer to an opening is to come from a provider batch."""
@@ -25,7 +25,7 @@ def _by_executors(_opening: p.AnyPayload) -> bool:
 
 
 def try_again(
-    opener_of: OpenerOf,
+    factory_of: FactoryOf,
     expected: Mapping[str, int],
     *,
     reason: p.OpeningReason,
@@ -42,10 +42,10 @@ def try_again(
         row = standing.row
         if row.cursor.phase in ENDED or row.cursor.attempt != expected[row.evaluation_id]:
             return None
-        opener = opener_of(row.evaluation_id).tracing(logged)
-        events = opener.again(row, logged, reason=reason, retries=retries)
+        factory = factory_of(row.evaluation_id).tracing(logged)
+        events = factory.again(row, logged, reason=reason, retries=retries)
         asks = len(events) == 1 and _is_to_begin(row, logged) and is_asked(events[0].data)
-        return AttemptOpening(events, "" if asks else opener.epoch, asks=asks)
+        return AttemptOpening(events, "" if asks else factory.epoch, asks=asks)
 
     return decide
 
@@ -63,7 +63,7 @@ def _is_to_begin(row: EvaluationRow, logged: Logged) -> bool:
 
 
 def reopen(
-    opener_of: OpenerOf,
+    factory_of: FactoryOf,
     *,
     retries: int,
     waiting: Collection[str] = (),
@@ -79,39 +79,39 @@ def reopen(
         row = standing.row
         if row.cursor.phase not in SETTLED:
             return None
-        opener = opener_of(row.evaluation_id).tracing(logged)
+        factory = factory_of(row.evaluation_id).tracing(logged)
         if row.evaluation_id in waiting:
-            opener = replace(opener, epoch="")
-        events = opener.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
+            factory = replace(factory, epoch="")
+        events = factory.again(row, logged, reason=p.OpeningReason.OPERATOR, retries=retries)
         asks = is_asked(events[0].data)
-        return AttemptOpening(events, "" if asks else opener.epoch, asks=asks)
+        return AttemptOpening(events, "" if asks else factory.epoch, asks=asks)
 
     return decide
 
 
-def end(opener_of: OpenerOf, ending: Ending) -> Decide:
+def end(factory_of: FactoryOf, ending: Ending) -> Decide:
     """End what has not ended."""
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         if row.cursor.phase in ENDED:
             return None
-        opener = opener_of(row.evaluation_id).tracing(logged)
-        return AttemptOpening(opener.open(row, ending), opener.epoch)
+        factory = factory_of(row.evaluation_id).tracing(logged)
+        return AttemptOpening(factory.open(row, ending), factory.epoch)
 
     return decide
 
 
-def give_up(opener_of: OpenerOf, faults: Mapping[str, p.ErrorDetail]) -> Decide:
+def give_up(factory_of: FactoryOf, faults: Mapping[str, p.ErrorDetail]) -> Decide:
     """Settle what can't be tried at all, each with its reason."""
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         if row.cursor.phase in ENDED:
             return None
-        opener = opener_of(row.evaluation_id).tracing(logged)
+        factory = factory_of(row.evaluation_id).tracing(logged)
         told = standing.epoch != ""
-        events = opener.give_up(row, logged, faults[row.evaluation_id], told=told)
-        return AttemptOpening(events, opener.epoch if told else "")
+        events = factory.give_up(row, logged, faults[row.evaluation_id], told=told)
+        return AttemptOpening(events, factory.epoch if told else "")
 
     return decide

@@ -10,7 +10,7 @@ from eventlog.log import LogWriter
 from taskqueue.executor_registry import ExecutorRegistry
 
 
-class Epochs:
+class EpochTracker:
     """What one coordinator has seen of the log's epochs, and of the executors that have confirmed them."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Epochs:
         self._lock = asyncio.Lock()
         """Two reads at once might be taken in in the wrong order."""
 
-    async def look(self) -> list[str]:
+    async def refresh(self) -> list[str]:
         """Read the epochs of now and, if it is time, what executors have confirmed."""
         async with self._lock:
             self._grace.begin(self._clock())

@@ -9,7 +9,7 @@ was completed has reached its target and its judges; it is retried like any othe
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
-from coordinator.opening import spec_of
+from coordinator.attempt_opening import spec_of
 from domain.batch_spec import BatchSpec
 from domain.retry_policy import UNREACHABLE
 from projections.ledger.contract import Batch, Ledger, UnreachableEvaluation
@@ -55,7 +55,7 @@ class _Faults:
         return bool(self.seen) and (is_many or now - self.since >= GRACE)
 
 
-class FirstContacts:
+class FirstContactCheck:
     """Watches running batches for endpoints that have never answered."""
 
     def __init__(self, ledger: Ledger, clock: Callable[[], float]) -> None:
@@ -84,7 +84,7 @@ class FirstContacts:
         """Count anew in a batch that was paused."""
         self._faults.pop(batch_id, None)
 
-    def forget_all_but(self, batch_ids: Container[str]) -> None:
+    def retain(self, batch_ids: Container[str]) -> None:
         """Forget batches that do not run."""
         self._faults = {key: faults for key, faults in self._faults.items() if key in batch_ids}
 

@@ -23,7 +23,7 @@ Logs = Mapping[str, Mapping[EventKey, Event]]
 
 
 @dataclass(slots=True)
-class Context:
+class GroupContext:
     """What was left for an evaluation, or why it can't be run."""
 
     stored: dict[str, JsonValue] = field(default_factory=dict)
@@ -35,7 +35,9 @@ class Context:
         return to_json({"stored": self.stored, "history": self.history})
 
 
-async def contexts(ledger: Ledger, spec: BatchSpec, links: Mapping[str, SerialLink]) -> dict[str, Context]:
+async def contexts(
+    ledger: Ledger, spec: BatchSpec, links: Mapping[str, SerialLink]
+) -> dict[str, GroupContext]:
     """Work out what each of these evaluations has been left."""
     recalled = sorted({who for link in links.values() for who, _ in link.recalls})
     standings = await ledger.standings(recalled)
@@ -46,8 +48,8 @@ async def contexts(ledger: Ledger, spec: BatchSpec, links: Mapping[str, SerialLi
 
 def _context(
     recalls: Sequence[tuple[str, str | None]], spec: BatchSpec, phases: Mapping[str, Phase], logs: Logs
-) -> Context:
-    context = Context()
+) -> GroupContext:
+    context = GroupContext()
     for who, name in recalls:
         answer, _ = newest_answer(logs.get(who, {}))
         if phases.get(who) is not Phase.COMPLETED or answer is None:
@@ -60,7 +62,7 @@ def _context(
     return context
 
 
-def _asked(opening: p.Queued, spec: BatchSpec, context: Context) -> str:
+def _asked(opening: p.Queued, spec: BatchSpec, context: GroupContext) -> str:
     """Render an earlier turn's prompt as it was rendered then."""
     prompt = spec.variants[opening.variant].prompt
     try:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypedDict
 
+from coordinator.attempt_opening import spec_of
 from coordinator.budget import budget_words, more, overspent
 from coordinator.coordinator import Coordinator
-from coordinator.opening import spec_of
 from coordinator.provider_batches.requests import unfit
 from domain.batch_spec import BatchFallback, BatchSpec, pack
 from eventlog import tracing
@@ -31,11 +31,11 @@ class BudgetChange(TypedDict, total=False):
     max_tokens: int | None
 
 
-class Refused(Exception):  # noqa: N818 - what the user is told
+class OperationRejected(Exception):  # noqa: N818 - what the user is told
     """What was asked can't be done; the text says why, and what can."""
 
 
-class UnknownBatch(Refused):
+class BatchNotFound(OperationRejected):
     """There is no such batch."""
 
     def __init__(self, batch_id: str) -> None:
@@ -44,7 +44,7 @@ class UnknownBatch(Refused):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedCounts:
     """What becomes of a batch that is to be answered by provider batches from now on."""
 
     batch: Batch
@@ -75,7 +75,7 @@ class Operator:
         """Return a batch, or raise `UnknownBatch`."""
         found = await self.ledger.batch(batch_id)
         if found is None:
-            raise UnknownBatch(batch_id)
+            raise BatchNotFound(batch_id)
         return found
 
     async def pause_run(self, batch_id: str, run_id: str | None, *, reason: str) -> bool:
@@ -96,11 +96,13 @@ class Operator:
         """Let what is in hand come to its end, and start nothing new."""
         batch = await self.batch(batch_id)
         if batch.finished:
-            raise Refused(f"{batch_id} is {batch.state}: there is nothing to pause.")
+            raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to pause.")
         if batch.state == "paused":
-            raise Refused(f"{batch_id} is paused already. To go on: scoreline batch resume {batch_id}")
+            raise OperationRejected(
+                f"{batch_id} is paused already. To go on: scoreline batch resume {batch_id}"
+            )
         if not await self.ledger.request_state(batch_id, "paused", by=self.name, reason=reason):
-            raise Refused(f"{batch_id} is {batch.state}: there is nothing to pause.")
+            raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to pause.")
         await self._put_up(batch_id)
 
     async def resume(
@@ -112,9 +114,11 @@ class Operator:
         """
         batch = await self.batch(batch_id)
         if batch.state in {"cancelled", "expired"}:
-            raise Refused(f"{batch_id} is {batch.state}{_WAYS_BACK[batch.state].format(batch_id)}")
+            raise OperationRejected(
+                f"{batch_id} is {batch.state}{_WAYS_BACK[batch.state].format(batch_id)}"
+            )
         if batch.finished:
-            raise Refused(
+            raise OperationRejected(
                 f"{batch_id} is complete: there is nothing to resume. "
                 f"To try what failed again: scoreline batch retry {batch_id}"
             )
@@ -128,7 +132,7 @@ class Operator:
         reason = overspent(budget)
         if reason and batch.ended < batch.total:
             again = " ".join(("scoreline batch resume", batch.batch_id, *more(budget)))
-            raise Refused(f"{batch.batch_id} can't go on: {reason}. To go on: {again}")
+            raise OperationRejected(f"{batch.batch_id} can't go on: {reason}. To go on: {again}")
         if budget != batch.budget:
             await self.ledger.set_budget(batch.batch_id, budget, by=self.name, reason=budget_words(budget))
 
@@ -136,15 +140,15 @@ class Operator:
         """Call a batch off: abort what is in hand, end the rest."""
         batch = await self.batch(batch_id)
         if batch.finished:
-            raise Refused(f"{batch_id} is {batch.state}: there is nothing to cancel.")
+            raise OperationRejected(f"{batch_id} is {batch.state}: there is nothing to cancel.")
         await self.coordinator.synchronize()
         await self.ledger.request_state(batch_id, "cancelled", by=self.name, reason=reason)
-        await self.coordinator.tend(await self._put_up(batch_id))
-        await self.coordinator.tend(await self.batch(batch_id))
+        await self.coordinator.process_batch(await self._put_up(batch_id))
+        await self.coordinator.process_batch(await self.batch(batch_id))
         if self.coordinator.provider_batches:
-            await self.coordinator.provider_batches.call_off(batch_id)
+            await self.coordinator.provider_batches.cancel_open(batch_id)
 
-    async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> Moved:
+    async def ask_in_batches(self, batch_id: str, fallback: BatchFallback | None) -> MovedCounts:
         """Have what executors have not begun answered by provider batches, or by executors again.
 
         The spec comes first: should we die in between, what was withdrawn is asked in a provider batch, and
@@ -153,20 +157,20 @@ class Operator:
         batch = await self.batch(batch_id)
         provider = self.coordinator.provider_batches
         if provider is None or batch.finished or batch.state in _WAYS_BACK:
-            return Moved(batch)
+            return MovedCounts(batch)
         await self.coordinator.synchronize()
-        await self._change_spec(batch, replace(spec_of(batch), batch_api=fallback), provider.books)
-        withdrawn = await provider.withdrawing.withdraw(batch) if fallback else 0
-        return Moved(batch, withdrawn)
+        await self._change_spec(batch, replace(spec_of(batch), batch_api=fallback), provider.repository)
+        withdrawn = await provider.canceller.withdraw(batch) if fallback else 0
+        return MovedCounts(batch, withdrawn)
 
     async def _change_spec(self, batch: Batch, spec: BatchSpec, books: ProviderBatchRepository) -> None:
         batch_id, fallback = batch.batch_id, spec.batch_api
         if spec == spec_of(batch):
             return
         if fallback and (why := unfit(spec)):
-            raise Refused(f"{batch_id} can't be asked in provider batches: {why}.")
+            raise OperationRejected(f"{batch_id} can't be asked in provider batches: {why}.")
         if fallback and await books.has_groups(batch_id):
-            raise Refused(
+            raise OperationRejected(
                 f"{batch_id} has evaluations that wait for each other: no batch asks them at once."
             )
         reason = f"provider batches, {fallback}" if fallback else "no provider batches"
@@ -182,7 +186,7 @@ class Operator:
     async def _retry(self, batch_id: str, only: Sequence[str], run_id: str | None) -> int:
         batch = await self.batch(batch_id)
         if batch.state == "cancelled":
-            raise Refused(f"{batch_id} is cancelled{_WAYS_BACK['cancelled']}")
+            raise OperationRejected(f"{batch_id} is cancelled{_WAYS_BACK['cancelled']}")
         pages = self._dead_letters(batch_id, only)
         page = await anext(pages, None)
         if page is None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from opentelemetry import metrics, trace
 from pydantic import ValidationError
 
-from coordinator.publishing import is_to_be_run
+from coordinator.publisher import is_to_be_run
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
 from projections.ledger.contract import Batch, OpenedAttempt

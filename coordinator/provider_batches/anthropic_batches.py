@@ -15,13 +15,13 @@ import httpx2
 
 from coordinator.provider_batches.provider import (
     BatchProvider,
+    BatchResult,
     Errored,
-    NoReply,
-    Result,
-    Seen,
+    NoResponse,
+    NotProcessed,
+    ProviderBatchStatus,
+    SubmissionRejected,
     Succeeded,
-    TurnedAway,
-    Unanswered,
 )
 from coordinator.provider_batches.result_file import BrokenResultFile, read_results
 from domain.batch_spec import TargetSpec
@@ -62,7 +62,7 @@ class AnthropicBatches:
         self._batches = client.messages.batches
         self._errors = errors_of(access.provider)
 
-    async def create(self, body: AsyncIterator[bytes], *, length: int) -> Seen:
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> ProviderBatchStatus:
         """Submit a batch, whose JSON comes in pieces; raises `TurnedAway` or `NoReply`."""
         from anthropic.types.messages import MessageBatch  # noqa: PLC0415 - it takes a second
 
@@ -73,13 +73,13 @@ class AnthropicBatches:
             )
             return _seen(created)
 
-    async def retrieve(self, provider_id: str) -> Seen:
+    async def retrieve(self, provider_id: str) -> ProviderBatchStatus:
         """Look at a batch."""
         with self._told():
             async with asyncio.timeout(CALL):
                 return _seen(await self._batches.retrieve(provider_id, timeout=patience(CALL)))
 
-    async def list(self, *, since: datetime) -> AsyncGenerator[Seen, None]:
+    async def list(self, *, since: datetime) -> AsyncGenerator[ProviderBatchStatus, None]:
         """List the batches that were created since a moment, the newest first."""
         with self._told():
             async with asyncio.timeout(CALL):
@@ -95,7 +95,7 @@ class AnthropicBatches:
                     page = await page.get_next_page()
             raise ValueError(f"the list of batches has more than {MAX_PAGES} pages")
 
-    async def results(self, provider_id: str) -> AsyncGenerator[Result, None]:
+    async def results(self, provider_id: str) -> AsyncGenerator[BatchResult, None]:
         """Read the results of a batch that has ended, in any order."""
         with self._told():
             response = await self._result_file(provider_id)
@@ -133,50 +133,50 @@ class AnthropicBatches:
             raise _trouble(error, self._access) from None
         except TimeoutError:
             late = f"{self._access.provider.title} did not reply within {CALL:g} s"
-            raise NoReply(late) from None
+            raise NoResponse(late) from None
 
 
-def _trouble(error: Exception, access: ModelEndpoint) -> NoReply | TurnedAway:
+def _trouble(error: Exception, access: ModelEndpoint) -> NoResponse | SubmissionRejected:
     response: httpx2.Response | None = getattr(error, "response", None)
     title = access.provider.title
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, ReplyRefused):
         refused = f"{title} at {access.place}: {cause}"
         # A redirect proves that nothing was done; a reply that was not read proves nothing.
-        return TurnedAway(refused) if isinstance(cause, Redirected) else NoReply(refused)
+        return SubmissionRejected(refused) if isinstance(cause, Redirected) else NoResponse(refused)
     if response is None or response.status_code < 400:
         why = error if isinstance(error, BrokenResultFile) else type(error).__name__
-        return NoReply(f"{title} can't be reached at {access.place}: {why}")
+        return NoResponse(f"{title} can't be reached at {access.place}: {why}")
     status, headers = response.status_code, response.headers
     refusal = refusal_of(status, getattr(error, "body", None))
     failure = failure_of(refusal, access, retry_after=retry_after(headers, now=utc_now()))
     if status >= 500 and status not in _PASSING:
-        return NoReply(failure.message, retry_after=failure.retry_after)
+        return NoResponse(failure.message, retry_after=failure.retry_after)
     is_passing = status in _PASSING and failure.of is not ErrorClass.PERMANENT
-    return TurnedAway(failure.message, retry_after=failure.retry_after, is_passing=is_passing)
+    return SubmissionRejected(failure.message, retry_after=failure.retry_after, is_passing=is_passing)
 
 
-def _seen(batch: Any) -> Seen:  # noqa: ANN401 - the SDK does not check what it was sent
+def _seen(batch: Any) -> ProviderBatchStatus:  # noqa: ANN401 - the SDK does not check what it was sent
     try:
         counts = RequestCounts(**batch.request_counts.model_dump(include=set(RequestCounts.__slots__)))
-        return Seen(batch.id, batch.created_at, counts, batch.processing_status == "ended")
+        return ProviderBatchStatus(batch.id, batch.created_at, counts, batch.processing_status == "ended")
     except (AttributeError, TypeError) as error:
         raise ValueError(f"the reply is no batch: {error}") from None
 
 
-def _result(line: Mapping[str, Any]) -> Result:
+def _result(line: Mapping[str, Any]) -> BatchResult:
     name, result = str(line.get("custom_id")), _mapping(line.get("result"))
     match result.get("type"):
         case "succeeded":
-            return Result(name, Succeeded(_mapping(result.get("message"))))
+            return BatchResult(name, Succeeded(_mapping(result.get("message"))))
         case "errored":
             error = _mapping(result.get("error"))
             inner = _mapping(error.get("error")) or error
-            return Result(
+            return BatchResult(
                 name, Errored(str(inner.get("type") or "api_error"), str(inner.get("message") or ""))
             )
         case other:
-            return Result(name, Unanswered(str(other or "unknown")))
+            return BatchResult(name, NotProcessed(str(other or "unknown")))
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -201,14 +201,14 @@ class AnthropicAccounts:
         provider = PROVIDERS[target.type]
         variable = str(target.options.get("key_variable") or provider.key_variable)
         if not self._environ.get(variable, "").strip():
-            raise TurnedAway(
+            raise SubmissionRejected(
                 f"{provider.title} needs a key: {variable} is not set where the coordinator runs"
             )
         try:
             access = access_to(target.type, target.options, self._environ)
             return self._client(access, target)
         except (MissingSdk, ValueError) as error:
-            raise TurnedAway(str(error)) from None
+            raise SubmissionRejected(str(error)) from None
 
     def _client(self, access: ModelEndpoint, target: TargetSpec) -> AnthropicBatches:
         headers: Any = target.options.get("headers") or {}

@@ -12,16 +12,21 @@ patience.
 import logging
 from collections.abc import Callable, Sequence
 
-from coordinator.opening import spec_of
+from coordinator.attempt_opening import spec_of
 from coordinator.provider_batches import telemetry
-from coordinator.provider_batches.collecting import Collecting
-from coordinator.provider_batches.desk import Desk, is_called_off
-from coordinator.provider_batches.finding import Finding, Found, Missing, Unclear
-from coordinator.provider_batches.pacing import Patience
-from coordinator.provider_batches.provider import BatchProvider, ProviderTrouble
-from coordinator.provider_batches.sending import AWAY, Sending
-from coordinator.provider_batches.withdrawing import Withdrawing
-from coordinator.publishing import Publisher
+from coordinator.provider_batches.canceller import TaskCanceller
+from coordinator.provider_batches.collector import ResultCollector
+from coordinator.provider_batches.context import ProviderBatchContext, is_cancelled
+from coordinator.provider_batches.poll_schedule import PollSchedule
+from coordinator.provider_batches.provider import BatchProvider, ProviderRequestFailed
+from coordinator.provider_batches.recovery import (
+    SubmissionFound,
+    SubmissionMissing,
+    SubmissionRecovery,
+    SubmissionUnclear,
+)
+from coordinator.provider_batches.submitter import AWAY, ProviderBatchSubmitter
+from coordinator.publisher import Publisher
 from eventlog import tracing
 from projections.ledger.contract import Batch
 from projections.ledger.provider_batches import ProviderBatch, ProviderBatchRepository, ProviderBatchState
@@ -29,56 +34,56 @@ from projections.ledger.provider_batches import ProviderBatch, ProviderBatchRepo
 logger = logging.getLogger(__name__)
 
 
-class ProviderBatches:
+class ProviderBatchDriver:
     """Looks after everything that is asked through provider batches."""
 
     def __init__(
         self,
-        desk: Desk,
+        context: ProviderBatchContext,
         publisher: Publisher,
-        withdrawing: Withdrawing,
+        canceller: TaskCanceller,
         *,
         clock: Callable[[], float],
-        luck: Callable[[], float],
+        jitter: Callable[[], float],
     ) -> None:
-        self.withdrawing = withdrawing
-        self._desk = desk
+        self.canceller = canceller
+        self._context = context
         self._clock = clock
-        self._finding, self._collecting = Finding(desk), Collecting(desk)
-        self._sending = Sending(desk, publisher, clock=clock, luck=luck)
-        self._patience = Patience(desk.settings, luck)
+        self._recovery, self._collector = SubmissionRecovery(context), ResultCollector(context)
+        self._submitter = ProviderBatchSubmitter(context, publisher, clock=clock, jitter=jitter)
+        self._schedule = PollSchedule(context.settings, jitter)
 
     @property
-    def books(self) -> ProviderBatchRepository:
+    def repository(self) -> ProviderBatchRepository:
         """What the ledger knows of provider batches."""
-        return self._desk.books
+        return self._context.repository
 
-    async def go_round(self) -> None:
+    async def run_cycle(self) -> None:
         """Do for each provider batch what is to be done next, and form more."""
-        provider_batches = await self._led_here(await self._desk.books.list_open())
-        if self._desk.reservations:
-            await self._desk.reservations.declare(provider_batches)
+        provider_batches = await self._led_here(await self._context.repository.list_open())
+        if self._context.reservations:
+            await self._context.reservations.declare(provider_batches)
         for provider_batch in provider_batches:
-            if self._patience.is_due(provider_batch.id, self._clock()):
+            if self._schedule.is_due(provider_batch.id, self._clock()):
                 await self._guarded(provider_batch)
-        self._patience.forget_all_but({provider_batch.id for provider_batch in provider_batches})
-        await self._sending.go_round()
+        self._schedule.retain({provider_batch.id for provider_batch in provider_batches})
+        await self._submitter.run_cycle()
 
     async def _led_here(self, provider_batches: Sequence[ProviderBatch]) -> list[ProviderBatch]:
         """Leave out what another run asks: the keys for it are in that run's environment."""
         batch_ids = {provider_batch.batch_id for provider_batch in provider_batches}
         if not batch_ids:
             return []
-        elsewhere = await self._desk.ledger.led_elsewhere(sorted(batch_ids), self._desk.run_id)
+        elsewhere = await self._context.ledger.led_elsewhere(sorted(batch_ids), self._context.run_id)
         return [
             provider_batch
             for provider_batch in provider_batches
             if provider_batch.batch_id not in elsewhere
         ]
 
-    async def call_off(self, batch_id: str) -> None:
+    async def cancel_open(self, batch_id: str) -> None:
         """Ask providers to cancel what a batch has there; whatever fails is done by the next round."""
-        for provider_batch in await self._desk.books.list_open():
+        for provider_batch in await self._context.repository.list_open():
             if provider_batch.batch_id == batch_id and provider_batch.state is ProviderBatchState.SUBMITTED:
                 await self._guarded(provider_batch)
 
@@ -87,29 +92,29 @@ class ProviderBatches:
     async def _guarded(self, provider_batch: ProviderBatch) -> None:
         """Tend a provider batch; what goes wrong with it stops nothing else, and is told once."""
         try:
-            await self._tend(provider_batch)
-        except ProviderTrouble as trouble:
-            self._patience.wait(provider_batch.id, self._clock(), at_least=trouble.retry_after)
+            await self._process(provider_batch)
+        except ProviderRequestFailed as trouble:
+            self._schedule.wait(provider_batch.id, self._clock(), at_least=trouble.retry_after)
             await self._note(provider_batch, str(trouble))
         except AWAY:
             raise
         except Exception as error:
-            self._patience.wait(provider_batch.id, self._clock())
+            self._schedule.wait(provider_batch.id, self._clock())
             logger.exception("could not tend a provider batch", extra=_named(provider_batch))
             await self._note(provider_batch, f"{type(error).__name__}; see the coordinator's log")
 
     async def _note(self, provider_batch: ProviderBatch, note: str) -> None:
         if provider_batch.note != note:
             logger.warning("a provider batch has to wait", extra={**_named(provider_batch), "why": note})
-            await self._desk.books.record_note(provider_batch, note)
+            await self._context.repository.record_note(provider_batch, note)
 
-    async def _tend(self, provider_batch: ProviderBatch) -> None:
-        batch = await self._desk.ledger.batch(provider_batch.batch_id)
+    async def _process(self, provider_batch: ProviderBatch) -> None:
+        batch = await self._context.ledger.batch(provider_batch.batch_id)
         if batch is None:
             raise LookupError(f"{provider_batch.batch_id} is gone")
-        if provider_batch.state is ProviderBatchState.ENDED and not self._collecting.has_room(batch):
+        if provider_batch.state is ProviderBatchState.ENDED and not self._collector.has_room(batch):
             return
-        provider = self._desk.ports.provider_of(spec_of(batch).targets[provider_batch.target])
+        provider = self._context.ports.provider_of(spec_of(batch).targets[provider_batch.target])
         match provider_batch.state:
             case ProviderBatchState.INTENDED:
                 await self._find(provider_batch, batch, provider)
@@ -121,53 +126,55 @@ class ProviderBatches:
                 raise LookupError(f"{provider_batch.id} is {provider_batch.state}")
 
     async def _find(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
-        match await self._finding.find(provider_batch, provider):
-            case Found(provider_id=provider_id):
+        match await self._recovery.find(provider_batch, provider):
+            case SubmissionFound(provider_id=provider_id):
                 told = {**_named(provider_batch), "provider_id": provider_id}
                 logger.info("a provider batch was found again", extra=told)
-                await self._desk.books.record_submission(provider_batch, provider_id, now=self._desk.now())
+                await self._context.repository.record_submission(
+                    provider_batch, provider_id, now=self._context.now()
+                )
                 telemetry.count_submitted(_provider_of(provider_batch, batch))
-                self._patience.reset(provider_batch.id)
-            case Unclear(why=why):
-                self._patience.wait(provider_batch.id, self._clock())
+                self._schedule.reset(provider_batch.id)
+            case SubmissionUnclear(why=why):
+                self._schedule.wait(provider_batch.id, self._clock())
                 await self._note(provider_batch, why)
-            case Missing() if batch.finished or is_called_off(batch):
-                await self._sending.abandon(provider_batch)
-            case Missing() if batch.state == "running":
+            case SubmissionMissing() if batch.finished or is_cancelled(batch):
+                await self._submitter.abandon(provider_batch)
+            case SubmissionMissing() if batch.state == "running":
                 await self._submit_again(provider_batch, batch, provider)
-            case Missing():
-                self._patience.wait(provider_batch.id, self._clock())  # paused: nothing new is submitted
+            case SubmissionMissing():
+                self._schedule.wait(provider_batch.id, self._clock())  # paused: nothing new is submitted
 
     async def _submit_again(
         self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider
     ) -> None:
         logger.info("a provider batch is submitted again: there is none", extra=_named(provider_batch))
-        if claimed := await self._desk.books.claim(provider_batch, now=self._desk.now()):
-            await self._sending.submit(claimed, batch, provider)
+        if claimed := await self._context.repository.claim(provider_batch, now=self._context.now()):
+            await self._submitter.submit(claimed, batch, provider)
 
     async def _poll(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
         provider_id = provider_batch.provider_id or ""
         with tracing.alone("eval.batch_api.poll", provider_batch_id=provider_id) as span:
             seen = await provider.retrieve(provider_id)
             span.set_attribute("status", "ended" if seen.ended else "in_progress")
-        now = self._desk.now()
-        await self._desk.books.record_counts(provider_batch, seen.counts, now=now, ended=seen.ended)
+        now = self._context.now()
+        await self._context.repository.record_counts(provider_batch, seen.counts, now=now, ended=seen.ended)
         if seen.ended:
             telemetry.count_ended(_provider_of(provider_batch, batch), provider_batch, now)
-            self._patience.reset(provider_batch.id)
+            self._schedule.reset(provider_batch.id)
             return
-        if is_called_off(batch) and not provider_batch.called_off:  # one that has ended can't be cancelled
+        if is_cancelled(batch) and not provider_batch.called_off:  # one that has ended can't be cancelled
             await provider.cancel(provider_id)
-            await self._desk.books.record_cancel_request(provider_batch)
-        self._patience.wait(provider_batch.id, self._clock())
+            await self._context.repository.record_cancel_request(provider_batch)
+        self._schedule.wait(provider_batch.id, self._clock())
 
     async def _collect(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> None:
-        if await self._collecting.collect(provider_batch, batch, provider):
-            state = ProviderBatchState.CANCELLED if is_called_off(batch) else ProviderBatchState.COLLECTED
-            await self._desk.books.close(provider_batch, state, now=self._desk.now())
-            if self._desk.reservations:
-                self._desk.reservations.close(provider_batch)
-            self._sending.expect(batch.batch_id)
+        if await self._collector.collect(provider_batch, batch, provider):
+            state = ProviderBatchState.CANCELLED if is_cancelled(batch) else ProviderBatchState.COLLECTED
+            await self._context.repository.close(provider_batch, state, now=self._context.now())
+            if self._context.reservations:
+                self._context.reservations.close(provider_batch)
+            self._submitter.expect(batch.batch_id)
             logger.info(
                 "a provider batch is done with", extra={**_named(provider_batch), "state": state.value}
             )

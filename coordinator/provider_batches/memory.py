@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from coordinator.provider_batches.provider import (
-    NoReply,
-    ProviderTrouble,
-    Result,
-    Seen,
+    BatchResult,
+    NoResponse,
+    NotProcessed,
+    ProviderBatchStatus,
+    ProviderRequestFailed,
+    SubmissionRejected,
     Succeeded,
-    TurnedAway,
-    Unanswered,
 )
 from projections.ledger.provider_batches import RequestCounts
 
@@ -22,13 +22,13 @@ Outcome = Callable[[dict[str, Any]], Any]
 
 
 @dataclass(slots=True)
-class Held:
+class StoredBatch:
     """One batch at the provider."""
 
     provider_id: str
     created_at: datetime
     requests: list[dict[str, Any]]
-    results: list[Result] | None = None
+    results: list[BatchResult] | None = None
     is_canceling: bool = False
 
 
@@ -46,41 +46,43 @@ class MemoryProvider:
 
     now: Callable[[], datetime]
     outcome: Outcome = echo
-    batches: dict[str, Held] = field(default_factory=dict)
-    deaf: list[ProviderTrouble] = field(default_factory=list)
+    batches: dict[str, StoredBatch] = field(default_factory=dict)
+    deaf: list[ProviderRequestFailed] = field(default_factory=list)
     """Raised by the next calls of `create`, before anything is done."""
     mute: int = 0
     """How many of the next calls of `create` are done, and get no reply."""
 
-    async def create(self, body: AsyncIterator[bytes], *, length: int) -> Seen:
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> ProviderBatchStatus:
         """Take a batch, if it is whole."""
         if self.deaf:
             raise self.deaf.pop(0)
         whole = b"".join([piece async for piece in body])
         if len(whole) != length:
-            raise TurnedAway(f"{len(whole)} bytes came, {length} were announced")
-        held = Held(f"msgbatch_{len(self.batches) + 1:04}", self.now(), json.loads(whole)["requests"])
+            raise SubmissionRejected(f"{len(whole)} bytes came, {length} were announced")
+        held = StoredBatch(
+            f"msgbatch_{len(self.batches) + 1:04}", self.now(), json.loads(whole)["requests"]
+        )
         self.batches[held.provider_id] = held
         if self.mute:
             self.mute -= 1
-            raise NoReply("the line went dead")
+            raise NoResponse("the line went dead")
         return self._seen(held)
 
-    async def retrieve(self, provider_id: str) -> Seen:
+    async def retrieve(self, provider_id: str) -> ProviderBatchStatus:
         """Look at a batch."""
         return self._seen(self.batches[provider_id])
 
-    async def list(self, *, since: datetime) -> AsyncGenerator[Seen, None]:
+    async def list(self, *, since: datetime) -> AsyncGenerator[ProviderBatchStatus, None]:
         """List batches, the newest first."""
         for held in sorted(self.batches.values(), key=lambda held: held.created_at, reverse=True):
             if held.created_at >= since:
                 yield self._seen(held)
 
-    async def results(self, provider_id: str) -> AsyncGenerator[Result, None]:
+    async def results(self, provider_id: str) -> AsyncGenerator[BatchResult, None]:
         """Read the results, the last first."""
         held = self.batches[provider_id]
         if held.results is None:
-            raise TurnedAway("it has not ended", is_passing=True)
+            raise SubmissionRejected("it has not ended", is_passing=True)
         for result in reversed(held.results):
             yield result
 
@@ -88,26 +90,28 @@ class MemoryProvider:
         """Stop a batch that has not ended."""
         held = self.batches[provider_id]
         if held.results is not None:
-            raise TurnedAway("it has ended")
+            raise SubmissionRejected("it has ended")
         held.is_canceling = True
 
     def finish(self) -> int:
         """End all batches that have not ended; returns how many."""
         ending = [held for held in self.batches.values() if held.results is None]
         for held in ending:
-            held.results = [Result(each["custom_id"], self._outcome(held, each)) for each in held.requests]
+            held.results = [
+                BatchResult(each["custom_id"], self._outcome(held, each)) for each in held.requests
+            ]
         return len(ending)
 
-    def _outcome(self, held: Held, request: dict[str, Any]) -> Any:  # noqa: ANN401 - one of three
-        return Unanswered("canceled") if held.is_canceling else self.outcome(request)
+    def _outcome(self, held: StoredBatch, request: dict[str, Any]) -> Any:  # noqa: ANN401 - one of three
+        return NotProcessed("canceled") if held.is_canceling else self.outcome(request)
 
     @staticmethod
-    def _seen(held: Held) -> Seen:
+    def _seen(held: StoredBatch) -> ProviderBatchStatus:
         if held.results is None:
             counts = RequestCounts(processing=len(held.requests))
         else:
             succeeded = sum(isinstance(each.outcome, Succeeded) for each in held.results)
-            unanswered = sum(isinstance(each.outcome, Unanswered) for each in held.results)
+            unanswered = sum(isinstance(each.outcome, NotProcessed) for each in held.results)
             errored = len(held.results) - succeeded - unanswered
             counts = RequestCounts(succeeded=succeeded, expired=unanswered, errored=errored)
-        return Seen(held.provider_id, held.created_at, counts, held.results is not None)
+        return ProviderBatchStatus(held.provider_id, held.created_at, counts, held.results is not None)

@@ -16,8 +16,8 @@ was asked is compared: a result that is read again finds its attempt over, and c
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from coordinator.attempts import PROVIDER_BATCH, Logged, Opener, charges_of, next_opening
-from coordinator.decisions import OpenerOf
+from coordinator.attempts import PROVIDER_BATCH, AttemptFactory, Logged, charges_of, next_opening
+from coordinator.decisions import FactoryOf
 from domain.batch_spec import BatchFallback, BatchSpec
 from eventlog import payloads as p
 from eventlog.events import Event
@@ -28,24 +28,24 @@ from projections.ledger.provider_batches import ProviderBatch
 
 
 @dataclass(frozen=True, slots=True)
-class Hopeless:
+class PermanentError:
     """A request that no other try would mend."""
 
     fault: p.ErrorDetail
 
 
 @dataclass(frozen=True, slots=True)
-class Passing:
+class TransientError:
     """A fault that may not happen again."""
 
     fault: p.ErrorDetail
 
 
-Outcome = p.Answer | Hopeless | Passing
+Outcome = p.Answer | PermanentError | TransientError
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class CollectionRun:
     """A provider batch whose results are being read, and what its batch wants done with them."""
 
     provider_batch: ProviderBatch
@@ -54,73 +54,76 @@ class Round:
     """In which attempt each evaluation was asked."""
 
 
-def record(opener_of: OpenerOf, outcomes: Mapping[str, Outcome], this: Round) -> Decide:
+def record(factory_of: FactoryOf, outcomes: Mapping[str, Outcome], this: CollectionRun) -> Decide:
     """Carry on with each evaluation as its result says, if it still waits for it."""
 
     def decide(standing: EvaluationState, logged: Logged) -> AttemptOpening | None:
         row = standing.row
         key, asked = row.evaluation_id, this.attempts[row.evaluation_id]
-        opener = opener_of(key).tracing(logged)
+        factory = factory_of(key).tracing(logged)
         if row.cursor.phase in ENDED:
-            return _paid_late(opener, row, logged, outcomes[key], asked)
+            return _paid_late(factory, row, logged, outcomes[key], asked)
         if standing.epoch or row.cursor != (asked, 0, Phase.QUEUED):
             return None
         match outcomes[key]:
             case p.Answer() as answer:
-                return _answered(opener, row, logged, answer, this)
-            case Passing(fault=fault):
-                return _try_again(opener, row, logged, fault, this)
-            case Hopeless(fault=fault):
-                return AttemptOpening(opener.give_up(row, logged, fault, told=False), "")
+                return _answered(factory, row, logged, answer, this)
+            case TransientError(fault=fault):
+                return _try_again(factory, row, logged, fault, this)
+            case PermanentError(fault=fault):
+                return AttemptOpening(factory.give_up(row, logged, fault, told=False), "")
 
     return decide
 
 
 def _answered(
-    opener: Opener, row: EvaluationRow, logged: Logged, answer: p.Answer, this: Round
+    factory: AttemptFactory, row: EvaluationRow, logged: Logged, answer: p.Answer, this: CollectionRun
 ) -> AttemptOpening:
-    events = _carried_on(opener, row, this, _responded(answer))
+    events = _carried_on(factory, row, this, _responded(answer))
     logged = {**logged, **{event.key: event for event in events}}
     left = this.spec.retries - charges_of(logged).total
     reason = p.OpeningReason.SCORING
-    scored = next_opening(logged, reason=reason, epoch=opener.epoch, retries=left)
-    return AttemptOpening([*events, *opener.open(row, scored)], opener.epoch)
+    scored = next_opening(logged, reason=reason, epoch=factory.epoch, retries=left)
+    return AttemptOpening([*events, *factory.open(row, scored)], factory.epoch)
 
 
 def _try_again(
-    opener: Opener, row: EvaluationRow, logged: Logged, fault: p.ErrorDetail, this: Round
+    factory: AttemptFactory, row: EvaluationRow, logged: Logged, fault: p.ErrorDetail, this: CollectionRun
 ) -> AttemptOpening:
     if charges_of(logged).total >= this.spec.retries:
-        return AttemptOpening(_carried_on(opener, row, this, p.Failed(error=fault)), "")
-    retrying = p.Retrying(error=fault, retry_at=opener.now)
-    events = _carried_on(opener, row, this, retrying)
+        return AttemptOpening(_carried_on(factory, row, this, p.Failed(error=fault)), "")
+    retrying = p.Retrying(error=fault, retry_at=factory.now)
+    events = _carried_on(factory, row, this, retrying)
     logged = {**logged, **{event.key: event for event in events}}
     asks = this.spec.batch_api is BatchFallback.RESUBMIT
-    epoch = "" if asks else opener.epoch
+    epoch = "" if asks else factory.epoch
     left = this.spec.retries - charges_of(logged).total
     again = next_opening(logged, reason=p.OpeningReason.RETRY, epoch=epoch, retries=left)
-    return AttemptOpening([*events, *opener.open(row, again)], epoch, asks=asks)
+    return AttemptOpening([*events, *factory.open(row, again)], epoch, asks=asks)
 
 
 def _carried_on(
-    opener: Opener, row: EvaluationRow, this: Round, ending: p.Responded | p.Retrying | p.Failed
+    factory: AttemptFactory,
+    row: EvaluationRow,
+    this: CollectionRun,
+    ending: p.Responded | p.Retrying | p.Failed,
 ) -> list[Event]:
     """Write what an executor would have written."""
     target = this.spec.targets[this.provider_batch.target]
-    claim = p.Provisioning(executor=opener.source, nonce=this.provider_batch.id, runtime=PROVIDER_BATCH)
+    claim = p.Provisioning(executor=factory.source, nonce=this.provider_batch.id, runtime=PROVIDER_BATCH)
     running = p.Running(target=target.label, process=(this.provider_batch.provider_id or "")[:200])
     facts = enumerate((claim, running, ending), start=1)
-    return [opener.event(row, fact, row.cursor.attempt, sequence) for sequence, fact in facts]
+    return [factory.event(row, fact, row.cursor.attempt, sequence) for sequence, fact in facts]
 
 
 def _paid_late(
-    opener: Opener, row: EvaluationRow, logged: Logged, outcome: Outcome, asked: int
+    factory: AttemptFactory, row: EvaluationRow, logged: Logged, outcome: Outcome, asked: int
 ) -> AttemptOpening | None:
     """Keep an answer whose evaluation was ended before it came: somebody has paid for it."""
     is_ours = row.cursor.attempt == asked + 1 and row.cursor.sequence == 0
     if not isinstance(outcome, p.Answer) or not is_ours or (asked, 1) in logged:
         return None
-    return AttemptOpening([opener.event(row, _responded(outcome), asked, 1)], opener.epoch)
+    return AttemptOpening([factory.event(row, _responded(outcome), asked, 1)], factory.epoch)
 
 
 def _responded(answer: p.Answer) -> p.Responded:

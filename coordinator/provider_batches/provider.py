@@ -17,7 +17,7 @@ from eventlog.redaction import redact
 from projections.ledger.provider_batches import RequestCounts
 
 
-class ProviderTrouble(Exception):  # noqa: N818 - what callers wait out
+class ProviderRequestFailed(Exception):  # noqa: N818 - what callers wait out
     """The provider did not do as it was asked; the text is for people, and holds no secret."""
 
     def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
@@ -25,11 +25,11 @@ class ProviderTrouble(Exception):  # noqa: N818 - what callers wait out
         self.retry_after = retry_after
 
 
-class NoReply(ProviderTrouble):
+class NoResponse(ProviderRequestFailed):
     """Nobody knows whether it was heard."""
 
 
-class TurnedAway(ProviderTrouble):
+class SubmissionRejected(ProviderRequestFailed):
     """It was heard, and nothing was done; `is_passing` if asking later may help."""
 
     def __init__(
@@ -40,7 +40,7 @@ class TurnedAway(ProviderTrouble):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProviderBatchStatus:
     """A batch as the provider shows it."""
 
     provider_id: str
@@ -65,36 +65,36 @@ class Errored:
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class NotProcessed:
     """The request was never tried: `expired` or `canceled`."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class BatchResult:
     """What became of one request."""
 
     custom_id: str
-    outcome: Succeeded | Errored | Unanswered
+    outcome: Succeeded | Errored | NotProcessed
 
 
 class BatchProvider(Protocol):
     """One account at one provider."""
 
-    async def create(self, body: AsyncIterator[bytes], *, length: int) -> Seen:
+    async def create(self, body: AsyncIterator[bytes], *, length: int) -> ProviderBatchStatus:
         """Submit a batch, whose JSON comes in pieces; raises `TurnedAway` or `NoReply`."""
         ...
 
-    async def retrieve(self, provider_id: str) -> Seen:
+    async def retrieve(self, provider_id: str) -> ProviderBatchStatus:
         """Look at a batch."""
         ...
 
-    def list(self, *, since: datetime) -> AsyncGenerator[Seen, None]:
+    def list(self, *, since: datetime) -> AsyncGenerator[ProviderBatchStatus, None]:
         """List the batches that were created since a moment, the newest first."""
         ...
 
-    def results(self, provider_id: str) -> AsyncGenerator[Result, None]:
+    def results(self, provider_id: str) -> AsyncGenerator[BatchResult, None]:
         """Read the results of a batch that has ended, in any order."""
         ...
 

@@ -23,7 +23,7 @@ NEVER_ASKED = "recorded"
 _CUSTOM_ID = re.compile(r"([0-9a-f]{16})-(\d{8,})")
 
 
-class Unaskable(Exception):  # noqa: N818 - what the evaluation is
+class UnsupportedRequest(Exception):  # noqa: N818 - what the evaluation is
     """An evaluation for which no request can be made."""
 
     def __init__(self, fault: p.ErrorDetail) -> None:
@@ -95,11 +95,11 @@ def params_of(asked: PendingRequest, spec: BatchSpec) -> dict[str, Any]:
     """Make the parameters of one request; raises `Unaskable`."""
     opening = asked.opening.data
     if not isinstance(opening, p.Queued) or opening.variant >= len(spec.variants):
-        raise Unaskable(p.ErrorDetail(kind="invalid", message="its opening can't be read"))
+        raise UnsupportedRequest(p.ErrorDetail(kind="invalid", message="its opening can't be read"))
     variant = spec.variants[opening.variant]
     try:
         prompt = render(variant.prompt, case_fields(opening.case))
         return request_of(variant.target.type, variant.target.options, prompt)
     except (UnknownField, ValueError, KeyError) as error:
         fault = p.ErrorDetail(kind="invalid", message=f"the request can't be made: {error}")
-        raise Unaskable(fault) from None
+        raise UnsupportedRequest(fault) from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator.provider_batches.outcomes import Outcome
-from coordinator.provider_batches.reading import price_in_batches
+from coordinator.provider_batches.result_reader import price_in_batches
 from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from projections.ledger.contract import Batch

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from opentelemetry.metrics import get_meter
 
-from coordinator.provider_batches.outcomes import Outcome, Round
+from coordinator.provider_batches.outcomes import CollectionRun, Outcome
 from eventlog import payloads as p
 from projections.ledger.provider_batches import ProviderBatch
 from providers.prices import BATCH_DISCOUNT
@@ -38,7 +38,7 @@ def count_ended(provider: str, provider_batch: ProviderBatch, now: datetime) -> 
         UNTIL_ENDED.record(max(0.0, taken), {"provider": provider})
 
 
-def count_results(this: Round, outcomes: Collection[Outcome]) -> None:
+def count_results(this: CollectionRun, outcomes: Collection[Outcome]) -> None:
     """Count results that were put on record, and what they would have cost besides."""
     provider = this.spec.targets[this.provider_batch.target].type
     for outcome, many in Counter(map(_kind, outcomes)).items():

@@ -31,7 +31,7 @@ def start(
     """Start a coordinator; of several, one leads and the others stand by."""
     import uvloop
 
-    from coordinator.app import Site, run
+    from coordinator.app import CoordinatorConfig, run
     from coordinator.settings import CoordinatorSettings
     from scoreline.local.processes import end_with_parent
     from scoreline.local.readiness import ready_report
@@ -54,7 +54,7 @@ def start(
         telemetry_for(Service.COORDINATOR, settings),
     ):
         scripts = executor_scripts()
-        site = Site(
+        site = CoordinatorConfig(
             servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend, scripts
         )
         report_ready()

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from coordinator.coordinator import requires_of
-from coordinator.operations import BudgetChange, Moved
+from coordinator.operations import BudgetChange, MovedCounts
 from domain.ids import FLEET
 from projections.ledger.contract import Batch
 from projections.queries.batches import read_snapshot
@@ -290,12 +290,12 @@ async def _ask_to_resume(
 
 async def _ask_in_batches(
     batch_id: str, servers: Servers, settings: Settings, *, wanted: bool | str
-) -> Moved:
+) -> MovedCounts:
     async with operator(servers, settings) as asking:
         return await asking.ask_in_batches(batch_id, read_batch_api(wanted))
 
 
-def _who_asks(moved: Moved) -> str:
+def _who_asks(moved: MovedCounts) -> str:
     many = counted(moved.to_providers, "evaluation goes", "evaluations go")
     taken = f" ({moved.withdrawn:,} taken back from executors)" if moved.withdrawn else ""
     rest = "; what executors have begun ends there" if moved.to_executors else ""

@@ -8,9 +8,9 @@ from getpass import getuser
 
 from rich.console import Console
 
-from coordinator.app import Site, build
+from coordinator.app import CoordinatorConfig, build
 from coordinator.coordinator import AWAY
-from coordinator.operations import Operator, Refused, UnknownBatch
+from coordinator.operations import BatchNotFound, OperationRejected, Operator
 from coordinator.settings import CoordinatorSettings
 from eventlog.redis_streams import RedisEventLog
 from projections.database import errors
@@ -64,7 +64,9 @@ def _say(words: str) -> None:
 @asynccontextmanager
 async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operator]:
     """Be somebody who may ask."""
-    site = Site(servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend)
+    site = CoordinatorConfig(
+        servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend
+    )
     log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards)
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
     pool = make_pool(servers.postgres_url, size=2)
@@ -72,10 +74,10 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
     try:
         coordinator = build(site, CoordinatorSettings(name=current_user()), log, pool)
         yield Operator(PostgresLedger(pool, shards=settings.shards), coordinator, current_user())
-    except UnknownBatch as unknown:
+    except BatchNotFound as unknown:
         async with connected(servers.postgres_url):
             raise errors.UnknownBatch(unknown.batch_id) from None  # which names those near it
-    except Refused as refused:
+    except OperationRejected as refused:
         raise Problem(str(refused)) from refused
     except AWAY as error:
         said = explain(error) or "A server went away meanwhile."

@@ -8,7 +8,7 @@ from random import SystemRandom
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from coordinator.accepting import accept
+from coordinator.acceptance import accept
 from coordinator.submission import NewBatch, NewEvaluation
 from domain.ids import FLEET
 from projections.database.connection import make_pool

@@ -10,10 +10,10 @@ import taskqueue.executor_registry
 
 taskqueue.executor_registry.INSTANCE_TTL = timedelta(seconds=5)  # before any module takes it as a default
 
-import coordinator.observing  # noqa: E402 - it imports the constant above
+import coordinator.metrics_collector  # noqa: E402 - it imports the constant above
 from scoreline.cli.main import main  # noqa: E402 - so does this
 
-coordinator.observing.INTERVAL = 1.0
+coordinator.metrics_collector.INTERVAL = 1.0
 
 if __name__ == "__main__":
     main()

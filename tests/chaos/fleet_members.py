@@ -135,10 +135,10 @@ def be_coordinator(orders: CoordinatorOrders) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     hurry_the_pool()
     vars(coordinator_app)["STANDBY"] = STANDBY
-    before(Coordinator, "go_round", lambda: _lead(orders))
+    before(Coordinator, "run_cycle", lambda: _lead(orders))
     if orders.dies:
         after(*{**POINTS, **AT_THE_END}[orders.dies], fuse(orders.dies_at_call))
-    site = coordinator_app.Site(orders.redis_url, orders.postgres_url, DEFAULT_SHARDS)
+    site = coordinator_app.CoordinatorConfig(orders.redis_url, orders.postgres_url, DEFAULT_SHARDS)
     uvloop.run(coordinator_app.run(site, replace(COORDINATOR, name=orders.name)))
 
 

@@ -23,7 +23,7 @@ SETTINGS = CoordinatorSettings(
 )
 
 
-def coordinate(site: app.Site, environ: dict[str, str]) -> None:
+def coordinate(site: app.CoordinatorConfig, environ: dict[str, str]) -> None:
     """Be a coordinator until killed."""
     os.environ.update(environ)
     vars(app)["STANDBY"] = SOON.total_seconds()

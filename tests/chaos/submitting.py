@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import uvloop
 
-from coordinator.accepting import accept
+from coordinator.acceptance import accept
 from coordinator.submission import NewBatch, NewEvaluation
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS

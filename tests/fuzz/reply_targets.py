@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from coordinator.provider_batches import anthropic_batches, reading
+from coordinator.provider_batches import anthropic_batches, result_reader
 from coordinator.provider_batches.result_file import BrokenResultFile, read_results
 from domain.batch_spec import TargetSpec
 from eventlog.codec import encode
@@ -124,7 +124,7 @@ def _batch_results(body: bytes) -> None:
     async def read() -> None:
         target = TargetSpec("anthropic", "claude", {"model": "claude"})
         async for line in read_results(pieces(), provider_id="batch", longest=100_000):
-            reading.read(anthropic_batches._result(line), target, None)
+            result_reader.read(anthropic_batches._result(line), target, None)
 
     try:
         asyncio.run(read())

@@ -20,8 +20,8 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
-from coordinator.accepting import accept
-from coordinator.app import Site, build
+from coordinator.acceptance import accept
+from coordinator.app import CoordinatorConfig, build
 from coordinator.coordinator import Coordinator
 from coordinator.operations import Operator
 from coordinator.settings import CoordinatorSettings
@@ -61,7 +61,7 @@ Outcomes = Mapping[int, str]
 class House:
     """All that a batch needs to come to its end."""
 
-    site: Site
+    site: CoordinatorConfig
     log: RedisEventLog
     pool: AsyncConnectionPool
     conn: AsyncConnection[Any]
@@ -103,10 +103,10 @@ class House:
         batch = NewBatch(batch_id, spec, **{"traced": 1.0, **head})
         await accept(self.ledger, batch, each(), now=utc_now(), shards=DEFAULT_SHARDS)
 
-    async def go_round(self, times: int = 1) -> None:
+    async def run_cycle(self, times: int = 1) -> None:
         """Let the coordinator go round."""
         for _ in range(times):
-            await self.coordinator.go_round()
+            await self.coordinator.run_cycle()
 
     async def takes(self, batch_id: str) -> list[Delivery]:
         """Take all tasks there are, in order of their evaluations."""
@@ -157,7 +157,7 @@ class House:
     async def work_until_over(self, batch_id: str, outcomes: Outcomes | None = None) -> None:
         """Go round and work until the batch is over; fails if it does not come to its end."""
         for _ in range(30):
-            await self.go_round()
+            await self.run_cycle()
             _, is_over = await self.batch(batch_id)
             if is_over:
                 return
@@ -247,7 +247,7 @@ async def house(redis_url: str, postgres_url: str, **settings: Any) -> AsyncIter
     """Migrate a database, lend all of it, and check the books at the end."""
     await prepare(postgres_url, shards=DEFAULT_SHARDS)
     chosen = CoordinatorSettings(**{**SOON, **settings})
-    site = Site(redis_url, postgres_url, DEFAULT_SHARDS)
+    site = CoordinatorConfig(redis_url, postgres_url, DEFAULT_SHARDS)
     async with AsyncExitStack() as stack:
         log = RedisEventLog.from_url(redis_url, shards=DEFAULT_SHARDS)
         stack.push_async_callback(log.aclose)

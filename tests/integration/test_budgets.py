@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from coordinator.operations import Refused
+from coordinator.operations import OperationRejected
 from coordinator.submission import NewEvaluation, Recall, SerialPlace
 from domain.ids import evaluation_id
 from eventlog import payloads as p
@@ -51,9 +51,9 @@ async def spent(here: House, batch_id: str = "nightly") -> tuple[Decimal, int]:
 async def test_a_batch_is_paused_once_its_budget_is_spent(here: House) -> None:
     """What was published has ended, the rest is neither lost nor published, and executors are told."""
     await here.submit("nightly", 12, max_cost_usd=Decimal("1.00"))
-    await here.go_round()
+    await here.run_cycle()
     assert len(await here.work("nightly")) == 4
-    await here.go_round(3)
+    await here.run_cycle(3)
     assert await state(here) == "paused"
     assert await why(here) == "budget $1.00: $1.00 spent"
     assert await here.standing("nightly") == ["1 completed"] * 4 + ["1 queued"] * 8
@@ -65,19 +65,21 @@ async def test_a_batch_is_paused_once_its_budget_is_spent(here: House) -> None:
 async def test_it_goes_on_with_a_larger_budget_and_not_without(here: House) -> None:
     """Who asks without one is told what to type; the new budget is kept with the batch, and spent."""
     await here.submit("nightly", 12, max_cost_usd=Decimal("1.00"))
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly")
-    await here.go_round()
-    with pytest.raises(Refused, match=r"budget \$1.00: \$1.00 spent. .* batch resume nightly --max-cost 2"):
+    await here.run_cycle()
+    with pytest.raises(
+        OperationRejected, match=r"budget \$1.00: \$1.00 spent. .* batch resume nightly --max-cost 2"
+    ):
         await here.operator.resume("nightly")
-    with pytest.raises(Refused, match=r"budget \$0.50: \$1.00 spent"):
+    with pytest.raises(OperationRejected, match=r"budget \$0.50: \$1.00 spent"):
         await here.operator.resume("nightly", budget={"max_cost_usd": Decimal("0.50")})
     assert await state(here) == "paused"
     await here.operator.resume("nightly", budget={"max_cost_usd": Decimal(2)})
     for _ in range(3):
-        await here.go_round()
+        await here.run_cycle()
         await here.work("nightly")
-    await here.go_round()
+    await here.run_cycle()
     assert await why(here) == "budget $2.00: $2.00 spent"
     await here.operator.resume("nightly", budget={"max_cost_usd": None})
     await here.work_until_over("nightly")
@@ -89,9 +91,9 @@ async def test_it_goes_on_with_a_larger_budget_and_not_without(here: House) -> N
 async def test_tokens_have_a_budget_of_their_own(here: House) -> None:
     """As money has."""
     await here.submit("nightly", 12, max_tokens=20)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly")
-    await here.go_round()
+    await here.run_cycle()
     assert await why(here) == "budget 20 tokens: 28 spent"
     await here.operator.resume("nightly", budget={"max_tokens": None})
     await here.work_until_over("nightly")
@@ -107,9 +109,9 @@ async def test_a_batch_that_has_ended_is_complete_whatever_it_cost(here: House) 
 async def test_what_ended_after_the_pause_may_be_closed(here: House) -> None:
     """All of it was in hand: there is nothing to pay for, so nobody asks for a larger budget."""
     await here.submit("nightly", 2, max_cost_usd=Decimal("0.25"))
-    await here.go_round()
+    await here.run_cycle()
     assert await here.work("nightly", {2: "goes on"}) == [1, 2]
-    await here.go_round()
+    await here.run_cycle()
     assert await state(here) == "paused"
     last = here.owned[evaluation_id("nightly", 2)]
     last.record(ANSWER)
@@ -117,17 +119,17 @@ async def test_what_ended_after_the_pause_may_be_closed(here: House) -> None:
     await last.acknowledged()
     await here.store("nightly")
     await here.operator.resume("nightly")
-    await here.go_round()
+    await here.run_cycle()
     assert await here.batch("nightly") == ("completed", True)
 
 
 async def test_what_died_with_its_answer_on_record_was_paid_once(here: House) -> None:
     """The attempt that takes the answer over pays nothing, and neither does one that gives it again."""
     await here.submit("nightly", 1, max_cost_usd=Decimal(5))
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "answers and dies"})
     assert await spent(here) == (Decimal("0.25"), 7)
-    await here.go_round()
+    await here.run_cycle()
     [delivery] = await here.takes("nightly")
     claimed = await here.claim("nightly", 1, attempt=2)
     claimed.attempt.record(p.Running(target="simulated"))
@@ -148,10 +150,10 @@ async def test_what_died_with_its_answer_on_record_was_paid_once(here: House) ->
 async def test_an_answer_that_comes_too_late_was_paid(here: House) -> None:
     """Its attempt was given up for dead: the answer counts against the budget, and pauses the batch."""
     await here.submit("nightly", 2, max_cost_usd=Decimal("0.25"))
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "dies", 2: "goes on"})
     zombie = here.owned[evaluation_id("nightly", 1)]
-    await here.go_round()
+    await here.run_cycle()
     zombie.record(ANSWER)
     with pytest.raises(AttemptLost):
         await zombie.acknowledged()
@@ -161,7 +163,7 @@ async def test_an_answer_that_comes_too_late_was_paid(here: House) -> None:
         return await spent(here) == (Decimal("0.25"), 7)
 
     await until(is_stored)
-    await here.go_round()
+    await here.run_cycle()
     assert await why(here) == "budget $0.25: $0.25 spent"
 
 
@@ -171,9 +173,9 @@ async def test_an_answer_that_comes_too_late_was_paid(here: House) -> None:
 async def test_a_batch_of_which_everything_fails_is_paused(here: House) -> None:
     """The error is the reason; what is left has not been tried."""
     await here.submit("nightly", 12, spec=IMPATIENT)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", ALL_FAIL)
-    await here.go_round(2)
+    await here.run_cycle(2)
     assert await state(here) == "paused"
     assert await why(here) == "3 evaluations in a row failed: permanent: no such model"
     assert await here.standing("nightly") == ["1 failed"] * 4 + ["1 queued"] * 8
@@ -182,15 +184,15 @@ async def test_a_batch_of_which_everything_fails_is_paused(here: House) -> None:
 async def test_after_a_resume_the_count_begins_anew(here: House) -> None:
     """What failed before it does not count; what fails after it does."""
     await here.submit("nightly", 12, spec=replace(SPEC, fail_fast_after=4))
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", ALL_FAIL)
-    await here.go_round()
+    await here.run_cycle()
     assert await state(here) == "paused"
     await here.operator.resume("nightly")
-    await here.go_round(2)
+    await here.run_cycle(2)
     assert await state(here) == "running"
     await here.work("nightly", ALL_FAIL)
-    await here.go_round()
+    await here.run_cycle()
     assert await state(here) == "paused"
 
 
@@ -199,14 +201,14 @@ async def test_dead_letters_that_fail_again_at_once_are_hopeless_too(here: House
     await here.submit("nightly", 4, spec=IMPATIENT)
     await here.work_until_over("nightly", ALL_FAIL)
     assert await here.operator.retry("nightly") == 4
-    await here.go_round()
+    await here.run_cycle()
     taken = await here.takes("nightly")
     for number in (1, 2, 3):
         claimed = await here.claim("nightly", number, attempt=2)
         claimed.attempt.record(p.Failed(error=p.ErrorDetail(kind="permanent", message="still none")))
         await claimed.attempt.acknowledged()
     await here.store("nightly")
-    await here.go_round()
+    await here.run_cycle()
     assert await why(here) == "3 evaluations in a row failed: permanent: still none"
     await here.queues.tasks.ack("executors", taken)
 
@@ -232,7 +234,7 @@ async def test_a_batch_with_hope_goes_on(here: House, outcomes: dict[int, str], 
 async def test_spent_retries_are_no_reason(here: House) -> None:
     """What failed after it was tried again may go well tomorrow: each runs out of its own luck."""
     await here.submit("nightly", 8, spec=replace(IMPATIENT, retries=1))
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", dict.fromkeys(range(1, 9), "retrying"))
     await here.work_until_over("nightly", ALL_FAIL)
     assert "2 failed" in await here.standing("nightly")
@@ -241,9 +243,9 @@ async def test_spent_retries_are_no_reason(here: House) -> None:
 async def test_lost_executors_are_no_reason(here: House) -> None:
     """Machines die; the batch goes on with others."""
     await here.submit("nightly", 4, spec=replace(SPEC, fail_fast_after=3, retries=0))
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "dies", 2: "dies", 3: "dies", 4: "goes on"})
-    await here.go_round(3)
+    await here.run_cycle(3)
     assert await here.standing("nightly") == ["2 failed"] * 3 + ["1 running"]
     assert await state(here) == "running"
 
@@ -257,9 +259,9 @@ async def test_a_conversation_that_can_not_go_on_is_one_failure(here: House) -> 
         for n in range(1, 8)
     ]
     await here.submit_these("nightly", [*turns, NewEvaluation(p.Case(id="last", input=0))], spec=IMPATIENT)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "failed", 8: "goes on"})
-    await here.go_round(12)
+    await here.run_cycle(12)
     assert (await here.standing("nightly"))[:7] == ["1 failed"] * 7
     assert await state(here) == "running"
 

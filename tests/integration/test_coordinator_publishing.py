@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from coordinator.accepting import accept
+from coordinator.acceptance import accept
 from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
 from domain.ids import evaluation_id
 from eventlog import payloads as p
@@ -28,10 +28,10 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[House]:
 async def test_a_batch_runs_from_its_acceptance_to_its_end(here: House) -> None:
     """Accepted, published, worked off, finished; and Redis keeps nothing of it but what expires."""
     await here.submit("nightly", 3)
-    await here.go_round()
+    await here.run_cycle()
     assert await here.work("nightly") == [1, 2, 3]
     assert await here.standing("nightly") == ["1 completed"] * 3
-    await here.go_round()
+    await here.run_cycle()
     assert await here.batch("nightly") == ("completed", True)
     assert await here.keys("eval:*{nightly}*") == []
     assert await here.queues.batch_registry.list() == []
@@ -74,7 +74,7 @@ async def test_a_batch_without_cases_is_over_at_once(here: House) -> None:
     """There is nothing to wait for."""
     await here.submit("empty", 0)
     assert await here.batch("empty") == ("completed", True)
-    await here.go_round()
+    await here.run_cycle()
     assert await here.keys("*empty*") == []
 
 
@@ -85,12 +85,12 @@ async def test_no_more_is_published_than_the_window_holds(redis_url: str, postgr
     """Redis stays small however large the batch is: the next come when enough of the first have ended."""
     async with house(redis_url, postgres_url, window=4, page_size=2) as here:
         await here.submit("nightly", 9)
-        await here.go_round(3)
+        await here.run_cycle(3)
         assert len(await here.keys("eval:*events:nightly*")) == 4
         await here.work("nightly", {4: "goes on"})
-        await here.go_round(3)
+        await here.run_cycle(3)
         assert await here.work("nightly") == [5, 6, 7]
-        await here.go_round(3)
+        await here.run_cycle(3)
         assert await here.work("nightly") == [8, 9]
 
 
@@ -99,13 +99,13 @@ async def test_those_who_wait_for_others_count_as_under_way(redis_url: str, post
     async with house(redis_url, postgres_url, window=4, page_size=2) as here:
         pairs = [NewEvaluation(p.Case(id=f"case-{n}"), serial=_after_odd(n)) for n in range(1, 13)]
         await here.submit_these("nightly", pairs)
-        await here.go_round()
+        await here.run_cycle()
         assert await here.work("nightly", {3: "goes on"}) == [1, 3]
-        await here.go_round()
+        await here.run_cycle()
         assert await here.work("nightly") == [2]
-        await here.go_round(3)
+        await here.run_cycle(3)
         assert await here.work("nightly", {5: "goes on"}) == [5]
-        await here.go_round(3)
+        await here.run_cycle(3)
         assert await here.work("nightly") == []
 
 
@@ -130,7 +130,7 @@ async def test_a_crash_after_the_window_was_written_down_is_healed(here: House) 
 async def test_a_crash_between_log_and_queue_is_healed(here: House) -> None:
     """The openings are there and the tasks are not: once the queue is drained, they are enqueued."""
     await here.submit("nightly", 3)
-    await here.go_round()
+    await here.run_cycle()
     await here.queues.tasks.forget("nightly")
     await here.work_until_over("nightly")
     assert await here.standing("nightly") == ["1 completed"] * 3
@@ -139,7 +139,7 @@ async def test_a_crash_between_log_and_queue_is_healed(here: House) -> None:
 async def test_a_crash_in_the_middle_of_a_window_is_healed(here: House) -> None:
     """One was published whole, one only in the log, one not at all: each is mended in its own way."""
     await here.submit("nightly", 3)
-    await here.go_round()
+    await here.run_cycle()
     await here.takes("nightly")
     await here.queues.tasks.forget("nightly")
     third = evaluation_id("nightly", 3)
@@ -163,9 +163,9 @@ async def test_a_window_opened_in_an_epoch_that_is_over_is_tried_anew(here: Hous
 async def test_an_attempt_that_was_opened_and_never_published_is_published(here: House) -> None:
     """Postgres has the next attempt, Redis does not: a coordinator died in between."""
     await here.submit("nightly", 1)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "retrying"})
-    await here.go_round()
+    await here.run_cycle()
     second = evaluation_id("nightly", 1)
     await here.queues.tasks.forget("nightly")
     await here.log.redis.delete(*await here.keys(f"eval:*{second}"))
@@ -176,11 +176,11 @@ async def test_an_attempt_that_was_opened_and_never_published_is_published(here:
 async def test_a_crash_before_the_batch_registry_was_cleared_is_healed(here: House) -> None:
     """The batch is over in Postgres and still up in Redis: the next round takes it down."""
     await here.submit("nightly", 1)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly")
     assert await here.ledger.finish("nightly")
     assert await here.keys("eval:batch:{nightly}")
-    await here.go_round()
+    await here.run_cycle()
     assert await here.keys("eval:*{nightly}*") == []
     assert await here.queues.batch_registry.list() == []
 
@@ -188,5 +188,5 @@ async def test_a_crash_before_the_batch_registry_was_cleared_is_healed(here: Hou
 async def test_the_batch_registry_of_others_is_left_alone(here: House) -> None:
     """A listing that this database knows nothing of is not ours to take down."""
     await here.queues.batch_registry.upsert(BatchEntry("elsewhere"), b"{}")
-    await here.go_round()
+    await here.run_cycle()
     assert [entry.batch_id for entry in await here.queues.batch_registry.list()] == ["elsewhere"]

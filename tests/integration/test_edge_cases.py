@@ -61,10 +61,10 @@ async def take_turns(here: House, batch_id: str) -> bool:
     """Let the coordinator and a real executor do what there is to do; returns whether the batch is over."""
     here_too = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY})
     settings = ExecutorSettings("worker", slots=8, once=True)
-    await here.go_round()
+    await here.run_cycle()
     await run_executor(RedisSettings(here.site.redis_url), settings, environment=here_too)
     await here.store(batch_id)
-    await here.go_round()
+    await here.run_cycle()
     return (await here.batch(batch_id))[1]
 
 
@@ -107,7 +107,7 @@ async def test_edge_case_01_graceful_shutdown():
 async def test_edge_case_02_cancellation(here: House):
     """Cancelled with a call in flight: its owner may say no more, and the paid answer is kept as late."""
     await here.submit("nightly", 2)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "goes on", 2: "goes on"})
     await here.operator.cancel("nightly")
     owned = here.owned[evaluation_id("nightly", 1)]
@@ -128,9 +128,9 @@ async def test_edge_case_02_cancellation(here: House):
 async def test_edge_case_03_crash_recovery(here: House):
     """Executors die with work in hand: it is begun anew elsewhere, and a paid answer goes along."""
     await here.submit("nightly", 3)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("nightly", {1: "dies", 2: "answers and dies"})
-    await here.go_round(2)
+    await here.run_cycle(2)
     assert await here.standing("nightly") == ["2 queued", "2 queued", "1 completed"]
     assert (await here.opening("nightly", 1, 2)).answer is None
     known = (await here.opening("nightly", 2, 2)).answer
@@ -147,7 +147,7 @@ async def test_edge_case_04_memory_pressure(redis_url: str, postgres_url: str):
         await here.submit("large", 100)
         sizes = []
         while not (await here.batch("large"))[1]:
-            await here.go_round()
+            await here.run_cycle()
             sizes.append(len(await here.work("large")))
             assert len(sizes) < 20
         assert max(sizes) == 20
@@ -280,7 +280,7 @@ async def test_edge_case_12_empty_dataset(here: House):
     """A batch of no cases is over when it is accepted, and stays so."""
     await here.submit("empty", 0)
     assert await here.batch("empty") == ("completed", True)
-    await here.go_round(2)
+    await here.run_cycle(2)
     assert (await here.batch("empty"), await here.keys("eval:*empty*")) == (("completed", True), [])
 
 

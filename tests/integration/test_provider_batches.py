@@ -55,20 +55,20 @@ def spec(fallback: BatchFallback | None = BatchFallback.RESUBMIT, *, is_metered:
     return BatchSpec("a batch", (claude,), retries=2, batch_api=fallback)
 
 
-async def go_round(here: House, coordinator: Coordinator | None = None, *, times: int = 1) -> None:
+async def run_cycle(here: House, coordinator: Coordinator | None = None, *, times: int = 1) -> None:
     """Let a coordinator go round, and its provider batches."""
     coordinator = coordinator or here.coordinator
     for _ in range(times):
-        await coordinator.go_round()
+        await coordinator.run_cycle()
         assert coordinator.provider_batches
-        await coordinator.provider_batches.go_round()
+        await coordinator.provider_batches.run_cycle()
 
 
 async def until_standing(here: House, *wanted: str) -> None:
     """Go round until evaluations stand so."""
 
     async def stand() -> bool:
-        await go_round(here)
+        await run_cycle(here)
         return await here.standing(B) == list(wanted)
 
     await until(stand)
@@ -82,7 +82,7 @@ async def looked_at(here: House) -> AtProviders:
 async def test_answers_are_collected_scored_and_paid_at_half_the_price(here: House, sim: Simulator) -> None:
     """From the first request to the last scorecard; the tables equal the log at the end."""
     await here.submit(B, 8, spec=spec())
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     assert sim.stats.batches_created == 1
     assert await here.takes(B) == []
     assert (await looked_at(here)).backlog == (8, 0)
@@ -95,7 +95,7 @@ async def test_answers_are_collected_scored_and_paid_at_half_the_price(here: Hou
     whole = (usage.input_tokens * 10 + usage.output_tokens * 100) / 1e6
     assert opening.answer.cost_usd == pytest.approx(whole / 2)
     assert await here.work(B) == list(range(1, 9))
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     assert await here.batch(B) == ("completed", True)
     assert (sim.stats.batches_created, sim.stats.batch_requests) == (1, 8)
 
@@ -104,11 +104,11 @@ async def test_a_submission_that_nobody_heard_of_is_found_by_listing(here: House
     """By another coordinator, too: it waits, looks into the results, and adopts it."""
     sim.change(batch_unheard=1.0)
     await here.submit(B, 4, spec=spec())
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     sim.change(batch_unheard=0.0)
     assert sim.stats.batches_created == 1
     other = here.another(provider=SETTINGS)
-    await go_round(here, other, times=3)
+    await run_cycle(here, other, times=3)
     [queue] = provider_lines(await looked_at(here), utc_now())
     assert "may be it" in queue
     sim.finish_batches()
@@ -121,12 +121,12 @@ async def test_requests_that_got_no_answer_may_go_to_executors(here: House, sim:
     """With --batch-fallback sync; those that were answered are scored."""
     sim.change(batch_expired=1.0)
     await here.submit(B, 3, spec=spec(BatchFallback.SYNC))
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     sim.finish_batches()
     await until_standing(here, *["2 queued"] * 3)
     assert (await here.opening(B, 1, 2)).answer is None
     assert await here.work(B) == [1, 2, 3]
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     assert await here.batch(B) == ("completed", True)
 
 
@@ -142,11 +142,11 @@ async def test_requests_that_fail_are_charged_and_end_as_dead_letters(here: Hous
 async def test_cancel_is_passed_on_to_the_provider(here: House, sim: Simulator) -> None:
     """What it had answered is on record as late, and paid for."""
     await here.submit(B, 3, spec=spec())
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     sim.finish_batches()
     await here.operator.cancel(B)
     assert await here.standing(B) == ["2 cancelled"] * 3
-    await go_round(here, times=3)
+    await run_cycle(here, times=3)
     found = await here.ask("SELECT verdict, count(*) FROM events WHERE type = 'responded' GROUP BY 1")
     assert found == [("late", 3)]
     [(spent,)] = await here.ask("SELECT sum(cost_usd) FROM batch_progress")
@@ -161,14 +161,14 @@ async def test_a_key_that_is_missing_or_refused_pauses_the_batch_and_is_not_told
     """The reason is in the batch's status; no provider batch is left behind, and the key is nowhere."""
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     await here.submit(B, 2, spec=spec())
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     batch = await here.ledger.batch(B)
     assert batch
     assert (batch.state, "ANTHROPIC_API_KEY is not set" in batch.reason) == ("paused", True)
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     sim.change(keys=["another"])
     await here.operator.resume(B)
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     batch = await here.ledger.batch(B)
     assert batch
     assert (batch.state, "refused" in batch.reason) == ("paused", True)
@@ -176,7 +176,7 @@ async def test_a_key_that_is_missing_or_refused_pauses_the_batch_and_is_not_told
     assert not (await looked_at(here)).at_work
     sim.change(keys=[])
     await here.operator.resume(B)
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     sim.finish_batches()
     await until_standing(here, "2 queued", "2 queued")
     assert sim.stats.batches_created == 1
@@ -188,7 +188,7 @@ async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, s
     coordinator = here.another(provider=small)
     made = [p.Case(id=f"case-{n}", input=f'№{n} "\\\n' + "x" * 2_000) for n in range(20)]
     await here.submit_these(B, [NewEvaluation(case) for case in made], spec=spec())
-    await go_round(here, coordinator, times=6)
+    await run_cycle(here, coordinator, times=6)
     provider_batches = (await looked_at(here)).provider_batches
     assert sum(provider_batch.size for provider_batch in provider_batches) == 20
     assert sim.stats.batches_created == len(provider_batches) >= 3
@@ -204,7 +204,7 @@ async def test_a_large_batch_is_sent_in_pieces_and_read_in_groups(here: House, s
 async def test_what_no_executor_has_begun_is_moved_to_provider_batches(here: House, sim: Simulator) -> None:
     """Two are in hand, and stay there; the rest is asked together, once, and at no charge."""
     await here.submit(B, 8, spec=spec(None, is_metered=True))
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     queue = queue_name(B, "target-0")
     taken = await here.queues.tasks.consume(CONSUMER, {queue: 2}, block=NO_TIME)
     begun = sorted(int(each.task.evaluation_id.rpartition(".")[2]) for each in taken)
@@ -216,7 +216,7 @@ async def test_what_no_executor_has_begun_is_moved_to_provider_batches(here: Hou
 
     async def are_asked() -> bool:
         await here.store(B)
-        await go_round(here)
+        await run_cycle(here)
         return sim.stats.batch_requests == 6
 
     await until(are_asked)
@@ -236,7 +236,7 @@ async def test_what_no_executor_has_begun_is_moved_to_provider_batches(here: Hou
 async def test_nothing_is_withdrawn_of_what_executors_have_claimed(here: House, sim: Simulator) -> None:
     """Though the task is still there: it came twice, or its executor has yet to acknowledge it."""
     await here.submit(B, 2, spec=spec(None, is_metered=True))
-    await go_round(here)
+    await run_cycle(here)
     for number in (1, 2):
         await here.claim(B, number)
     assert (await here.operator.ask_in_batches(B, BatchFallback.RESUBMIT)).withdrawn == 0
@@ -248,7 +248,7 @@ async def test_nothing_is_withdrawn_of_what_executors_have_claimed(here: House, 
 async def test_what_was_told_before_redis_started_again_is_moved_too(here: House, sim: Simulator) -> None:
     """Nobody can claim it, so nobody can hand it back: the coordinator opens another attempt by itself."""
     await here.submit(B, 4, spec=spec(None, is_metered=True))
-    await go_round(here, times=2)
+    await run_cycle(here, times=2)
     for shard in range(here.log.shards):
         await here.log.redis.delete(epoch_key(shard))
     assert (await here.operator.ask_in_batches(B, BatchFallback.RESUBMIT)).withdrawn == 4
@@ -256,7 +256,7 @@ async def test_what_was_told_before_redis_started_again_is_moved_too(here: House
     assert queue.is_drained
 
     async def are_asked() -> bool:
-        await go_round(here)
+        await run_cycle(here)
         return sim.stats.batch_requests == 4
 
     await until(are_asked)

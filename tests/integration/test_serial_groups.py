@@ -42,7 +42,7 @@ async def test_a_group_goes_one_after_the_other(here: House) -> None:
     """Each is told of when the one before it has ended, and not sooner."""
     await here.submit_these("talk", CONVERSATION)
     for number in (1, 2, 3):
-        await here.go_round(2)
+        await here.run_cycle(2)
         assert await here.work("talk") == [number]
     assert await here.standing("talk") == ["1 completed"] * 3
 
@@ -50,12 +50,12 @@ async def test_a_group_goes_one_after_the_other(here: House) -> None:
 async def test_a_conversation_is_handed_on(here: House) -> None:
     """Turn by turn, what was asked and what was answered."""
     await here.submit_these("talk", CONVERSATION, spec=BatchSpec("talk", SPEC.targets, ("Say: {input}",)))
-    await here.go_round()
+    await here.run_cycle()
     await here.work("talk")
-    await here.go_round()
+    await here.run_cycle()
     assert await context(here, "talk", 2) == {"stored": {}, "history": [["Say: question 1", "4"]]}
     await here.work("talk")
-    await here.go_round()
+    await here.run_cycle()
     assert (await context(here, "talk", 3))["history"] == [
         ["Say: question 1", "4"],
         ["Say: question 2", "4"],
@@ -67,9 +67,9 @@ async def test_outputs_become_fields(here: House) -> None:
     """By the names that were asked for."""
     await here.submit_these("story", STORY)
     for _ in range(2):
-        await here.go_round()
+        await here.run_cycle()
         await here.work("story")
-    await here.go_round()
+    await here.run_cycle()
     assert await context(here, "story", 3) == {"stored": {"hero": "4", "deed": "4"}, "history": []}
 
 
@@ -97,12 +97,12 @@ async def test_what_was_left_is_worked_out_again_after_a_loss(here: House) -> No
     """Redis has lost it, with everything else."""
     await here.submit_these("story", STORY)
     for _ in range(2):
-        await here.go_round()
+        await here.run_cycle()
         await here.work("story")
-    await here.go_round()
+    await here.run_cycle()
     await here.lose_redis()
     assert await context(here, "story", 3) is None
-    await here.go_round()
+    await here.run_cycle()
     assert await context(here, "story", 3) == {"stored": {"hero": "4", "deed": "4"}, "history": []}
     await here.work_until_over("story")
     assert await here.standing("story") == ["1 completed", "1 completed", "2 completed"]
@@ -111,7 +111,7 @@ async def test_what_was_left_is_worked_out_again_after_a_loss(here: House) -> No
 async def test_a_crash_after_the_release_is_healed(here: House) -> None:
     """Written down as told, and nobody was: found missing, and published."""
     await here.submit_these("story", STORY)
-    await here.go_round()
+    await here.run_cycle()
     await here.work("story")
     await here.ledger.release([evaluation_id("story", 2)], await here.log.epochs())
     await here.work_until_over("story", {})
@@ -124,7 +124,7 @@ async def test_a_retried_group_goes_in_order_again(here: House) -> None:
     await here.work_until_over("story", {1: "failed"})
     assert await here.operator.retry("story") == 3
     for number in (1, 2, 3):
-        await here.go_round(2)
+        await here.run_cycle(2)
         assert await here.work("story") == [number]
     assert await here.standing("story") == ["2 completed", "2 completed", "2 completed"]
 
@@ -169,7 +169,7 @@ async def test_a_cached_answer_is_not_counted_again(here: House) -> None:
     await here.submit_these("first", [question(1, "a")])
     await here.work_until_over("first")
     await here.submit_these("second", [question(1, "a")])
-    await here.go_round()
+    await here.run_cycle()
     [delivery] = await here.takes("second")
     claimed = await here.claim("second", 1)
     answer = (await here.opening("second", 1, 1)).answer

@@ -5,8 +5,8 @@ from datetime import timedelta
 from decimal import Decimal
 
 from coordinator import app
-from coordinator.observing import BEYOND, NAMED, STUCK_LIMIT, Observer
-from coordinator.view import View, shown
+from coordinator.metrics import CoordinatorMetrics, shown
+from coordinator.metrics_collector import BEYOND, NAMED, STUCK_LIMIT, MetricsCollector
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from projections.queries.monitoring import BatchMonitor
 from tests.integration.coordinating import House, house
@@ -23,9 +23,9 @@ SPEC = BatchSpec(
 ALLOWED = timedelta(seconds=90) + BEYOND
 
 
-def observer_of(here: House) -> Observer:
+def observer_of(here: House) -> MetricsCollector:
     """Be a coordinator that looks around."""
-    return Observer(View(), BatchMonitor(here.pool), here.queues)
+    return MetricsCollector(CoordinatorMetrics(), BatchMonitor(here.pool), here.queues)
 
 
 async def stuck(here: House) -> int:
@@ -52,9 +52,9 @@ async def test_batches_are_counted_when_they_start_and_when_they_are_over(redis_
             await here.submit("bad", 1)
             await here.work_until_over("bad", {1: "failed"})
             await here.submit("off", 3)
-            await here.go_round()
+            await here.run_cycle()
             await here.operator.cancel("off")
-            await here.go_round(3)
+            await here.run_cycle(3)
         assert measured["eval_distributed_batch_started_total", "false", "simulated"] == 4
         over = "eval_distributed_batch_completed_total"
         for status in ("success", "partial", "failed", "cancelled"):
@@ -89,7 +89,7 @@ async def test_attempts_after_the_first_are_counted_by_their_reason(redis_url, p
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 3)
         with measuring() as measured:
-            await here.go_round()
+            await here.run_cycle()
             await here.work("nightly", {1: "dies", 2: "retrying", 3: "failed"})
             await here.work_until_over("nightly")
             await here.operator.retry("nightly")
@@ -102,7 +102,7 @@ async def test_a_batch_under_way_is_shown_as_it_stands(redis_url, postgres_url):
     """Where its evaluations are, what is in the queue, what it has cost and may cost, and who is there."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 5, max_cost_usd=Decimal(1), max_tokens=140)
-        await here.go_round()
+        await here.run_cycle()
         *_, first, second = await here.takes("nightly")
         for delivery in (first, second):
             await here.queues.tasks.requeue("executors", delivery, delay=timedelta(hours=1))
@@ -132,7 +132,7 @@ async def test_a_batch_is_idle_since_something_of_it_ended_or_it_was_resumed(red
     an_hour_ago = "now() - interval '1 hour'"
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 2)
-        await here.go_round()
+        await here.run_cycle()
 
         async def idle() -> float:
             [batch] = await BatchMonitor(here.pool).batches(limit=NAMED)
@@ -173,7 +173,7 @@ async def test_an_evaluation_in_somebodys_hands_is_stuck_after_its_time(redis_ur
     """Beyond its time-outs and a quarter of an hour; what waits in a line is not, while others end."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 3, spec=SPEC)
-        await here.go_round()
+        await here.run_cycle()
         await here.takes("nightly")
         await here.claim("nightly", 1)
         await here.store("nightly")
@@ -196,7 +196,7 @@ async def test_what_nobody_was_told_of_is_not_stuck(redis_url, postgres_url):
     """Beyond the window evaluations wait for as long as it takes."""
     async with house(redis_url, postgres_url, window=1, page_size=1) as here:
         await here.submit("nightly", 3, spec=SPEC)
-        await here.go_round()
+        await here.run_cycle()
         for statement in (
             b"UPDATE evaluations SET updated_at = now() - interval '1 day'",
             b"UPDATE batch_progress SET last_ended_at = now() - interval '1 day'",

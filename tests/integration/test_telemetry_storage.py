@@ -29,7 +29,7 @@ async def test_the_backlog_is_what_nobody_has_acknowledged(redis_url, postgres_u
         consumer = consumer_of(here)
         metrics = here.storage.metrics
         await here.submit("nightly", 3)
-        await here.go_round()
+        await here.run_cycle()
         await consumer.ensure_groups()
         await here.work("nightly")
         with GAUGES.registered(metrics), measuring() as measured:

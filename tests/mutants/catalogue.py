@@ -26,7 +26,7 @@ REBUILD = "tests/integration/test_rebuild.py"
 RETRACE = "tests/unit/test_retrace.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
-RECONCILE = "tests/unit/test_reconcile.py"
+RECONCILE = "tests/unit/coordinator/test_reconcile_decision.py"
 GRACE = "tests/unit/test_grace.py"
 CONFIRMATION = "tests/unit/test_event_queue_confirmation.py"
 CHANGE = "tests/unit/test_change.py"
@@ -494,9 +494,9 @@ MUTANTS = (
     # The control plane and the data plane.
     Mutant(
         "opening waits until owners had the time to put their attempts back",
-        "coordinator/reconcile.py",
-        "        return Next.LOST if seen.may_open else Next.WAIT\n",
-        "        return Next.LOST\n",
+        "coordinator/reconcile_decision.py",
+        "        return ReconcileAction.LOST if view.may_open else ReconcileAction.WAIT\n",
+        "        return ReconcileAction.LOST\n",
         (RECONCILE,),
     ),
     Mutant(
@@ -515,8 +515,8 @@ MUTANTS = (
     ),
     Mutant(
         "what was published in the current epoch waits for no grace",
-        "coordinator/reconcile.py",
-        "        return self.is_settled or self.told is Told.NOW\n",
+        "coordinator/reconcile_decision.py",
+        "        return self.is_settled or self.published is Published.CURRENT_EPOCH\n",
         "        return self.is_settled\n",
         (RECONCILE,),
     ),
@@ -571,8 +571,8 @@ MUTANTS = (
     ),
     Mutant(
         "what the stream knows better is left to storage",
-        "coordinator/reconcile.py",
-        " or seen.is_ahead",
+        "coordinator/reconcile_decision.py",
+        " or view.is_ahead",
         "",
         (RECONCILE,),
     ),
@@ -719,7 +719,7 @@ MUTANTS = (
     ),
     Mutant(
         "an endpoint that never answered pauses its batch",
-        "coordinator/braking.py",
+        "coordinator/auto_pause.py",
         " or await self._contacts.reason_to_pause(batch)",
         "",
         ("tests/acceptance/test_dead_endpoint.py",),
@@ -776,7 +776,7 @@ MUTANTS = (
     # Budgets, and what is asked through provider batches.
     Mutant(
         "a spent budget pauses its batch",
-        "coordinator/braking.py",
+        "coordinator/auto_pause.py",
         "return await self._overspent(batch) or await self._hopeless(batch)",
         "return await self._hopeless(batch)",
         (BUDGETS,),
@@ -874,35 +874,35 @@ MUTANTS = (
     ),
     Mutant(
         "a provider batch is as large as what can be reserved",
-        "coordinator/provider_batches/forming.py",
+        "coordinator/provider_batches/builder.py",
         "if not self._fits_budget(draft, asked, spec):",
         "if False:",
         (PROVIDER_BATCH_BUDGETS,),
     ),
     Mutant(
         "a provider batch is written down before it is submitted",
-        "coordinator/provider_batches/forming.py",
-        "if await self._desk.books.record_intent(provider_batch, draft.ids) else None",
-        "",
+        "coordinator/provider_batches/builder.py",
+        "is_recorded = await self._context.repository.record_intent(provider_batch, draft.ids)",
+        "is_recorded = True",
         (PROVIDER_BATCHES, PROVIDER_CRASH),
     ),
     Mutant(
         "a submission of unknown fate is looked for before it is paid again",
-        "coordinator/provider_batches/finding.py",
+        "coordinator/provider_batches/recovery.py",
         "for seen in await self._candidates(provider_batch, provider):",
         "for seen in ():",
         (PROVIDER_CRASH,),
     ),
     Mutant(
         "a submission of unknown fate has time to appear",
-        "coordinator/provider_batches/finding.py",
-        "if self._desk.now() < too_late:",
+        "coordinator/provider_batches/recovery.py",
+        "if self._context.now() < too_late:",
         "if False:",
         (PROVIDER_BATCHES, PROVIDER_CRASH),
     ),
     Mutant(
         "somebody else's provider batch is not ours",
-        "coordinator/provider_batches/finding.py",
+        "coordinator/provider_batches/recovery.py",
         "return number_in(provider_batch, result.custom_id) is not None",
         "return True",
         (PROVIDER_BATCHES,),
@@ -1781,7 +1781,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a provider names an error is made fit for an event",
-        "coordinator/provider_batches/reading.py",
+        "coordinator/provider_batches/result_reader.py",
         'name = _CONTROL.sub(" ", without_half_characters(redact_head(kind, MAX_KIND))).strip()',
         "name = kind",
         (FUZZ,),
@@ -1823,7 +1823,7 @@ MUTANTS = (
     ),
     Mutant(
         "questions are looked up in pages of bounded size",
-        "coordinator/accepting.py",
+        "coordinator/acceptance.py",
         "if len(waiting) >= LOOK_UP or held >= LOOK_UP_BYTES:",
         "if len(waiting) >= LOOK_UP:",
         (ACCEPTING,),

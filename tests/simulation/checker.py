@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from coordinator.opening import spec_of
+from coordinator.attempt_opening import spec_of
 from domain.retry_policy import UNCHARGED_KINDS
 from eventlog import payloads as p
 from eventlog.codec import Entry, decode_body, read_entry

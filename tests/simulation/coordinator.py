@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from coordinator.accepting import accept
+from coordinator.acceptance import accept
 from coordinator.coordinator import AWAY, Coordinator
-from coordinator.operations import Operator, Refused
+from coordinator.operations import OperationRejected, Operator
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewBatch, NewEvaluation
 from projections.ledger.contract import BatchExists
@@ -57,7 +57,7 @@ class Coordinating(Process):
             world.going_round.add(life.name)
             world.seen["coordinators overlap"] += len(world.going_round) > 1
             try:
-                await coordinator.go_round()
+                await coordinator.run_cycle()
             except AWAY as error:
                 world.tell(life.name, f"the round was interrupted: {error}")
             finally:
@@ -136,7 +136,7 @@ class People(Process):
                     await operator.cancel(batch_id)
                 case "retry":
                     await operator.retry(batch_id)
-        except Refused as refused:
+        except OperationRejected as refused:
             self.world.tell(self.name, str(refused))
             self.world.seen["refused"] += 1
         else:

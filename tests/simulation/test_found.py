@@ -7,10 +7,10 @@ from time import monotonic
 
 import pytest
 
-from coordinator.accepting import accept
+from coordinator.acceptance import accept
 from coordinator.coordinator import Coordinator
 from coordinator.operations import Operator
-from coordinator.publishing import Publisher
+from coordinator.publisher import Publisher
 from coordinator.settings import CoordinatorSettings
 from coordinator.submission import NewBatch, NewEvaluation
 from domain.batch_spec import BatchSpec, TargetSpec
@@ -178,9 +178,9 @@ async def test_a_task_that_came_after_the_end_of_its_batch_is_cleared_away():
     at_once = CoordinatorSettings(farewell=timedelta(0))
     slow, other = (Coordinator(*ports, settings=at_once) for _ in range(2))
     await accept(ledger, NewBatch(BATCH, SPEC), one_case(), now=utc_now(), shards=world.log.shards)
-    await slow.go_round()
+    await slow.run_cycle()
     await Operator(ledger, other).cancel(BATCH)
     await batch_registry.unregister(BATCH)
     await queue.enqueue_batch(BATCH, [Task(evaluation_id(BATCH, 1), 1)])
-    await slow.go_round()
+    await slow.run_cycle()
     assert [counts.is_drained for counts in await queue.counts([BATCH])] == [True]

@@ -4,10 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from coordinator.attempt_opening import AttemptOpener
 from coordinator.attempts import Charges
 from coordinator.coordinator import Coordinator
-from coordinator.opening import Openings
-from coordinator.watching import Watch
+from coordinator.reconciler import Reconciler
 from executor.eligible_batches import EligibleBatches
 from projections.ledger.contract import DueLink
 from projections.ledger.memory import MemoryLedger
@@ -32,7 +32,7 @@ def test_without_the_grace(monkeypatch):
 
 def test_without_looking_after_what_has_not_moved(monkeypatch):
     """What its executor took to the grave would wait for ever."""
-    monkeypatch.setattr(Watch, "look_when_due", nothing)
+    monkeypatch.setattr(Reconciler, "reconcile_when_due", nothing)
     assert Harm.STUCK in harms(Profile.DEATHS)
 
 
@@ -82,8 +82,8 @@ def test_groups_that_run_all_at_once(monkeypatch):
 
 def test_endings_that_nobody_is_told_of(monkeypatch):
     """Whoever works on what has ended would go on as a zombie, and its stream would stay."""
-    monkeypatch.setattr(Openings, "_tell_of_endings", nothing)
-    monkeypatch.setattr(Openings, "publish_endings", nothing)
+    monkeypatch.setattr(AttemptOpener, "_tell_of_endings", nothing)
+    monkeypatch.setattr(AttemptOpener, "publish_endings", nothing)
     assert harms(Profile.CALM)
 
 

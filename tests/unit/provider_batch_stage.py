@@ -14,10 +14,10 @@ from decimal import Decimal
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Any
 
-from coordinator.accepting import accept
+from coordinator.acceptance import accept
 from coordinator.coordinator import Coordinator
 from coordinator.operations import Operator
-from coordinator.provider_batches.desk import ProviderPorts
+from coordinator.provider_batches.context import ProviderPorts
 from coordinator.provider_batches.memory import MemoryProvider
 from coordinator.provider_batches.settings import ProviderBatchSettings
 from coordinator.settings import CoordinatorSettings
@@ -114,7 +114,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.tables = MemoryStore(self.clock)
         self.ledger = MemoryLedger(self.tables, shards=DEFAULT_SHARDS, now=lambda: self.now)
-        self.books = MemoryProviderBatchRepository(self.ledger)
+        self.repository = MemoryProviderBatchRepository(self.ledger)
         self.log = MemoryEventLog(lambda: int(self.clock() * 1000))
         self.queue = MemoryTaskQueue(self.clock)
         self.batch_registry = MemoryBatchRegistry()
@@ -126,7 +126,7 @@ class Stage:
     # Made after the fields.
     tables: MemoryStore = field(init=False)
     ledger: MemoryLedger = field(init=False)
-    books: MemoryProviderBatchRepository = field(init=False)
+    repository: MemoryProviderBatchRepository = field(init=False)
     log: MemoryEventLog = field(init=False)
     queue: MemoryTaskQueue = field(init=False)
     batch_registry: MemoryBatchRegistry = field(init=False)
@@ -157,7 +157,7 @@ class Stage:
             settings=self.settings,
             now=lambda: self.now,
             clock=self.clock,
-            provider=ProviderPorts(mortal(self.books), lambda _target: provider),
+            provider=ProviderPorts(mortal(self.repository), lambda _target: provider),
             budgets=self.budgets,
         )
 
@@ -185,19 +185,19 @@ class Stage:
         """Let a storage worker see all streams."""
         await Storage(self.log, self.tables, PATIENCE).store(sorted(self.tables.evaluations))
 
-    async def go_round(self, times: int = 1) -> None:
+    async def run_cycle(self, times: int = 1) -> None:
         """Let the coordinator and its provider batches go round; then some time passes."""
         for _ in range(times):
-            await self.coordinator.go_round()
+            await self.coordinator.run_cycle()
             assert self.coordinator.provider_batches
-            await self.coordinator.provider_batches.go_round()
+            await self.coordinator.provider_batches.run_cycle()
             self.now += A_ROUND
 
     async def live(self, times: int) -> None:
         """Go round; whoever dies is followed by another who knows nothing."""
         for _ in range(times):
             try:
-                await self.go_round()
+                await self.run_cycle()
             except Crash:
                 self.coordinator = self.another()
 
@@ -244,7 +244,7 @@ class Stage:
 
     def note(self) -> str:
         """Say what keeps the only provider batch there is."""
-        [provider_batch] = self.books.provider_batches.values()
+        [provider_batch] = self.repository.provider_batches.values()
         return provider_batch.note
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from coordinator.accepting import LOOK_UP, accept
+from coordinator.acceptance import LOOK_UP, accept
 from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
 from domain.batch_spec import BatchSpec, TargetSpec, unpack
 from domain.ids import evaluation_id
@@ -185,7 +185,7 @@ async def test_chunks_are_bounded_in_bytes_and_in_links():
 
 async def test_questions_of_large_cases_are_looked_up_before_they_fill_the_memory(monkeypatch):
     """The cache is asked for few questions at a time where their cases are large."""
-    monkeypatch.setattr("coordinator.accepting.LOOK_UP_BYTES", 40_000)
+    monkeypatch.setattr("coordinator.acceptance.LOOK_UP_BYTES", 40_000)
     books, large = Books(), "x" * 10_000
     many = [NewEvaluation(p.Case(str(n), large, None), cache_key=f"key-{n}") for n in range(9)]
     await accepted(books, *many)

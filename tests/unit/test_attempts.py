@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from coordinator.attempts import (
     LOST_LIMIT,
+    AttemptFactory,
     Charges,
     Logged,
-    Opener,
     charges_of,
     last_opening,
     newest_answer,
@@ -26,7 +26,7 @@ from eventlog.timeline import Cursor
 from projections.folds.change import EvaluationRow
 from tests.builders import BATCH, CASE, EVALUATION, START, history
 
-OPENER = Opener("coordinator", START, "epoch-7")
+OPENER = AttemptFactory("coordinator", START, "epoch-7")
 CLAIMED = "provisioning running"
 
 

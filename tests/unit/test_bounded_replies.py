@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from coordinator.provider_batches import result_file
 from coordinator.provider_batches.anthropic_batches import AnthropicBatches
-from coordinator.provider_batches.provider import NoReply, TurnedAway
+from coordinator.provider_batches.provider import NoResponse, SubmissionRejected
 from coordinator.provider_batches.result_file import BrokenResultFile, read_results
 from executor.targets.http_replies import text_encoding
 from providers.bounded_replies import (
@@ -381,12 +381,12 @@ async def test_a_redirected_submission_was_turned_away() -> None:
         return httpx2.Response(307, headers={"Location": "http://127.0.0.1:9/steal?x=1"})
 
     made = batches(redirecting)
-    with pytest.raises(TurnedAway, match=r"127\.0\.0\.1:9;") as caught:
+    with pytest.raises(SubmissionRejected, match=r"127\.0\.0\.1:9;") as caught:
         await made.create(pieces_of(b"{}"), length=2)
     assert not caught.value.is_passing
-    with pytest.raises(TurnedAway):
+    with pytest.raises(SubmissionRejected):
         await made.retrieve("b")
-    with pytest.raises(TurnedAway):
+    with pytest.raises(SubmissionRejected):
         [each async for each in made.results("b")]
     assert {httpx2.URL(url).host for url in asked} == {"provider.test"}
 
@@ -417,5 +417,5 @@ async def test_a_list_without_end_is_given_up() -> None:
         "last_id": "b",
     }
     made = batches(lambda _: httpx2.Response(200, json=page))
-    with pytest.raises(NoReply):
+    with pytest.raises(NoResponse):
         [each async for each in made.list(since=datetime(2020, 1, 1, tzinfo=UTC))]

@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
+from coordinator.metrics import STALE_AFTER, CoordinatorMetrics, FleetOverview, shown
 from coordinator.telemetry import mode_of, status_of
-from coordinator.view import STALE_AFTER, Overview, View, shown
 from domain.batch_spec import BatchSpec, TargetSpec
 from projections.ledger.contract import Batch
 from projections.queries.monitoring import ActiveBatch
@@ -16,7 +16,7 @@ from tests.telemetry import measuring
 BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "completed", "", 4, 4, 0, "", None, True)
 NIGHTLY = ActiveBatch("nightly", 1, 0, 5, 4, 2, 1, 0, 3, 1.5, 1_700_000_000.0, 42.0, 0.75)
 REST = ActiveBatch(None, 2, 1, 50, 40, 20, 10, 7, 30, 15.0, 1_700_000_100.0, 9.0, None)
-OVERVIEW = Overview(
+OVERVIEW = FleetOverview(
     (NIGHTLY, REST),
     {"nightly": Counts(3, 2, 1), "other": Counts(30)},
     workers=6,
@@ -41,8 +41,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def view(clock: Clock) -> Iterator[View]:
-    view = View(clock)
+def view(clock: Clock) -> Iterator[CoordinatorMetrics]:
+    view = CoordinatorMetrics(clock)
     with shown(view):
         yield view
 
@@ -74,7 +74,7 @@ def test_a_leader_shows_the_named_and_adds_up_the_rest(view):
 def test_a_batch_without_limits_has_no_share_of_them(view):
     """Absent, not 0: nothing can be spent of no budget."""
     with view.leading():
-        view.show(Overview((NIGHTLY._replace(budget_spent=None),)))
+        view.show(FleetOverview((NIGHTLY._replace(budget_spent=None),)))
         with measuring() as measured:
             pass
     assert measured.gauge("eval_batch_budget_spent_ratio", "nightly") is None

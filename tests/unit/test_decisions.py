@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from coordinator import decisions
-from coordinator.attempts import Logged, Opener
+from coordinator.attempts import AttemptFactory, Logged
 from eventlog import payloads as p
 from eventlog.lifecycle import ENDED, SETTLED, Phase
 from eventlog.timeline import Cursor
@@ -18,8 +18,8 @@ FAULT = p.ErrorDetail(kind="dependency", message="needs another")
 KNOWN: Logged = {event.key: event for event in history("queued provisioning running")}
 
 
-def opener(evaluation_id: str) -> Opener:
-    return Opener("coordinator", START, f"epoch of {evaluation_id}")
+def factory(evaluation_id: str) -> AttemptFactory:
+    return AttemptFactory("coordinator", START, f"epoch of {evaluation_id}")
 
 
 def decided(decide: Decide, phase: Phase, *, attempt: int = 1) -> AttemptOpening | None:
@@ -28,10 +28,10 @@ def decided(decide: Decide, phase: Phase, *, attempt: int = 1) -> AttemptOpening
     return decide(EvaluationState(row, "epoch", published=True), KNOWN)
 
 
-TRY_AGAIN = decisions.try_again(opener, {EVALUATION: 1}, reason=p.OpeningReason.LOST, retries=3)
-REOPEN = decisions.reopen(opener, retries=3)
-END = decisions.end(opener, ENDING)
-GIVE_UP = decisions.give_up(opener, {EVALUATION: FAULT})
+TRY_AGAIN = decisions.try_again(factory, {EVALUATION: 1}, reason=p.OpeningReason.LOST, retries=3)
+REOPEN = decisions.reopen(factory, retries=3)
+END = decisions.end(factory, ENDING)
+GIVE_UP = decisions.give_up(factory, {EVALUATION: FAULT})
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -80,7 +80,7 @@ def test_giving_up_says_why() -> None:
 
 def test_those_who_wait_for_their_group_get_no_epoch() -> None:
     """Reopened, and nobody is told before their turn has come."""
-    waiting = decided(decisions.reopen(opener, retries=3, waiting={EVALUATION}), Phase.FAILED)
+    waiting = decided(decisions.reopen(factory, retries=3, waiting={EVALUATION}), Phase.FAILED)
     at_once = decided(REOPEN, Phase.FAILED)
     assert waiting is not None
     assert at_once is not None

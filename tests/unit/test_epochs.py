@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from coordinator.epochs import Epochs
+from coordinator.epochs import EpochTracker
 from eventlog.keys import shard_of
 from eventlog.memory import MemoryEventLog
 from taskqueue.executor_registry import ExecutorInstance
@@ -30,13 +30,13 @@ class Watched:
         self.log = Shards()
         self.time = 0.0
         self.executor_registry = MemoryExecutorRegistry(lambda: self.time)
-        self.epochs = Epochs(self.log, self.executor_registry, grace=GRACE, clock=lambda: self.time)
+        self.epochs = EpochTracker(self.log, self.executor_registry, grace=GRACE, clock=lambda: self.time)
 
 
 async def test_a_coordinator_that_has_just_started_waits() -> None:
     """It can't know for how long the epoch has held."""
     watched = Watched()
-    await watched.epochs.look()
+    await watched.epochs.refresh()
     assert not watched.epochs.is_settled(KEY)
     watched.time = 9.9
     assert not watched.epochs.all_settled
@@ -49,19 +49,19 @@ async def test_looking_again_does_not_start_the_grace_anew() -> None:
     """Only a change does."""
     watched = Watched()
     for watched.time in (0.0, 5.0, 10.0):
-        await watched.epochs.look()
+        await watched.epochs.refresh()
     assert watched.epochs.all_settled
 
 
 async def test_a_loss_starts_the_grace_anew_for_its_shard_alone() -> None:
     """Others go on."""
     watched = Watched()
-    await watched.epochs.look()
+    await watched.epochs.refresh()
     watched.time = 20.0
     lost = shard_of(KEY, 4)
     spared = next(key for key in map(str, range(99)) if shard_of(key, 4) != lost)
     watched.log.now[lost] = "b"
-    assert await watched.epochs.look() == watched.log.now
+    assert await watched.epochs.refresh() == watched.log.now
     assert watched.epochs.of(KEY) == "b"
     assert watched.epochs.of(spared) == "a"
     assert not watched.epochs.is_settled(KEY)
@@ -74,9 +74,9 @@ async def test_a_loss_starts_the_grace_anew_for_its_shard_alone() -> None:
 async def test_what_was_returned_does_not_change_afterwards() -> None:
     """It is written into rows, and compared with later looks."""
     watched = Watched()
-    before = await watched.epochs.look()
+    before = await watched.epochs.refresh()
     watched.log.now[0] = "b"
-    await watched.epochs.look()
+    await watched.epochs.refresh()
     assert before == ["a"] * 4
 
 
@@ -86,10 +86,10 @@ async def test_the_grace_ends_when_the_executors_that_were_seen_have_confirmed_t
     watched.log.now = ["a-1"] * 4
     for watched.time in (0.0, 5.0, 10.0):
         await watched.executor_registry.heartbeat(ExecutorInstance("i-1", "one", epochs=("a-1",) * 4))
-        await watched.epochs.look()
+        await watched.epochs.refresh()
     watched.log.now = ["a-2"] * 4
-    await watched.epochs.look()
+    await watched.epochs.refresh()
     assert not watched.epochs.all_settled
     await watched.executor_registry.heartbeat(ExecutorInstance("i-1", "one", epochs=("a-2",) * 4))
-    await watched.epochs.look()
+    await watched.epochs.refresh()
     assert watched.epochs.all_settled

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator.first_contact import FORGET_AFTER, GRACE, LOOK_EVERY, FirstContacts
+from coordinator.first_contact import FORGET_AFTER, GRACE, LOOK_EVERY, FirstContactCheck
 from domain.batch_spec import BatchSpec, TargetSpec, pack
 from projections.ledger.contract import Batch, Ledger, UnreachableEvaluation
 
@@ -26,7 +26,7 @@ class Looks:
     batch: Batch = BATCH
 
     def __post_init__(self) -> None:
-        self.contacts = FirstContacts(cast("Ledger", self), lambda: self.now)
+        self.contacts = FirstContactCheck(cast("Ledger", self), lambda: self.now)
 
     async def unreached(self, _batch: Batch, **_wanted: Any) -> list[UnreachableEvaluation]:
         return self.waiting

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from coordinator.groups import Context, contexts
+from coordinator.groups import GroupContext, contexts
 from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
@@ -34,7 +34,7 @@ class Books:
         self.world.xadd(*history(words, evaluation_id=key, batch_id="talk", **own))
         await self.world.storage().store([key])
 
-    async def left(self, **recalls: int | None) -> Context:
+    async def left(self, **recalls: int | None) -> GroupContext:
         """Work out what was left: fields by name, turns by `turn_n`."""
         needed = tuple(
             (evaluation_id("talk", number or 0), None if name.startswith("turn_") else name)

@@ -11,9 +11,9 @@ from tests.unit.provider_batch_stage import COST, B, Stage, a_stage
 async def rounds(stage: Stage, times: int) -> None:
     """Let the provider answer whatever it was asked, so many times."""
     for _ in range(times):
-        await stage.go_round(2)
+        await stage.run_cycle(2)
         stage.provider.finish()
-        await stage.go_round(2)
+        await stage.run_cycle(2)
 
 
 def sizes(stage: Stage) -> list[int]:
@@ -23,9 +23,9 @@ def sizes(stage: Stage) -> list[int]:
 async def test_a_provider_batch_is_as_large_as_what_can_be_reserved() -> None:
     """Two of the longest answers fit; once their cost is known, so do all others together."""
     stage = await a_stage(5, max_cost_usd=Decimal("0.12"))
-    await stage.go_round(2)
+    await stage.run_cycle(2)
     assert sizes(stage) == [2]
-    [provider_batch] = stage.books.provider_batches.values()
+    [provider_batch] = stage.repository.provider_batches.values()
     assert 100_000_000 < provider_batch.reserved_cost < 120_000_000
     await rounds(stage, 3)
     assert (sizes(stage), stage.asked()) == ([2, 3], dict.fromkeys(range(1, 6), 1))
@@ -37,7 +37,7 @@ async def test_a_budget_without_room_for_a_request_pauses_the_batch() -> None:
     """One request at a time where the longest answer does not fit; then none, with the reason."""
     stage = await a_stage(5, max_cost_usd=Decimal("0.0004"))
     await rounds(stage, 6)
-    await stage.go_round(4)
+    await stage.run_cycle(4)
     batch = await _batch(stage)
     assert (sizes(stage), batch.state) == ([1, 1], "paused")
     assert batch.reason == "budget $0.0004: $0.0003 spent, the next call may cost up to $0.00015"

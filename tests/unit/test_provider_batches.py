@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.attempts import Opener
-from coordinator.operations import Refused
+from coordinator.attempts import AttemptFactory
+from coordinator.operations import OperationRejected
 from coordinator.provider_batches.memory import echo
-from coordinator.provider_batches.outcomes import Round, record
-from coordinator.provider_batches.provider import Errored, NoReply, TurnedAway, Unanswered
+from coordinator.provider_batches.outcomes import CollectionRun, record
+from coordinator.provider_batches.provider import Errored, NoResponse, NotProcessed, SubmissionRejected
 from coordinator.provider_batches.requests import custom_id, is_asked_in, number_in, unfit
 from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
 from domain.ids import evaluation_id
@@ -30,7 +30,7 @@ RECORDED = TargetSpec("recorded", "recorded:answers.jsonl", {"path": "answers.js
 async def answered(stage: Stage, rounds: int = 12) -> Stage:
     """Go round until the provider has answered all it was asked."""
     for _ in range(rounds):
-        await stage.go_round(2)
+        await stage.run_cycle(2)
         stage.provider.finish()
     return stage
 
@@ -48,7 +48,7 @@ def failing(numbers: set[int], fault: Any) -> Any:
 async def test_only_what_has_no_answer_is_asked() -> None:
     """What is known already goes to executors at once."""
     stage = await a_stage(evaluations=cases(4, _2=KNOWN))
-    await stage.go_round(3)
+    await stage.run_cycle(3)
     assert [task.evaluation_id for task in await stage.tasks()] == [f"{B}.00000002"]
     assert stage.asked() == {1: 1, 3: 1, 4: 1}
     assert stage.standing() == ["1 queued"] * 4
@@ -82,7 +82,7 @@ async def test_a_request_that_makes_no_sense_fails_at_once() -> None:
     [
         Errored("overloaded_error", "busy"),
         Errored("api_error", "oh"),
-        *map(Unanswered, ("expired", "canceled")),
+        *map(NotProcessed, ("expired", "canceled")),
     ],
 )
 async def test_what_got_no_answer_is_asked_again_and_charged(fault: Any) -> None:
@@ -105,7 +105,7 @@ async def test_what_got_no_answer_may_be_left_to_executors() -> None:
     """With `--batch-fallback sync` it becomes a task like any other."""
     spec = with_fallback(BatchFallback.SYNC)
     stage = await a_stage(2, spec=spec)
-    stage.provider.outcome = failing({2}, Unanswered("expired"))
+    stage.provider.outcome = failing({2}, NotProcessed("expired"))
     await answered(stage)
     assert stage.standing() == ["2 queued", "2 queued"]
     assert stage.asked() == {1: 1, 2: 1}
@@ -117,7 +117,7 @@ async def test_what_got_no_answer_may_be_left_to_executors() -> None:
 async def test_a_result_that_never_came_counts_as_none() -> None:
     """A provider batch that ends without a word on an evaluation did not answer it."""
     stage = await a_stage(2)
-    await stage.go_round(2)
+    await stage.run_cycle(2)
     stage.provider.finish()
     [held] = stage.provider.batches.values()
     assert held.results
@@ -140,13 +140,21 @@ async def test_a_prompt_that_can_not_be_filled_in_fails_and_stops_nobody() -> No
 async def test_chunks_are_small_enough_in_requests_and_bytes() -> None:
     """Each target's evaluations are asked in provider batches of their own."""
     stage = await a_stage(7, max_requests=3)
-    await stage.go_round(6)
-    assert [provider_batch.size for provider_batch in stage.books.provider_batches.values()] == [3, 3, 1]
-    largest = next(iter(stage.books.provider_batches.values())).bytes
+    await stage.run_cycle(6)
+    assert [provider_batch.size for provider_batch in stage.repository.provider_batches.values()] == [
+        3,
+        3,
+        1,
+    ]
+    largest = next(iter(stage.repository.provider_batches.values())).bytes
     stage = await a_stage(7, max_requests=100, max_bytes=largest)
-    await stage.go_round(6)
-    assert [provider_batch.size for provider_batch in stage.books.provider_batches.values()] == [3, 3, 1]
-    assert len({provider_batch.id for provider_batch in stage.books.provider_batches.values()}) == 3
+    await stage.run_cycle(6)
+    assert [provider_batch.size for provider_batch in stage.repository.provider_batches.values()] == [
+        3,
+        3,
+        1,
+    ]
+    assert len({provider_batch.id for provider_batch in stage.repository.provider_batches.values()}) == 3
 
 
 async def test_results_wait_while_executors_have_enough_to_do() -> None:
@@ -155,14 +163,14 @@ async def test_results_wait_while_executors_have_enough_to_do() -> None:
     await answered(stage)
     assert stage.standing().count("2 queued") == 4
     assert len(await stage.tasks()) == 4
-    [provider_batch] = stage.books.provider_batches.values()
+    [provider_batch] = stage.repository.provider_batches.values()
     assert provider_batch.state == "ended"
 
 
 async def test_a_paused_batch_submits_nothing_and_collects_what_it_has() -> None:
     """What was submitted is paid for."""
     stage = await a_stage(5)
-    await stage.go_round()
+    await stage.run_cycle()
     await stage.operator.pause(B)
     await answered(stage)
     assert stage.standing() == [*["2 queued"] * 3, *["1 queued"] * 2]
@@ -175,16 +183,16 @@ async def test_a_paused_batch_submits_nothing_and_collects_what_it_has() -> None
 async def test_cancel_is_passed_on_and_answers_that_came_are_counted() -> None:
     """The provider stops; what it had answered by then is kept as late, with its price."""
     stage = await a_stage(3)
-    await stage.go_round(2)
+    await stage.run_cycle(2)
     stage.provider.finish()
     await stage.operator.cancel(B)
     assert stage.standing() == ["2 cancelled"] * 3
-    await stage.go_round(4)
+    await stage.run_cycle(4)
     assert stage.story(1) == ["1 queued", "1 responded (late)", "2 cancelled"]
     assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
-    await stage.go_round(4)
+    await stage.run_cycle(4)
     assert float(stage.total().cost_usd) == pytest.approx(3 * COST)
-    assert [provider_batch.state for provider_batch in stage.books.provider_batches.values()] == [
+    assert [provider_batch.state for provider_batch in stage.repository.provider_batches.values()] == [
         "cancelled"
     ]
 
@@ -192,13 +200,13 @@ async def test_cancel_is_passed_on_and_answers_that_came_are_counted() -> None:
 async def test_cancel_stops_what_is_under_way() -> None:
     """At once, by whoever asks, not only by the next round."""
     stage = await a_stage(3)
-    await stage.go_round(2)
+    await stage.run_cycle(2)
     await stage.operator.cancel(B)
     [held] = stage.provider.batches.values()
     assert held.is_canceling
     stage.provider.finish()
-    await stage.go_round(4)
-    assert [provider_batch.state for provider_batch in stage.books.provider_batches.values()] == [
+    await stage.run_cycle(4)
+    assert [provider_batch.state for provider_batch in stage.repository.provider_batches.values()] == [
         "cancelled"
     ]
     assert stage.standing() == ["2 cancelled"] * 3
@@ -207,8 +215,8 @@ async def test_cancel_stops_what_is_under_way() -> None:
 async def test_a_provider_that_refuses_pauses_the_batch_with_its_words() -> None:
     """Nothing is lost: those it was to answer wait for the next try."""
     stage = await a_stage(3)
-    stage.provider.deaf = [TurnedAway("Anthropic needs a key: ANTHROPIC_API_KEY is not set")]
-    await stage.go_round(2)
+    stage.provider.deaf = [SubmissionRejected("Anthropic needs a key: ANTHROPIC_API_KEY is not set")]
+    await stage.run_cycle(2)
     batch = await stage.operator.batch(B)
     assert (batch.state, "ANTHROPIC_API_KEY" in batch.reason) == ("paused", True)
     await stage.operator.resume(B)
@@ -219,9 +227,9 @@ async def test_a_provider_that_refuses_pauses_the_batch_with_its_words() -> None
 async def test_a_provider_that_is_busy_is_asked_later() -> None:
     """No sooner than it wants to be asked, and the batch goes on."""
     stage = await a_stage(3)
-    busy = TurnedAway("busy", retry_after=timedelta(minutes=2), is_passing=True)
+    busy = SubmissionRejected("busy", retry_after=timedelta(minutes=2), is_passing=True)
     stage.provider.deaf = [busy]
-    await stage.go_round(4)
+    await stage.run_cycle(4)
     assert stage.provider.batches == {}
     assert (await stage.operator.batch(B)).state == "running"
     await answered(stage)
@@ -231,18 +239,20 @@ async def test_a_provider_that_is_busy_is_asked_later() -> None:
 async def test_somebody_elses_batch_of_the_same_size_is_told_from_ours() -> None:
     """It is waited for, and ruled out by its names once it has ended."""
     stage = await a_stage(3)
-    stage.provider.deaf = [NoReply("nobody is there")]
-    await stage.go_round(1)
+    stage.provider.deaf = [NoResponse("nobody is there")]
+    await stage.run_cycle(1)
     body = b'{"requests":[{"custom_id":"a"},{"custom_id":"b"},{"custom_id":"c"}]}'
 
     async def others() -> Any:
         yield body
 
     await stage.provider.create(others(), length=len(body))
-    await stage.go_round(12)
+    await stage.run_cycle(12)
     assert "may be it" in stage.note()
     assert len(stage.provider.batches) == 1
-    stage.provider.outcome = lambda request: echo(request) if "params" in request else Unanswered("expired")
+    stage.provider.outcome = lambda request: (
+        echo(request) if "params" in request else NotProcessed("expired")
+    )
     await answered(stage)
     assert stage.standing() == ["2 queued"] * 3
 
@@ -251,9 +261,9 @@ async def test_a_submission_of_unknown_fate_has_time_to_appear() -> None:
     """A list that lags behind is no proof: nothing is submitted again while it may still be there."""
     stage = await a_stage(3)
     stage.provider.mute = 1
-    await stage.go_round(1)
+    await stage.run_cycle(1)
     unlisted, stage.provider.batches = stage.provider.batches, {}
-    await stage.go_round(4)
+    await stage.run_cycle(4)
     assert stage.provider.batches == {}
     assert "waiting for it to appear" in stage.note()
     stage.provider.batches = unlisted
@@ -272,8 +282,8 @@ async def test_a_submission_of_unknown_fate_has_time_to_appear() -> None:
 def test_a_result_that_is_read_again_finds_its_attempt_over(stands: Cursor, is_recorded: bool) -> None:
     """Two coordinators may read the same results: whoever locks the row second changes nothing."""
     key = evaluation_id(B, 1)
-    this = Round(ProviderBatch("0" * 16, B, 0, (1,), (1,), 0, "", START, START), SPEC, {key: 1})
-    decide = record(lambda _: Opener("coordinator", START, "epoch"), {key: p.Answer("4")}, this)
+    this = CollectionRun(ProviderBatch("0" * 16, B, 0, (1,), (1,), 0, "", START, START), SPEC, {key: 1})
+    decide = record(lambda _: AttemptFactory("coordinator", START, "epoch"), {key: p.Answer("4")}, this)
     [opening] = history("queued", evaluation_id=key)
     row = EvaluationRow(key, B, date(2026, 1, 1), stands)
     decided = decide(EvaluationState(row, "", published=False), {opening.key: opening})
@@ -283,23 +293,23 @@ def test_a_result_that_is_read_again_finds_its_attempt_over(stands: Cursor, is_r
 async def test_what_is_left_of_a_batch_can_be_asked_in_provider_batches() -> None:
     """Resumed with --batch-api: what executors have not been told of; the rest is in their hands."""
     stage = await a_stage(6, spec=replace(SPEC, batch_api=None), window=2, page_size=2)
-    await stage.go_round(2)
+    await stage.run_cycle(2)
     assert len(await stage.tasks()) == 2
     moved = await stage.operator.ask_in_batches(B, BatchFallback.RESUBMIT)
     assert (moved.to_providers, moved.withdrawn, moved.to_executors) == (4, 0, True)
     stage.coordinator.settings = replace(stage.settings, window=100)
-    await stage.go_round(6)
+    await stage.run_cycle(6)
     assert sorted(stage.asked()) == [3, 4, 5, 6]
 
 
 async def test_what_waits_can_be_given_back_to_executors() -> None:
     """Resumed with --no-batch-api: all that no provider batch has."""
     stage = await a_stage(5)
-    stage.provider.deaf = [TurnedAway("no")]
-    await stage.go_round(1)
+    stage.provider.deaf = [SubmissionRejected("no")]
+    await stage.run_cycle(1)
     await stage.operator.ask_in_batches(B, None)
     await stage.operator.resume(B)
-    await stage.go_round(3)
+    await stage.run_cycle(3)
     assert len(await stage.tasks()) == 5
     assert stage.provider.batches == {}
 
@@ -322,7 +332,7 @@ async def test_other_providers_and_targets_are_refused() -> None:
     assert unfit(replace(SPEC, targets=(*SPEC.targets, RECORDED))) is None
     assert "https://example.org" in (unfit(replace(SPEC, targets=(http,))) or "")
     stage = await a_stage(1, spec=BatchSpec("a batch", (http,)))
-    with pytest.raises(Refused, match=r"https://example\.org"):
+    with pytest.raises(OperationRejected, match=r"https://example\.org"):
         await stage.operator.ask_in_batches(B, BatchFallback.SYNC)
 
 
@@ -351,15 +361,15 @@ async def test_provider_batches_of_another_run_are_left_to_it() -> None:
     """The keys are in that run's environment: other coordinators neither submit, poll nor collect them."""
     stage = await a_stage(2)
     await stage.ledger.assign_run(B, "run-1", by="ada")
-    await stage.go_round(3)
+    await stage.run_cycle(3)
     assert stage.asked() == {}
     fleet, stage.settings = stage.coordinator, replace(stage.settings, run_id="run-1")
     stage.coordinator = own = stage.another()
-    await stage.go_round(3)
+    await stage.run_cycle(3)
     assert stage.asked() == {1: 1, 2: 1}
     stage.provider.finish()
     stage.coordinator = fleet
-    await stage.go_round(5)
+    await stage.run_cycle(5)
     assert stage.standing() == ["1 queued"] * 2
     stage.coordinator = own
     await answered(stage)

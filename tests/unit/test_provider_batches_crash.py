@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.provider_batches.provider import NoReply
+from coordinator.provider_batches.provider import NoResponse
 from eventlog import payloads as p
 from tests.unit.provider_batch_stage import COST, Fate, Stage, a_stage
 
@@ -16,17 +16,17 @@ async def live_and_die(at: int | None, *, mute: int = 0, deaf: int = 0) -> Stage
     stage.fate = Fate(at)
     stage.coordinator = stage.another()
     stage.provider.mute = mute
-    stage.provider.deaf = [NoReply("nobody is there")] * deaf
+    stage.provider.deaf = [NoResponse("nobody is there")] * deaf
     told: set[str] = set()
     for round_ in range(ROUNDS):
         await stage.live(1)
         told |= {task.evaluation_id for task in await stage.tasks()}
-        if len(told) == CASES and not await stage.books.list_open():
+        if len(told) == CASES and not await stage.repository.list_open():
             return stage
         if round_ % 3 == 2:
             stage.provider.finish()
     raise AssertionError(
-        f"told of {sorted(told)}, standing {stage.standing()}, {stage.books.provider_batches}"
+        f"told of {sorted(told)}, standing {stage.standing()}, {stage.repository.provider_batches}"
     )
 
 
@@ -42,9 +42,9 @@ async def check(stage: Stage) -> None:
     assert len(stage.provider.batches) == 2
     assert float(stage.total().cost_usd) == pytest.approx(CASES * COST)
     assert stage.total().retried == 0
-    assert {provider_batch.state.value for provider_batch in stage.books.provider_batches.values()} == {
-        "collected"
-    }
+    assert {
+        provider_batch.state.value for provider_batch in stage.repository.provider_batches.values()
+    } == {"collected"}
 
 
 async def moments_of_a_life() -> int:

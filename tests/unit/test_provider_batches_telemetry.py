@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from coordinator.provider_batches.memory import echo
-from coordinator.provider_batches.provider import Errored, Unanswered
+from coordinator.provider_batches.provider import Errored, NotProcessed
 from tests.telemetry import measuring, tracing_spans
 from tests.unit.provider_batch_stage import COST, Stage, a_stage
 
 A = "anthropic"
 FAULTS = {
     2: Errored("invalid_request_error", "too much"),
-    3: Unanswered("expired"),
-    4: Unanswered("canceled"),
+    3: NotProcessed("expired"),
+    4: NotProcessed("canceled"),
 }
 
 
@@ -24,9 +24,9 @@ def outcome(request: dict[str, Any]) -> Any:
 
 async def collected(stage: Stage) -> None:
     """Let the provider do what it is asked once, and have all of it read."""
-    await stage.go_round(3)
+    await stage.run_cycle(3)
     stage.provider.finish()
-    await stage.go_round(3)
+    await stage.run_cycle(3)
 
 
 async def test_results_are_counted_by_what_became_of_them() -> None:

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from coordinator import decisions
-from coordinator.attempts import Opener
-from coordinator.provider_batches.provider import Unanswered
+from coordinator.attempts import AttemptFactory
+from coordinator.provider_batches.canceller import cancellable_queues
+from coordinator.provider_batches.provider import NotProcessed
 from coordinator.provider_batches.requests import is_asked_in
-from coordinator.provider_batches.withdrawing import lines_to_ask
 from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec, pack
 from domain.ids import evaluation_id
 from domain.retry_policy import MOVED, RATE_LIMITED, SHUTDOWN
@@ -43,13 +43,13 @@ RECORDED = TargetSpec("recorded", "recorded:answers.jsonl", {"path": "answers.js
 async def told(many: int = MANY, *, page: int = 2) -> Stage:
     """Have executors told of a batch."""
     stage = await a_stage(many, spec=ONE_BY_ONE, page=page)
-    await stage.go_round()
+    await stage.run_cycle()
     return stage
 
 
 async def take(stage: Stage) -> Task:
     """Be an executor that takes a task."""
-    [line] = lines_to_ask(B, ONE_BY_ONE)
+    [line] = cancellable_queues(B, ONE_BY_ONE)
     [delivery] = await stage.queue.consume("executor", {line: 1}, block=NO_TIME)
     await stage.queue.ack("executor", [delivery])
     return delivery.task
@@ -85,7 +85,7 @@ async def answered(stage: Stage) -> None:
     """Let the storage worker, the coordinator and the provider do their part, again and again."""
     for _ in range(10):
         await stage.store()
-        await stage.go_round(2)
+        await stage.run_cycle(2)
         stage.provider.finish()
 
 
@@ -98,7 +98,7 @@ async def test_what_nobody_has_begun_is_answered_by_provider_batches() -> None:
     assert (moved.withdrawn, moved.to_providers, moved.to_executors) == (MANY - 1, MANY - 1, True)
     await stage.executor_registry.heartbeat(ExecutorInstance("executor", "executor"))
     await stage.store()
-    await stage.go_round()
+    await stage.run_cycle()
     assert await stage.tasks() == []
     assert (await stage.opening(2)).retries == SPEC.retries
     await answered(stage)
@@ -124,7 +124,7 @@ async def test_what_an_executor_has_claimed_is_not_ended_by_a_task_that_came_twi
 async def test_each_is_withdrawn_once_though_its_task_is_there_twice() -> None:
     """The second claim meets the first."""
     stage = await told(2)
-    [line] = lines_to_ask(B, ONE_BY_ONE)
+    [line] = cancellable_queues(B, ONE_BY_ONE)
     await stage.queue.enqueue(line, Task(evaluation_id(B, 1), 1))
     assert await move(stage) == 2
     await answered(stage)
@@ -134,7 +134,7 @@ async def test_each_is_withdrawn_once_though_its_task_is_there_twice() -> None:
 async def test_whoever_asks_again_withdraws_the_rest() -> None:
     """The spec says so already: somebody died before, and that is no reason to leave what is there."""
     stage = await told()
-    await stage.books.update_spec(B, pack(SPEC), by="ada", reason="provider batches")
+    await stage.repository.update_spec(B, pack(SPEC), by="ada", reason="provider batches")
     assert await move(stage) == MANY
     assert await move(stage) == 0
 
@@ -164,7 +164,7 @@ async def _dying(at: int) -> Stage:
 async def _claimable(stage: Stage) -> list[int]:
     """Take all there is, as executors do, from the dead as well; returns what could be claimed."""
     stage.now += LEFT_ALONE
-    [line] = lines_to_ask(B, ONE_BY_ONE)
+    [line] = cancellable_queues(B, ONE_BY_ONE)
     await stage.executor_registry.heartbeat(ExecutorInstance("executor", "executor"))
     taken = await stage.queue.take_over("executor", [line], idle=LEFT_ALONE, limit=100)
     taken += await stage.queue.consume("executor", {line: 100}, block=NO_TIME)
@@ -181,9 +181,9 @@ async def test_what_was_withdrawn_goes_back_if_minds_are_changed() -> None:
         await move(stage)
         await stage.store()
         if is_open:
-            await stage.coordinator.go_round()
+            await stage.coordinator.run_cycle()
         await move(stage, None)
-        await stage.go_round(4)  # over a minute: nobody saw in between that it was to be asked
+        await stage.run_cycle(4)  # over a minute: nobody saw in between that it was to be asked
         assert [task.attempt for task in await stage.tasks()] == [2] * MANY
         assert stage.provider.batches == {}
 
@@ -213,7 +213,7 @@ async def test_what_redis_has_forgotten_is_asked_once_all_the_same() -> None:
 async def test_what_the_provider_did_not_answer_stays_with_executors_when_redis_is_lost() -> None:
     """With `sync`: it is not asked a second time."""
     stage = await a_stage(1, spec=with_fallback(BatchFallback.SYNC))
-    stage.provider.outcome = lambda _request: Unanswered("expired")
+    stage.provider.outcome = lambda _request: NotProcessed("expired")
     await answered(stage)
     assert [task.attempt for task in await stage.tasks()] == [2]
     stage.log.lose_everything()
@@ -227,7 +227,7 @@ async def test_a_stream_does_not_wait_for_the_provider() -> None:
     stage = await told(1)
     await move(stage)
     await stage.store()
-    await stage.go_round()
+    await stage.run_cycle()
     stage.now += timedelta(seconds=EXPIRY_SECONDS)
     assert await stage.log.read([evaluation_id(B, 1)], limit=1) == [[]]
     await answered(stage)
@@ -239,7 +239,7 @@ async def test_a_stream_does_not_wait_for_the_provider() -> None:
 async def test_a_request_that_fails_in_its_batch_is_charged_as_ever() -> None:
     """With `sync`, an executor asks after all: it was moved once, and is not moved again."""
     stage = await told(1)
-    stage.provider.outcome = lambda _request: Unanswered("expired")
+    stage.provider.outcome = lambda _request: NotProcessed("expired")
     assert await move(stage, BatchFallback.SYNC) == 1
     await answered(stage)
     assert stage.asked() == {1: 1}
@@ -263,7 +263,7 @@ def test_only_what_was_withdrawn_is_opened_for_a_provider(kind: str, spec: Batch
     fault = p.Retrying(error=p.ErrorDetail(kind=kind), retry_at=START)
     events = history("queued provisioning retrying", evaluation_id=key, retrying=fault)
     decide = decisions.try_again(
-        lambda _: Opener("coordinator", START, "epoch"),
+        lambda _: AttemptFactory("coordinator", START, "epoch"),
         {key: 1},
         reason=p.OpeningReason.RETRY,
         retries=2,
@@ -278,5 +278,5 @@ def test_only_what_was_withdrawn_is_opened_for_a_provider(kind: str, spec: Batch
 def test_only_lines_of_targets_that_have_batches_are_emptied() -> None:
     """Not what is only to be scored, nor what others answer."""
     both = replace(ONE_BY_ONE, targets=(RECORDED, *ONE_BY_ONE.targets))
-    assert [line.rpartition("\x1f")[2] for line in lines_to_ask(B, both)] == ["target-1"]
-    assert lines_to_ask(B, replace(ONE_BY_ONE, targets=(RECORDED,))) == []
+    assert [line.rpartition("\x1f")[2] for line in cancellable_queues(B, both)] == ["target-1"]
+    assert cancellable_queues(B, replace(ONE_BY_ONE, targets=(RECORDED,))) == []

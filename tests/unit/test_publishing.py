@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from coordinator.publishing import CHUNK, Publisher
+from coordinator.publisher import CHUNK, Publisher
 from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog.codec import encode
 from eventlog.events import Event

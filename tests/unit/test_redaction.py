@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.provider_batches.provider import NoReply
+from coordinator.provider_batches.provider import NoResponse
 from eventlog import payloads as p
 from eventlog.redaction import KNOWN, MARK, Redactor, redact, redact_head, redact_tail
 from eventlog.secret_sources import secrets_in, secrets_in_url, unredacted_variables
@@ -180,7 +180,7 @@ def test_what_nothing_catches_is_printed_without_secrets(capsys):
 def test_trouble_of_a_provider_is_told_without_secrets():
     """It is stored beside the provider batch."""
     with knowing(SECRET):
-        assert str(NoReply(f"refused {SECRET}")) == f"refused {MARK}"
+        assert str(NoResponse(f"refused {SECRET}")) == f"refused {MARK}"
 
 
 def test_short_secrets_are_named_in_the_log(caplog):

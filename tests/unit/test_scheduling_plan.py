@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coordinator import decisions
-from coordinator.attempts import Opener
+from coordinator.attempts import AttemptFactory
 from coordinator.submission import Recall, SerialPlace
 from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
@@ -196,7 +196,7 @@ async def test_a_resumed_batch_skips_what_has_completed():
 def test_the_end_of_a_batchs_time_gives_the_unprocessed_timeouts_and_leaves_the_rest(phase: Phase):
     """Every evaluation that has not ended gets a time-out of its own; what has ended stays as it is."""
     ending = p.TimedOut(limit="batch", seconds=60.0)
-    decide = decisions.end(lambda _: Opener("coordinator", START, "epoch"), ending)
+    decide = decisions.end(lambda _: AttemptFactory("coordinator", START, "epoch"), ending)
     row = EvaluationRow(EVALUATION, BATCH, date(2026, 1, 1), Cursor(1, 2, phase))
     logged = {event.key: event for event in history("queued provisioning running")}
     opening = decide(EvaluationState(row, "epoch", published=True), logged)

@@ -39,9 +39,9 @@ async def test_an_evaluation_has_a_trace_of_its_own(redis_url, postgres_url):
     async with house(redis_url, postgres_url) as here:
         with tracing_spans() as spans:
             await here.submit("nightly", 2)
-            await here.go_round()
+            await here.run_cycle()
             await here.work("nightly", {1: "retrying"})
-            await here.go_round()
+            await here.run_cycle()
         begun = named(spans, "eval.coordinator.accept")
         assert [dict(span.attributes or {}) for span in begun] == [
             {
@@ -71,7 +71,7 @@ async def test_an_ending_from_outside_goes_on_with_the_trace(redis_url, postgres
     """Also what nobody was ever told of, and what an operator calls off."""
     async with house(redis_url, postgres_url) as here:
         await here.submit("nightly", 1)
-        await here.go_round()
+        await here.run_cycle()
         await here.operator.cancel("nightly")
         events = await logged(here)
         assert events[2, 0].type == "cancelled"
@@ -84,7 +84,7 @@ async def test_where_nobody_records_spans_no_event_has_a_trace(redis_url, postgr
     async with house(redis_url, postgres_url) as here:
         with tracing_spans() as spans:
             await here.submit("nightly", 1)
-            await here.go_round()
+            await here.run_cycle()
         assert (await logged(here))[1, 0].traceparent is None
         assert named(spans, "eval.coordinator.accept") == named(spans, "eval.coordinator.publish") == []
 

@@ -5,13 +5,13 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 
 from coordinator import decisions
-from coordinator.epochs import Epochs
-from coordinator.looking import look
-from coordinator.opening import Openings, layout_of, spec_of
+from coordinator.attempt_opening import AttemptOpener, layout_of, spec_of
+from coordinator.epochs import EpochTracker
 from coordinator.provider_batches.requests import is_asked_in
-from coordinator.publishing import Publisher
-from coordinator.reconcile import Next, reconcile
+from coordinator.publisher import Publisher
+from coordinator.reconcile_decision import ReconcileAction, reconcile
 from coordinator.settings import CoordinatorSettings
+from coordinator.stream_inspection import inspect_stream
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.log import EventLog
@@ -26,10 +26,10 @@ FIRST_PAGE = 100
 """Evaluations of the first page after an epoch change; each further one has twice as many.
 
 Executors that have run dry start on the first ones while the others are opened."""
-REASONS = {Next.RETRY: p.OpeningReason.RETRY, Next.LOST: p.OpeningReason.LOST}
+REASONS = {ReconcileAction.RETRY: p.OpeningReason.RETRY, ReconcileAction.LOST: p.OpeningReason.LOST}
 
 
-class Watch:
+class Reconciler:
     """Looks after evaluations that nobody else may be looking after."""
 
     def __init__(  # noqa: PLR0913 - four ports, and those who act
@@ -40,8 +40,8 @@ class Watch:
         executor_registry: ExecutorRegistry,
         *,
         publisher: Publisher,
-        openings: Openings,
-        epochs: Epochs,
+        attempt_opener: AttemptOpener,
+        epochs: EpochTracker,
         settings: CoordinatorSettings,
         clock: Callable[[], float],
     ) -> None:
@@ -50,7 +50,7 @@ class Watch:
         self._queue = queue
         self._executor_registry = executor_registry
         self._publisher = publisher
-        self._openings = openings
+        self._attempt_opener = attempt_opener
         self._epochs = epochs
         self._settings = settings
         self._clock = clock
@@ -58,7 +58,7 @@ class Watch:
         self._made_up_for: dict[str, list[str]] = {}
         """Epochs whose beginning a batch has got over: all it had in flight before was looked at."""
 
-    async def look_when_due(self, batch: Batch) -> None:
+    async def reconcile_when_due(self, batch: Batch) -> None:
         """Look at every evaluation of a batch that has not moved for a while, every few seconds."""
         now, interval = self._clock(), self._settings.reconcile_interval.total_seconds()
         if now - self._looked.get(batch.batch_id, -interval) >= interval or self._grace_is_over(batch):
@@ -66,23 +66,23 @@ class Watch:
             left = batch.total - batch.ended
             about = {"pending": left, "completed": batch.completed}
             with tracing.alone("eval.coordinator.monitor", batch_id=batch.batch_id, **about):
-                await self._look_at_all(batch)
+                await self._reconcile_all(batch)
 
     def _grace_is_over(self, batch: Batch) -> bool:
         """Whether a batch waited for a grace that has just ended: what it had queued waits no longer."""
         made_up_for = self._made_up_for.get(batch.batch_id)
         return self._epochs.all_settled and made_up_for != self._epochs.current
 
-    def forget_all_but(self, batch_ids: Collection[str]) -> None:
+    def retain(self, batch_ids: Collection[str]) -> None:
         """Forget batches that are over."""
         for memory in (self._looked, self._made_up_for):
             for gone in memory.keys() - batch_ids:
                 memory.pop(gone, None)
 
-    async def _look_at_all(self, batch: Batch) -> None:
+    async def _reconcile_all(self, batch: Batch) -> None:
         lines = await self._queue.counts(layout_of(batch).queues)
         is_drained = all(counts.is_drained for counts in lines)
-        epochs, settled = await self._epochs.look(), self._epochs.all_settled
+        epochs, settled = await self._epochs.refresh(), self._epochs.all_settled
         made_up_for = self._made_up_for.get(batch.batch_id) == epochs
         live = [one.instance_id for one in await self._executor_registry.live()]
         after, page_size = "", self._settings.page_size
@@ -99,7 +99,7 @@ class Watch:
             queued=is_drained or not made_up_for,
             limit=limit,
         ):
-            await self.look_after(batch, page, is_drained=is_drained)
+            await self.reconcile_evaluations(batch, page, is_drained=is_drained)
             after, limit = page[-1].row.evaluation_id, min(2 * limit, page_size)
         if settled:
             self._made_up_for[batch.batch_id] = epochs
@@ -108,7 +108,7 @@ class Watch:
         """Return how long an attempt may take before its executor counts as hung."""
         return spec_of(batch).attempt_deadline + self._settings.hung_grace
 
-    async def look_after(
+    async def reconcile_evaluations(
         self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool = False
     ) -> None:
         """Decide what to do about some evaluations, and do it."""
@@ -117,52 +117,52 @@ class Watch:
 
     async def _decide(
         self, batch: Batch, standings: Sequence[EvaluationState], *, is_drained: bool
-    ) -> dict[Next, list[EvaluationState]]:
+    ) -> dict[ReconcileAction, list[EvaluationState]]:
         # Before the streams: what an executor has confirmed by now, they hold.
         settled = {key for one in standings if self._epochs.is_settled(key := one.row.evaluation_id)}
         streams = await self._log.read([one.row.evaluation_id for one in standings], limit=STREAM_LIMIT)
         looks = [
-            look(standing, stream, epoch=self._epochs.of(standing.row.evaluation_id))
+            inspect_stream(standing, stream, epoch=self._epochs.of(standing.row.evaluation_id))
             for standing, stream in zip(standings, streams, strict=True)
         ]
         live = await self._executor_registry.filter_live(
             {one.claimed_by for one in looks if one.claimed_by}
         )
         now_ms, allowed = await self._log.now_ms(), self._allowed(batch)
-        decided: dict[Next, list[EvaluationState]] = {}
+        decided: dict[ReconcileAction, list[EvaluationState]] = {}
         for one in looks:
             is_settled = one.standing.row.evaluation_id in settled
-            sight = one.sight(
+            view = one.view(
                 live, now_ms=now_ms, allowed=allowed, is_settled=is_settled, is_drained=is_drained
             )
-            decided.setdefault(reconcile(sight), []).append(one.standing)
+            decided.setdefault(reconcile(view), []).append(one.standing)
         return decided
 
-    async def _act(self, batch: Batch, decided: dict[Next, list[EvaluationState]]) -> None:
+    async def _act(self, batch: Batch, decided: dict[ReconcileAction, list[EvaluationState]]) -> None:
         for what, standings in decided.items():
-            if what is Next.WAIT:
+            if what is ReconcileAction.WAIT:
                 continue
             told = {"batch_id": batch.batch_id, "next": what, "count": len(standings)}
             logger.info("evaluations did not move", extra=told)
             match what:
-                case Next.PUBLISH:
+                case ReconcileAction.PUBLISH:
                     await self._publish(batch, standings)
-                case Next.ENQUEUE:
+                case ReconcileAction.ENQUEUE:
                     await self._enqueue(batch, standings)
-                case Next.RETRY | Next.LOST:
+                case ReconcileAction.RETRY | ReconcileAction.LOST:
                     await self._try_again(batch, standings, REASONS[what])
 
     async def _publish(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
         epochs = {one.row.evaluation_id: one.epoch for one in standings}
-        openings = await self._ledger.openings(list(epochs))
-        told = ((one.events, epochs[one.evaluation_id]) for one in openings)
+        attempt_opener = await self._ledger.openings(list(epochs))
+        told = ((one.events, epochs[one.evaluation_id]) for one in attempt_opener)
         await self._publisher.publish(layout_of(batch), told)
 
     async def _enqueue(self, batch: Batch, standings: Sequence[EvaluationState]) -> None:
         lines = layout_of(batch)
         if lines.is_metered:
-            openings = await self._ledger.openings([one.row.evaluation_id for one in standings])
-            await self._publisher.enqueue(lines, [one.events[0][0] for one in openings])
+            attempt_opener = await self._ledger.openings([one.row.evaluation_id for one in standings])
+            await self._publisher.enqueue(lines, [one.events[0][0] for one in attempt_opener])
         else:
             tasks = [Task(one.row.evaluation_id, one.row.cursor.attempt) for one in standings]
             await self._queue.enqueue_batch(batch.batch_id, tasks)
@@ -173,10 +173,10 @@ class Watch:
         expected = {one.row.evaluation_id: one.row.cursor.attempt for one in standings}
         spec = spec_of(batch)
         decide = decisions.try_again(
-            self._openings.opener,
+            self._attempt_opener.factory,
             expected,
             reason=reason,
             retries=spec.retries,
             is_asked=is_asked_in(spec),
         )
-        await self._openings.open(batch, list(expected), decide)
+        await self._attempt_opener.open(batch, list(expected), decide)

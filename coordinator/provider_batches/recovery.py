@@ -8,67 +8,69 @@ names. Only if there is none, and it is too late for one to appear, may it be su
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from coordinator.provider_batches.desk import Desk
-from coordinator.provider_batches.provider import BatchProvider, Seen
+from coordinator.provider_batches.context import ProviderBatchContext
+from coordinator.provider_batches.provider import BatchProvider, ProviderBatchStatus
 from coordinator.provider_batches.requests import number_in
 from projections.ledger.provider_batches import ProviderBatch
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SubmissionFound:
     """It was created, and this is its name."""
 
     provider_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Unclear:
+class SubmissionUnclear:
     """It may have been created; `why` tells people what is waited for."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class SubmissionMissing:
     """It was not created."""
 
 
-class Finding:
+class SubmissionRecovery:
     """Looks for provider batches among a provider's batches."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: ProviderBatchContext) -> None:
+        self._context = context
         self._ruled_out: set[tuple[str, str]] = set()
         """Batches that were looked into, and are of others; to be found out again costs a call each."""
 
     async def find(
         self, provider_batch: ProviderBatch, provider: BatchProvider
-    ) -> Found | Unclear | Missing:
+    ) -> SubmissionFound | SubmissionUnclear | SubmissionMissing:
         """Look for a provider batch."""
         under_way = 0
         for seen in await self._candidates(provider_batch, provider):
             is_ours = await self._is_ours(provider_batch, seen, provider) if seen.ended else None
             if is_ours:
-                return Found(seen.provider_id)
+                return SubmissionFound(seen.provider_id)
             if is_ours is None:
                 under_way += 1
             else:
                 self._ruled_out.add((provider_batch.id, seen.provider_id))
         if under_way:
-            return Unclear(_may_be(under_way))
-        settings = self._desk.settings
+            return SubmissionUnclear(_may_be(under_way))
+        settings = self._context.settings
         too_late = provider_batch.claimed_at + settings.submit_timeout + settings.margin
-        if self._desk.now() < too_late:
-            return Unclear(
+        if self._context.now() < too_late:
+            return SubmissionUnclear(
                 "nobody knows whether it was submitted: waiting for it to appear at the provider"
             )
-        return Missing()
+        return SubmissionMissing()
 
-    async def _candidates(self, provider_batch: ProviderBatch, provider: BatchProvider) -> list[Seen]:
-        since = provider_batch.intended_at - self._desk.settings.skew
+    async def _candidates(
+        self, provider_batch: ProviderBatch, provider: BatchProvider
+    ) -> list[ProviderBatchStatus]:
+        since = provider_batch.intended_at - self._context.settings.skew
         async with aclosing(provider.list(since=since)) as listed:
             alike = [seen async for seen in listed if seen.counts.total == provider_batch.size]
-        known = await self._desk.books.filter_known([seen.provider_id for seen in alike])
+        known = await self._context.repository.filter_known([seen.provider_id for seen in alike])
         known |= {
             provider_id
             for provider_batch_id, provider_id in self._ruled_out
@@ -77,7 +79,9 @@ class Finding:
         return [seen for seen in alike if seen.provider_id not in known]
 
     @staticmethod
-    async def _is_ours(provider_batch: ProviderBatch, seen: Seen, provider: BatchProvider) -> bool | None:
+    async def _is_ours(
+        provider_batch: ProviderBatch, seen: ProviderBatchStatus, provider: BatchProvider
+    ) -> bool | None:
         """Say whose a batch is, by its first result; None if it tells nothing."""
         async with aclosing(provider.results(seen.provider_id)) as results:
             async for result in results:

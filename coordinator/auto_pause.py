@@ -3,14 +3,14 @@
 from collections.abc import Callable, Container
 from time import monotonic
 
+from coordinator.attempt_opening import spec_of
 from coordinator.budget import LOOKED_AT, Streak, hopeless, overspent
 from coordinator.budget_keeper import BudgetKeeper
-from coordinator.first_contact import FirstContacts
-from coordinator.opening import spec_of
+from coordinator.first_contact import FirstContactCheck
 from projections.ledger.contract import Batch, Ledger
 
 
-class Brakes:
+class AutoPause:
     """Watches the counters of running batches; asks for more only where failures alone have grown.
 
     How many failed in a row is known to nobody else: another coordinator, like a batch that was resumed,
@@ -23,7 +23,7 @@ class Brakes:
         self._ledger = ledger
         self._keeper = keeper
         self._streaks: dict[str, Streak] = {}
-        self._contacts = FirstContacts(ledger, clock)
+        self._contacts = FirstContactCheck(ledger, clock)
 
     async def reason_to_pause(self, batch: Batch) -> str | None:
         """Say why a running batch must not go on, if that is so; one that has ended just ends."""
@@ -57,7 +57,7 @@ class Brakes:
         self._streaks.pop(batch_id, None)
         self._contacts.release(batch_id)
 
-    def forget_all_but(self, batch_ids: Container[str]) -> None:
+    def retain(self, batch_ids: Container[str]) -> None:
         """Forget batches that do not run."""
         self._streaks = {key: streak for key, streak in self._streaks.items() if key in batch_ids}
-        self._contacts.forget_all_but(batch_ids)
+        self._contacts.retain(batch_ids)

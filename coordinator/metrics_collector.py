@@ -8,7 +8,7 @@ from datetime import timedelta
 from time import monotonic
 
 from coordinator import telemetry
-from coordinator.view import OTHER, Overview, View
+from coordinator.metrics import OTHER, CoordinatorMetrics, FleetOverview
 from projections.database.errors import DatabaseUnavailable
 from projections.queries.monitoring import ActiveBatch, BatchMonitor
 from taskqueue.backends import Queues
@@ -29,11 +29,16 @@ STUCK_EVERY = 60.0
 """Seconds: nothing gets stuck within less, and to find it reads all that is in flight."""
 
 
-class Observer:
+class MetricsCollector:
     """Puts together what a coordinator shows."""
 
     def __init__(
-        self, view: View, books: BatchMonitor, queues: Queues, *, clock: Callable[[], float] = monotonic
+        self,
+        view: CoordinatorMetrics,
+        books: BatchMonitor,
+        queues: Queues,
+        *,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.view = view
         self._books = books
@@ -41,7 +46,7 @@ class Observer:
         self._clock = clock
         self._stuck: tuple[int, float] | None = None
 
-    async def observe_forever(self) -> None:
+    async def collect_forever(self) -> None:
         """Look around until cancelled."""
         self._stuck = None  # whoever led meanwhile may have mended it
         while True:
@@ -59,7 +64,7 @@ class Observer:
             queued = await self._queued(batches)
             workers = len(await self._queues.executor_registry.live())
             self.view.reached(REDIS)
-            self.view.show(Overview(tuple(batches), queued, workers, stuck, asked, tuple(finished)))
+            self.view.show(FleetOverview(tuple(batches), queued, workers, stuck, asked, tuple(finished)))
         except DatabaseUnavailable:
             self.view.missed(POSTGRES)
         except QueueUnavailable:

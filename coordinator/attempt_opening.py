@@ -5,10 +5,10 @@ from datetime import datetime
 from functools import lru_cache
 
 from coordinator import decisions, telemetry
-from coordinator.attempts import Ending, Opener
-from coordinator.epochs import Epochs
+from coordinator.attempts import AttemptFactory, Ending
+from coordinator.epochs import EpochTracker
 from coordinator.groups import contexts
-from coordinator.publishing import Publisher, is_to_be_run
+from coordinator.publisher import Publisher, is_to_be_run
 from coordinator.settings import CoordinatorSettings
 from domain.batch_spec import BatchSpec, unpack
 from eventlog import payloads as p
@@ -17,7 +17,7 @@ from taskqueue.batch_registry import BatchRegistry
 from taskqueue.queue_layout import QueueLayout
 
 
-class Openings:
+class AttemptOpener:
     """Opens attempts, and sees to it that whoever must know hears of them."""
 
     def __init__(  # noqa: PLR0913 - two ports, and those who know
@@ -25,7 +25,7 @@ class Openings:
         ledger: Ledger,
         batch_registry: BatchRegistry,
         publisher: Publisher,
-        epochs: Epochs,
+        epochs: EpochTracker,
         *,
         settings: CoordinatorSettings,
         now: Callable[[], datetime],
@@ -37,9 +37,9 @@ class Openings:
         self._settings = settings
         self._now = now
 
-    def opener(self, evaluation_id: str) -> Opener:
+    def factory(self, evaluation_id: str) -> AttemptFactory:
         """Be the one who opens attempts of an evaluation, now."""
-        return Opener(self._settings.name, self._now(), self._epochs.of(evaluation_id))
+        return AttemptFactory(self._settings.name, self._now(), self._epochs.of(evaluation_id))
 
     async def open(self, batch: Batch, evaluation_ids: Sequence[str], decide: Decide) -> int:
         """Open attempts in Postgres, then tell executors; returns how many."""
@@ -60,12 +60,12 @@ class Openings:
 
     async def end_all(self, batch: Batch, ending: Ending) -> None:
         """End all that has not ended, page by page."""
-        await self._epochs.look()
+        await self._epochs.refresh()
         after = ""
         while ids := await self._ledger.open_ids(
             batch.batch_id, after=after, limit=self._settings.page_size
         ):
-            await self.open(batch, ids, decisions.end(self.opener, ending))
+            await self.open(batch, ids, decisions.end(self.factory, ending))
             after = ids[-1]
 
     async def publish_endings(self) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from coordinator.epochs import Epochs
-from coordinator.opening import Openings
+from coordinator.attempt_opening import AttemptOpener
+from coordinator.epochs import EpochTracker
 from coordinator.provider_batches.provider import ProviderOf
 from coordinator.provider_batches.reservations import BatchReservations
 from coordinator.provider_batches.settings import ProviderBatchSettings
@@ -17,19 +17,19 @@ from projections.ledger.provider_batches import ProviderBatchRepository
 class ProviderPorts:
     """The world outside: books, providers, and the environment that prices are named in."""
 
-    books: ProviderBatchRepository
+    repository: ProviderBatchRepository
     provider_of: ProviderOf
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ProviderBatchContext:
     """Ports, and those who open attempts."""
 
     ledger: Ledger
     ports: ProviderPorts
-    openings: Openings
-    epochs: Epochs
+    attempt_opener: AttemptOpener
+    epochs: EpochTracker
     settings: ProviderBatchSettings
     window: int
     """Unfinished evaluations of one batch that executors have been told of."""
@@ -43,11 +43,11 @@ class Desk:
     """Reserves budget; None where nothing is limited."""
 
     @property
-    def books(self) -> ProviderBatchRepository:
+    def repository(self) -> ProviderBatchRepository:
         """What the ledger knows of provider batches."""
-        return self.ports.books
+        return self.ports.repository
 
 
-def is_called_off(batch: Batch | None) -> bool:
+def is_cancelled(batch: Batch | None) -> bool:
     """Whether nobody wants the answers any more."""
     return batch is None or batch.state in {"cancelled", "expired"}

@@ -1,10 +1,10 @@
-"""One look at an evaluation's stream, for the decision of what to do about it. Pure."""
+"""Inspection of an evaluation's stream, for the reconciler's decision. Pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from coordinator.reconcile import Owner, Sight, Told
+from coordinator.reconcile_decision import EvaluationView, Owner, Published
 from eventlog import payloads as p
 from eventlog.codec import Entry, RawEntry, RejectedEntry, read_entry
 from eventlog.events import EventKey
@@ -14,17 +14,17 @@ from projections.ledger.contract import EvaluationState
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What the stream says of an evaluation's newest attempt."""
+class StreamInspection:
+    """The newest attempt of an evaluation, as its stream has it."""
 
     standing: EvaluationState
-    told: Told
+    published: Published
     claimed_by: str | None
     claimed_at_ms: int
     is_ahead: bool
     has_opening: bool
 
-    def sight(
+    def view(
         self,
         live: Collection[str],
         *,
@@ -32,12 +32,12 @@ class Look:
         allowed: timedelta,
         is_settled: bool,
         is_drained: bool,
-    ) -> Sight:
-        """Put it together with what is known of the owner, the epoch and the queue."""
+    ) -> EvaluationView:
+        """Combine it with the owner's liveness, the epoch and the queue."""
         row = self.standing.row
-        return Sight(
+        return EvaluationView(
             row.cursor.phase,
-            self.told,
+            self.published,
             self._owner(live, now_ms=now_ms, allowed=allowed),
             claimed_in_row=row.owner is not None,
             is_ahead=self.is_ahead,
@@ -48,30 +48,36 @@ class Look:
 
     def _owner(self, live: Collection[str], *, now_ms: int, allowed: timedelta) -> Owner:
         if self.claimed_by is None:
-            return Owner.NOBODY
+            return Owner.NONE
         hung = now_ms - self.claimed_at_ms > allowed.total_seconds() * 1000
-        return Owner.AT_WORK if self.claimed_by in live and not hung else Owner.GONE
+        return Owner.ALIVE if self.claimed_by in live and not hung else Owner.LOST
 
 
-def look(standing: EvaluationState, stream: Sequence[RawEntry], *, epoch: str) -> Look:
-    """Read a stream for what it says of the row's attempt."""
+def inspect_stream(
+    standing: EvaluationState, stream: Sequence[RawEntry], *, epoch: str
+) -> StreamInspection:
+    """Inspect the stream of a row's attempt."""
     row = standing.row
     first = _first_of_each_key(row.evaluation_id, stream)
     attempt, sequence, _ = row.cursor
     claim = first.get((attempt, 1))
     owner = claim.event.data if claim else None
-    return Look(
+    return StreamInspection(
         standing,
-        Told.NEVER if not standing.epoch else Told.NOW if standing.epoch == epoch else Told.BEFORE,
+        Published.NEVER
+        if not standing.epoch
+        else Published.CURRENT_EPOCH
+        if standing.epoch == epoch
+        else Published.OLD_EPOCH,
         owner.executor if isinstance(owner, p.Provisioning) else None,
         arrival_ms(claim.id) if claim else 0,
-        is_ahead=any(_is_news(key, entry, attempt, sequence) for key, entry in first.items()),
+        is_ahead=any(_is_unapplied(key, entry, attempt, sequence) for key, entry in first.items()),
         has_opening=(attempt, 0) in first,
     )
 
 
-def _is_news(key: EventKey, entry: Entry, attempt: int, sequence: int) -> bool:
-    """Whether an entry is an end, or a fence, that the row does not know of."""
+def _is_unapplied(key: EventKey, entry: Entry, attempt: int, sequence: int) -> bool:
+    """Whether an entry is a closing event, or a fence, that the row has not applied."""
     if key[0] > attempt:
         return True
     return key[0] == attempt and key[1] > sequence and entry.event.type in CLOSING_TYPES

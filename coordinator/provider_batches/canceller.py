@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from secrets import token_hex
 
-from coordinator.opening import spec_of
+from coordinator.attempt_opening import spec_of
 from coordinator.provider_batches.requests import has_batches
 from domain.batch_spec import BatchSpec
 from domain.retry_policy import MOVED
@@ -34,7 +34,7 @@ RUNTIME = "withdrawal"
 AT_ONCE = timedelta(0)
 
 
-class Withdrawing:
+class TaskCanceller:
     """Takes tasks from executors, attempt by attempt."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Withdrawing:
 
     async def withdraw(self, batch: Batch) -> int:
         """Take back all that waits for executors and a provider batch could answer; returns how many."""
-        wanted = dict.fromkeys(lines_to_ask(batch.batch_id, spec_of(batch)), CHUNK)
+        wanted = dict.fromkeys(cancellable_queues(batch.batch_id, spec_of(batch)), CHUNK)
         name, withdrawn = f"{self._source}-{token_hex(8)}", 0
         while taken := await self._queue.consume(name, wanted, block=AT_ONCE):
             withdrawn += await self._hand_back(name, taken)
@@ -92,7 +92,7 @@ def _is_free(reply: AppendResponse) -> bool:
     return all(answer.acknowledged or answer is AppendResult.EPOCH for answer in reply.results)
 
 
-def lines_to_ask(batch_id: str, spec: BatchSpec) -> list[str]:
+def cancellable_queues(batch_id: str, spec: BatchSpec) -> list[str]:
     """Name the lines in which nothing waits but what a provider batch could answer."""
     targets = (
         (partition, target_number(partition)) for partition in QueueLayout(batch_id, spec).partitions

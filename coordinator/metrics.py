@@ -18,7 +18,7 @@ STALE_AFTER = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class FleetOverview:
     """How things stand with all batches."""
 
     batches: tuple[ActiveBatch, ...] = ()
@@ -31,14 +31,14 @@ class Overview:
     """Batches that finished a short while ago."""
 
 
-class View:
+class CoordinatorMetrics:
     """What one coordinator has seen last."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self.is_leading = False
         self.up: dict[str, int] = {}
-        self._seen: tuple[Overview, float] | None = None
+        self._seen: tuple[FleetOverview, float] | None = None
 
     def reached(self, *dependencies: str) -> None:
         """Note servers that have answered."""
@@ -48,12 +48,12 @@ class View:
         """Note a server that has not."""
         self.up[dependency] = 0
 
-    def show(self, overview: Overview) -> None:
+    def show(self, overview: FleetOverview) -> None:
         """Take a new overview."""
         self._seen = overview, self._clock()
 
     @property
-    def overview(self) -> Overview | None:
+    def overview(self) -> FleetOverview | None:
         """What there is to be seen: nothing, if somebody else may lead by now, or it is too old."""
         if not self.is_leading or self._seen is None:
             return None
@@ -70,11 +70,11 @@ class View:
             self.is_leading, self._seen = False, None
 
 
-_shown: list[View] = []
+_shown: list[CoordinatorMetrics] = []
 
 
 @contextmanager
-def shown(view: View) -> Iterator[None]:
+def shown(view: CoordinatorMetrics) -> Iterator[None]:
     """Let metrics show a view while the block lasts."""
     _shown.append(view)
     try:
@@ -85,11 +85,11 @@ def shown(view: View) -> Iterator[None]:
 
 _meter = get_meter("scoreline.coordinator")
 
-Read = Callable[[Overview], Iterable[Observation]]
+Read = Callable[[FleetOverview], Iterable[Observation]]
 ReadBatch = Callable[[ActiveBatch], float | None]
 
 
-def _show(name: str, description: str, read: Callable[[View], Iterable[Observation]]) -> None:
+def _show(name: str, description: str, read: Callable[[CoordinatorMetrics], Iterable[Observation]]) -> None:
     def observe(_options: CallbackOptions) -> Iterable[Observation]:
         return [seen for view in _shown for seen in read(view)]
 
@@ -101,7 +101,7 @@ def _show_overview(name: str, description: str, read: Read) -> None:
 
 
 def _show_batches(name: str, description: str, read: ReadBatch, *, adds_up: bool) -> None:
-    def observe(overview: Overview) -> Iterable[Observation]:
+    def observe(overview: FleetOverview) -> Iterable[Observation]:
         for batch in overview.batches:
             value = read(batch) if batch.batch_id or adds_up else None
             if value is not None:
@@ -111,25 +111,25 @@ def _show_batches(name: str, description: str, read: ReadBatch, *, adds_up: bool
 
 
 def _show_queue(name: str, description: str, read: Callable[[Counts], int]) -> None:
-    def observe(overview: Overview) -> Iterable[Observation]:
+    def observe(overview: FleetOverview) -> Iterable[Observation]:
         return [Observation(read(each), {"batch_id": key}) for key, each in overview.queued.items()]
 
     _show_overview(name, description, observe)
 
 
-def _states(overview: Overview) -> Iterable[Observation]:
+def _states(overview: FleetOverview) -> Iterable[Observation]:
     yield Observation(sum(batch.running for batch in overview.batches), {"state": "running"})
     yield Observation(sum(batch.paused for batch in overview.batches), {"state": "paused"})
 
 
-def _evaluations(overview: Overview) -> Iterable[Observation]:
+def _evaluations(overview: FleetOverview) -> Iterable[Observation]:
     for batch in overview.batches:
         for state in ("pending", "completed", "failed", "timed_out", "cancelled"):
             labels = {"batch_id": batch.batch_id or OTHER, "state": state}
             yield Observation(getattr(batch, state), labels)
 
 
-def _finished(overview: Overview) -> Iterable[Observation]:
+def _finished(overview: FleetOverview) -> Iterable[Observation]:
     for batch in overview.finished:
         status = status_of(batch.state, completed=batch.completed, total=batch.total)
         yield Observation(batch.finished_at, {"batch_id": batch.batch_id, "status": status})

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from coordinator.provider_batches.outcomes import Hopeless, Outcome, Passing
-from coordinator.provider_batches.provider import Errored, Result, Succeeded, Unanswered
+from coordinator.provider_batches.outcomes import Outcome, PermanentError, TransientError
+from coordinator.provider_batches.provider import BatchResult, Errored, NotProcessed, Succeeded
 from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from eventlog.characters import without_half_characters
@@ -34,7 +34,7 @@ def price_in_batches(target: TargetSpec, environ: Mapping[str, str]) -> Price | 
     return price_of(target.type, str(target.options.get("model")), environ)
 
 
-def read(result: Result, target: TargetSpec, price: Price | None) -> Outcome:
+def read(result: BatchResult, target: TargetSpec, price: Price | None) -> Outcome:
     """Say what a result means for its evaluation."""
     title = PROVIDERS[target.type].title
     match result.outcome:
@@ -42,29 +42,33 @@ def read(result: Result, target: TargetSpec, price: Price | None) -> Outcome:
             return _answer(message, title, price)
         case Errored() as error:
             return _fault(error, title)
-        case Unanswered(why=why):
-            return Passing(_fault_of(why, _NOT_ASKED.get(why, why)))
+        case NotProcessed(why=why):
+            return TransientError(_fault_of(why, _NOT_ASKED.get(why, why)))
 
 
-def no_result(provider_id: str) -> Passing:
+def no_result(provider_id: str) -> TransientError:
     """Say that a batch came to its end without a word on an evaluation."""
-    return Passing(p.ErrorDetail(kind="no_result", message=f"{provider_id} ended without a result for it"))
+    return TransientError(
+        p.ErrorDetail(kind="no_result", message=f"{provider_id} ended without a result for it")
+    )
 
 
 def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outcome:
     try:
         said = answer_of(message)
         if said.is_filtered:
-            return Hopeless(_fault_of("content_filter", f"{title} stopped the answer ({said.stop_reason})"))
+            return PermanentError(
+                _fault_of("content_filter", f"{title} stopped the answer ({said.stop_reason})")
+            )
         if len(said.output) > p.MAX_TEXT:
             long = f"the answer has {len(said.output):,} characters, and {p.MAX_TEXT:,} are allowed"
-            return Hopeless(p.ErrorDetail(kind="too_large", message=long))
+            return PermanentError(p.ErrorDetail(kind="too_large", message=long))
         return p.Answer(
             without_half_characters(said.output), said.usage, cost_of(said.usage, price, batch=True)
         )
     except (InvalidReply, ValidationError) as error:
         why = redact_head(f"{title} sent a reply that is none: {error}", QUOTE)
-        return Passing(_fault_of("invalid_response", why))
+        return TransientError(_fault_of("invalid_response", why))
 
 
 def _fault(error: Errored, title: str) -> Outcome:
@@ -72,7 +76,9 @@ def _fault(error: Errored, title: str) -> Outcome:
     kind = error.type.removesuffix("_error") or "provider"
     told = redact_head(error.message or error.type, QUOTE)
     fault = _fault_of(kind, f"{title}: {told}")
-    return Hopeless(fault) if 400 <= status < 500 and status not in _PASSING else Passing(fault)
+    return (
+        PermanentError(fault) if 400 <= status < 500 and status not in _PASSING else TransientError(fault)
+    )
 
 
 def _fault_of(kind: str, message: str) -> p.ErrorDetail:

@@ -9,13 +9,13 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from itertools import islice
 
-from coordinator.opening import spec_of
+from coordinator.attempt_opening import spec_of
 from coordinator.provider_batches import telemetry
-from coordinator.provider_batches.desk import Desk, is_called_off
-from coordinator.provider_batches.outcomes import Outcome, Round, record
-from coordinator.provider_batches.provider import BatchProvider, Result
-from coordinator.provider_batches.reading import no_result, price_in_batches, read
+from coordinator.provider_batches.context import ProviderBatchContext, is_cancelled
+from coordinator.provider_batches.outcomes import CollectionRun, Outcome, record
+from coordinator.provider_batches.provider import BatchProvider, BatchResult
 from coordinator.provider_batches.requests import members_of, number_in
+from coordinator.provider_batches.result_reader import no_result, price_in_batches, read
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog import tracing
@@ -26,16 +26,16 @@ MAX_GROUP = 4 * p.MAX_TEXT
 """Characters of answers that are held at the same time, but for the last of them."""
 
 
-class Collecting:
+class ResultCollector:
     """Records the results of provider batches."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: ProviderBatchContext) -> None:
+        self._context = context
 
     def has_room(self, batch: Batch) -> bool:
         """Whether executors can do with more; nobody asks that of a batch that was called off."""
-        room = self._desk.window - batch.in_flight
-        return is_called_off(batch) or room >= self._desk.least_room or batch.in_flight == 0
+        room = self._context.window - batch.in_flight
+        return is_cancelled(batch) or room >= self._context.least_room or batch.in_flight == 0
 
     async def collect(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
         """Record results while there is room; True once all of them are on record."""
@@ -44,14 +44,14 @@ class Collecting:
             return await self._collect(provider_batch, batch, provider)
 
     async def _collect(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> bool:
-        this = Round(provider_batch, spec_of(batch), dict(members_of(provider_batch)))
-        room = self._desk.window - batch.in_flight
+        this = CollectionRun(provider_batch, spec_of(batch), dict(members_of(provider_batch)))
+        room = self._context.window - batch.in_flight
         async with aclosing(self._groups(this, provider)) as groups:
             async for group in groups:
-                if self._desk.reservations:
-                    self._desk.reservations.observe(provider_batch, group.values())
+                if self._context.reservations:
+                    self._context.reservations.observe(provider_batch, group.values())
                 outcomes = await self._to_be_recorded(group, provider_batch, batch)
-                if not is_called_off(batch):
+                if not is_cancelled(batch):
                     fitting = dict(islice(outcomes.items(), max(0, room)))
                     room -= len(fitting)
                     await self._record(fitting, this, batch)
@@ -63,10 +63,10 @@ class Collecting:
         return True
 
     async def _groups(
-        self, this: Round, provider: BatchProvider
+        self, this: CollectionRun, provider: BatchProvider
     ) -> AsyncGenerator[dict[str, Outcome], None]:
         provider_batch, target = this.provider_batch, this.spec.targets[this.provider_batch.target]
-        price = price_in_batches(target, self._desk.ports.environ)
+        price = price_in_batches(target, self._context.ports.environ)
         group: dict[str, Outcome] = {}
         size = 0
         async with aclosing(provider.results(provider_batch.provider_id or "")) as results:
@@ -75,7 +75,7 @@ class Collecting:
                 if key in this.attempts:
                     group[key] = read(result, target, price)
                     size += _characters(group[key])
-                if len(group) >= self._desk.settings.page or size >= MAX_GROUP:
+                if len(group) >= self._context.settings.page or size >= MAX_GROUP:
                     yield group
                     group, size = {}, 0
         if group:
@@ -84,25 +84,27 @@ class Collecting:
     async def _to_be_recorded(
         self, group: Mapping[str, Outcome], provider_batch: ProviderBatch, batch: Batch
     ) -> dict[str, Outcome]:
-        if is_called_off(batch):
+        if is_cancelled(batch):
             return dict(group)
-        waiting = await self._desk.books.filter_pending(provider_batch, list(group))
+        waiting = await self._context.repository.filter_pending(provider_batch, list(group))
         return {key: outcome for key, outcome in group.items() if key in waiting}
 
-    async def _record(self, outcomes: Mapping[str, Outcome], this: Round, batch: Batch) -> None:
+    async def _record(self, outcomes: Mapping[str, Outcome], this: CollectionRun, batch: Batch) -> None:
         if outcomes:
-            await self._desk.epochs.look()
-            decide = record(self._desk.openings.opener, outcomes, this)
-            await self._desk.openings.open(batch, sorted(outcomes), decide)
+            await self._context.epochs.refresh()
+            decide = record(self._context.attempt_opener.factory, outcomes, this)
+            await self._context.attempt_opener.open(batch, sorted(outcomes), decide)
             telemetry.count_results(this, outcomes.values())
 
-    async def _make_up_for_the_missing(self, this: Round, batch: Batch) -> None:
+    async def _make_up_for_the_missing(self, this: CollectionRun, batch: Batch) -> None:
         """Treat those of which the provider said nothing as those that it did not answer."""
         page, missing = (
-            self._desk.settings.page,
+            self._context.settings.page,
             no_result(this.provider_batch.provider_id or this.provider_batch.id),
         )
-        while left := await self._desk.books.list_pending(this.provider_batch, after="", limit=page):
+        while left := await self._context.repository.list_pending(
+            this.provider_batch, after="", limit=page
+        ):
             await self._record({one.evaluation_id: missing for one in left}, this, batch)
 
 
@@ -110,6 +112,6 @@ def _characters(outcome: Outcome) -> int:
     return len(outcome.output) if isinstance(outcome, p.Answer) else 0
 
 
-def _evaluation(provider_batch: ProviderBatch, result: Result) -> str:
+def _evaluation(provider_batch: ProviderBatch, result: BatchResult) -> str:
     number = number_in(provider_batch, result.custom_id)
     return "" if number is None else evaluation_id(provider_batch.batch_id, number)

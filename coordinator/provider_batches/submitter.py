@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from coordinator.opening import layout_of, spec_of
+from coordinator.attempt_opening import layout_of, spec_of
 from coordinator.provider_batches import telemetry
-from coordinator.provider_batches.desk import Desk
-from coordinator.provider_batches.forming import Changed, Forming
-from coordinator.provider_batches.pacing import Patience
-from coordinator.provider_batches.provider import BatchProvider, ProviderTrouble, TurnedAway
-from coordinator.publishing import Publisher
+from coordinator.provider_batches.builder import ProviderBatchBuilder, RequestsChanged
+from coordinator.provider_batches.context import ProviderBatchContext
+from coordinator.provider_batches.poll_schedule import PollSchedule
+from coordinator.provider_batches.provider import BatchProvider, ProviderRequestFailed, SubmissionRejected
+from coordinator.publisher import Publisher
 from eventlog import tracing
 from eventlog.log import LogUnavailable
 from projections.database.errors import DatabaseUnavailable
@@ -31,59 +31,64 @@ Somebody may have changed his mind, and changed it back, while we did not look.
 """
 
 
-class Sending:
+class ProviderBatchSubmitter:
     """Submits what waits to be asked."""
 
     def __init__(
-        self, desk: Desk, publisher: Publisher, *, clock: Callable[[], float], luck: Callable[[], float]
+        self,
+        context: ProviderBatchContext,
+        publisher: Publisher,
+        *,
+        clock: Callable[[], float],
+        jitter: Callable[[], float],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._publisher = publisher
         self._clock = clock
-        self._forming = Forming(desk)
-        lull = min(LONGEST_LULL, desk.settings.longest_poll)
-        self._lull = Patience(replace(desk.settings, longest_poll=lull), luck)
+        self._builder = ProviderBatchBuilder(context)
+        lull = min(LONGEST_LULL, context.settings.longest_poll)
+        self._idle_schedule = PollSchedule(replace(context.settings, longest_poll=lull), jitter)
         self._released: dict[str, tuple[bytes, float]] = {}
         """Batches of which nothing waited for a provider, the specs that say so, and when that was seen."""
 
     def expect(self, batch_id: str) -> None:
         """Look at a batch in the next round: there may be something to submit."""
-        self._lull.reset(batch_id)
+        self._idle_schedule.reset(batch_id)
 
-    async def go_round(self) -> None:
+    async def run_cycle(self) -> None:
         """Submit what waits in batches that go on."""
-        batches = await self._desk.ledger.unfinished(self._desk.run_id)
+        batches = await self._context.ledger.unfinished(self._context.run_id)
         for batch in batches:
-            if batch.state == "running" and self._lull.is_due(batch.batch_id, self._clock()):
+            if batch.state == "running" and self._idle_schedule.is_due(batch.batch_id, self._clock()):
                 await self._guarded(batch)
         open_ids = {batch.batch_id for batch in batches}
-        self._lull.forget_all_but(open_ids)
+        self._idle_schedule.retain(open_ids)
         self._released = {key: spec for key, spec in self._released.items() if key in open_ids}
 
     async def _guarded(self, batch: Batch) -> None:
         try:
             sent = await self._send(batch)
-        except ProviderTrouble as trouble:
-            self._lull.wait(batch.batch_id, self._clock(), at_least=trouble.retry_after)
-            if isinstance(trouble, TurnedAway) and not trouble.is_passing:
+        except ProviderRequestFailed as trouble:
+            self._idle_schedule.wait(batch.batch_id, self._clock(), at_least=trouble.retry_after)
+            if isinstance(trouble, SubmissionRejected) and not trouble.is_passing:
                 await self._pause(batch, str(trouble))
         except AWAY:
             raise
         except Exception:  # one bad batch stops only itself
-            self._lull.wait(batch.batch_id, self._clock())
+            self._idle_schedule.wait(batch.batch_id, self._clock())
             logger.exception("could not form a provider batch", extra={"batch_id": batch.batch_id})
         else:
             if sent:
-                self._lull.reset(batch.batch_id)
+                self._idle_schedule.reset(batch.batch_id)
             else:
-                self._lull.wait(batch.batch_id, self._clock())
+                self._idle_schedule.wait(batch.batch_id, self._clock())
 
     async def _send(self, batch: Batch) -> bool:
         """Form a provider batch and submit it; False if there is nothing to be asked."""
         if spec_of(batch).batch_api is None:
             await self._release(batch)
             return False
-        if (formed := await self._forming.form(batch)) is None:
+        if (formed := await self._builder.form(batch)) is None:
             return False
         provider_batch, provider = formed
         await self.submit(provider_batch, batch, provider)
@@ -94,11 +99,11 @@ class Sending:
         try:
             with tracing.alone("eval.batch_api.submit", batch_id=batch.batch_id) as span:
                 span.set_attribute("request_count", provider_batch.size)
-                provider_id = await self._forming.submit(provider_batch, batch, provider)
+                provider_id = await self._builder.submit(provider_batch, batch, provider)
                 span.set_attribute("provider_batch_id", provider_id)
-        except (TurnedAway, Changed) as refusal:
+        except (SubmissionRejected, RequestsChanged) as refusal:
             await self.abandon(provider_batch)
-            if isinstance(refusal, TurnedAway):
+            if isinstance(refusal, SubmissionRejected):
                 raise
         else:
             told = {"batch_id": batch.batch_id, "provider_id": provider_id, "requests": provider_batch.size}
@@ -107,26 +112,28 @@ class Sending:
 
     async def abandon(self, provider_batch: ProviderBatch) -> None:
         """Let the evaluations of a provider batch that was not created be asked in another."""
-        await self._desk.books.close(provider_batch, ProviderBatchState.ABANDONED, now=self._desk.now())
-        if self._desk.reservations:
-            self._desk.reservations.close(provider_batch)
+        await self._context.repository.close(
+            provider_batch, ProviderBatchState.ABANDONED, now=self._context.now()
+        )
+        if self._context.reservations:
+            self._context.reservations.close(provider_batch)
         self.expect(provider_batch.batch_id)
 
     async def _pause(self, batch: Batch, why: str) -> None:
         logger.warning("a batch is paused", extra={"batch_id": batch.batch_id, "why": why})
-        await self._desk.ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=why)
+        await self._context.ledger.request_state(batch.batch_id, "paused", by="coordinator", reason=why)
 
     async def _release(self, batch: Batch) -> None:
         """Tell executors of what waits for a provider though nobody wants to ask one any more."""
         spec, seen_at = self._released.get(batch.batch_id, (b"", 0.0))
         if spec == batch.spec and self._clock() - seen_at < RELEASE_AGAIN:
             return
-        room = self._desk.window - batch.in_flight
+        room = self._context.window - batch.in_flight
         while room > 0:
-            epochs = await self._desk.epochs.look()
-            limit = min(room, self._desk.settings.page)
-            released = await self._desk.books.release(batch, epochs=epochs, limit=limit)
-            told = ((one.events, self._desk.epochs.of(one.evaluation_id)) for one in released)
+            epochs = await self._context.epochs.refresh()
+            limit = min(room, self._context.settings.page)
+            released = await self._context.repository.release(batch, epochs=epochs, limit=limit)
+            told = ((one.events, self._context.epochs.of(one.evaluation_id)) for one in released)
             await self._publisher.publish(layout_of(batch), told)
             room -= len(released)
             if len(released) < limit:

@@ -11,11 +11,11 @@ from hashlib import sha256
 from typing import Any
 
 from coordinator import decisions
-from coordinator.opening import spec_of
-from coordinator.provider_batches.desk import Desk
-from coordinator.provider_batches.provider import BatchProvider, NoReply
+from coordinator.attempt_opening import spec_of
+from coordinator.provider_batches.context import ProviderBatchContext
+from coordinator.provider_batches.provider import BatchProvider, NoResponse
 from coordinator.provider_batches.requests import (
-    Unaskable,
+    UnsupportedRequest,
     has_batches,
     number_of,
     params_of,
@@ -32,12 +32,12 @@ OPENING, CLOSING = b'{"requests":[', b"]}"
 PIECE = 64 * 1024
 
 
-class Changed(Exception):  # noqa: N818 - what has happened
+class RequestsChanged(Exception):  # noqa: N818 - what has happened
     """Requests are no longer what was written down; nothing was submitted."""
 
 
 @dataclass(slots=True)
-class Draft:
+class ProviderBatchDraft:
     """A provider batch in the making."""
 
     provider_batch_id: str
@@ -57,12 +57,12 @@ class Draft:
         self.attempts.append(asked.opening.attempt)
 
 
-class Forming:
+class ProviderBatchBuilder:
     """Forms provider batches, and submits them."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._settings = desk.settings
+    def __init__(self, context: ProviderBatchContext) -> None:
+        self._context = context
+        self._settings = context.settings
 
     async def form(self, batch: Batch) -> tuple[ProviderBatch, BatchProvider] | None:
         """Write down the next provider batch that is to be submitted, if there is enough for one."""
@@ -75,17 +75,17 @@ class Forming:
                     reserved = await self._reserved(batch, draft)
                     if reserved is None:  # the account knows what is needed, and the batch will pause
                         continue
-                    provider = self._desk.ports.provider_of(each)
+                    provider = self._context.ports.provider_of(each)
                     provider_batch = await self._intend(batch, target, draft, reserved)
                     return (provider_batch, provider) if provider_batch else None
         return None
 
-    async def _gather(self, batch: Batch, spec: BatchSpec, target: int) -> Draft:
-        draft, after, page = Draft(self._desk.new_id()), "", self._settings.page
-        if reservations := self._desk.reservations:
+    async def _gather(self, batch: Batch, spec: BatchSpec, target: int) -> ProviderBatchDraft:
+        draft, after, page = ProviderBatchDraft(self._context.new_id()), "", self._settings.page
+        if reservations := self._context.reservations:
             draft.allowance = await reservations.allowance(batch, target)
         which = {"target": target, "targets": len(spec.targets), "limit": page}
-        while found := await self._desk.books.list_unassigned(batch, after=after, **which):
+        while found := await self._context.repository.list_unassigned(batch, after=after, **which):
             after = found[-1].evaluation_id
             for asked in found:
                 self._take(draft, asked, spec)
@@ -93,10 +93,10 @@ class Forming:
                     return draft
         return draft
 
-    def _take(self, draft: Draft, asked: PendingRequest, spec: BatchSpec) -> None:
+    def _take(self, draft: ProviderBatchDraft, asked: PendingRequest, spec: BatchSpec) -> None:
         try:
             body = request(draft.provider_batch_id, asked, spec)
-        except Unaskable as error:
+        except UnsupportedRequest as error:
             draft.hopeless[asked.evaluation_id] = error.fault
             return
         if draft.ids and draft.length + len(body) + 1 > self._settings.max_bytes:
@@ -108,34 +108,34 @@ class Forming:
         draft.add(asked, body)
         draft.is_full = len(draft.ids) >= self._settings.max_requests
 
-    def _fits_budget(self, draft: Draft, asked: PendingRequest, spec: BatchSpec) -> bool:
+    def _fits_budget(self, draft: ProviderBatchDraft, asked: PendingRequest, spec: BatchSpec) -> bool:
         if not draft.allowance.is_limited:
             return True
         opening = asked.opening.data
         target = spec.variants[opening.variant].target if isinstance(opening, p.Queued) else spec.targets[0]
-        return draft.allowance.take(params_of(asked, spec), target, self._desk.ports.environ)
+        return draft.allowance.take(params_of(asked, spec), target, self._context.ports.environ)
 
-    async def _reserved(self, batch: Batch, draft: Draft) -> Amount | None:
-        if self._desk.reservations is None:
+    async def _reserved(self, batch: Batch, draft: ProviderBatchDraft) -> Amount | None:
+        if self._context.reservations is None:
             return NOTHING
-        return await self._desk.reservations.reserve(batch, draft.provider_batch_id, draft.allowance)
+        return await self._context.reservations.reserve(batch, draft.provider_batch_id, draft.allowance)
 
-    async def _give_up(self, batch: Batch, draft: Draft) -> None:
+    async def _give_up(self, batch: Batch, draft: ProviderBatchDraft) -> None:
         if draft.hopeless:
-            await self._desk.epochs.look()
-            give_up = decisions.give_up(self._desk.openings.opener, draft.hopeless)
-            await self._desk.openings.open(batch, sorted(draft.hopeless), give_up)
+            await self._context.epochs.refresh()
+            give_up = decisions.give_up(self._context.attempt_opener.factory, draft.hopeless)
+            await self._context.attempt_opener.open(batch, sorted(draft.hopeless), give_up)
 
     async def _has_more_to_come(self, batch: Batch) -> bool:
         """Whether there are evaluations of which nobody has decided yet whether they are to be asked."""
-        fresh = await self._desk.ledger.batch(batch.batch_id) or batch
-        ahead, _ = await self._desk.ledger.next_window(fresh, limit=1)
+        fresh = await self._context.ledger.batch(batch.batch_id) or batch
+        ahead, _ = await self._context.ledger.next_window(fresh, limit=1)
         return bool(ahead)
 
     async def _intend(
-        self, batch: Batch, target: int, draft: Draft, reserved: Amount
+        self, batch: Batch, target: int, draft: ProviderBatchDraft, reserved: Amount
     ) -> ProviderBatch | None:
-        now = self._desk.now()
+        now = self._context.now()
         provider_batch = ProviderBatch(
             draft.provider_batch_id,
             batch.batch_id,
@@ -149,32 +149,37 @@ class Forming:
             reserved_cost=reserved.cost,
             reserved_tokens=reserved.tokens,
         )
-        return provider_batch if await self._desk.books.record_intent(provider_batch, draft.ids) else None
+        is_recorded = await self._context.repository.record_intent(provider_batch, draft.ids)
+        return provider_batch if is_recorded else None
 
     async def submit(self, provider_batch: ProviderBatch, batch: Batch, provider: BatchProvider) -> str:
         """Submit what is written down, and write down what the provider calls it.
 
         Raises `TurnedAway` or `Changed` if nothing was created, `NoReply` if nobody knows.
         """
-        body = _Body(self._desk, provider_batch, spec_of(batch))
+        body = _Body(self._context, provider_batch, spec_of(batch))
         try:
             async with asyncio.timeout(self._settings.submit_timeout.total_seconds()):
                 seen = await provider.create(body.pieces(), length=provider_batch.bytes)
         except TimeoutError:
-            raise NoReply("the provider did not say in time whether it has the batch") from None
-        except NoReply:
+            raise NoResponse("the provider did not say in time whether it has the batch") from None
+        except NoResponse:
             if body.is_changed:  # it was never sent whole
-                raise Changed(provider_batch.id) from None
+                raise RequestsChanged(provider_batch.id) from None
             raise
-        await self._desk.books.record_submission(provider_batch, seen.provider_id, now=self._desk.now())
+        await self._context.repository.record_submission(
+            provider_batch, seen.provider_id, now=self._context.now()
+        )
         return seen.provider_id
 
 
 class _Body:
     """The JSON of a submission, piece by piece."""
 
-    def __init__(self, desk: Desk, provider_batch: ProviderBatch, spec: BatchSpec) -> None:
-        self._desk, self._provider_batch, self._spec = desk, provider_batch, spec
+    def __init__(
+        self, context: ProviderBatchContext, provider_batch: ProviderBatch, spec: BatchSpec
+    ) -> None:
+        self._context, self._provider_batch, self._spec = context, provider_batch, spec
         self.is_changed = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -189,12 +194,14 @@ class _Body:
                 piece.clear()
         if digest.hexdigest() != self._provider_batch.digest:
             self.is_changed = True
-            raise Changed(self._provider_batch.id)
+            raise RequestsChanged(self._provider_batch.id)
         yield bytes(piece + CLOSING)
 
     async def _requests(self) -> AsyncIterator[bytes]:
-        after, page = "", self._desk.settings.page
-        while found := await self._desk.books.list_pending(self._provider_batch, after=after, limit=page):
+        after, page = "", self._context.settings.page
+        while found := await self._context.repository.list_pending(
+            self._provider_batch, after=after, limit=page
+        ):
             after = found[-1].evaluation_id
             for asked in found:
                 yield request(self._provider_batch.id, asked, self._spec)
