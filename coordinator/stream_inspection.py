@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from coordinator.reconcile_decision import EvaluationView, Owner, Published
 from eventlog import payloads as p
-from eventlog.codec import Entry, RawEntry, RejectedEntry, read_entry
+from eventlog.codec import Entry, RawEntry, readable_entries
 from eventlog.events import EventKey
 from eventlog.lifecycle import CLOSING_TYPES
-from eventlog.timeline import arrival_ms
+from eventlog.timeline import arrival_ms, first_of_each_key
 from projections.ledger.contract import EvaluationState
 
 
@@ -58,7 +58,7 @@ def inspect_stream(
 ) -> StreamInspection:
     """Inspect the stream of a row's attempt."""
     row = standing.row
-    first = _first_of_each_key(row.evaluation_id, stream)
+    first = first_of_each_key(readable_entries(row.evaluation_id, stream))
     attempt, sequence, _ = row.cursor
     claim = first.get((attempt, 1))
     owner = claim.event.data if claim else None
@@ -81,12 +81,3 @@ def _is_unapplied(key: EventKey, entry: Entry, attempt: int, sequence: int) -> b
     if key[0] > attempt:
         return True
     return key[0] == attempt and key[1] > sequence and entry.event.type in CLOSING_TYPES
-
-
-def _first_of_each_key(evaluation_id: str, stream: Sequence[RawEntry]) -> dict[EventKey, Entry]:
-    first: dict[EventKey, Entry] = {}
-    for raw in stream:
-        read = read_entry(evaluation_id, raw)
-        if not isinstance(read, RejectedEntry):
-            first.setdefault(read.key, read)
-    return first

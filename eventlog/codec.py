@@ -10,7 +10,7 @@ already (`decode`) is read leniently, its times clamped: one odd row must not fa
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
@@ -176,6 +176,13 @@ def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | RejectedEntry:
     if values[:3] != [b"%d" % event.attempt, b"%d" % event.sequence, event.type.encode()]:
         return RejectedEntry(entry_id, QuarantineReason.MISMATCH, _mismatch(values, event), body)
     return read
+
+
+def readable_entries(evaluation_id: str, stream: Iterable[RawEntry]) -> Iterator[Entry]:
+    """Read a stream, leaving out the entries that are rejected."""
+    for raw in stream:
+        if isinstance(entry := read_entry(evaluation_id, raw), Entry):
+            yield entry
 
 
 def _in_order(fields: Sequence[bytes]) -> list[bytes | None]:

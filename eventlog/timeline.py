@@ -127,6 +127,20 @@ def arrival_ms(entry_id: bytes) -> int:
     return int(entry_id.partition(b"-")[0])
 
 
+def first_of_each_key(
+    entries: Iterable[Entry], repeated: list[Entry] | None = None
+) -> dict[EventKey, Entry]:
+    """Apply the rule of every reader: the first readable entry of a key is the event.
+
+    Later entries of a key are added to `repeated`: duplicates, or conflicts if they differ.
+    """
+    first: dict[EventKey, Entry] = {}
+    for entry in entries:
+        if first.setdefault(entry.key, entry) is not entry and repeated is not None:
+            repeated.append(entry)
+    return first
+
+
 def replay(
     cursor: Cursor,
     entries: Sequence[Entry],
@@ -210,11 +224,10 @@ class _Walk:
         self.rejected_attempts = set(rejected_attempts)
 
     def _first_of_each_key(self, entries: Iterable[Entry]) -> dict[EventKey, Entry]:
-        first: dict[EventKey, Entry] = {}
-        for entry in entries:
-            known = first.setdefault(entry.key, entry)
-            if known is entry:
-                continue
+        repeated: list[Entry] = []
+        first = first_of_each_key(entries, repeated)
+        for entry in repeated:
+            known = first[entry.key]
             if known.body == entry.body or known.event == entry.event:
                 self.walked.duplicates += 1
             else:

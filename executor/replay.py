@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from eventlog import payloads as p
-from eventlog.codec import Entry, RawEntry, read_entry
-from eventlog.events import Event, EventKey, QueuedEvent
+from eventlog.codec import RawEntry, readable_entries
+from eventlog.events import Event, QueuedEvent
+from eventlog.timeline import first_of_each_key
 from executor.contract import Permanent
 
 _RELEVANT = frozenset({b"queued", b"responded", b"scored"})
@@ -31,21 +32,14 @@ class ReplayedAttempt:
 
 def replay(evaluation_id: str, attempt: int, stream: Iterable[RawEntry]) -> ReplayedAttempt:
     """Fold a stream; raises `Permanent` where the attempt's opening can't be read."""
-    events = _first_of_each_key(evaluation_id, stream)
+    relevant = (raw for raw in stream if _is_relevant(raw[1]))
+    first = first_of_each_key(readable_entries(evaluation_id, relevant))
+    events = {key: entry.event for key, entry in first.items()}
     opening = events.get((attempt, 0))
     if not isinstance(opening, QueuedEvent):
         raise Permanent("invalid", f"the opening of attempt {attempt} can't be read")
     answer, scores = _paid_for(events[key] for key in sorted(events))
     return ReplayedAttempt(opening.data, answer, scores, opening.occurred_at, opening.traceparent)
-
-
-def _first_of_each_key(evaluation_id: str, stream: Iterable[RawEntry]) -> dict[EventKey, Event]:
-    """Decode the relevant entries; the first readable entry of a key is the event."""
-    events: dict[EventKey, Event] = {}
-    for raw in stream:
-        if _is_relevant(raw[1]) and isinstance(entry := read_entry(evaluation_id, raw), Entry):
-            events.setdefault(entry.key, entry.event)
-    return events
 
 
 def _is_relevant(fields: Sequence[bytes]) -> bool:

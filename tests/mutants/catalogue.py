@@ -915,6 +915,13 @@ MUTANTS = (
         (TOTALS,),
     ),
     Mutant(
+        "the first readable entry of a key is the event",
+        "eventlog/timeline.py",
+        "        if first.setdefault(entry.key, entry) is not entry and repeated is not None:\n",
+        "        first[entry.key] = entry\n        if repeated is None:\n",
+        (TIMELINE,),
+    ),
+    Mutant(
         "an ended evaluation without a mark is found by the scan",
         "storage_worker/storage.py",
         "key not in rows or _is_unmarked(rows[key], marks.get(key))",

@@ -3,10 +3,11 @@
 import pytest
 
 from eventlog import payloads as p
+from eventlog.codec import Entry, readable_entries
 from eventlog.events import Event
 from eventlog.lifecycle import Phase
-from eventlog.timeline import Cursor, Disposition, ReplayResult, missing_ranges, replay
-from tests.builders import FIRST_ARRIVAL_MS, arrive, event, history
+from eventlog.timeline import Cursor, Disposition, ReplayResult, first_of_each_key, missing_ranges, replay
+from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
 from tests.unit.timeline_model import UNREAD
 
 APPLIED, STALE, LATE, REJECTED = (
@@ -224,3 +225,13 @@ def test_holes_are_named_as_stretches():
     assert missing_ranges(0, [0, 1, 2]) == ()
     assert missing_ranges(1, [3, 4, 7]) == (range(1, 3), range(5, 7))
     assert missing_ranges(5, []) == ()
+
+
+def test_the_first_readable_entry_of_a_key_is_the_event():
+    """One rule for storage worker, coordinator and executor; repetitions keep their order of arrival."""
+    first, other, second = event("queued"), event("queued:retry"), event("running", sequence=2)
+    entries = arrive([first, other, second, first])
+    repeated: list[Entry] = []
+    assert first_of_each_key(entries, repeated) == {(1, 0): entries[0], (1, 2): entries[2]}
+    assert repeated == [entries[1], entries[3]]
+    assert first_of_each_key(readable_entries(EVALUATION, [(b"1-0", [b"event", b"{"])])) == {}
