@@ -106,7 +106,7 @@ def full_tail_mb() -> float:
     tracemalloc.start()
     queue = EventQueue(RedisEventLog.from_url("redis://nobody"), source="bench", settings=QueueSettings())
     owned: list[OwnedAttempt] = []
-    while queue.outbox.has_room:
+    while queue.outbox.has_capacity:
         owned.append(queue.own(f"tail-{len(owned):06}", "bench"))
         owned[-1].open(p.Queued(case=p.Case(id="1", input="What is 2 + 2?")))
         owned[-1].record(p.Provisioning(executor="bench", nonce="1"))

@@ -20,7 +20,7 @@ local seen, mode = ARGV[1], ARGV[2]
 local CLOSING = {completed = true, retrying = true, failed = true, timed_out = true, cancelled = true}
 
 -- Two halves: the random key is lost with the data, the run id changes with the process. A server that was
--- stopped cleanly has lost nothing: whoever stopped it may bind the key, "random/run id/half", so that the
+-- stopped cleanly has lost nothing: the process that stopped it may bind the key, "random/run id/half", so that the
 -- epoch keeps its second half while the server with that run id lives.
 local function current_epoch()
   local server = redis.call('INFO', 'server')
@@ -82,7 +82,7 @@ end
 local epoch = current_epoch()
 local reply = {epoch}
 
--- What is known of the evaluation in hand, as variables this script may change before anything is written.
+-- What is known of the current evaluation, as variables this script may change before anything is written.
 local stream, fence, evaluation_id, events, answers
 local empty, held, known, newest, closing, opened_in, digests, renewed, refused, begins, kept
 
@@ -220,7 +220,7 @@ end
 local function write()
   kept = {}
   -- A tail is put back whole or not at all: half an attempt would look like a gap. Of a withdrawal, the end
-  -- without the claim would end what somebody else is at work on.
+  -- without the claim would end what another owner is working on.
   local whole = mode == 'tail' or mode == 'withdrawal'
   if not (whole and refused) then
     local wrote = false
@@ -231,8 +231,8 @@ local function write()
         wrote = true
       end
     end
-    -- An opening comes from Postgres: there is nothing in it for a reader. A claim's owner has more to say
-    -- at once; should it die first, the sweep finds the claim. A tail is put back by somebody who waits for a
+    -- An opening comes from Postgres: there is nothing new in it for a reader. A claim's owner appends more
+    -- at once; should it die first, the sweep finds the claim. A tail is re-appended by a writer that waits for a
     -- mark: even if nothing of it was lost, the mark may be.
     local is_news = mode == 'tail' or (wrote and mode ~= 'opening' and mode ~= 'claim')
     if is_news and not wakes_already() then

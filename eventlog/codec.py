@@ -1,4 +1,4 @@
-"""Between events and bytes: caps before parsing, old versions lifted, NULs made safe, nothing dropped.
+"""The codec between events and bytes: caps before parsing, old versions upcast, NULs replaced.
 
 Reading never raises: an entry is either an `Entry` or a `RejectedEntry` with its reason, so that one bad
 event cannot keep its neighbours from being read.
@@ -158,7 +158,7 @@ def decode_body(body: bytes) -> Event:
 
 
 def read_entry(evaluation_id: str, raw: RawEntry) -> Entry | RejectedEntry:
-    """Read one entry, checking that its fields say what its envelope says."""
+    """Read one entry, checking that its fields agree with its envelope."""
     entry_id, fields = raw
     values = fields[1::2] if fields[::2] == _FIELDS else _in_order(fields)
     body = values[-1]
@@ -288,7 +288,7 @@ def _first_error(error: ValidationError) -> str:
 
 def _mismatch(values: Sequence[bytes | None], event: Event) -> str:
     outside = ", ".join((value or b"?").decode(errors="replace") for value in values[:3])
-    return f"fields say ({outside}), envelope ({event.attempt}, {event.sequence}, {event.type})"
+    return f"fields are ({outside}), envelope ({event.attempt}, {event.sequence}, {event.type})"
 
 
 def _as_json_list(fields: Sequence[bytes]) -> bytes:

@@ -1,7 +1,7 @@
-"""What may be asked of an evaluation, and `decide`: the event that follows, or a refusal.
+"""Commands to an evaluation, and `decide`: the event that follows, or `IllegalTransition`.
 
 Commands are imperative and carry what the caller knows; `decide` is pure and looks only at how far
-things have come. Numbers are given here too, so that whoever writes an event has asked the lifecycle first.
+the attempt has come. Sequences are assigned here, so that every event has passed the lifecycle first.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Decision(NamedTuple):
 
 
 def decide(standing: AttemptPosition, command: Command) -> Decision:
-    """Say which event follows from a command; raises `IllegalTransition` where none may."""
+    """Return the event that follows from a command; raises `IllegalTransition` where none may."""
     match command:
         case OpenAttempt(opening):
             return _open(standing, opening)

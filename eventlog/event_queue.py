@@ -1,8 +1,8 @@
-"""The writer's event queue: numbers events, sends them in company, and sees them through an outage.
+"""The writer's event queue: numbers events, appends them in batches, and keeps them through an outage.
 
 Recording never waits. One sender takes everything that is due, of all attempts, into one round trip;
-what is recorded meanwhile makes up the next. Only a claim waits for its answer, because the owner must
-know that it is one.
+what is recorded meanwhile makes up the next. Only a claim waits for its response: sequence 1 of an attempt
+is its fencing token, and its writer must know that it owns the attempt.
 """
 
 import asyncio
@@ -32,24 +32,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """How a queue behaves; the defaults suit an executor."""
+    """Settings of an event queue; the defaults suit an executor."""
 
     linger: float = 0.002
-    """Seconds an event waits for company."""
+    """Seconds an event waits for others to share its round trip."""
     max_calls: int = 500
     """Attempts in one round trip."""
     max_bytes: int = 10 * 1024 * 1024
-    """What unsent events and the acknowledged tail may hold before no more work is taken on."""
+    """Bytes that unsent events and tails may hold before no further attempt is claimed (backpressure)."""
     release_interval: float = 1.0
-    """Seconds between looks at what Postgres has."""
+    """Seconds between two reads of the commit marks."""
     longest_backoff: float = 1.0
 
 
-class AttemptLost(Exception):  # noqa: N818 - what happened, to whoever must stop
-    """Somebody else has ended this attempt: stop, and drop the work."""
+class AttemptLost(Exception):  # noqa: N818 - what happened to the attempt
+    """Another writer has ended this attempt: stop, and drop the work."""
 
     def __init__(self, evaluation_id: str, attempt: int, answer: AppendResult) -> None:
-        super().__init__(f"attempt {attempt} of {evaluation_id} is no longer ours: {answer}")
+        super().__init__(f"attempt {attempt} of {evaluation_id} belongs to another writer: {answer}")
         self.evaluation_id = evaluation_id
         self.attempt = attempt
         self.answer = answer
@@ -57,7 +57,7 @@ class AttemptLost(Exception):  # noqa: N818 - what happened, to whoever must sto
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An attempt that is ours, with the stream as it stood: an answer in it is not asked for again."""
+    """An attempt that this writer owns, with its stream: a response in it is not requested again."""
 
     attempt: "OwnedAttempt"
     stream: tuple[RawEntry, ...]
@@ -65,7 +65,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """An attempt that somebody would like to own."""
+    """A request to own an attempt."""
 
     evaluation_id: str
     batch_id: str
@@ -73,80 +73,80 @@ class ClaimRequest:
     claim: p.Provisioning
 
 
-NO_REPLY = AppendResponse((), "")
+NO_RESPONSE = AppendResponse((), "")
 
 
 @dataclass(slots=True, eq=False)
 class _PendingClaim:
-    """A claim on its way, and what the log said to it."""
+    """A claim in flight, and the log's response to it."""
 
-    draft: AttemptBuffer
+    buffer: AttemptBuffer
     claim: EncodedEvent
-    reply: AppendResponse = NO_REPLY
-    fate_unknown: bool = False
+    response: AppendResponse = NO_RESPONSE
+    outcome_unknown: bool = False
     epoch: str | None = None
-    """The epoch it was first sent in: the log may have accepted it there."""
+    """The epoch that it was first sent in: the log may have accepted it there."""
 
 
 class OwnedAttempt:
-    """One attempt that this writer, and nobody else, writes to."""
+    """One attempt that this writer alone writes to."""
 
-    def __init__(self, queue: "EventQueue", draft: AttemptBuffer, standing: AttemptPosition) -> None:
+    def __init__(self, queue: "EventQueue", buffer: AttemptBuffer, standing: AttemptPosition) -> None:
         self._queue = queue
-        self._draft = draft
+        self._buffer = buffer
         self._standing = standing
 
     @property
     def depth(self) -> int:
         """Events recorded but not yet acknowledged."""
-        return self._draft.depth
+        return self._buffer.depth
 
-    def carry_on(self, traceparent: str | None) -> None:
-        """Have what is recorded from now on belong to a trace."""
-        self._draft.traceparent = traceparent
+    def set_traceparent(self, traceparent: str | None) -> None:
+        """Give the events that are recorded from now on a trace context."""
+        self._buffer.traceparent = traceparent
 
     def record(self, fact: Fact) -> None:
-        """Record what happened; returns at once.
+        """Record the next event; returns at once.
 
-        Raises `IllegalTransition` for what can't follow, `AttemptLost` if the attempt was taken away.
+        Raises `IllegalTransition` for what can't follow, `AttemptLost` if another writer owns the attempt.
         """
         self._write(RecordProgress(fact))
 
     def open(self, opening: p.Queued) -> None:
-        """Write sequence 0 oneself, as a writer without a coordinator does."""
+        """Write sequence 0, as a writer without a coordinator does."""
         if self._standing.sequence >= 0:
             raise ValueError("the attempt is open; own the next one to open it")
         self._write(OpenAttempt(opening))
 
-    def keep_late(self, paid: p.Responded) -> None:
-        """Have an answer kept that came when the attempt had been taken away: it was paid for.
+    def record_late(self, paid: p.Responded) -> None:
+        """Record a response that came when the attempt was already lost: it was paid for.
 
-        It changes nothing but what the batch has cost. What was recorded before is kept by itself.
+        It changes nothing but the cost of the batch. What was recorded before is kept without this call.
         """
-        if self._draft.lost:
-            self._queue.keep_late(self._draft, paid)
+        if self._buffer.lost:
+            self._queue.add_late(self._buffer, paid)
 
     async def acknowledged(self) -> None:
-        """Wait until everything recorded is in the log."""
-        await self._queue.until_acknowledged(self._draft)
+        """Wait until the log has acknowledged everything recorded."""
+        await self._queue.until_acknowledged(self._buffer)
         self._check()
 
     def _write(self, command: Command) -> None:
         self._check()
         decision = decide(self._standing, command)
-        record = self._queue.number(self._draft, decision.after.sequence, decision.payload)
+        record = self._queue.number(self._buffer, decision.after.sequence, decision.payload)
         self._standing = decision.after
-        self._queue.add(self._draft, record)
+        self._queue.add(self._buffer, record)
 
     def _check(self) -> None:
-        if self._draft.lost:
-            raise AttemptLost(self._draft.evaluation_id, self._draft.attempt, self._draft.lost)
+        if self._buffer.lost:
+            raise AttemptLost(self._buffer.evaluation_id, self._buffer.attempt, self._buffer.lost)
 
 
 class EventQueue:
-    """All that one writer has to say, for any number of attempts at once."""
+    """The events of one writer, for any number of attempts at once."""
 
-    def __init__(  # noqa: PLR0913 - two clocks, and somebody to tell, all optional
+    def __init__(  # noqa: PLR0913 - two clocks and an observer, all optional
         self,
         log: LogWriter,
         *,
@@ -176,19 +176,19 @@ class EventQueue:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def is_cut_off(self) -> bool:
-        """Whether the log could not be reached the last time."""
+    def is_disconnected(self) -> bool:
+        """Whether the last request to the log failed."""
         return self._outage_since is not None
 
     @property
     def confirmed(self) -> tuple[str, ...]:
-        """The epoch of each shard in which all that this writer keeps there is on record; else "".
+        """The epoch of each shard in which all buffers of this writer are acknowledged; else "".
 
         Once true of an epoch it stays true: what is claimed later is claimed in that epoch.
         """
-        behind = {self._shard(draft) for draft in self.outbox if draft.awaits_tail}
+        behind = {self._shard(buffer) for buffer in self.outbox if buffer.awaits_reappend}
         for one in self._claims:
-            shard = self._shard(one.draft)
+            shard = self._shard(one.buffer)
             if one.epoch not in {None, self._epochs.get(shard)}:
                 behind.add(shard)
         shards = range(self._log.shards)
@@ -200,98 +200,99 @@ class EventQueue:
             self.confirmation.set()
 
     async def __aenter__(self) -> Self:
-        telemetry.watch(self.outbox)
+        telemetry.register(self.outbox)
         self._tasks = [asyncio.create_task(self._send_loop()), asyncio.create_task(self._release_loop())]
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
-    async def aclose(self, *, patience: float = 30.0) -> int:
-        """Flush for as long as `patience` allows, stop, and return how many events were left unsent."""
+    async def aclose(self, *, grace: float = 30.0) -> int:
+        """Flush for at most `grace` seconds, stop, and return how many events were left unsent."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
-                # Again: what was paid for in an attempt that is lost meanwhile is still to be sent.
-                while unsent := [draft for draft in self.outbox if not draft.acknowledged]:
+            async with asyncio.timeout(grace):
+                # Again: what was paid for in an attempt that was lost meanwhile is still unsent.
+                while unsent := [buffer for buffer in self.outbox if not buffer.acknowledged]:
                     await asyncio.gather(*map(self.until_acknowledged, unsent))
         await end(self._tasks)
-        telemetry.unwatch(self.outbox)
+        telemetry.GAUGES.unregister(self.outbox)
         if self.outbox.depth:
-            logger.error("events left unsent", extra={"events": self.outbox.depth})
+            logger.error("events left unsent at shutdown", extra={"events": self.outbox.depth})
         return self.outbox.depth
 
     def own(self, evaluation_id: str, batch_id: str, *, attempt: int = 1) -> OwnedAttempt:
-        """Own an attempt outright: for a writer that opens its attempts itself."""
-        draft = self.outbox.keep(AttemptBuffer(evaluation_id, batch_id, attempt))
-        return OwnedAttempt(self, draft, AttemptPosition(attempt=attempt - 1))
+        """Own an attempt without a claim: for a writer that opens its attempts itself."""
+        buffer = self.outbox.track(AttemptBuffer(evaluation_id, batch_id, attempt))
+        return OwnedAttempt(self, buffer, AttemptPosition(attempt=attempt - 1))
 
     async def claim(
         self, evaluation_id: str, batch_id: str, *, attempt: int, claim: p.Provisioning
     ) -> Claimed:
-        """Ask to own an attempt the coordinator has opened; raises `AttemptLost` when refused."""
-        [answer] = await self.claim_many([ClaimRequest(evaluation_id, batch_id, attempt, claim)])
-        if isinstance(answer, AttemptLost):
-            raise answer
-        return answer
+        """Claim an attempt that the coordinator has opened; raises `AttemptLost` when refused."""
+        [outcome] = await self.claim_many([ClaimRequest(evaluation_id, batch_id, attempt, claim)])
+        if isinstance(outcome, AttemptLost):
+            raise outcome
+        return outcome
 
-    async def claim_many(self, wishes: Sequence[ClaimRequest]) -> list[Claimed | AttemptLost]:
-        """Ask to own several attempts in one round trip."""
-        asked = []
-        for wish in wishes:
-            draft = AttemptBuffer(wish.evaluation_id, wish.batch_id, wish.attempt)
-            asked.append(_PendingClaim(draft, self.number(draft, 1, wish.claim)))
-        self._claims.update(asked)
+    async def claim_many(self, requests: Sequence[ClaimRequest]) -> list[Claimed | AttemptLost]:
+        """Claim several attempts in one round trip."""
+        claims = []
+        for request in requests:
+            buffer = AttemptBuffer(request.evaluation_id, request.batch_id, request.attempt)
+            claims.append(_PendingClaim(buffer, self.number(buffer, 1, request.claim)))
+        self._claims.update(claims)
         try:
-            await self._ask_until_answered(asked)
+            await self._send_claims(claims)
         finally:
-            self._claims.difference_update(asked)
-        claimed = [self._claimed(one, wish) for one, wish in zip(asked, wishes, strict=True)]
+            self._claims.difference_update(claims)
+        claimed = [self._claimed(one, request) for one, request in zip(claims, requests, strict=True)]
         self._note_confirmation()
         return claimed
 
-    def _claimed(self, asked: _PendingClaim, wish: ClaimRequest) -> Claimed | AttemptLost:
-        draft, reply = asked.draft, asked.reply
-        self._learn_epoch(draft, reply.epoch)
-        answer = reply.results[0]
-        if not answer.acknowledged:
-            telemetry.refused(answer)
-            return AttemptLost(draft.evaluation_id, draft.attempt, answer)
-        self.outbox.keep(draft, asked.claim)
+    def _claimed(self, pending: _PendingClaim, request: ClaimRequest) -> Claimed | AttemptLost:
+        buffer, response = pending.buffer, pending.response
+        self._learn_epoch(buffer, response.epoch)
+        result = response.results[0]
+        if not result.acknowledged:
+            telemetry.refused(result)
+            return AttemptLost(buffer.evaluation_id, buffer.attempt, result)
+        self.outbox.track(buffer, pending.claim)
         return Claimed(
-            OwnedAttempt(self, draft, AttemptPosition(Phase.PROVISIONING, wish.attempt, 1)), reply.stream
+            OwnedAttempt(self, buffer, AttemptPosition(Phase.PROVISIONING, request.attempt, 1)),
+            response.stream,
         )
 
-    def keep_late(self, draft: AttemptBuffer, paid: p.Responded) -> None:
-        """Send what was paid for in an attempt that is no longer ours."""
-        record = self.number(draft, draft.last_sequence + 1, paid)
-        self.outbox.keep_late(draft, [record], self._clock())
+    def add_late(self, buffer: AttemptBuffer, paid: p.Responded) -> None:
+        """Send what was paid for in an attempt that another writer has ended."""
+        record = self.number(buffer, buffer.last_sequence + 1, paid)
+        self.outbox.track_late(buffer, [record], self._clock())
         self._work.set()
 
-    def number(self, draft: AttemptBuffer, sequence: int, payload: p.AnyPayload) -> EncodedEvent:
-        """Put what comes next in an attempt into its envelope."""
+    def number(self, buffer: AttemptBuffer, sequence: int, payload: p.AnyPayload) -> EncodedEvent:
+        """Make the next event of an attempt, with its envelope."""
         event = make_event(
             payload,
-            evaluation_id=draft.evaluation_id,
-            batch_id=draft.batch_id,
-            attempt=draft.attempt,
+            evaluation_id=buffer.evaluation_id,
+            batch_id=buffer.batch_id,
+            attempt=buffer.attempt,
             sequence=sequence,
             occurred_at=self._now(),
             source=self._source,
-            traceparent=draft.traceparent,
+            traceparent=buffer.traceparent,
         )
         return EncodedEvent(event, encode(event))
 
-    def add(self, draft: AttemptBuffer, record: EncodedEvent) -> None:
-        """Hand an event to the sender."""
-        self.outbox.add(draft, record, self._clock())
+    def add(self, buffer: AttemptBuffer, record: EncodedEvent) -> None:
+        """Pass an event to the sender."""
+        self.outbox.add(buffer, record, self._clock())
         self._work.set()
 
-    async def until_acknowledged(self, draft: AttemptBuffer) -> None:
-        """Wait until a draft is on record, or lost."""
-        if draft.lost or draft.acknowledged:
+    async def until_acknowledged(self, buffer: AttemptBuffer) -> None:
+        """Wait until a buffer is acknowledged, or lost."""
+        if buffer.lost or buffer.acknowledged:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.setdefault(draft, []).append(waiter)
+        self._waiters.setdefault(buffer, []).append(waiter)
         await waiter
 
     async def _send_loop(self) -> None:
@@ -316,7 +317,7 @@ class EventQueue:
                 backoff.reset()
 
     async def _until_due(self) -> None:
-        """Wait for the first thing to be due; something recorded meanwhile may be due sooner."""
+        """Wait until a buffer is due; one that is recorded meanwhile may be due sooner."""
         while True:
             self._work.clear()
             due_at = self.outbox.next_due(self.settings.linger)
@@ -328,64 +329,66 @@ class EventQueue:
                     await self._work.wait()
 
     async def _send(self, due: list[AttemptBuffer]) -> None:
-        epochs = [await self._epoch_of(draft) for draft in due]
-        calls = [self.outbox.send(draft, epoch) for draft, epoch in zip(due, epochs, strict=True)]
+        epochs = [await self._epoch_of(buffer) for buffer in due]
+        calls = [self.outbox.send(buffer, epoch) for buffer, epoch in zip(due, epochs, strict=True)]
         try:
-            replies = await self._log.append(calls)
+            responses = await self._log.append(calls)
         except BaseException:
-            for draft in due:
-                self.outbox.failed(draft)
+            for buffer in due:
+                self.outbox.requeue(buffer)
             raise
-        telemetry.waited(self._clock() - min(draft.in_flight_since for draft in due))
-        for draft, reply in zip(due, replies, strict=True):
-            self._answered(draft, reply)
+        telemetry.waited(self._clock() - min(buffer.in_flight_since for buffer in due))
+        for buffer, response in zip(due, responses, strict=True):
+            self._apply(buffer, response)
         self._note_confirmation()
 
-    def _answered(self, draft: AttemptBuffer, reply: AppendResponse) -> None:
-        delay = self._clock() - draft.in_flight_since
-        self.outbox.answered(draft, reply)
-        self._learn_epoch(draft, reply.epoch)
-        telemetry.count_refused(reply.results)
-        if draft.lost:
+    def _apply(self, buffer: AttemptBuffer, response: AppendResponse) -> None:
+        delay = self._clock() - buffer.in_flight_since
+        self.outbox.apply(buffer, response)
+        self._learn_epoch(buffer, response.epoch)
+        telemetry.count_refused(response.results)
+        if buffer.lost:
             lost = {
-                "evaluation_id": draft.evaluation_id,
-                "batch_id": draft.batch_id,
-                "attempt": draft.attempt,
-                "answer": draft.lost,
+                "evaluation_id": buffer.evaluation_id,
+                "batch_id": buffer.batch_id,
+                "attempt": buffer.attempt,
+                "answer": buffer.lost,
             }
             logger.warning("attempt lost", extra=lost)
         elif self._observe:
             self._observe(delay)
-        if draft.lost or draft.acknowledged:
-            self._tell_waiters(draft)
+        if buffer.lost or buffer.acknowledged:
+            self._resolve_waiters(buffer)
 
-    def _tell_waiters(self, draft: AttemptBuffer) -> None:
-        for waiter in self._waiters.pop(draft, ()):
+    def _resolve_waiters(self, buffer: AttemptBuffer) -> None:
+        for waiter in self._waiters.pop(buffer, ()):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _shard(self, draft: AttemptBuffer) -> int:
-        return shard_of(draft.evaluation_id, self._log.shards)
+    def _shard(self, buffer: AttemptBuffer) -> int:
+        return shard_of(buffer.evaluation_id, self._log.shards)
 
-    async def _epoch_of(self, draft: AttemptBuffer) -> str:
-        shard = self._shard(draft)
+    async def _epoch_of(self, buffer: AttemptBuffer) -> str:
+        shard = self._shard(buffer)
         if shard not in self._epochs:
-            epoch = await self._log.epoch(draft.evaluation_id)
+            epoch = await self._log.epoch(buffer.evaluation_id)
             self._epochs.setdefault(shard, epoch)  # a change meanwhile must be noticed, not overwritten
         return self._epochs[shard]
 
-    def _learn_epoch(self, draft: AttemptBuffer, epoch: str) -> None:
-        self._observe_epoch(self._shard(draft), epoch)
+    def _learn_epoch(self, buffer: AttemptBuffer, epoch: str) -> None:
+        self._observe_epoch(self._shard(buffer), epoch)
 
     def _observe_epoch(self, shard: int, epoch: str) -> None:
-        """When Redis has lost a shard, put back all that this writer had there."""
+        """When Redis has lost a shard, re-append all that this writer had there."""
         if self._epochs.setdefault(shard, epoch) == epoch:
             return
         self._epochs[shard] = epoch
-        logger.warning("the log has forgotten: putting tails back", extra={"shard": shard})
+        logger.warning(
+            "Redis lost data (epoch changed): re-appending buffered events", extra={"shard": shard}
+        )
         for other in self.outbox:
             if self._shard(other) == shard:
-                self.outbox.forgotten(other)
+                self.outbox.reappend(other)
         self._is_unconfirmed = True
         self._epoch_changed.set()  # the other shards may be of the same server
         self._work.set()
@@ -399,7 +402,7 @@ class EventQueue:
                     await self._epoch_changed.wait()
             self._epoch_changed.clear()
             try:
-                await self.release_settled()
+                await self.release_committed()
             except LogUnavailable as error:
                 self._note_outage(error)
                 pause = min(backoff.next(), interval)
@@ -410,61 +413,63 @@ class EventQueue:
                 pause = interval
                 backoff.reset()
 
-    async def release_settled(self) -> None:
-        """Let go of what Postgres has; notice a loss even when there is nothing to say."""
-        drafts, epochs = list(self.outbox), dict(self._epochs)
-        # Asked before the marks: a tail may be put back meanwhile, and its stream was then not yet there.
-        complete = {draft for draft in drafts if draft.acknowledged}
-        marks = await self._log.committed([draft.evaluation_id for draft in drafts])
+    async def release_committed(self) -> None:
+        """Release what Postgres has; a loss of data is noticed even without an append."""
+        buffers, epochs = list(self.outbox), dict(self._epochs)
+        # Read before the marks: a tail may be re-appended meanwhile, and its stream was then not yet there.
+        complete = {buffer for buffer in buffers if buffer.acknowledged}
+        marks = await self._log.committed([buffer.evaluation_id for buffer in buffers])
         # The epoch is read after the marks: if it has held, a missing stream expired and was not lost.
         for shard, epoch in enumerate(await self._log.epochs()):
             self._observe_epoch(shard, epoch)
-        for draft, mark in zip(drafts, marks, strict=True):
-            held = draft in complete and epochs.get(self._shard(draft)) == self._epochs[self._shard(draft)]
-            if draft.is_settled_by(mark) and (mark or held):
-                self.outbox.release(draft)
-                self._tell_waiters(draft)
+        for buffer, mark in zip(buffers, marks, strict=True):
+            held = (
+                buffer in complete and epochs.get(self._shard(buffer)) == self._epochs[self._shard(buffer)]
+            )
+            if buffer.is_committed_by(mark) and (mark or held):
+                self.outbox.release(buffer)
+                self._resolve_waiters(buffer)
         self._note_confirmation()
 
-    async def _ask_until_answered(self, asked: Sequence[_PendingClaim]) -> None:
-        """Repeat claims through an outage: their nonces make the repetition harmless."""
+    async def _send_claims(self, claims: Sequence[_PendingClaim]) -> None:
+        """Repeat claims through an outage: their nonces make the repetition idempotent."""
         backoff = Backoff(self.settings.longest_backoff)
-        waiting = list(asked)
+        waiting = list(claims)
         while waiting:
             try:
-                epochs = [await self._epoch_of(one.draft) for one in waiting]
+                epochs = [await self._epoch_of(one.buffer) for one in waiting]
                 calls = [
-                    Append(one.draft.evaluation_id, [one.claim], epoch, Mode.CLAIM)
+                    Append(one.buffer.evaluation_id, [one.claim], epoch, Mode.CLAIM)
                     for one, epoch in zip(waiting, epochs, strict=True)
                 ]
                 for one, epoch in zip(waiting, epochs, strict=True):
                     one.epoch = epoch if one.epoch is None else one.epoch
-                replies = await self._log.append(calls)
+                responses = await self._log.append(calls)
             except LogUnavailable as error:
                 for one in waiting:
-                    one.fate_unknown = True
+                    one.outcome_unknown = True
                 self._note_outage(error)
                 await asyncio.sleep(backoff.next())
                 continue
-            for one, reply in zip(waiting, replies, strict=True):
-                one.reply = reply
-            waiting = [one for one in waiting if self._must_ask_again(one)]
+            for one, response in zip(waiting, responses, strict=True):
+                one.response = response
+            waiting = [one for one in waiting if self._must_repeat(one)]
 
-    def _must_ask_again(self, asked: _PendingClaim) -> bool:
-        """Whether a claim was accepted before Redis started again, perhaps.
+    def _must_repeat(self, pending: _PendingClaim) -> bool:
+        """Whether Redis may have accepted a claim before it restarted.
 
-        Dropped now, nobody would know that the attempt is ours.
+        If it were dropped now, the attempt would have an owner that does not know of it.
         """
-        if asked.reply.results[0] is not AppendResult.EPOCH or not asked.fate_unknown:
+        if pending.response.results[0] is not AppendResult.EPOCH or not pending.outcome_unknown:
             return False
-        asked.fate_unknown = False
-        self._learn_epoch(asked.draft, asked.reply.epoch)
+        pending.outcome_unknown = False
+        self._learn_epoch(pending.buffer, pending.response.epoch)
         return True
 
     def _note_outage(self, error: LogUnavailable) -> None:
         if self._outage_since is None:
             self._outage_since = self._clock()
-            logger.warning("the log is unavailable: holding events", extra={"error": str(error)})
+            logger.warning("Redis is unavailable: holding events", extra={"error": str(error)})
 
     def _note_rejection(self, error: RedisCommandError) -> None:
         """Log a permanent error once; events are kept and sent again, as an operator may cure its cause."""
@@ -479,4 +484,4 @@ class EventQueue:
         if self._outage_since is not None:
             outage = round(self._clock() - self._outage_since, 3)
             self._outage_since = None
-            logger.info("the log is back", extra={"outage_s": outage})
+            logger.info("Redis is available again: sending held events", extra={"outage_s": outage})

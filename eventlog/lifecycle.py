@@ -80,7 +80,7 @@ CLOSED = ENDED | {Phase.RETRYING}
 OWNERS_CLOSING = frozenset({"completed", "retrying", "failed", "timed_out"})
 """Event types by which an owner closes its attempt."""
 CLOSING_TYPES = OWNERS_CLOSING | {"cancelled"}
-"""Event types that close an attempt, whoever wrote them."""
+"""Event types that close an attempt."""
 
 
 class IllegalTransition(Exception):  # noqa: N818 - a fact about a history, and the word readers know it by

@@ -1,4 +1,4 @@
-"""The contract every form of the log keeps; `tests/conformance` holds them all to it."""
+"""The contract of the event log; `tests/conformance` checks every implementation against it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ EXPIRY_SECONDS = 60
 
 
 class AppendResult(StrEnum):
-    """What became of an event that was appended."""
+    """The result of one event's append."""
 
     OK = "OK"
     DUPLICATE = "DUPLICATE"
@@ -29,23 +29,23 @@ class AppendResult(StrEnum):
 
 
 class Mode(StrEnum):
-    """How an append is meant."""
+    """How an append is to be checked."""
 
     NORMAL = "normal"
     TAIL = "tail"
-    """All or nothing: an owner puts its attempt back after Redis lost it."""
+    """All or nothing: an owner re-appends its attempt after Redis lost it."""
     CLAIM = "claim"
-    """One event, sequence 1; the reply brings the stream along."""
+    """One event, sequence 1, the fencing token; the response includes the stream."""
     WITHDRAWAL = "withdrawal"
-    """A claim and its end in one: all or nothing, and judged as a claim is."""
+    """A claim and its end in one: all or nothing, and checked as a claim is."""
     OPENING = "opening"
-    """Events that Postgres has already: no reader is woken."""
+    """Events that Postgres has already: no wake-up is written."""
     LATE = "late"
-    """What was paid for in an attempt that others have ended: kept, and no more than that."""
+    """What was paid for in an attempt that another writer has ended: kept, and no more."""
 
 
 class EncodedEvent(NamedTuple):
-    """An event ready to travel."""
+    """An event with its JSON."""
 
     event: Event
     body: bytes
@@ -53,7 +53,7 @@ class EncodedEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """One call: some events of one evaluation, and the epoch their writer last saw."""
+    """One call: events of one evaluation, and the epoch that their writer last read."""
 
     evaluation_id: str
     records: Sequence[EncodedEvent]
@@ -63,7 +63,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class AppendResponse:
-    """One answer an event, the epoch now, and for a claim the stream as it stands."""
+    """One result for each event, the current epoch, and for a claim the stream."""
 
     results: tuple[AppendResult, ...]
     epoch: str
@@ -81,7 +81,7 @@ class CommitMark:
 
 
 class LogUnavailable(Exception):  # noqa: N818 - what callers catch to wait and try again
-    """The log could not be reached, or did not answer: what was asked may or may not have happened."""
+    """The log did not respond: the request may or may not have been executed. Retry it."""
 
 
 class CommitProgress(Protocol):
@@ -118,7 +118,7 @@ class LogReader(CommitProgress, Protocol):
         ...
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
-        """Say which evaluations' newest attempt is closed, as far as the log knows without reading it."""
+        """Return for each evaluation whether its newest attempt is closed, without reading its stream."""
         ...
 
     async def settle(self, marks: Sequence[CommitMark]) -> None:
@@ -131,4 +131,4 @@ class LogReader(CommitProgress, Protocol):
 
 
 class EventLog(LogWriter, LogReader, Protocol):
-    """An ordered log for each evaluation, and wake-ups that say which one to look at."""
+    """An ordered log for each evaluation, and wake-ups that name those with new events."""

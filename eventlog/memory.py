@@ -1,4 +1,4 @@
-"""The log in memory: the same rules in Python, for unit tests and simulation."""
+"""The event log in memory: the rules of append.lua in Python, for unit tests and simulation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -59,14 +59,14 @@ class MemoryEventLog:
         self._last_id = (0, 0)
 
     def lose_everything(self) -> None:
-        """Be the Redis that was flushed, or restarted without its data."""
+        """Act as a Redis that was flushed, or restarted without its data."""
         self._streams.clear()
         self.wake_ups = [[] for _ in range(self.shards)]
         self.losses += 1
         self.restart()
 
     def restart(self) -> None:
-        """Be the Redis that was started again with all its data."""
+        """Act as a Redis that was restarted with all its data."""
         self._lives += 1
 
     async def epoch(self, evaluation_id: str) -> str:
@@ -100,7 +100,7 @@ class MemoryEventLog:
         return AppendResponse(answers, epoch, tuple(after.entries) if claimed else ())
 
     def _add(self, stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
-        answer = _judge(stream, record, mode, epoch)
+        answer = _check(stream, record, mode, epoch)
         kept_conflict = (
             answer is AppendResult.CONFLICT
             and mode is not Mode.CLAIM
@@ -119,7 +119,7 @@ class MemoryEventLog:
         return [self._alive(evaluation_id).entries[:limit] for evaluation_id in evaluation_ids]
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
-        """Say which evaluations' newest attempt is closed."""
+        """Return for each evaluation whether its newest attempt is closed."""
         return [self._alive(evaluation_id).closing is not None for evaluation_id in evaluation_ids]
 
     async def settle(self, marks: Sequence[CommitMark]) -> None:
@@ -158,11 +158,11 @@ class MemoryEventLog:
 
 
 def _is_news(mode: Mode, *, wrote: bool, whole: bool) -> bool:
-    """Whether there is something for a reader: a new event, or a mark for whoever put a tail back."""
+    """Whether to write a wake-up: for a new event, or for the mark of a re-appended tail."""
     return whole if mode is Mode.TAIL else wrote and mode not in {Mode.OPENING, Mode.CLAIM}
 
 
-def _judge(stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
+def _check(stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
     attempt, sequence = record.event.key
     if attempt < stream.newest:
         return AppendResult.OK if mode is Mode.LATE else AppendResult.FENCED

@@ -23,7 +23,7 @@ Tokens = Annotated[int, Field(ge=0, le=10**12)]
 
 
 STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""Nothing unknown, nothing that JSON can't say."""
+"""No unknown fields, and no numbers that JSON lacks."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Answer:
-    """What a target said, and what it cost."""
+    """A target's response, and what it cost."""
 
     output: Text
     usage: TokenUsage = TokenUsage()
@@ -172,7 +172,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class Failed:
-    """A fault that another try would not mend; scores that were found before it are kept."""
+    """A permanent fault; scores that were computed before it are kept."""
 
     error: ErrorDetail
     scores: tuple[Score, ...] = ()

@@ -1,4 +1,4 @@
-"""Redaction of payloads: every text that a target, an evaluator or a provider has a say in.
+"""Redaction of payloads: every text that comes from a target, an evaluator or a provider.
 
 Cases are left as they are: they are the user's data, and what is evaluated.
 """

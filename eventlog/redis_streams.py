@@ -1,7 +1,7 @@
-"""The log on Redis Streams: one stream an evaluation, one wake-up stream a shard, rules in Lua.
+"""The event log on Redis Streams: one stream per evaluation, one wake-up stream per shard, rules in Lua.
 
-Every append is idempotent by its key, so a time-out, which may mean that it happened or that it did
-not, is answered by asking again.
+Every append is idempotent by its key: a time-out, which leaves open whether it was executed, is answered by
+a repetition.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ from eventlog.scripts import Call, Script
 SETTLE_CHUNK = 200
 READ_CHUNK = 100
 APPEND_CHUNK = 20
-"""Evaluations in one call: Redis serves nobody else meanwhile, so each takes a millisecond at most."""
+"""Evaluations in one call: Redis serves no other client meanwhile, so each takes a millisecond at most."""
 
 LOG_ERRORS = RedisErrors(LogUnavailable)
 
@@ -48,7 +48,7 @@ _ANSWERS = {answer.value.encode(): answer for answer in AppendResult}
 
 
 def connect(url: str, *, max_connections: int = 16) -> Redis:
-    """Connect with the client's own retries off: whoever calls decides what a failure means."""
+    """Connect without the client's own retries: the caller decides what a failure means."""
     pool = BlockingConnectionPool.from_url(
         url,
         retry=Retry(NoBackoff(), 0),
@@ -89,7 +89,7 @@ class RedisEventLog:
         return cls(connect(url), shards=shards)
 
     async def aclose(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self.redis.aclose()
 
     async def epoch(self, evaluation_id: str) -> str:
@@ -127,7 +127,7 @@ class RedisEventLog:
         return [found[place] for place in range(len(calls))]
 
     def _groups(self, calls: Sequence[Append]) -> Iterator[list[int]]:
-        """Put calls together that the script can take at once: of one shard, and meant alike."""
+        """Group calls that one script call can take: of one shard, epoch and mode."""
         if len({call.evaluation_id for call in calls}) < len(calls):
             yield from ([place] for place in range(len(calls)))  # one evaluation's calls keep their order
             return
@@ -173,7 +173,7 @@ class RedisEventLog:
         return [streams.get(name.encode(), []) for name in names]
 
     async def _found(self, names: Sequence[str], found: Any, limit: int) -> dict[bytes, list[RawEntry]]:  # noqa: ANN401 - a reply or an error
-        """Take a chunk's reply; a key among them that is no stream must not hide the others."""
+        """Read a chunk's reply; a key among them that is no stream must not hide the others."""
         if isinstance(found, ResponseError) and "WRONGTYPE" in str(found):
             return {name.encode(): await self._read_alone(name, limit) for name in names}
         if isinstance(found, Exception):
@@ -204,7 +204,7 @@ class RedisEventLog:
         return places
 
     async def closing(self, evaluation_ids: Sequence[str]) -> list[bool]:
-        """Say which evaluations' newest attempt is closed, by their fences alone."""
+        """Return for each evaluation whether its newest attempt is closed, from the fences alone."""
         with LOG_ERRORS:
             async with self.redis.pipeline(transaction=False) as pipe:
                 for evaluation_id in evaluation_ids:
@@ -259,7 +259,7 @@ class RedisEventLog:
 
 
 def _replies(raw: list[Any], mode: Mode) -> Iterator[AppendResponse]:
-    """Read what the script said of each evaluation; raises what Redis refused."""
+    """Read the script's response for each evaluation; raises the error of a rejected one."""
     epoch = raw[0].decode()
     step = 2 if mode is Mode.CLAIM else 1
     for at in range(1, len(raw), step):

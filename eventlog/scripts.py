@@ -1,4 +1,4 @@
-"""Lua behind a typed call: loaded once, called by digest, many calls in one round trip."""
+"""Lua scripts behind a typed call: loaded once, called by digest, many calls in one round trip."""
 
 from collections.abc import Sequence
 from hashlib import sha1
@@ -25,7 +25,7 @@ class ScriptsMissing(RedisUnavailable):
 
 
 class Script:
-    """A Lua file, loaded again whenever Redis has forgotten it."""
+    """A Lua file, loaded again whenever Redis has lost it."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name

@@ -1,9 +1,10 @@
-"""What a writer's event queue tells of itself; `docs/reference/telemetry.md` has the names."""
+"""Metrics of a writer's event queue; `docs/reference/telemetry.md` lists the names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from opentelemetry.metrics import CallbackOptions, Observation, get_meter
+from opentelemetry.metrics import get_meter
 
+from eventlog.gauges import GaugeSet
 from eventlog.log import AppendResult
 from eventlog.outbox import Outbox
 
@@ -11,58 +12,47 @@ QUICK_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_
 """Bounds of a histogram for what mostly takes milliseconds."""
 
 _meter = get_meter("eventlog")
-_watched: set[Outbox] = set()
-
-
-def _depth(_options: CallbackOptions) -> Iterable[Observation]:
-    if _watched:
-        yield Observation(sum(outbox.depth for outbox in list(_watched)))
-
-
-def _bytes(_options: CallbackOptions) -> Iterable[Observation]:
-    if _watched:
-        yield Observation(sum(outbox.bytes for outbox in list(_watched)))
-
-
-_meter.create_observable_gauge(
-    "eval_event_queue_depth", [_depth], description="Events recorded and not yet acknowledged by Redis"
+GAUGES: GaugeSet[Outbox] = GaugeSet("eventlog")
+GAUGES.value(
+    "eval_event_queue_depth",
+    "Events recorded and not yet acknowledged by Redis",
+    lambda outbox: outbox.depth,
+    combine=sum,
 )
-_meter.create_observable_gauge(
-    "eval_event_queue_bytes", [_bytes], description="What unsent events and the kept tail hold"
+GAUGES.value(
+    "eval_event_queue_bytes",
+    "Bytes held by unsent events and tails",
+    lambda outbox: outbox.bytes,
+    combine=sum,
 )
 _delay = _meter.create_histogram(
     "eval_event_queue_delay_ms",
-    description="From recording an event to Redis' answer, the oldest of each round trip",
+    description="From recording an event to its acknowledgement, the oldest of each round trip",
     explicit_bucket_boundaries_advisory=QUICK_MS,
 )
-_refused = _meter.create_counter("eval_event_refused_total", description="What append.lua did not take")
+_refused = _meter.create_counter("eval_event_refused_total", description="Events that append.lua refused")
 
 
-def watch(outbox: Outbox) -> None:
-    """Tell of an event queue from now on."""
-    _watched.add(outbox)
-    for answer in AppendResult:
-        if not answer.acknowledged:
-            _refused.add(0, {"answer": answer.lower()})
-
-
-def unwatch(outbox: Outbox) -> None:
-    """Tell of it no more."""
-    _watched.discard(outbox)
+def register(outbox: Outbox) -> None:
+    """Export an event queue's gauges, and every counter from the start."""
+    GAUGES.register(outbox)
+    for result in AppendResult:
+        if not result.acknowledged:
+            _refused.add(0, {"answer": result.lower()})
 
 
 def waited(seconds: float) -> None:
-    """Tell how long the oldest event of a round trip had to wait: they are too many to tell of each."""
+    """Record the delay of the oldest event of a round trip: too many to record each."""
     _delay.record(seconds * 1000)
 
 
-def count_refused(answers: Sequence[AppendResult]) -> None:
-    """Count what the log did not take of one attempt's events."""
-    for answer in answers:
-        if answer is not AppendResult.OK and not answer.acknowledged:
-            refused(answer)
+def count_refused(results: Sequence[AppendResult]) -> None:
+    """Count the refused events of one attempt."""
+    for result in results:
+        if result is not AppendResult.OK and not result.acknowledged:
+            refused(result)
 
 
-def refused(answer: AppendResult) -> None:
-    """Count an event that the log did not take."""
-    _refused.add(1, {"answer": answer.lower()})
+def refused(result: AppendResult) -> None:
+    """Count an event that the log refused."""
+    _refused.add(1, {"answer": result.lower()})

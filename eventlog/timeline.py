@@ -1,17 +1,16 @@
-"""How a jumbled stream becomes a story again: pure, total, and the same for every reader.
+"""Replay of a stream in any order of arrival: pure, total, and the same for every reader.
 
-A stream holds entries in the order of their arrival, with duplicates, holes and the late words of
-attempts that are over. `replay` starts from a `Cursor` (what a reader already has) and walks:
+A stream holds entries in the order of their arrival, with duplicates, gaps and late events of attempts that
+are over. `replay` starts from a `Cursor` (what a reader already has):
 
 - the first entry of a key is the event; an equal one is a duplicate, another body a conflict;
 - within an attempt, only the contiguous continuation is applied, in the order of sequences;
 - sequence 0 of a higher attempt is a fence: what the older attempt had not got to by that place
-  in the stream is stale, and so is all it says afterwards;
-- what lies beyond a hole waits; `bridge` steps over the hole to a closing event once the reader
-  has waited long enough.
+  in the stream is stale, and so are its later events;
+- what lies beyond a gap waits; the gap is bridged to a closing event once it is older than the limit.
 
 Where an entry stands in the stream decides, never when a reader looked, so any number of readers
-that take any bites of it come to the same result.
+that read it in any portions come to the same result.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +26,7 @@ from eventlog.lifecycle import Phase
 
 
 class Disposition(StrEnum):
-    """What became of an event."""
+    """What a replay did with an event."""
 
     __hash__ = str.__hash__
 
@@ -41,7 +40,7 @@ class Disposition(StrEnum):
 
 
 PAID_TYPES = frozenset({"responded", "scored"})
-"""Event types that are worth keeping though they change nothing: somebody has paid for them."""
+"""Event types that are kept though they change nothing: they were paid for."""
 
 
 class Cursor(NamedTuple):
@@ -53,7 +52,7 @@ class Cursor(NamedTuple):
 
 
 class ReplayStep(NamedTuple):
-    """One event, what became of it, the phase after it, and whether it moved the cursor."""
+    """One event, its disposition, the phase after it, and whether it moved the cursor."""
 
     entry: Entry
     disposition: Disposition
@@ -64,7 +63,7 @@ class ReplayStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A hole in an attempt, with events waiting beyond it."""
+    """Missing sequences in an attempt, with events waiting beyond them."""
 
     attempt: int
     missing: tuple[range, ...]
@@ -72,7 +71,7 @@ class Gap:
 
     @property
     def since_ms(self) -> int:
-        """When the oldest entry beyond the hole arrived, on the log's clock."""
+        """When the oldest entry beyond the gap arrived, on the log's clock."""
         return min(arrival_ms(entry.id) for entry in self.waiting)
 
     @property
@@ -83,7 +82,7 @@ class Gap:
 
 
 class Bridge(NamedTuple):
-    """The fact that a hole was stepped over, and which sequences it had swallowed."""
+    """The fact that a gap was bridged, and which sequences were missing."""
 
     attempt: int
     missing: tuple[range, ...]
@@ -92,7 +91,7 @@ class Bridge(NamedTuple):
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What a walk came to."""
+    """The outcome of a replay."""
 
     cursor: Cursor
     steps: list[ReplayStep] = field(default_factory=list)
@@ -148,14 +147,14 @@ def replay(
     bridge_until_ms: int | None = None,
     rejected_attempts: frozenset[int] = frozenset(),
 ) -> ReplayResult:
-    """Walk on from a cursor; what the cursor already covers must not be among the entries.
+    """Replay entries from a cursor; what the cursor already covers must not be among them.
 
     Gaps whose oldest waiting entry arrived at `bridge_until_ms` or before are bridged, if they can be.
-    Attempts whose opening was refused in an earlier walk stay refused.
+    Attempts whose opening was rejected in an earlier replay stay rejected.
     """
     if not rejected_attempts and _is_plain_continuation(cursor, entries):
-        return _walk_straight(cursor, entries)
-    return _Walk(cursor, entries, bridge_until_ms, rejected_attempts).run()
+        return _replay_in_order(cursor, entries)
+    return _Replay(cursor, entries, bridge_until_ms, rejected_attempts).run()
 
 
 def _is_plain_continuation(cursor: Cursor, entries: Sequence[Entry]) -> bool:
@@ -170,28 +169,28 @@ def _is_plain_continuation(cursor: Cursor, entries: Sequence[Entry]) -> bool:
     return True
 
 
-def _walk_straight(cursor: Cursor, entries: Iterable[Entry]) -> ReplayResult:
-    """Take the table's word for what is legal; only what is not needs a closer look."""
-    walked = ReplayResult(cursor)
+def _replay_in_order(cursor: Cursor, entries: Iterable[Entry]) -> ReplayResult:
+    """Step through the transition table; only what is illegal takes the general path."""
+    result = ReplayResult(cursor)
     attempt, sequence, phase = cursor
     for entry in entries:
         event = entry.event
         following = life.TRANSITIONS[phase].get(event.type) if event.sequence else None
         if following is None:
-            walked.cursor = Cursor(attempt, sequence, phase)
-            _apply(walked, entry)
-            attempt, sequence, phase = walked.cursor
+            result.cursor = Cursor(attempt, sequence, phase)
+            _apply(result, entry)
+            attempt, sequence, phase = result.cursor
         else:
             attempt, sequence, phase = event.attempt, event.sequence, following
-            walked.steps.append(ReplayStep(entry, Disposition.APPLIED, phase, True))  # noqa: FBT003 - a tuple's field
-    walked.cursor = Cursor(attempt, sequence, phase)
-    return walked
+            result.steps.append(ReplayStep(entry, Disposition.APPLIED, phase, True))  # noqa: FBT003 - a tuple's field
+    result.cursor = Cursor(attempt, sequence, phase)
+    return result
 
 
-def _apply(walked: ReplayResult, entry: Entry) -> None:
+def _apply(result: ReplayResult, entry: Entry) -> None:
     """Take the next entry; an illegal one is passed over, so that what follows is not lost."""
     event = entry.event
-    attempt, _, phase = walked.cursor
+    attempt, _, phase = result.cursor
     try:
         if event.attempt > attempt:
             following = life.reopen(phase, event)
@@ -199,16 +198,16 @@ def _apply(walked: ReplayResult, entry: Entry) -> None:
             following = life.advance(phase, event.type, sequence=event.sequence)
     except life.IllegalTransition as illegal:
         moved = event.attempt == attempt and phase not in life.CLOSED
-        walked.steps.append(ReplayStep(entry, Disposition.REJECTED, phase, moved, str(illegal)))
+        result.steps.append(ReplayStep(entry, Disposition.REJECTED, phase, moved, str(illegal)))
         if moved:
-            walked.cursor = Cursor(attempt, event.sequence, phase)
+            result.cursor = Cursor(attempt, event.sequence, phase)
         return
-    walked.steps.append(ReplayStep(entry, Disposition.APPLIED, following, True))  # noqa: FBT003 - a tuple's field
-    walked.cursor = Cursor(event.attempt, event.sequence, following)
+    result.steps.append(ReplayStep(entry, Disposition.APPLIED, following, True))  # noqa: FBT003 - a tuple's field
+    result.cursor = Cursor(event.attempt, event.sequence, following)
 
 
-class _Walk:
-    """The general case: reordered, duplicated, fenced, or with holes."""
+class _Replay:
+    """The general case: reordered, duplicated, fenced, or with gaps."""
 
     def __init__(
         self,
@@ -217,7 +216,7 @@ class _Walk:
         bridge_until_ms: int | None,
         rejected_attempts: frozenset[int],
     ) -> None:
-        self.walked = ReplayResult(cursor)
+        self.result = ReplayResult(cursor)
         self.bridge_until_ms = bridge_until_ms
         self.open = self._first_of_each_key(entries)
         self.place = {key: index for index, key in enumerate(self.open)}
@@ -229,9 +228,9 @@ class _Walk:
         for entry in repeated:
             known = first[entry.key]
             if known.body == entry.body or known.event == entry.event:
-                self.walked.duplicates += 1
+                self.result.duplicates += 1
             else:
-                self.walked.conflicts.append(entry)
+                self.result.conflicts.append(entry)
         return first
 
     def run(self) -> ReplayResult:
@@ -239,35 +238,35 @@ class _Walk:
         self._follow_openings()
         while (gap := self._gap()) and self._may_bridge(gap):
             self._bridge(gap)
-        self.walked.gap = gap
-        return self.walked
+        self.result.gap = gap
+        return self.result
 
     def _follow_openings(self) -> None:
         while opening := self._next_opening():
             self._apply_contiguous(before=self.place[opening.key])
-            self._name_the_rest(before=self.place[opening.key])
-            _apply(self.walked, self.open.pop(opening.key))
-            if self.walked.cursor.attempt != opening.event.attempt:
+            self._dispose_of_rest(before=self.place[opening.key])
+            _apply(self.result, self.open.pop(opening.key))
+            if self.result.cursor.attempt != opening.event.attempt:
                 self.rejected_attempts.add(opening.event.attempt)
         self._apply_contiguous(before=len(self.place))
-        self._name_the_rest(before=len(self.place))
+        self._dispose_of_rest(before=len(self.place))
 
     def _next_opening(self) -> Entry | None:
         """Find the first to arrive of the openings above the current attempt."""
-        attempt = self.walked.cursor.attempt
+        attempt = self.result.cursor.attempt
         return next((e for (a, sequence), e in self.open.items() if sequence == 0 and a > attempt), None)
 
     def _apply_contiguous(self, *, before: int) -> None:
         """Apply the attempt's next events, as far as they arrived before the fence."""
-        while self.walked.cursor.phase not in life.CLOSED:
-            key = (self.walked.cursor.attempt, self.walked.cursor.sequence + 1)
+        while self.result.cursor.phase not in life.CLOSED:
+            key = (self.result.cursor.attempt, self.result.cursor.sequence + 1)
             if self.place.get(key, before) >= before or key not in self.open:
                 return
-            _apply(self.walked, self.open.pop(key))
+            _apply(self.result, self.open.pop(key))
 
     def _gap(self) -> Gap | None:
         """Look for events that wait, first in the current attempt, then above it."""
-        attempt, sequence, phase = self.walked.cursor
+        attempt, sequence, phase = self.result.cursor
         if phase in life.ENDED:
             return None
         if phase not in life.CLOSED and (gap := self._gap_in(attempt, sequence + 1)):
@@ -293,31 +292,31 @@ class _Walk:
         assert closing is not None  # noqa: S101 - _may_bridge has seen it
         event = closing.event
         del self.open[closing.key]
-        missing = tuple(hole for hole in gap.missing if hole.stop <= event.sequence)
-        self.walked.bridges.append(Bridge(gap.attempt, missing, closing))
+        missing = tuple(span for span in gap.missing if span.stop <= event.sequence)
+        self.result.bridges.append(Bridge(gap.attempt, missing, closing))
         phase = Phase(event.type)
-        self.walked.steps.append(ReplayStep(closing, Disposition.APPLIED, phase, moved=True))
-        self.walked.cursor = Cursor(event.attempt, event.sequence, phase)
-        self._name_the_rest(before=len(self.place))
+        self.result.steps.append(ReplayStep(closing, Disposition.APPLIED, phase, moved=True))
+        self.result.cursor = Cursor(event.attempt, event.sequence, phase)
+        self._dispose_of_rest(before=len(self.place))
 
-    def _name_the_rest(self, *, before: int) -> None:
-        """Judge what can't be applied any more; a reader that had stopped here would have said the same."""
+    def _dispose_of_rest(self, *, before: int) -> None:
+        """Judge what can't be applied any more; a reader that had stopped here would decide the same."""
         for key in sorted(self.open):
             if self.place[key] < before and not self._waits(key):
-                self.walked.steps.append(self._leftover(self.open.pop(key)))
+                self.result.steps.append(self._disposition_of(self.open.pop(key)))
 
     def _waits(self, key: EventKey) -> bool:
-        attempt, sequence, phase = self.walked.cursor
+        attempt, sequence, phase = self.result.cursor
         if key[0] == attempt:
             return key[1] > sequence and phase not in life.CLOSED
         return key[0] > attempt and self._may_yet_open(key[0])
 
     def _may_yet_open(self, attempt: int) -> bool:
         """Whether a higher attempt's opening may still arrive: then its events wait, whatever they are."""
-        return self.walked.cursor.phase not in life.FINAL and attempt not in self.rejected_attempts
+        return self.result.cursor.phase not in life.FINAL and attempt not in self.rejected_attempts
 
-    def _leftover(self, entry: Entry) -> ReplayStep:
-        attempt, sequence, phase = self.walked.cursor
+    def _disposition_of(self, entry: Entry) -> ReplayStep:
+        attempt, sequence, phase = self.result.cursor
         if entry.event.attempt < attempt:
             if sequence == 0 and phase in life.ENDED and entry.event.type in PAID_TYPES:
                 return ReplayStep(
@@ -336,10 +335,10 @@ class _Walk:
 
 
 def missing_ranges(expected: int, present: Sequence[int]) -> tuple[range, ...]:
-    """Name the stretches that are missing before and between sorted sequences."""
-    found = []
+    """Return the ranges that are missing before and between sorted sequences."""
+    missing = []
     for sequence in present:
         if sequence > expected:
-            found.append(range(expected, sequence))
+            missing.append(range(expected, sequence))
         expected = sequence + 1
-    return tuple(found)
+    return tuple(missing)

@@ -2,7 +2,7 @@
 
 Whether an evaluation is traced is decided once, by `begin`: its events then have a `traceparent`, or none.
 Without one nothing below costs more than a comparison. Only the API of OpenTelemetry is used here and in
-all rooms; where a process has wired no SDK, every span is a shadow.
+all packages; where a process has wired no SDK, every span is a no-op.
 
     traceparent = tracing.begin("eval.coordinator.accept", evaluation_id=…)   # None: not traced
     tracing.finished("eval.queue.consume", traceparent, start=opened_at, end=claimed_at, worker_id=…)
@@ -12,8 +12,8 @@ all rooms; where a process has wired no SDK, every span is a shadow.
             asking.set_attribute("tokens", 12)
     with tracing.alone("eval.batch_api.poll", provider_batch_id=…):           # of no evaluation
 
-Attributes that are None are left out. What an exception says may be a secret: a span that ends with one
-says only of which type it was.
+Attributes that are None are left out. The text of an exception may hold a secret: a span that
+ends with one has only its type.
 """
 
 import re
@@ -51,10 +51,10 @@ def context_of(traceparent: str | None) -> Context | None:
 
 def traceparent_of(span: Span | None = None) -> str | None:
     """Write a span, or the current one, as a `traceparent`; None if it is not sampled."""
-    told = (span or trace.get_current_span()).get_span_context()
-    if not (told.is_valid and told.trace_flags.sampled):
+    context = (span or trace.get_current_span()).get_span_context()
+    if not (context.is_valid and context.trace_flags.sampled):
         return None
-    return f"00-{told.trace_id:032x}-{told.span_id:016x}-01"
+    return f"00-{context.trace_id:032x}-{context.span_id:016x}-01"
 
 
 def begin(

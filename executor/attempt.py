@@ -97,7 +97,7 @@ class AttemptPipeline:
     @property
     def has_capacity(self) -> bool:
         """Whether the event queue can buffer the events of further attempts (backpressure)."""
-        return self.events.outbox.has_room
+        return self.events.outbox.has_capacity
 
     def submit(
         self, deliveries: Sequence[Delivery], permits_of: Callable[[str], Permits]
@@ -196,7 +196,7 @@ class AttemptPipeline:
             closing = await self._run_to_close(attempt)
         else:
             task.traceparent = replayed.traceparent
-            attempt.owned.carry_on(replayed.traceparent)
+            attempt.owned.set_traceparent(replayed.traceparent)
             with attempt_span(task.delivery, replayed, worker=self.instance_id, now=self.now()) as span:
                 closing = await self._run_to_close(attempt)
                 span.set_attributes({"status": status_of(closing), "eval_mode": task.mode})
@@ -267,7 +267,7 @@ class AttemptPipeline:
             attempt.owned.record(event)
         except AttemptLost:
             if not event.cached:
-                attempt.owned.keep_late(event)
+                attempt.owned.record_late(event)
             raise
 
     # score

@@ -179,11 +179,11 @@ class Executor:
 
     async def run(self) -> None:
         """Run until stopped or, with `once`, until no task is left; raises if one of its loops fails."""
-        with metrics_of(self._counters, self.slot_pool, is_cut_off=self._is_cut_off):
+        with metrics_of(self._counters, self.slot_pool, is_disconnected=self._is_cut_off):
             await self._run()
 
     def _is_cut_off(self) -> bool:
-        return self._outage.is_under_way or self._ports.events.is_cut_off
+        return self._outage.is_under_way or self._ports.events.is_disconnected
 
     async def _run(self) -> None:
         loops: list[asyncio.Task[None]] = []

@@ -119,7 +119,7 @@ class _RunningExecutor:
 
     worker: str
     slot_pool: SlotPool
-    is_cut_off: Callable[[], bool]
+    is_disconnected: Callable[[], bool]
 
     def slots(self) -> Iterable[Observation]:
         busy = self.slot_pool.busy
@@ -137,7 +137,7 @@ class _RunningExecutor:
         yield Observation(max(0.0, overdue), {"worker_id": self.worker})
 
     def dependencies(self) -> Iterable[Observation]:
-        yield Observation(int(not self.is_cut_off()), {"dependency": "redis"})
+        yield Observation(int(not self.is_disconnected()), {"dependency": "redis"})
 
 
 _gauges: GaugeSet[_RunningExecutor] = GaugeSet("executor")
@@ -145,11 +145,11 @@ _gauges: GaugeSet[_RunningExecutor] = GaugeSet("executor")
 
 @contextmanager
 def metrics_of(
-    counters: ExecutorCounters, slot_pool: SlotPool, *, is_cut_off: Callable[[], bool]
+    counters: ExecutorCounters, slot_pool: SlotPool, *, is_disconnected: Callable[[], bool]
 ) -> Iterator[None]:
     """Report an executor's metrics while the block lasts."""
     reason = StopReason.CRASHED
-    with _gauges.registered(_RunningExecutor(counters.worker, slot_pool, is_cut_off)):
+    with _gauges.registered(_RunningExecutor(counters.worker, slot_pool, is_disconnected)):
         counters.started()
         try:
             yield

@@ -32,7 +32,7 @@ class ResultCollector:
     def __init__(self, context: ProviderBatchContext) -> None:
         self._context = context
 
-    def has_room(self, batch: Batch) -> bool:
+    def has_capacity(self, batch: Batch) -> bool:
         """Whether executors can do with more; nobody asks that of a batch that was called off."""
         room = self._context.window - batch.in_flight
         return is_cancelled(batch) or room >= self._context.least_room or batch.in_flight == 0

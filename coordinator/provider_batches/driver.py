@@ -112,7 +112,7 @@ class ProviderBatchDriver:
         batch = await self._context.ledger.batch(provider_batch.batch_id)
         if batch is None:
             raise LookupError(f"{provider_batch.batch_id} is gone")
-        if provider_batch.state is ProviderBatchState.ENDED and not self._collector.has_room(batch):
+        if provider_batch.state is ProviderBatchState.ENDED and not self._collector.has_capacity(batch):
             return
         provider = self._context.ports.provider_of(spec_of(batch).targets[provider_batch.target])
         match provider_batch.state:

@@ -248,7 +248,7 @@ MUTANTS = (
     Mutant(
         "a bridge is written down",
         "eventlog/timeline.py",
-        "        self.walked.bridges.append(Bridge(gap.attempt, missing, closing))\n",
+        "        self.result.bridges.append(Bridge(gap.attempt, missing, closing))\n",
         "",
         (TIMELINE, RETRACE),
     ),
@@ -263,7 +263,7 @@ MUTANTS = (
     Mutant(
         "the fence of the reader",
         "eventlog/timeline.py",
-        "            self._name_the_rest(before=self.place[opening.key])\n            _apply",
+        "            self._dispose_of_rest(before=self.place[opening.key])\n            _apply",
         "            _apply",
         (TIMELINE, PERMUTATIONS, RETRACE),
     ),
@@ -284,16 +284,16 @@ MUTANTS = (
     Mutant(
         "a refused claim is no claim",
         "eventlog/event_queue.py",
-        "        if not answer.acknowledged:\n"
-        "            telemetry.refused(answer)\n"
-        "            return AttemptLost(draft.evaluation_id, draft.attempt, answer)\n",
+        "        if not result.acknowledged:\n"
+        "            telemetry.refused(result)\n"
+        "            return AttemptLost(buffer.evaluation_id, buffer.attempt, result)\n",
         "",
         (OWNERSHIP, SIMULATION),
     ),
     Mutant(
         "an attempt that was lost stays lost",
         "eventlog/outbox.py",
-        "            draft.lost = refusal\n",
+        "            buffer.lost = refusal\n",
         "",
         (OUTBOX, QUEUE, OWNERSHIP),
     ),
@@ -330,7 +330,7 @@ MUTANTS = (
     Mutant(
         "tails are put back",
         "eventlog/event_queue.py",
-        "                self.outbox.forgotten(other)\n",
+        "                self.outbox.reappend(other)\n",
         "                pass\n",
         (OWNERSHIP, SIMULATION),
     ),
@@ -344,14 +344,14 @@ MUTANTS = (
     Mutant(
         "a tail is kept until Postgres has it",
         "eventlog/event_queue.py",
-        "            if draft.is_settled_by(mark) and (mark or held):\n",
-        "            if draft.acknowledged and (mark or held):\n",
+        "            if buffer.is_committed_by(mark) and (mark or held):\n",
+        "            if buffer.acknowledged and (mark or held):\n",
         (OWNERSHIP, SIMULATION),
     ),
     Mutant(
         "a call of unknown fate is repeated",
         "eventlog/event_queue.py",
-        "            for draft in due:\n                self.outbox.failed(draft)\n            raise",
+        "            for buffer in due:\n                self.outbox.requeue(buffer)\n            raise",
         "            raise",
         (QUEUE, SIMULATION),
     ),
@@ -452,7 +452,7 @@ MUTANTS = (
     Mutant(
         "a claim of unknown fate is asked again",
         "eventlog/event_queue.py",
-        "if asked.reply.results[0] is not AppendResult.EPOCH or not asked.fate_unknown:",
+        "if pending.response.results[0] is not AppendResult.EPOCH or not pending.outcome_unknown:",
         "if asked.reply:",
         (OWNERSHIP,),
     ),
@@ -466,7 +466,7 @@ MUTANTS = (
     Mutant(
         "a finished attempt is kept until Postgres has it",
         "eventlog/outbox.py",
-        "elif refusal and not (refusal is AppendResult.FENCED and draft.finished):",
+        "elif refusal and not (refusal is AppendResult.FENCED and buffer.finished):",
         "elif refusal:",
         (OUTBOX,),
     ),
@@ -537,7 +537,7 @@ MUTANTS = (
     Mutant(
         "an executor confirms an epoch once its tails are acknowledged in it",
         "eventlog/event_queue.py",
-        "        behind = {self._shard(draft) for draft in self.outbox if draft.awaits_tail}\n",
+        "        behind = {self._shard(buffer) for buffer in self.outbox if buffer.awaits_reappend}\n",
         "        behind = set[int]()\n",
         (CONFIRMATION,),
     ),

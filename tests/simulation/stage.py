@@ -106,7 +106,7 @@ class Stage(RuleBasedStateMachine):
         if not words:
             return
         owner.owned.record(payload(self.pick(words, step)))  # type: ignore[arg-type]  # all of them are facts
-        said = owner.owned._draft.unsent[-1].event
+        said = owner.owned._buffer.unsent[-1].event
         passes = self.model.newest(owner.key) == owner.attempt
         try:
             self.run(owner.owned.acknowledged())

@@ -63,7 +63,7 @@ class Evaluations(Stage):
             assert not granted
             return
         assert granted
-        said = claimed.attempt._draft.tail[0].event
+        said = claimed.attempt._buffer.tail[0].event
         self.owners.append(Owner(key, attempt, by, claimed.attempt, [said]))
         self.arrive(key, said)
 
@@ -128,7 +128,7 @@ class Evaluations(Stage):
         for stream in self.model.redis.values():
             stream.clear()
         for number, queue in self.queues.items():
-            self.run(queue.release_settled())
+            self.run(queue.release_committed())
             for owner in [owner for owner in self.owners if owner.queue == number]:
                 self.put_back(owner)
 

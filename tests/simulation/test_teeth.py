@@ -134,14 +134,14 @@ def is_on_record(draft: AttemptBuffer, _mark: object) -> bool:
 
 def test_a_tail_let_go_too_early(monkeypatch):
     """Redis alone would hold it, and may lose it."""
-    monkeypatch.setattr(AttemptBuffer, "is_settled_by", is_on_record)
+    monkeypatch.setattr(AttemptBuffer, "is_committed_by", is_on_record)
     assert harms(Profile.LOSS)
 
 
 def test_a_tail_that_is_not_put_back(monkeypatch):
     """A writer that is told of a loss, and goes on as if nothing had been lost."""
 
-    def forget(_outbox: Outbox, _draft: AttemptBuffer) -> None:
+    def forget(_outbox: Outbox, _buffer: AttemptBuffer) -> None:
         """Do nothing."""
 
     monkeypatch.setattr(Outbox, "forgotten", forget)

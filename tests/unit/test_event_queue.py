@@ -41,7 +41,7 @@ async def started(log: FaultyLog, settings: QueueSettings = QUICK) -> AsyncItera
     try:
         yield queue
     finally:
-        await queue.aclose(patience=0.0)
+        await queue.aclose(grace=0.0)
 
 
 def opened(queue: EventQueue, evaluation_id: str = EVALUATION, *, attempt: int = 1) -> OwnedAttempt:
@@ -238,9 +238,9 @@ async def test_a_full_outbox_has_no_room_for_another_attempt(log):
     settings = QueueSettings(linger=3600, release_interval=3600, max_bytes=2_000)
     async with started(log, settings) as queue:
         owned = opened(queue)
-        room = [queue.outbox.has_room]
+        room = [queue.outbox.has_capacity]
         record(owned, "provisioning running")
-        room.append(queue.outbox.has_room)
+        room.append(queue.outbox.has_capacity)
         assert room == [True, False]
         owned.record(p.Responded(output="x" * 10_000))
         assert owned.depth == 4
@@ -263,7 +263,7 @@ async def test_closing_in_an_endless_outage_says_what_was_left(log):
     await queue.__aenter__()
     owned = opened(queue)
     record(owned, "provisioning")
-    assert await queue.aclose(patience=0.02) == 2
+    assert await queue.aclose(grace=0.02) == 2
     assert await log.keys(EVALUATION) == []
 
 
@@ -288,7 +288,7 @@ async def test_a_permanent_error_is_logged_once_and_events_are_kept(caplog):
         assert [each.message for each in caplog.records] == [
             "Redis rejects this writer's events: holding them"
         ]
-        assert queue.is_cut_off
+        assert queue.is_disconnected
         log.granted = True
         await owned.acknowledged()
     assert len(log.round_trips) == 1

@@ -32,7 +32,7 @@ async def epochs(log: FaultyLog) -> tuple[str, ...]:
 async def test_a_writer_without_anything_confirms_what_it_has_observed(log, queue):
     """Nothing before the first read; then every shard, and whoever waits for it goes on."""
     assert queue.confirmed == ("",) * log.shards
-    await queue.release_settled()
+    await queue.release_committed()
     assert queue.confirmed == await epochs(log)
     assert queue.confirmation.is_set()
 
@@ -40,11 +40,11 @@ async def test_a_writer_without_anything_confirms_what_it_has_observed(log, queu
 async def test_a_restart_is_confirmed_once_the_tails_are_acknowledged(log, queue):
     """Until then the shard of the tail is not; the others are."""
     await opened(queue).acknowledged()
-    await queue.release_settled()
+    await queue.release_committed()
     queue.confirmation.clear()
     log.memory.restart()
     log.may_answer.clear()
-    await queue.release_settled()
+    await queue.release_committed()
     held = shard_of(EVALUATION, log.shards)
     now = await epochs(log)
     expected = tuple("" if shard == held else now[shard] for shard in range(log.shards))
@@ -59,7 +59,7 @@ async def test_a_restart_is_confirmed_once_the_tails_are_acknowledged(log, queue
 async def test_a_claim_of_unknown_fate_holds_its_shard_back(log, queue):
     """It may have been accepted before the restart, and then it is this writer's."""
     await publish(log)
-    await queue.release_settled()
+    await queue.release_committed()
     log.fail("reply lost in a restart", *["unreached"] * 8)
     claiming = asyncio.create_task(claim(queue))
     await until(lambda: len(log.fates) < 8)
@@ -73,7 +73,7 @@ async def test_a_claim_of_unknown_fate_holds_its_shard_back(log, queue):
 async def test_a_claim_in_the_current_epoch_holds_nothing_back(log, queue):
     """An executor that claims all the time still confirms."""
     await publish(log)
-    await queue.release_settled()
+    await queue.release_committed()
     log.may_answer.clear()
     claiming = asyncio.create_task(claim(queue))
     await until(lambda: log.round_trips)
@@ -86,7 +86,7 @@ async def test_a_change_seen_in_one_shard_has_all_of_them_read(log):
     """At once: the next look would come in an hour."""
     settings = QueueSettings(linger=0.0, release_interval=3600)
     async with started(log, settings) as queue:
-        await queue.release_settled()
+        await queue.release_committed()
         queue.confirmation.clear()
         log.memory.restart()
         await opened(queue).acknowledged()

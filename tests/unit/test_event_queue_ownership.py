@@ -167,7 +167,7 @@ async def test_a_loss_is_noticed_by_a_writer_that_has_nothing_to_say(log, queue)
     record(owned, "running completed")
     await owned.acknowledged()
     log.memory.lose_everything()
-    await queue.release_settled()
+    await queue.release_committed()
     await owned.acknowledged()
     assert await log.keys(EVALUATION) == [(1, 1), (1, 2), (1, 3)]
 
@@ -219,13 +219,13 @@ async def completed(log: FaultyLog, queue: EventQueue, evaluation_id: str = EVAL
 async def test_a_tail_is_released_once_postgres_has_it(log, queue):
     """Not before the mark reaches the closing event."""
     await completed(log, queue)
-    await queue.release_settled()
+    await queue.release_committed()
     assert len(list(queue.outbox)) == 1
     await log.memory.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
-    await queue.release_settled()
+    await queue.release_committed()
     assert len(list(queue.outbox)) == 1
     await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
-    await queue.release_settled()
+    await queue.release_committed()
     assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
 
 
@@ -234,7 +234,7 @@ async def test_an_expired_stream_releases_its_tail(log, queue):
     await completed(log, queue)
     await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     log.clock_ms += EXPIRY_SECONDS * 1000
-    await queue.release_settled()
+    await queue.release_committed()
     assert list(queue.outbox) == []
 
 
@@ -242,9 +242,9 @@ async def test_a_lost_stream_releases_nothing(log, queue):
     """It is missing because Redis was lost: the tail is all there is."""
     await completed(log, queue)
     log.memory.lose_everything()
-    await queue.release_settled()
-    (draft,) = queue.outbox
-    await queue.until_acknowledged(draft)
+    await queue.release_committed()
+    (buffer,) = queue.outbox
+    await queue.until_acknowledged(buffer)
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
@@ -255,16 +255,16 @@ async def test_a_loss_in_the_middle_of_a_look_releases_nothing():
     async def lose_and_put_back() -> None:
         log.memory.lose_everything()
         await opened(queue, "e-2").acknowledged()
-        await until(lambda: draft.acknowledged)
+        await until(lambda: buffer.acknowledged)
 
     async with started(log) as queue:
         await completed(log, queue)
-        (draft,) = queue.outbox
+        (buffer,) = queue.outbox
         await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
         log.clock_ms += EXPIRY_SECONDS * 1000
         log.after_committed = lose_and_put_back
-        await queue.release_settled()
-        assert draft in list(queue.outbox)
+        await queue.release_committed()
+        assert buffer in list(queue.outbox)
         assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
@@ -274,7 +274,7 @@ async def test_a_superseded_attempt_is_released_though_it_was_never_closed(log, 
     await claim(queue)
     await publish(log, attempt=2)
     await log.memory.settle([CommitMark(EVALUATION, 2, 0, ended=False)])
-    await queue.release_settled()
+    await queue.release_committed()
     assert list(queue.outbox) == []
 
 
@@ -293,8 +293,8 @@ async def test_a_stream_whose_tail_is_on_its_way_back_is_not_taken_for_expired(l
     record(owned, "provisioning running completed")
     await owned.acknowledged()
     log.memory.lose_everything()
-    [draft] = queue.outbox
-    queue._learn_epoch(draft, await log.epoch(draft.evaluation_id))
+    [buffer] = queue.outbox
+    queue._learn_epoch(buffer, await log.epoch(buffer.evaluation_id))
     log.after_committed = owned.acknowledged
-    await queue.release_settled()
-    assert list(queue.outbox) == [draft]
+    await queue.release_committed()
+    assert list(queue.outbox) == [buffer]

@@ -106,7 +106,7 @@ async def test_a_time_out_and_a_lost_attempt_have_theirs():
 async def test_an_executor_that_breaks_says_so():
     """Told or broken: a killed one says nothing."""
     with measuring() as measured, pytest.raises(ZeroDivisionError):  # noqa: SIM117
-        with metrics_of(ExecutorCounters("brittle"), SlotPool(1), is_cut_off=lambda: False):
+        with metrics_of(ExecutorCounters("brittle"), SlotPool(1), is_disconnected=lambda: False):
             raise ZeroDivisionError
     assert measured.look()["eval_worker_stopped_total", "crashed", "brittle"] == 1
     assert measured["eval_worker_stopped_total", "requested", "brittle"] == 0
@@ -115,7 +115,7 @@ async def test_an_executor_that_breaks_says_so():
 async def test_slots_and_the_oldest_task_are_seen():
     """What is in hand for longer than it may be is overdue, by so much."""
     hands = SlotPool(4)
-    with measuring() as idle, metrics_of(ExecutorCounters("seen"), hands, is_cut_off=lambda: True):
+    with measuring() as idle, metrics_of(ExecutorCounters("seen"), hands, is_disconnected=lambda: True):
         idle.look()
         assert idle.gauge("eval_worker_oldest_task_seconds", "seen") == 0
         first, _ = hands.acquire([Delivery(BATCH, str(n), Task(f"e-{n}", 1)) for n in (1, 2)])
