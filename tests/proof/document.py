@@ -28,9 +28,12 @@ def mutants() -> Iterator[str]:
     yield "|---|---|"
     for mechanism in dict.fromkeys(mutant.mechanism for mutant in MUTANTS):
         tests = dict.fromkeys(
-            test for mutant in MUTANTS if mutant.mechanism == mechanism for test in mutant.tests
+            Path(test.partition("::")[0]).name
+            for mutant in MUTANTS
+            if mutant.mechanism == mechanism
+            for test in mutant.tests
         )
-        yield f"| {mechanism} | {', '.join(f'`{Path(test).name}`' for test in tests)} |"
+        yield f"| {mechanism} | {', '.join(f'`{test}`' for test in tests)} |"
 
 
 def rewrite(text: str) -> str:
