@@ -4,7 +4,7 @@ scene = Scene()
 scene.arrive(*history("queued provisioning"))   into the stream, in this order
 await scene.store()                             a worker looks
 scene.wait(seconds=31)                          time passes, on all clocks
-scene.story()                                   what a replay would tell
+scene.replayed()                                   what a replay would tell
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from projections.queries.evaluation_records import (
     StoredHistory,
 )
 from projections.store.contract import CommitResult
-from scoreline.reports.replay.lines import REPEATS
+from scoreline.reports.replay.history import NOT_QUERIED, EvaluationHistory, SourceStatus
+from scoreline.reports.replay.history_builder import NOTHING, SourceRecords, build_history
 from scoreline.reports.replay.origin import Origin
-from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
-from scoreline.reports.replay.telling import NOTHING, Evidence, tell
+from scoreline.reports.replay.timeline_entry import REPEATS
 from storage_worker.stream_diff import diff_stream
 from tests.builders import EVALUATION
 from tests.storing import GAP_TIMEOUT, World
@@ -89,7 +89,7 @@ class Scene:
         """The one clock of this world."""
         return self.world.now
 
-    def story(self, origin: Origin = Origin.BOTH) -> Story:
+    def replayed(self, origin: Origin = Origin.BOTH) -> EvaluationHistory:
         """Tell it from one of the servers, or from both."""
         history = NOTHING if origin is Origin.REDIS else self._history()
         raw = self._raw() if origin is not Origin.POSTGRES else []
@@ -99,14 +99,16 @@ class Scene:
                 self.evaluation_id, history.standing.batch_id, history.standing.month, Cursor()
             )
         seen = diff_stream(self.evaluation_id, raw, blank)
-        return tell(
-            Evidence(
+        return build_history(
+            SourceRecords(
                 self.evaluation_id,
                 history,
                 seen.entries,
                 seen.rejected,
-                NOT_ASKED if origin is Origin.REDIS else Glance(asked=True, found=len(history.events)),
-                NOT_ASKED if origin is Origin.POSTGRES else Glance(asked=True, found=len(raw)),
+                NOT_QUERIED
+                if origin is Origin.REDIS
+                else SourceStatus(queried=True, found=len(history.events)),
+                NOT_QUERIED if origin is Origin.POSTGRES else SourceStatus(queried=True, found=len(raw)),
                 self.world.now_ms,
                 GAP_TIMEOUT if origin is Origin.REDIS else None,
             )
@@ -157,6 +159,6 @@ class Scene:
         )
 
 
-def fates(story: Story) -> dict[EventKey, str]:
+def dispositions(replayed: EvaluationHistory) -> dict[EventKey, str]:
     """Say what became of each event, leaving out those that merely repeat a key."""
-    return {line.key: line.fate.value for line in story.lines if line.fate not in REPEATS}
+    return {line.key: line.disposition.value for line in replayed.lines if line.disposition not in REPEATS}

@@ -41,8 +41,8 @@ def list_(
 ) -> None:
     """List batches, newest first."""
     from scoreline.local.servers import ready_postgres
+    from scoreline.reports.batch_status import STATUSES
     from scoreline.reports.listing import run_list
-    from scoreline.reports.standing import STATUSES
     from scoreline.settings import load_settings
 
     if status is not None and status not in STATUSES:

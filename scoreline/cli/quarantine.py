@@ -24,7 +24,7 @@ def list_(
 ) -> None:
     """List what is in quarantine, newest first."""
     from scoreline.local.servers import ready_servers
-    from scoreline.reports.quarantined import show_list
+    from scoreline.reports.quarantine import show_list
     from scoreline.settings import load_settings
 
     with ready_servers(load_settings()) as servers:
@@ -39,7 +39,7 @@ def show(
 ) -> None:
     """Show one entry of the quarantine with its bytes."""
     from scoreline.local.servers import ready_servers
-    from scoreline.reports.quarantined import show_one
+    from scoreline.reports.quarantine import show_one
     from scoreline.settings import load_settings
 
     with ready_servers(load_settings()) as servers:

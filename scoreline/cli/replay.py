@@ -40,7 +40,9 @@ def run(  # noqa: PLR0913 - a command has its flags
     other: Annotated[
         str | None,
         typer.Option(
-            "--diff", metavar="OTHER", help="Side by side with another: ID, ID@2, or @2 of the same."
+            "--diff",
+            metavar="OTHER",
+            help="Side by side with another: ID, ID@2, or @2 of the same.",
         ),
     ] = None,
     follow: Annotated[
@@ -83,14 +85,14 @@ def run(  # noqa: PLR0913 - a command has its flags
         )
     _refuse_together(at=at, attempt=attempt, diff=other, follow=follow or None, full=full or None)
     from scoreline.local.servers import named_servers
-    from scoreline.reports.replay.run import Wanted, run_replay
+    from scoreline.reports.replay.run import ReplayOptions, run_replay
     from scoreline.settings import load_settings
 
     moment = None if at is None else _moment(at)
     settings = load_settings()
-    wanted_replay = Wanted(evaluation, origin, moment, attempt, other, follow, as_json, full)
+    options = ReplayOptions(evaluation, origin, moment, attempt, other, follow, as_json, full)
     with named_servers(settings) as servers:
-        run_replay(servers, settings, wanted_replay)
+        run_replay(servers, settings, options)
 
 
 def _about_batches(batch: str | None, wanted: list[str], *, as_json: bool) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from redis.exceptions import RedisError
 
-from scoreline.reports.crew import crew_reader
+from scoreline.reports.fleet_status import fleet_reader
 from taskqueue.executor_registry import ExecutorInstance, ExecutorRegistry
 from taskqueue.tasks import QueueUnavailable
 
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 async def report_dead(redis_url: str, *, fleet: str, is_dead: Callable[[int], bool]) -> None:
     """Say which processes on this host are dead; where nobody listens, their heartbeats say so later."""
     try:
-        async with crew_reader(redis_url) as crew:
+        async with fleet_reader(redis_url) as reader:
             host = socket.gethostname()
-            dead = await strike_off(crew.executor_registry, fleet=fleet, host=host, is_dead=is_dead)
+            dead = await strike_off(reader.executor_registry, fleet=fleet, host=host, is_dead=is_dead)
     except (QueueUnavailable, RedisError) as error:
         told = {"fleet": fleet, "error": type(error).__name__}
         logger.info("the dead are not struck off: Redis does not answer", extra=told)

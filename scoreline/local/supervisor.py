@@ -36,15 +36,15 @@ from scoreline.local.run_pause import (
 )
 from scoreline.local.storage_workers import worker_environ
 from scoreline.private_files import default_root, open_private
-from scoreline.reports.crew import NOT_ASKED, crew_reader
+from scoreline.reports.batch_poller import POLL_INTERVAL, BatchPoller
+from scoreline.reports.batch_status import ExitCode, exit_code, is_over
+from scoreline.reports.batch_view import BatchView
 from scoreline.reports.export import Output, Wanted, export_to
-from scoreline.reports.look import Look
+from scoreline.reports.fleet_status import FLEET_NOT_READ, fleet_reader
 from scoreline.reports.pass_rate import batch_pass_rate
 from scoreline.reports.progress_line import ProgressDisplay
-from scoreline.reports.standing import ExitCode, exit_code, is_over
-from scoreline.reports.status import close_look, look_document, show
-from scoreline.reports.watch import LOOK_EVERY, Watcher
-from scoreline.reports.why import reasons
+from scoreline.reports.stall_reasons import reasons
+from scoreline.reports.status import read_full_view, show, view_document
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.startup_interrupt import INTERRUPTED
@@ -275,26 +275,26 @@ class Driving:
     # -- watching
 
     async def _watch(self) -> None:
-        async with crew_reader(self.servers.redis_url) as crew:
-            watcher = Watcher(self.servers.postgres_url, self.wanted.batch_id, crew, self._say)
+        async with fleet_reader(self.servers.redis_url) as fleet:
+            poller = BatchPoller(self.servers.postgres_url, self.wanted.batch_id, fleet, self._say)
             try:
-                await self._watch_with(watcher)
+                await self._watch_with(poller)
             finally:
-                await watcher.aclose()
+                await poller.aclose()
 
-    async def _watch_with(self, watcher: Watcher) -> None:
+    async def _watch_with(self, poller: BatchPoller) -> None:
         with ProgressDisplay(self.console, plain=self._verbose) as display:
             while self.stop is None:
-                look = await self._unless_stopped(watcher.look())
-                if look is None:
+                view = await self._unless_stopped(poller.read())
+                if view is None:
                     continue
-                self._show(display, look)
-                if is_over(look.snapshot):
+                self._show(display, view)
+                if is_over(view.snapshot):
                     self._is_over = True
                     return
-                if self._run_id and look.snapshot.run_id != self._run_id:
+                if self._run_id and view.snapshot.run_id != self._run_id:
                     self._stop(Stop("served by another command", ExitCode.STOPPED, pauses=False))
-                await self._unless_stopped(asyncio.sleep(LOOK_EVERY))
+                await self._unless_stopped(asyncio.sleep(POLL_INTERVAL))
 
     async def _unless_stopped(self, step: Awaitable[Result]) -> Result | None:
         """Wait for one step; None as soon as the run must stop, whatever becomes of the step."""
@@ -309,26 +309,26 @@ class Driving:
             task.exception()  # seen: it is of no interest any more
         return None
 
-    def _show(self, display: ProgressDisplay, look: Look) -> None:
+    def _show(self, display: ProgressDisplay, view: BatchView) -> None:
         """Show progress; that nothing works on it is no news while its processes are being started."""
-        is_served = bool(look.crew.serving(look.snapshot)) and look.unpublished < look.snapshot.total
+        is_served = bool(view.fleet.serving(view.snapshot)) and view.unpublished < view.snapshot.total
         began = not self.wanted.fleet or is_served or monotonic() > self._began_by
         self._began_by = 0.0 if began else self._began_by
         if began:
             # Our own coordinator is about to close what has ended.
-            is_closing = self.wanted.fleet and not look.snapshot.pending
-            display.show(look.snapshot, look.crew, remarks=() if is_closing else reasons(look))
+            is_closing = self.wanted.fleet and not view.snapshot.pending
+            display.show(view.snapshot, view.fleet, remarks=() if is_closing else reasons(view))
         else:
-            display.show(look.snapshot, NOT_ASKED)
+            display.show(view.snapshot, FLEET_NOT_READ)
 
     async def _report(self) -> int:
-        async with crew_reader(self.servers.redis_url) as crew:
-            look = await close_look(self.servers, self.wanted.batch_id, crew)
-        show(self.console, look)
+        async with fleet_reader(self.servers.redis_url) as fleet:
+            view = await read_full_view(self.servers, self.wanted.batch_id, fleet)
+        show(self.console, view)
         if self.wanted.as_json:
-            print(json.dumps(look_document(look)), flush=True)  # noqa: T201 - machines read stdout
+            print(json.dumps(view_document(view)), flush=True)  # noqa: T201 - machines read stdout
         await self._export()
-        return self._exit_code(look)
+        return self._exit_code(view)
 
     async def _export(self) -> None:
         """Write the exports that were asked for; each replaces the file of an earlier run."""
@@ -337,12 +337,12 @@ class Driving:
             rows = await export_to(self.servers.postgres_url, wanted)
             self._say(f"{rows:,} evaluations written to {printable(str(output.path))}")
 
-    def _exit_code(self, look: Look) -> int:
-        code = exit_code(look.snapshot)
+    def _exit_code(self, view: BatchView) -> int:
+        code = exit_code(view.snapshot)
         gate = self.wanted.min_pass_rate
-        if gate is None or not is_over(look.snapshot) or code is ExitCode.STOPPED:
+        if gate is None or not is_over(view.snapshot) or code is ExitCode.STOPPED:
             return code
-        rate = batch_pass_rate(look.snapshot)
+        rate = batch_pass_rate(view.snapshot)
         if rate.value is None or rate.value < gate:
             self._say(f"{rate.words() or 'nothing'} of all evaluations, below --min-pass-rate {gate:.1%}")
             return BELOW_THE_GATE

@@ -9,8 +9,8 @@ from projections.queries.batches import BatchSnapshot, read_snapshot
 from projections.queries.export import compared_pairs, export_rows
 from scoreline.reports.audit.batches import progress_bar
 from scoreline.reports.compare_fold import Comparison, Side
+from scoreline.reports.compare_text import CHANCE, Compared, compared_document, show
 from scoreline.reports.compare_variants import Pairing, pair_variants
-from scoreline.reports.compare_view import CHANCE, Compared, compared_document, show
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.labels import variant_labels
 from scoreline.reports.pass_rate import is_scored

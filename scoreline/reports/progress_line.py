@@ -1,7 +1,7 @@
 """Progress as it comes: drawn in place on a terminal, a plain line now and then where there is none.
 
 with ProgressDisplay(Console(stderr=True)) as display:
-    display.show(snapshot, crew)
+    display.show(snapshot, fleet)
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,11 @@ from rich.text import Text
 
 from projections.queries.batches import BatchSnapshot
 from scoreline.formatting import counted, printable, span
+from scoreline.reports.batch_status import is_over, status_word
 from scoreline.reports.budgets import spending
-from scoreline.reports.crew import NOT_ASKED, Crew
+from scoreline.reports.fleet_status import FLEET_NOT_READ, FleetStatus
 from scoreline.reports.pace import Pace
 from scoreline.reports.pass_rate import batch_pass_rate
-from scoreline.reports.standing import is_over, status_word
 
 PLAIN_EVERY = timedelta(seconds=10)
 """How often a line is printed where nobody sees it change."""
@@ -61,16 +61,18 @@ class ProgressDisplay:
         if self._live:
             self._live.stop()
 
-    def show(self, snapshot: BatchSnapshot, crew: Crew = NOT_ASKED, *, remarks: Sequence[str] = ()) -> None:
+    def show(
+        self, snapshot: BatchSnapshot, fleet: FleetStatus = FLEET_NOT_READ, *, remarks: Sequence[str] = ()
+    ) -> None:
         """Show how a batch stands now; remarks say why it does not go on."""
         self._pace.observe(snapshot.done, snapshot.now)
         rate, eta = self._pace.rate, self._pace.eta(snapshot.pending)
         if self._live:
             lines = [Text(remark, style="yellow") for remark in remarks]
-            facts = Text(" · ".join(facts_of(snapshot, crew, rate=rate, eta=eta)))
+            facts = Text(" · ".join(facts_of(snapshot, fleet, rate=rate, eta=eta)))
             self._live.update(Group(bar(snapshot, self._console.width), facts, *lines), refresh=True)
         elif self._is_due(snapshot):
-            said = [progress_words(snapshot), *facts_of(snapshot, crew, rate=rate, eta=eta), *remarks]
+            said = [progress_words(snapshot), *facts_of(snapshot, fleet, rate=rate, eta=eta), *remarks]
             time = f"[{snapshot.now.astimezone(UTC):%H:%M:%S}] " if self._stamped else ""
             self._console.print(Text(time + " · ".join(said)), soft_wrap=True)
 
@@ -129,7 +131,7 @@ def progress_words(snapshot: BatchSnapshot) -> str:
 
 def facts_of(
     snapshot: BatchSnapshot,
-    crew: Crew,
+    fleet: FleetStatus,
     *,
     rate: float | None,
     eta: timedelta | None,
@@ -146,15 +148,15 @@ def facts_of(
     if snapshot.retried:
         yield counted(snapshot.retried, "retry", "retries")
     yield from spending(snapshot)
-    if goes_on and crew is not NOT_ASKED:
-        yield crew_words(crew, snapshot)
+    if goes_on and fleet is not FLEET_NOT_READ:
+        yield executors_text(fleet, snapshot)
 
 
-def crew_words(crew: Crew, snapshot: BatchSnapshot) -> str:
+def executors_text(fleet: FleetStatus, snapshot: BatchSnapshot) -> str:
     """Say who is at work."""
-    if crew.away:
+    if fleet.unavailable:
         return "executors not known"
-    serving = crew.serving(snapshot)
+    serving = fleet.serving(snapshot)
     if not serving:
         return "no executor"
     busy, slots = sum(each.busy for each in serving), sum(each.slots for each in serving)

@@ -14,20 +14,20 @@ from scoreline.formatting import excerpt, money, printable, span, stamp
 from scoreline.invocation import batch_command
 from scoreline.reports.alerts.table import alert_table
 from scoreline.reports.alerts.tracker import AlertChange, AlertReporter, AlertTracker
-from scoreline.reports.crew import CrewReader, crew_reader
+from scoreline.reports.batch_poller import BatchPoller, Connectivity
+from scoreline.reports.batch_status import ExitCode, document, exit_code, is_over, status_word
+from scoreline.reports.batch_view import BatchView, read_batch_view
+from scoreline.reports.fleet_status import FleetReader, fleet_reader
 from scoreline.reports.lanes import lanes_document, limit_lines
-from scoreline.reports.look import Look, take_look
 from scoreline.reports.pace import average, remaining
 from scoreline.reports.pass_rate import batch_pass_rate, is_scored, variant_pass_rate
 from scoreline.reports.progress_line import PLAIN_EVERY, ProgressDisplay, bar, facts_of
 from scoreline.reports.provider_batches import discount_line, provider_document
 from scoreline.reports.report import report_document
-from scoreline.reports.report_view import report_lines
+from scoreline.reports.report_text import report_lines
 from scoreline.reports.screen import screen
-from scoreline.reports.standing import ExitCode, document, exit_code, is_over, status_word
+from scoreline.reports.stall_reasons import reasons
 from scoreline.reports.table import Column, fitted
-from scoreline.reports.watch import Connectivity, Watcher
-from scoreline.reports.why import reasons
 from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
 from scoreline.settings import Settings
@@ -59,45 +59,45 @@ async def _status(servers: Servers, wanted: Wanted, settings: Settings) -> int:
     write = _printing(console, as_json=wanted.as_json)
     reporter = AlertReporter(write, wanted.as_json, tracker, settings.runbook_url)
     changes: list[AlertChange] | None = None
-    async with crew_reader(servers.redis_url) as crew:
-        look = await close_look(servers, wanted.batch_id, crew)
-        if wanted.watching and not is_over(look.snapshot):
+    async with fleet_reader(servers.redis_url) as fleet:
+        view = await read_full_view(servers, wanted.batch_id, fleet)
+        if wanted.watching and not is_over(view.snapshot):
             on_connectivity = reporter.postgres_changed if wanted.alerting else _print_connectivity
-            watcher = Watcher(servers.postgres_url, wanted.batch_id, crew, on_connectivity)
-            await _watch(watcher, console, wanted, reporter)
-            look = await close_look(servers, wanted.batch_id, crew)
+            poller = BatchPoller(servers.postgres_url, wanted.batch_id, fleet, on_connectivity)
+            await _watch(poller, console, wanted, reporter)
+            view = await read_full_view(servers, wanted.batch_id, fleet)
         elif wanted.alerting:
-            changes = reporter.report_once(look)
+            changes = reporter.report_once(view)
     if wanted.as_json:
-        _print_json(look)
+        _print_json(view)
     else:
         if changes is not None:
             _print_alerts(console, changes, runbook=settings.runbook_url)
-        show(console, look)
-    return ExitCode.STOPPED if wanted.watching and look.is_abandoned else exit_code(look.snapshot)
+        show(console, view)
+    return ExitCode.STOPPED if wanted.watching and view.is_abandoned else exit_code(view.snapshot)
 
 
-async def close_look(servers: Servers, batch_id: str, crew: CrewReader) -> Look:
+async def read_full_view(servers: Servers, batch_id: str, fleet: FleetReader) -> BatchView:
     """Look at every row of a batch; one that nobody knows becomes a problem that names those near it."""
     async with connected(servers.postgres_url) as conn:
-        return await take_look(conn, batch_id, crew, closely=True)
+        return await read_batch_view(conn, batch_id, fleet, every_row=True)
 
 
-async def _watch(watcher: Watcher, console: Console, wanted: Wanted, reporter: AlertReporter) -> None:
+async def _watch(poller: BatchPoller, console: Console, wanted: Wanted, reporter: AlertReporter) -> None:
     every = ALERTING_EVERY if wanted.alerting else PLAIN_EVERY
     with ProgressDisplay(console, every=every, stamped=wanted.alerting) as display:
 
-        def see(look: Look) -> None:
+        def see(view: BatchView) -> None:
             if wanted.alerting:
-                reporter.update(look)
+                reporter.update(view)
             if wanted.as_json:
-                _print_json(look)
+                _print_json(view)
             else:
                 # A run may be starting; if none is, the screen at the end has the reason.
-                remarks = () if look.is_abandoned else reasons(look)
-                display.show(look.snapshot, look.crew, remarks=remarks)
+                remarks = () if view.is_abandoned else reasons(view)
+                display.show(view.snapshot, view.fleet, remarks=remarks)
 
-        await watcher.until_over(see)
+        await poller.until_over(see)
 
 
 def _printing(console: Console, *, as_json: bool) -> Callable[[str], None]:
@@ -116,25 +116,25 @@ def _print_connectivity(change: Connectivity) -> None:
     Console(stderr=True).print(change.value, markup=False, highlight=False, soft_wrap=True)
 
 
-def _print_json(look: Look) -> None:
-    print(json.dumps(look_document(look)), flush=True)  # noqa: T201 - machines read stdout
+def _print_json(view: BatchView) -> None:
+    print(json.dumps(view_document(view)), flush=True)  # noqa: T201 - machines read stdout
 
 
-def look_document(look: Look) -> dict[str, Any]:
+def view_document(view: BatchView) -> dict[str, Any]:
     """Write a look for machines."""
-    labels = {label.number: label for label in look.labels}
-    return document(look.snapshot) | {
-        "why": reasons(look),
-        "waiting": {each.state: each.count for each in look.waiting} | {"unpublished": look.unpublished},
-        "variants": [result._asdict() | _named(labels.get(result.variant)) for result in look.variants],
-        "lanes": lanes_document(look.lanes),
-        "provider_batches": provider_document(look.at_providers),
-        **(report_document(look.report) if look.report else NO_RESULTS),
+    labels = {label.number: label for label in view.labels}
+    return document(view.snapshot) | {
+        "why": reasons(view),
+        "waiting": {each.state: each.count for each in view.waiting} | {"unpublished": view.unpublished},
+        "variants": [result._asdict() | _named(labels.get(result.variant)) for result in view.variants],
+        "lanes": lanes_document(view.lanes),
+        "provider_batches": provider_document(view.at_providers),
+        **(report_document(view.report) if view.report else NO_RESULTS),
         "executors": None
-        if look.crew.away
+        if view.fleet.unavailable
         else [
             {"name": each.name, "host": each.host, "busy": each.busy, "slots": each.slots}
-            for each in look.crew.serving(look.snapshot)
+            for each in view.fleet.serving(view.snapshot)
         ],
     }
 
@@ -143,79 +143,79 @@ def _named(label: Any) -> dict[str, str]:  # noqa: ANN401 - a label, or none
     return {"target": label.target, "prompt": label.prompt} if label else {}
 
 
-def show(console: Console, look: Look) -> None:
+def show(console: Console, view: BatchView) -> None:
     """Print the screen."""
-    for line in _screen(look, console.width):
+    for line in _screen(view, console.width):
         console.print(line, soft_wrap=isinstance(line, Text))
 
 
-def _screen(look: Look, width: int) -> Iterator[RenderableType]:
-    snapshot = look.snapshot
+def _screen(view: BatchView, width: int) -> Iterator[RenderableType]:
+    snapshot = view.snapshot
     name = f" “{printable(snapshot.name)}”" if snapshot.name else ""
     yield Text(f"{printable(snapshot.batch_id)}{name}, project {printable(snapshot.project)}")
-    yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(look)}{_cost(look)}")
+    yield Text(f"accepted {stamp(snapshot.accepted_at)}, {_lasted(view)}{_cost(view)}")
     yield bar(snapshot, width)
     nothing_passed = is_over(snapshot) and batch_pass_rate(snapshot).value == 0
-    yield Text(" · ".join(_facts(look)), style="bold red" if nothing_passed else "")
-    yield from _results(look, width)
-    if discount := discount_line(look.at_providers):
+    yield Text(" · ".join(_facts(view)), style="bold red" if nothing_passed else "")
+    yield from _results(view, width)
+    if discount := discount_line(view.at_providers):
         yield Text(discount)
-    if look.waiting or look.unpublished:
-        yield Text(f"waiting: {_waiting_words(look)}")
-    for reason in reasons(look):
+    if view.waiting or view.unpublished:
+        yield Text(f"waiting: {_waiting_words(view)}")
+    for reason in reasons(view):
         yield Text(reason, style="yellow")
-    yield from map(Text, limit_lines(look.lanes))
-    yield from map(Text, _next_steps(look))
+    yield from map(Text, limit_lines(view.lanes))
+    yield from map(Text, _next_steps(view))
 
 
-def _cost(look: Look) -> str:
+def _cost(view: BatchView) -> str:
     """Write what a batch without a budget cost; where there is a budget, its own line has the figure."""
-    budget = look.snapshot.budget
+    budget = view.snapshot.budget
     has_budget = budget.max_cost_usd is not None or budget.max_tokens is not None
-    return "" if has_budget or not look.report else f", cost {money(float(budget.spent_usd))}"
+    return "" if has_budget or not view.report else f", cost {money(float(budget.spent_usd))}"
 
 
-def _results(look: Look, width: int) -> Iterator[RenderableType]:
+def _results(view: BatchView, width: int) -> Iterator[RenderableType]:
     """Show what the batch came to, or while it runs how each variant stands."""
-    if look.report:
-        yield from report_lines(look.snapshot, look.report, width)
+    if view.report:
+        yield from report_lines(view.snapshot, view.report, width)
         yield Text()
-    elif len(look.variants) > 1:
+    elif len(view.variants) > 1:
         yield Text()
-        yield _variants(look, width)
+        yield _variants(view, width)
         yield Text()
 
 
-def _facts(look: Look) -> Iterator[str]:
+def _facts(view: BatchView) -> Iterator[str]:
     """Say what one look can tell: the rate of the whole time, and no end where nobody works."""
-    snapshot = look.snapshot
+    snapshot = view.snapshot
     rate = average(snapshot.done, snapshot.duration)
-    attended = look.crew.away or look.crew.serving(snapshot) or snapshot.kind == "external"
+    attended = view.fleet.unavailable or view.fleet.serving(snapshot) or snapshot.kind == "external"
     eta = remaining(snapshot.pending, rate) if attended else None
-    return facts_of(snapshot, look.crew, rate=rate, eta=eta, on_average=True)
+    return facts_of(snapshot, view.fleet, rate=rate, eta=eta, on_average=True)
 
 
-def _lasted(look: Look) -> str:
-    word = "lasted" if is_over(look.snapshot) and look.snapshot.finished_at else "for"
-    if status_word(look.snapshot) in {"cancelled", "expired"} and look.snapshot.reason:
-        return f"{word} {span(look.snapshot.duration)}, ended: {excerpt(look.snapshot.reason, 200)}"
-    deadline = look.snapshot.deadline
-    until = f", must end by {stamp(deadline)}" if deadline and look.snapshot.pending else ""
-    return f"{word} {span(look.snapshot.duration)}{until}"
+def _lasted(view: BatchView) -> str:
+    word = "lasted" if is_over(view.snapshot) and view.snapshot.finished_at else "for"
+    if status_word(view.snapshot) in {"cancelled", "expired"} and view.snapshot.reason:
+        return f"{word} {span(view.snapshot.duration)}, ended: {excerpt(view.snapshot.reason, 200)}"
+    deadline = view.snapshot.deadline
+    until = f", must end by {stamp(deadline)}" if deadline and view.snapshot.pending else ""
+    return f"{word} {span(view.snapshot.duration)}{until}"
 
 
-def _waiting_words(look: Look) -> str:
-    states = [f"{each.count:,} {each.state}" for each in look.waiting]
-    return ", ".join([*states, *([f"{look.unpublished:,} not published"] if look.unpublished else [])])
+def _waiting_words(view: BatchView) -> str:
+    states = [f"{each.count:,} {each.state}" for each in view.waiting]
+    return ", ".join([*states, *([f"{view.unpublished:,} not published"] if view.unpublished else [])])
 
 
-def _variants(look: Look, width: int) -> RenderableType:
+def _variants(view: BatchView, width: int) -> RenderableType:
     figures = ("done", "passed", "mean score", "dead letters")
     columns = [Column("target"), Column("prompt"), *(Column(name, is_figure=True) for name in figures)]
     rows: list[list[Text | str]] = []
-    labels = {label.number: label for label in look.labels}
-    scored = is_scored(look.snapshot.spec)
-    for result in look.variants:
+    labels = {label.number: label for label in view.labels}
+    scored = is_scored(view.snapshot.spec)
+    for result in view.variants:
         label = labels.get(result.variant)
         cells: list[Text | str] = [
             Text(excerpt(label.target, LABEL_SHOWN) if label else f"variant {result.variant}"),
@@ -229,11 +229,11 @@ def _variants(look: Look, width: int) -> RenderableType:
     return fitted(columns, rows, width)
 
 
-def _next_steps(look: Look) -> Iterator[str]:
-    batch_id = printable(look.snapshot.batch_id)
-    if look.snapshot.dead_letters and not look.report:
+def _next_steps(view: BatchView) -> Iterator[str]:
+    batch_id = printable(view.snapshot.batch_id)
+    if view.snapshot.dead_letters and not view.report:
         yield f"Dead letters, and how to retry them: {batch_command('dlq', batch_id)}"
-    if is_over(look.snapshot) and look.snapshot.done:
+    if is_over(view.snapshot) and view.snapshot.done:
         yield f"All results: {batch_command('export', batch_id, '-o', 'results.jsonl')}"
-    elif not is_over(look.snapshot) and not look.is_abandoned:
+    elif not is_over(view.snapshot) and not view.is_abandoned:
         yield f"To see it go on: {batch_command('status', batch_id, '--watch')}"

@@ -26,10 +26,10 @@ from projections.queries.batches import BatchSnapshot
 from providers.table import PROVIDERS
 from scoreline.cli.main import app
 from scoreline.local.supervisor import BELOW_THE_GATE
+from scoreline.reports.batch_status import STATUSES, ExitCode
+from scoreline.reports.batch_view import BatchView
 from scoreline.reports.export_writers import COLUMNS
-from scoreline.reports.look import Look
-from scoreline.reports.standing import STATUSES, ExitCode
-from scoreline.reports.status import look_document
+from scoreline.reports.status import view_document
 from scoreline.startup_interrupt import INTERRUPTED
 from scoreline.submit.group_fields import MARKS
 from scoreline.submit.spec.builder import make_plan
@@ -173,7 +173,7 @@ def test_the_keys_of_a_batch_in_json_are_those_of_the_table():
     """Scripts find every key explained, and the example has exactly these."""
     now = datetime(2026, 11, 16, tzinfo=UTC)
     snapshot = BatchSnapshot("b", "submitted", "", "p", "d", "running", "", None, now, None, None, now)
-    keys = look_document(Look(snapshot)).keys()
+    keys = view_document(BatchView(snapshot)).keys()
     text = section(guide("reference/results.md"), "JSON output")
     table = text.partition("```")[0]
     assert {key for row in TABLE_ROW.findall(table) for key in re.findall(r"`(\w+)`", row)} == set(keys)

@@ -21,7 +21,7 @@ from projections.database.connection import make_pool
 from projections.ledger.postgres import PostgresLedger
 from projections.queries.evaluation_history import read_history
 from scoreline.reports.replay.document import document
-from scoreline.reports.replay.telling import Evidence, tell
+from scoreline.reports.replay.history_builder import SourceRecords, build_history
 from tests.builders import BATCH, PAYLOADS, START, event, history
 from tests.integration.scoreline.batch_stage import Stage, stage
 
@@ -140,7 +140,9 @@ async def test_every_extreme_value_is_quarantined_or_survives_every_reader(
         json.loads(line, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
     async with await AsyncConnection.connect(here.place.url) as conn:
         for key in keys:
-            json.dumps(document(tell(Evidence(key, await read_history(conn, key)))), allow_nan=False)
+            json.dumps(
+                document(build_history(SourceRecords(key, await read_history(conn, key)))), allow_nan=False
+            )
 
 
 @settings(max_examples=300, deadline=None)

@@ -1682,14 +1682,14 @@ MUTANTS = (
     ),
     Mutant(
         "watching ends once no process of a local run serves its batch",
-        "scoreline/reports/watch.py",
-        "if is_over(look.snapshot) or self._is_abandoned(look):",
-        "if is_over(look.snapshot):",
+        "scoreline/reports/batch_poller.py",
+        "if is_over(view.snapshot) or self._is_abandoned(view):",
+        "if is_over(view.snapshot):",
         (f"{STANDING}::test_watching_ends_when_its_local_run_is_gone",),
     ),
     Mutant(
         "a cancelled watch is not taken for an outage",
-        "scoreline/reports/watch.py",
+        "scoreline/reports/batch_poller.py",
         "                _raise_if_cancelled(error)\n",
         "",
         (INTERRUPTION,),

@@ -13,19 +13,19 @@ from scoreline.reports.audit.verified import Finding
 from scoreline.reports.audit.verified import show as show_verified
 from scoreline.reports.export_record import Record
 from scoreline.reports.pass_rate import PassRate
-from scoreline.reports.replay.story import Story
-from scoreline.reports.replay.view import show as show_story
+from scoreline.reports.replay.history import EvaluationHistory
+from scoreline.reports.replay.timeline_text import show as show_story
 
 REASON_SHOWN = 90
 
 
-def show(console: Console, outcome: Outcome, story: Story | None) -> None:
-    """Print all of it; `story` is the life of one that was in the killed executor's hands."""
+def show(console: Console, outcome: Outcome, history: EvaluationHistory | None) -> None:
+    """Print all of it; `history` is the life of one that was in the killed executor's hands."""
     _head(console, "Scorecards")
     console.print(_scorecards(outcome.targets))
     _head(console, "Some that failed")
     console.print(_failures(outcome.failed))
-    _show_death(console, outcome, story)
+    _show_death(console, outcome, history)
     batch_id = outcome.snapshot.batch_id
     _head(console, f"$ {typed('replay', '--batch', batch_id, '--verify')}")
     show_verified(console, Finding(outcome.verified, outcome.verified_in, []))
@@ -71,7 +71,7 @@ def _failures(failed: Sequence[Record]) -> Table:
     return table
 
 
-def _show_death(console: Console, outcome: Outcome, story: Story | None) -> None:
+def _show_death(console: Console, outcome: Outcome, history: EvaluationHistory | None) -> None:
     struck = outcome.struck
     if struck is None:
         _head(console, "Nobody was killed")
@@ -83,9 +83,9 @@ def _show_death(console: Console, outcome: Outcome, story: Story | None) -> None
         f"It died with {counted(len(struck.in_hand), 'evaluation')} in hand. "
         f"{counted(outcome.again, 'evaluation')} began again, as attempt 2.",
     )
-    if story:
-        _head(console, f"$ {typed('replay', story.evaluation_id, '--from', 'postgres')}")
-        show_story(console, story)
+    if history:
+        _head(console, f"$ {typed('replay', history.evaluation_id, '--from', 'postgres')}")
+        show_story(console, history)
 
 
 def next_steps(outcome: Outcome) -> list[str]:

@@ -23,10 +23,10 @@ from scoreline.local.supervisor import Drive, Driving
 from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.labels import variant_labels
+from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.lookup import find
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.sources import open_sources
-from scoreline.reports.replay.story import Story
 from scoreline.reports.screen import screen
 from scoreline.servers.addresses import Servers
 from scoreline.servers.connection import connected
@@ -94,12 +94,12 @@ class _Demo:
             seconds=time.monotonic() - self.began,
         )
 
-    async def _story(self, outcome: Outcome) -> Story | None:
+    async def _story(self, outcome: Outcome) -> EvaluationHistory | None:
         """Tell the life of one that the killed executor had in hand."""
         if outcome.struck is None:
             return None
         async with open_sources(self.settings, self.servers, Origin.POSTGRES) as sources:
-            return (await find(sources, outcome.struck.in_hand[0])).story
+            return (await find(sources, outcome.struck.in_hand[0])).history
 
 
 async def _records(conn: Connection, batch_id: str, spec: str | None) -> list[Record]:

@@ -11,7 +11,7 @@ from scoreline.observability.alerts.definition import AlertDefinition, Unit
 from scoreline.observability.alerts.table import ALERTS
 from scoreline.reports.alerts.checks import BATCH_CHECKS, FLEET_CHECKS
 from scoreline.reports.alerts.measurement import AlertInputs, Measurement
-from scoreline.reports.standing import is_over
+from scoreline.reports.batch_status import is_over
 
 _NONE = timedelta()
 POSTGRES_DOWN = "PostgresDown"
@@ -48,7 +48,7 @@ class Alert:
 
 def evaluate_alerts(inputs: AlertInputs) -> list[Alert]:
     """Return the alerts that fire, processes first; none for a batch that is over or has none pending."""
-    snapshot = inputs.look.snapshot
+    snapshot = inputs.view.snapshot
     if is_over(snapshot) or not snapshot.pending:
         return []
     checks = BATCH_CHECKS if snapshot.kind == "external" else FLEET_CHECKS | BATCH_CHECKS
@@ -92,7 +92,7 @@ def _alert(definition: AlertDefinition, measured: Measurement, inputs: AlertInpu
     condition, polled = definition.polled_condition, definition.polled
     limit = condition.limit(inputs.thresholds)
     fields = {
-        "batch_id": printable(inputs.look.snapshot.batch_id),
+        "batch_id": printable(inputs.view.snapshot.batch_id),
         "value": format_value(measured.value, condition.unit),
         "threshold": format_value(limit, condition.unit),
         **measured.fields,
@@ -102,7 +102,7 @@ def _alert(definition: AlertDefinition, measured: Measurement, inputs: AlertInpu
         definition,
         measured.about,
         " ".join(filter(None, (definition.polled_message(fields), detail))),
-        _action(definition, fields, is_local=bool(inputs.look.snapshot.run_id)),
+        _action(definition, fields, is_local=bool(inputs.view.snapshot.run_id)),
         measured.value,
         limit,
         getattr(inputs.thresholds, polled.hold) if polled and polled.hold else _NONE,

@@ -11,32 +11,32 @@ from executor.lanes.contract import BlockedBy
 from projections.queries.batches import BatchSnapshot, WaitingCount
 from scoreline.formatting import counted, printable
 from scoreline.reports.alerts.measurement import AlertInputs, Check, Measurement
-from scoreline.reports.crew import NOT_ASKED
+from scoreline.reports.fleet_status import FLEET_NOT_READ
 from scoreline.reports.pace import remaining
-from scoreline.reports.why import IN_HAND
+from scoreline.reports.stall_reasons import CLAIMED_STATES
 
 SATURATED = frozenset({BlockedBy.RATE, BlockedBy.TOKENS, BlockedBy.RETRY_AFTER})
 
 
 def _redis_down(inputs: AlertInputs) -> Iterator[Measurement]:
-    crew = inputs.look.crew
-    if crew.away and crew is not NOT_ASKED:
-        yield Measurement("redis", 0, detail=crew.away)
+    fleet = inputs.view.fleet
+    if fleet.unavailable and fleet is not FLEET_NOT_READ:
+        yield Measurement("redis", 0, detail=fleet.unavailable)
 
 
 def _coordinator_down(inputs: AlertInputs) -> Iterator[Measurement]:
-    yield Measurement("coordinator", 0 if inputs.look.leaderless else 1)
+    yield Measurement("coordinator", 0 if inputs.view.leaderless else 1)
 
 
 def _all_workers_down(inputs: AlertInputs) -> Iterator[Measurement]:
-    crew, snapshot = inputs.look.crew, inputs.look.snapshot
-    if not crew.away:
+    fleet, snapshot = inputs.view.fleet, inputs.view.snapshot
+    if not fleet.unavailable:
         detail = f"{counted(snapshot.pending, 'evaluation')} pending."
-        yield Measurement("executors", len(crew.serving(snapshot)), detail=detail)
+        yield Measurement("executors", len(fleet.serving(snapshot)), detail=detail)
 
 
 def _worker_down(inputs: AlertInputs) -> Iterator[Measurement]:
-    if inputs.look.crew.away:
+    if inputs.view.fleet.unavailable:
         return
     for name, since in inputs.window.lost.items():
         silent = inputs.now - since
@@ -47,17 +47,17 @@ def _worker_down(inputs: AlertInputs) -> Iterator[Measurement]:
 
 def _batch_stuck(inputs: AlertInputs) -> Iterator[Measurement]:
     """Neither tasks within their deadline nor requests at a provider are a standstill."""
-    look, since = inputs.look, inputs.window.progressed_at
+    view, since = inputs.view, inputs.window.progressed_at
     oldest = _oldest_claimed(inputs)
-    in_time = oldest is not None and inputs.now - oldest.unmoved_since <= _deadline(look.snapshot)
-    at_provider = bool(look.at_providers.backlog.waiting) and not look.waiting
+    in_time = oldest is not None and inputs.now - oldest.unmoved_since <= _deadline(view.snapshot)
+    at_provider = bool(view.at_providers.backlog.waiting) and not view.waiting
     if not in_time and not at_provider:
         yield Measurement("batch", (inputs.now - since).total_seconds(), since=since)
 
 
 def _stuck_evaluations(inputs: AlertInputs) -> Iterator[Measurement]:
     if oldest := _oldest_claimed(inputs):
-        deadline = oldest.unmoved_since + _deadline(inputs.look.snapshot)
+        deadline = oldest.unmoved_since + _deadline(inputs.view.snapshot)
         fields = {"evaluation_id": printable(oldest.oldest), "state": oldest.state}
         past = (inputs.now - deadline).total_seconds()
         yield Measurement(oldest.oldest, past, fields, since=oldest.unmoved_since)
@@ -65,22 +65,22 @@ def _stuck_evaluations(inputs: AlertInputs) -> Iterator[Measurement]:
 
 def _queue_backlog(inputs: AlertInputs) -> Iterator[Measurement]:
     """Nothing is measured before the rate is known, nor where it is zero."""
-    look, first = inputs.look, inputs.window.samples[0]
+    view, first = inputs.view, inputs.window.samples[0]
     watched = inputs.now - first.at
     if watched < inputs.thresholds.pace_window / 10:
         return
-    ready = sum(each.count for each in look.waiting if each.state not in IN_HAND)
-    drain = remaining(ready, (look.snapshot.done - first.done) / watched.total_seconds())
+    ready = sum(each.count for each in view.waiting if each.state not in CLAIMED_STATES)
+    drain = remaining(ready, (view.snapshot.done - first.done) / watched.total_seconds())
     if drain is not None:
         yield Measurement("queue", drain.total_seconds())
 
 
 def _dlq_growing(inputs: AlertInputs) -> Iterator[Measurement]:
-    yield Measurement("dead letters", inputs.look.snapshot.dead_letters)
+    yield Measurement("dead letters", inputs.view.snapshot.dead_letters)
 
 
 def _high_failure_rate(inputs: AlertInputs) -> Iterator[Measurement]:
-    snapshot, first = inputs.look.snapshot, inputs.window.samples[0]
+    snapshot, first = inputs.view.snapshot, inputs.window.samples[0]
     failed = snapshot.dead_letters - first.dead
     ended = snapshot.completed + snapshot.dead_letters - first.ended
     if ended and ended >= inputs.thresholds.failure_sample:
@@ -88,7 +88,7 @@ def _high_failure_rate(inputs: AlertInputs) -> Iterator[Measurement]:
 
 
 def _breaker_open(inputs: AlertInputs) -> Iterator[Measurement]:
-    for wait in inputs.look.lanes:
+    for wait in inputs.view.lanes:
         if wait.view.breaker != "closed":
             failures = wait.view.failures
             detail = f"{counted(failures, 'consecutive call')} failed."
@@ -96,7 +96,7 @@ def _breaker_open(inputs: AlertInputs) -> Iterator[Measurement]:
 
 
 def _rate_limit_saturation(inputs: AlertInputs) -> Iterator[Measurement]:
-    for wait in inputs.look.lanes:
+    for wait in inputs.view.lanes:
         view = wait.view
         if view.breaker == "closed" and view.blocked_by in SATURATED and wait.behind and view.since:
             since = datetime.fromtimestamp(view.since, UTC)
@@ -105,7 +105,7 @@ def _rate_limit_saturation(inputs: AlertInputs) -> Iterator[Measurement]:
 
 
 def _budget_nearly_spent(inputs: AlertInputs) -> Iterator[Measurement]:
-    budget = inputs.look.snapshot.budget
+    budget = inputs.view.snapshot.budget
     limits = ((budget.spent_usd, budget.max_cost_usd), (budget.spent_tokens, budget.max_tokens))
     if shares := [float(spent) / float(limit) for spent, limit in limits if limit]:
         yield Measurement("budget", max(shares))
@@ -132,7 +132,7 @@ BATCH_CHECKS: dict[str, Check] = {
 
 
 def _oldest_claimed(inputs: AlertInputs) -> WaitingCount | None:
-    claimed = [each for each in inputs.look.waiting if each.state in IN_HAND]
+    claimed = [each for each in inputs.view.waiting if each.state in CLAIMED_STATES]
     return min(claimed, key=lambda each: each.unmoved_since, default=None)
 
 

@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 from scoreline.observability.thresholds import Thresholds
 from scoreline.reports.alerts.window import AlertWindow
-from scoreline.reports.look import Look
+from scoreline.reports.batch_view import BatchView
 
 
 class AlertInputs(NamedTuple):
     """A view of a batch, the window of earlier views, and the thresholds."""
 
-    look: Look
+    view: BatchView
     window: AlertWindow
     thresholds: Thresholds
 
     @property
     def now(self) -> datetime:
         """The time of the view, on the database's clock."""
-        return self.look.snapshot.now
+        return self.view.snapshot.now
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from scoreline.observability.thresholds import Thresholds
 from scoreline.reports.alerts.alert import Alert, evaluate_alerts, postgres_down
 from scoreline.reports.alerts.measurement import AlertInputs
 from scoreline.reports.alerts.window import AlertWindow
-from scoreline.reports.look import Look
-from scoreline.reports.standing import is_over
-from scoreline.reports.watch import Connectivity
+from scoreline.reports.batch_poller import Connectivity
+from scoreline.reports.batch_status import is_over
+from scoreline.reports.batch_view import BatchView
 
 Key = tuple[str, str]
 State = Literal["firing", "over"]
@@ -47,14 +47,14 @@ class AlertTracker:
     """Alerts whose condition holds, reported or not."""
     _reported: dict[Key, Alert] = field(default_factory=dict)
 
-    def update(self, look: Look) -> Iterator[AlertChange]:
+    def update(self, view: BatchView) -> Iterator[AlertChange]:
         """Return what fires and what is over since the last view; nothing more once the batch is over."""
-        if is_over(look.snapshot):
+        if is_over(view.snapshot):
             return
         window = self._window
-        self._window = window.after(look, self.thresholds) if window else AlertWindow.first(look)
-        alerts = evaluate_alerts(AlertInputs(look, self._window, self.thresholds))
-        yield from self._changes(alerts, look.snapshot.now)
+        self._window = window.after(view, self.thresholds) if window else AlertWindow.first(view)
+        alerts = evaluate_alerts(AlertInputs(view, self._window, self.thresholds))
+        yield from self._changes(alerts, view.snapshot.now)
 
     def _changes(self, alerts: list[Alert], now: datetime) -> Iterator[AlertChange]:
         active = {(each.name, each.about): each for each in alerts}
@@ -67,10 +67,10 @@ class AlertTracker:
                 yield AlertChange(now, "firing", alert, self._since[key])
 
 
-def alerts_of_one_view(look: Look, thresholds: Thresholds) -> list[AlertChange]:
+def alerts_of_one_view(view: BatchView, thresholds: Thresholds) -> list[AlertChange]:
     """Return what fires now, whether or not it has held for long: there will be no second view."""
-    alerts = evaluate_alerts(AlertInputs(look, AlertWindow.first(look), thresholds))
-    return [AlertChange(look.snapshot.now, "firing", each) for each in alerts]
+    alerts = evaluate_alerts(AlertInputs(view, AlertWindow.first(view), thresholds))
+    return [AlertChange(view.snapshot.now, "firing", each) for each in alerts]
 
 
 def alert_line(change: AlertChange, runbook: str | None = None) -> str:
@@ -112,13 +112,13 @@ class AlertReporter:
     tracker: AlertTracker = field(default_factory=AlertTracker)
     runbook: str | None = None
 
-    def update(self, look: Look) -> None:
+    def update(self, view: BatchView) -> None:
         """Report what changed since the last view."""
-        self._report(self.tracker.update(look))
+        self._report(self.tracker.update(view))
 
-    def report_once(self, look: Look) -> list[AlertChange]:
+    def report_once(self, view: BatchView) -> list[AlertChange]:
         """Return what fires now, and write it as JSON: people get a table."""
-        changes = alerts_of_one_view(look, self.tracker.thresholds)
+        changes = alerts_of_one_view(view, self.tracker.thresholds)
         if self.as_json:
             self._report(changes)
         return changes

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from projections.queries.batches import BatchSnapshot
 from scoreline.observability.thresholds import Thresholds
-from scoreline.reports.look import Look
+from scoreline.reports.batch_view import BatchView
 from taskqueue.executor_registry import ExecutorInstance
 
 
@@ -41,24 +41,24 @@ class AlertWindow:
     """Executors whose heartbeats expired, with the time of the last one."""
 
     @classmethod
-    def first(cls, look: Look) -> Self:
+    def first(cls, view: BatchView) -> Self:
         """Begin with the first view: of the time before, only the batch's start is known."""
-        began, snapshot = look.snapshot.accepted_at, look.snapshot
+        began, snapshot = view.snapshot.accepted_at, view.snapshot
         progressed = snapshot.now if snapshot.done else began
-        heartbeats = {each.name: _heartbeat(look, each, None) for each in look.crew.serving(snapshot)}
+        heartbeats = {each.name: _heartbeat(view, each, None) for each in view.fleet.serving(snapshot)}
         return cls(progressed, (CounterSample(began, 0, 0, 0), _sample(snapshot)), heartbeats, {})
 
-    def after(self, look: Look, thresholds: Thresholds) -> Self:
+    def after(self, view: BatchView, thresholds: Thresholds) -> Self:
         """Add a view; while Redis does not answer, the live executors stay those of the last answer."""
-        sample = _sample(look.snapshot)
+        sample = _sample(view.snapshot)
         progressed = self.progressed_at if sample.done == self.samples[-1].done else sample.at
-        window = self if look.crew.away else self._with_executors(look, thresholds)
+        window = self if view.fleet.unavailable else self._with_executors(view, thresholds)
         return replace(window, progressed_at=progressed, samples=_kept(self.samples, sample, thresholds))
 
-    def _with_executors(self, look: Look, thresholds: Thresholds) -> Self:
+    def _with_executors(self, view: BatchView, thresholds: Thresholds) -> Self:
         """Update live and lost executors: lost is one whose heartbeat was overdue before it disappeared."""
-        serving, last_view = look.crew.serving(look.snapshot), self.samples[-1].at
-        live = {each.name: _heartbeat(look, each, self.heartbeats.get(each.name)) for each in serving}
+        serving, last_view = view.fleet.serving(view.snapshot), self.samples[-1].at
+        live = {each.name: _heartbeat(view, each, self.heartbeats.get(each.name)) for each in serving}
         overdue = {
             name: each.at
             for name, each in self.heartbeats.items()
@@ -73,9 +73,11 @@ def _sample(snapshot: BatchSnapshot) -> CounterSample:
     return CounterSample(snapshot.now, snapshot.done, ended, snapshot.dead_letters)
 
 
-def _heartbeat(look: Look, executor: ExecutorInstance, before: HeartbeatSample | None) -> HeartbeatSample:
-    beat = look.crew.beats.get(executor.instance_id, 0.0)
-    return before if before and before.beat == beat else HeartbeatSample(beat, look.snapshot.now)
+def _heartbeat(
+    view: BatchView, executor: ExecutorInstance, before: HeartbeatSample | None
+) -> HeartbeatSample:
+    beat = view.fleet.heartbeats.get(executor.instance_id, 0.0)
+    return before if before and before.beat == beat else HeartbeatSample(beat, view.snapshot.now)
 
 
 def _kept(

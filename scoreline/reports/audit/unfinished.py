@@ -6,11 +6,11 @@ from psycopg import AsyncConnection
 
 from projections.queries.batch_status import batch_unfinished
 from scoreline.formatting import counted, printable, span
-from scoreline.reports.replay.lines import Fate
+from scoreline.reports.replay.event_text import missing
+from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.origin import Origin
 from scoreline.reports.replay.sources import open_sources
-from scoreline.reports.replay.story import Story
-from scoreline.reports.replay.wording import missing
+from scoreline.reports.replay.timeline_entry import EntryDisposition
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 
@@ -35,27 +35,29 @@ async def why_unfinished(settings: Settings, servers: Servers, batch_id: str) ->
         if sources.log is None:
             return [Pending(each.evaluation_id, each.state, NOT_ASKED) for each in found]
         return [
-            Pending(each.evaluation_id, each.state, reason(await sources.story(each.evaluation_id)))
+            Pending(each.evaluation_id, each.state, reason(await sources.history(each.evaluation_id)))
             for each in found
         ]
 
 
-def reason(story: Story) -> str:
-    """Say why an evaluation has not ended, as far as its story tells."""
+def reason(history: EvaluationHistory) -> str:
+    """Say why an evaluation has not ended, as far as its history tells."""
     parts = []
-    if story.gap:
-        parts += [missing(story.gap, hole, story.now) for hole in story.gap.missing]
-    unstored = [line for line in story.lines if line.pending and line.fate is not Fate.WAITING]
+    if history.gap:
+        parts += [missing(history.gap, hole, history.now) for hole in history.gap.missing]
+    unstored = [
+        line for line in history.lines if line.pending and line.disposition is not EntryDisposition.WAITING
+    ]
     if unstored:
         parts.append(f"{counted(len(unstored), 'event')} not stored yet")
-    if story.refusals:
-        parts.append(f"in quarantine: {', '.join(sorted({bad.reason for bad in story.refusals}))}")
-    return "; ".join(parts) or _last_word(story)
+    if history.refusals:
+        parts.append(f"in quarantine: {', '.join(sorted({bad.reason for bad in history.refusals}))}")
+    return "; ".join(parts) or _last_word(history)
 
 
-def _last_word(story: Story) -> str:
-    if not story.lines:
+def _last_word(history: EvaluationHistory) -> str:
+    if not history.lines:
         return "neither Redis nor the log has an event of it"
-    newest = max(story.lines, key=lambda line: line.arrived_at)
-    ago = f" {span(story.now - newest.arrived_at)} ago" if story.now else ""
+    newest = max(history.lines, key=lambda line: line.arrived_at)
+    ago = f" {span(history.now - newest.arrived_at)} ago" if history.now else ""
     return f"in progress; last heard{ago}: {newest.event.type} from {printable(newest.event.source)}"

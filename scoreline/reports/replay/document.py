@@ -1,4 +1,4 @@
-"""A story as one JSON document, for machines."""
+"""A history as one JSON document, for machines."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -9,36 +9,38 @@ from pydantic_core import from_json
 from eventlog.events import EVENT_ADAPTER, EventKey
 from eventlog.timeline import Cursor
 from projections.folds.scorecard import Scorecard
-from scoreline.reports.replay.asof import Then
 from scoreline.reports.replay.gaps import Bridging, OpenGap
-from scoreline.reports.replay.lines import Line, Refusal
-from scoreline.reports.replay.story import Attempt, Glance, Story
+from scoreline.reports.replay.history import Attempt, EvaluationHistory, SourceStatus
+from scoreline.reports.replay.past_state import PastState
+from scoreline.reports.replay.timeline_entry import QuarantinedEntry, TimelineEntry
 
 Json = dict[str, Any]
 
 
-def document(story: Story, *, attempt: int | None = None, then: Then | None = None) -> Json:
+def document(
+    history: EvaluationHistory, *, attempt: int | None = None, then: PastState | None = None
+) -> Json:
     """Lay out everything that is known of an evaluation."""
-    shown = story if attempt is None else story.only(attempt)
+    shown = history if attempt is None else history.only(attempt)
     as_of = {} if then is None else {"as_of": _then(then)}
     return {
-        "evaluation_id": story.evaluation_id,
-        "batch_id": story.batch_id,
-        "case_id": story.case_id,
+        "evaluation_id": history.evaluation_id,
+        "batch_id": history.batch_id,
+        "case_id": history.case_id,
         **as_of,
-        "state": _cursor(story.cursor),
-        "state_once_stored": story.ahead and _cursor(story.ahead),
-        "began_at": _time(story.began_at),
-        "ended_at": _time(story.ended_at),
+        "state": _cursor(history.cursor),
+        "state_once_stored": history.ahead and _cursor(history.ahead),
+        "began_at": _time(history.began_at),
+        "ended_at": _time(history.ended_at),
         "duration_s": _seconds(
-            story.ended_at - story.began_at if story.ended_at and story.began_at else None
+            history.ended_at - history.began_at if history.ended_at and history.began_at else None
         ),
-        "arrivals": story.arrivals,
+        "arrivals": history.arrivals,
         "attempts": [_attempt(one) for one in shown.attempts],
-        "scorecard": story.scorecard and _scorecard(story.scorecard),
-        "quarantine": [refusal_json(refusal) for refusal in story.refusals],
-        "quarantined": story.refused,
-        "sources": {"postgres": _glance(story.postgres), "redis": _glance(story.redis)},
+        "scorecard": history.scorecard and _scorecard(history.scorecard),
+        "quarantine": [refusal_json(refusal) for refusal in history.refusals],
+        "quarantined": history.refused,
+        "sources": {"postgres": _probe(history.postgres), "redis": _probe(history.redis)},
     }
 
 
@@ -53,7 +55,7 @@ def _attempt(attempt: Attempt) -> Json:
     }
 
 
-def line_json(line: Line) -> Json:
+def line_json(line: TimelineEntry) -> Json:
     """Lay out one entry."""
     return {
         "attempt": line.event.attempt,
@@ -65,7 +67,7 @@ def line_json(line: Line) -> Json:
         "type": line.event.type,
         "state_after": line.phase,
         "since_previous_s": _seconds(line.since),
-        "verdict": line.fate,
+        "verdict": line.disposition,
         "stored": not line.pending,
         "stored_at": _time(line.recorded_at),
         "source": line.event.source,
@@ -98,7 +100,7 @@ def gap_json(gap: OpenGap) -> Json:
     }
 
 
-def refusal_json(refusal: Refusal) -> Json:
+def refusal_json(refusal: QuarantinedEntry) -> Json:
     """Lay out an entry of the quarantine."""
     return {
         "id": refusal.id,
@@ -122,7 +124,7 @@ def _scorecard(card: Scorecard) -> Json:
     }
 
 
-def _then(then: Then) -> Json:
+def _then(then: PastState) -> Json:
     return {
         "at": _time(then.at),
         "arrived": then.arrived,
@@ -139,8 +141,8 @@ def _cursor(cursor: Cursor) -> Json:
     return {"phase": cursor.phase, "attempt": cursor.attempt, "sequence": cursor.sequence}
 
 
-def _glance(glance: Glance) -> Json:
-    return {"asked": glance.asked, "found": glance.found, "problem": glance.problem or None}
+def _probe(status: SourceStatus) -> Json:
+    return {"asked": status.queried, "found": status.found, "problem": status.problem or None}
 
 
 def _key(key: EventKey | None) -> Json | None:

@@ -18,7 +18,7 @@ from projections.queries.export import export_rows
 from scoreline.formatting import printable
 from scoreline.reports.export_record import Record, as_text, make_record
 from scoreline.reports.labels import variant_labels
-from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.history import EvaluationHistory
 
 NOT_READ = "not known: the batch's template is in Postgres, which was not read"
 EXTERNAL = "not known: the batch was not submitted here, so its template is not on record"
@@ -41,23 +41,23 @@ class Exchange:
         return self.record.rendered_prompt if self.record else None
 
 
-async def read_exchange(conn: Connection | None, story: Story) -> Exchange:
+async def read_exchange(conn: Connection | None, history: EvaluationHistory) -> Exchange:
     """Read what was asked and answered."""
-    if conn is None or story.batch_id is None:
+    if conn is None or history.batch_id is None:
         return Exchange(None, NOT_READ)
     async with one_snapshot(conn):
         try:
-            snapshot = await read_snapshot(conn, story.batch_id)
+            snapshot = await read_snapshot(conn, history.batch_id)
         except UnknownBatch:
             return Exchange(None, NOT_READ)
         labels = variant_labels(snapshot.spec)
-        rows = [row async for row in export_rows(conn, story.batch_id, only=[story.evaluation_id])]
+        rows = [row async for row in export_rows(conn, history.batch_id, only=[history.evaluation_id])]
     record = make_record(rows[0], labels) if rows else None
-    return Exchange(record, _note(story, record, is_external=snapshot.spec is None))
+    return Exchange(record, _note(history, record, is_external=snapshot.spec is None))
 
 
-def _note(story: Story, record: Record | None, *, is_external: bool) -> str:
-    openings = [line.event.data for line in story.lines if isinstance(line.event.data, p.Queued)]
+def _note(history: EvaluationHistory, record: Record | None, *, is_external: bool) -> str:
+    openings = [line.event.data for line in history.lines if isinstance(line.event.data, p.Queued)]
     if is_external:
         return EXTERNAL
     if record is None or record.rendered_prompt is None:

@@ -12,12 +12,12 @@ from eventlog.backoff import Backoff
 from eventlog.lifecycle import ENDED
 from scoreline.formatting import printable
 from scoreline.reports.replay.document import document
+from scoreline.reports.replay.follow_updates import UpdateTracker
+from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.lookup import look_up, unknown
-from scoreline.reports.replay.news import Told
-from scoreline.reports.replay.sources import AWAY, Sources
-from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.sources import UNAVAILABLE, Sources
 from scoreline.reports.replay.styles import STYLES
-from scoreline.reports.replay.view_ends import heading, outcome
+from scoreline.reports.replay.summary_text import heading, outcome
 
 FIRST_MOMENT = 1.0
 """Seconds in which an evaluation that nobody knows may still appear."""
@@ -29,46 +29,47 @@ SOON = 0.1
 
 async def follow(sources: Sources, text: str, console: Console, *, as_json: bool) -> None:
     """Tell all that has happened and go on until the evaluation has ended and is stored."""
-    story, told = await _first(sources, text), Told()
+    history, told = await _first(sources, text), UpdateTracker()
     if not as_json:
-        _say(f"Following {printable(story.evaluation_id)}; Ctrl-C stops watching, nothing else.")
+        _say(f"Following {printable(history.evaluation_id)}; Ctrl-C stops watching, nothing else.")
     while True:
-        for news in told.news(story):
+        for update in told.updates(history):
             if as_json:
-                _print_json(news.json)
+                _print_json(update.json)
             else:
                 console.print(
-                    Text(news.text, style=STYLES[news.fate] if news.fate else "yellow"), soft_wrap=True
+                    Text(update.text, style=STYLES[update.disposition] if update.disposition else "yellow"),
+                    soft_wrap=True,
                 )
-        if _is_over(story):
+        if _is_over(history):
             break
-        story = await _next(sources, story)
-    _print_end(story, console, as_json=as_json)
+        history = await _next(sources, history)
+    _print_end(history, console, as_json=as_json)
 
 
-def _is_over(story: Story) -> bool:
+def _is_over(history: EvaluationHistory) -> bool:
     """Whether nothing more can come: it has ended, and Postgres has all of it if it was asked."""
-    return story.cursor.phase in ENDED and story.ahead is None and story.is_stored
+    return history.cursor.phase in ENDED and history.ahead is None and history.is_stored
 
 
-async def _first(sources: Sources, text: str) -> Story:
+async def _first(sources: Sources, text: str) -> EvaluationHistory:
     """Find the evaluation, or wait a moment for it: its first event may be on its way."""
     until = monotonic() + FIRST_MOMENT
-    while (meant := await look_up(sources, text)) is None:
+    while (resolved := await look_up(sources, text)) is None:
         if monotonic() > until:
             raise await unknown(sources, text)
         await asyncio.sleep(SOON)
-    return meant.story
+    return resolved.history
 
 
-async def _next(sources: Sources, story: Story) -> Story:
+async def _next(sources: Sources, history: EvaluationHistory) -> EvaluationHistory:
     """Wait until there may be something new, through any outage."""
-    key, backoff, away = story.evaluation_id, Backoff(longest=2.0), False
+    key, backoff, away = history.evaluation_id, Backoff(longest=2.0), False
     while True:
         try:
-            await sources.wait(key, seconds=LOOK_AGAIN if story.is_stored else SOON)
-            following = await sources.story(key)
-        except AWAY:
+            await sources.wait(key, seconds=LOOK_AGAIN if history.is_stored else SOON)
+            following = await sources.history(key)
+        except UNAVAILABLE:
             if not away:
                 _say("A server does not answer; waiting for it.")
             away = True
@@ -88,11 +89,11 @@ def _heed_interrupt() -> None:
         raise asyncio.CancelledError
 
 
-def _print_end(story: Story, console: Console, *, as_json: bool) -> None:
+def _print_end(history: EvaluationHistory, console: Console, *, as_json: bool) -> None:
     if as_json:
-        _print_json({"kind": "end", **document(story)})
+        _print_json({"kind": "end", **document(history)})
         return
-    for line in (Text(), *heading(story), *outcome(story)):
+    for line in (Text(), *heading(history), *outcome(history)):
         console.print(line, soft_wrap=True)
 
 

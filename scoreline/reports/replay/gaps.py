@@ -1,4 +1,4 @@
-"""Gaps in a story: those that were bridged, and the one that is open. Pure."""
+"""Gaps in a history: those that were bridged, and the one that is open. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from eventlog.events import Event, EventKey
 from eventlog.timeline import Bridge, Gap
 from projections.queries.evaluation_records import RecordedBridge
-from scoreline.reports.replay.lines import REPEATS, Line, arrival_order, arrival_time
+from scoreline.reports.replay.timeline_entry import REPEATS, TimelineEntry, arrival_order, arrival_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ def open_gap(gap: Gap | None) -> OpenGap | None:
     return OpenGap(gap.attempt, gap.missing, since, tuple(entry.event for entry in gap.waiting))
 
 
-def recorded_bridgings(lines: Sequence[Line], made: Iterable[RecordedBridge]) -> list[Bridging]:
+def recorded_bridgings(lines: Sequence[TimelineEntry], made: Iterable[RecordedBridge]) -> list[Bridging]:
     """Tell of gaps that were bridged: how long was waited, and what came all the same."""
     told = [_bridging(lines, (b.attempt, b.closing_sequence), b.missing, b.bridged_at) for b in made]
     return [bridge for bridge in told if bridge]
 
 
 def worked_out_bridgings(
-    lines: Sequence[Line], bridges: Iterable[Bridge], patience: timedelta
+    lines: Sequence[TimelineEntry], bridges: Iterable[Bridge], patience: timedelta
 ) -> list[Bridging]:
     """Tell of gaps that a storage worker of such patience would have bridged."""
     told = [_bridging(lines, b.closing.key, b.missing, patience) for b in bridges]
@@ -63,10 +63,12 @@ def worked_out_bridgings(
 
 
 def _bridging(
-    lines: Sequence[Line], closing: EventKey, missing: tuple[range, ...], end: datetime | timedelta
+    lines: Sequence[TimelineEntry], closing: EventKey, missing: tuple[range, ...], end: datetime | timedelta
 ) -> Bridging | None:
     attempt, last = closing
-    there = {n.event.sequence: n for n in lines if n.event.attempt == attempt and n.fate not in REPEATS}
+    there = {
+        n.event.sequence: n for n in lines if n.event.attempt == attempt and n.disposition not in REPEATS
+    }
     if last not in there:
         return None
     came_late = tuple(s for s in there if any(s in hole for hole in missing))

@@ -1,12 +1,12 @@
-"""Which evaluation was meant: an id, `ID@2` for one of its attempts, or nearly an id."""
+"""Which evaluation was resolved: an id, `ID@2` for one of its attempts, or nearly an id."""
 
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from scoreline.formatting import printable
 from scoreline.problem import Problem
+from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.sources import Sources
-from scoreline.reports.replay.story import Story
 
 NEAREST = 5
 LIKENESS = 0.5
@@ -14,45 +14,45 @@ LAST_CHARACTER = chr(0x10FFFF)
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class ResolvedEvaluation:
     """An evaluation, and the attempt if one was named."""
 
-    story: Story
+    history: EvaluationHistory
     attempt: int | None = None
 
 
-async def look_up(sources: Sources, text: str) -> Meant | None:
-    """Find what was meant; an id that really contains an @ wins."""
+async def look_up(sources: Sources, text: str) -> ResolvedEvaluation | None:
+    """Find what was resolved; an id that really contains an @ wins."""
     _check_encodable(text)
-    story = await sources.story(text)
-    if story.is_known:
-        return Meant(story)
+    history = await sources.history(text)
+    if history.is_known:
+        return ResolvedEvaluation(history)
     whose, at, number = text.rpartition("@")
     if not (at and whose and number.isdecimal()):
         return None
-    story = await sources.story(whose)
-    return Meant(with_attempt(story, int(number)), int(number)) if story.is_known else None
+    history = await sources.history(whose)
+    return ResolvedEvaluation(with_attempt(history, int(number)), int(number)) if history.is_known else None
 
 
-async def find(sources: Sources, text: str) -> Meant:
-    """Find what was meant, or raise a problem that names what is near it."""
-    meant = await look_up(sources, text)
-    if meant is None:
+async def find(sources: Sources, text: str) -> ResolvedEvaluation:
+    """Find what was resolved, or raise a problem that names what is near it."""
+    resolved = await look_up(sources, text)
+    if resolved is None:
         raise await unknown(sources, text)
-    return meant
+    return resolved
 
 
-def with_attempt(story: Story, number: int) -> Story:
-    """Return the story if it has this attempt."""
-    numbers = [attempt.number for attempt in story.attempts]
+def with_attempt(history: EvaluationHistory, number: int) -> EvaluationHistory:
+    """Return the history if it has this attempt."""
+    numbers = [attempt.number for attempt in history.attempts]
     if number in numbers:
-        return story
+        return history
     there = ", ".join(str(number) for number in numbers) or "none"
-    raise Problem(f"{printable(story.evaluation_id)} has no attempt {number}; there is: {there}.")
+    raise Problem(f"{printable(history.evaluation_id)} has no attempt {number}; there is: {there}.")
 
 
 async def unknown(sources: Sources, text: str) -> Problem:
-    """Say that nobody knows an id, and which ones may have been meant."""
+    """Say that nobody knows an id, and which ones may have been resolved."""
     asked = [
         name for name, where in (("Postgres", sources.postgres), ("Redis", sources.redis)) if where.answered
     ]

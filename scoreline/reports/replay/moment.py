@@ -1,11 +1,11 @@
-"""Moments of a story: the first so many entries in order of arrival, or a time. Pure."""
+"""Moments of a history: the first so many entries in order of arrival, or a time. Pure."""
 
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
 from scoreline.formatting import stamp
-from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.history import EvaluationHistory
 
 Moment = int | datetime | time
 """The first so many entries, a time, or a time of the evaluation's day."""
@@ -14,12 +14,12 @@ END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class NoSuchMoment(ValueError):  # noqa: N818 - says what there is instead
-    """A moment outside the story."""
+    """A moment outside the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A moment in a story: how many entries had arrived, when, and until when nothing else happened."""
+    """A moment in a history: how many entries had arrived, when, and until when nothing else happened."""
 
     rank: int
     at: datetime
@@ -46,10 +46,10 @@ def _in_utc(moment: datetime | time) -> datetime | time:
         raise ValueError(f"{moment} is no moment") from outside
 
 
-def locate(story: Story, moment: Moment) -> Located:
-    """Find a moment in a story."""
-    arrivals = {line.rank: line.arrived_at for line in story.lines}
-    arrivals |= {refusal.rank: refusal.arrived_at for refusal in story.refusals}
+def locate(history: EvaluationHistory, moment: Moment) -> Located:
+    """Find a moment in a history."""
+    arrivals = {line.rank: line.arrived_at for line in history.lines}
+    arrivals |= {refusal.rank: refusal.arrived_at for refusal in history.refusals}
     if isinstance(moment, int):
         return _by_number(arrivals, moment)
     first, last = arrivals[1], max(arrivals.values())

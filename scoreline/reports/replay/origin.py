@@ -1,4 +1,4 @@
-"""Where a story is read."""
+"""Where a history is read."""
 
 from enum import StrEnum
 

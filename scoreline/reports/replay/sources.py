@@ -21,16 +21,16 @@ from projections.database.readiness import check_ready
 from projections.folds.change import EvaluationRow
 from projections.queries.evaluation_history import is_batch, nearby_ids, read_history
 from projections.queries.evaluation_records import StoredHistory
+from scoreline.reports.replay.history import NOT_QUERIED, EvaluationHistory, SourceStatus
+from scoreline.reports.replay.history_builder import NOTHING, SourceRecords, build_history
 from scoreline.reports.replay.origin import Origin
-from scoreline.reports.replay.story import NOT_ASKED, Glance, Story
-from scoreline.reports.replay.telling import NOTHING, Evidence, tell
 from scoreline.servers.addresses import Servers
 from scoreline.servers.availability import Unavailable, check_postgres, check_redis
 from scoreline.settings import Settings
 from storage_worker.settings import Ordering
 from storage_worker.stream_diff import MAX_ENTRIES, StreamDiff, diff_stream
 
-AWAY = (LogUnavailable, psycopg.OperationalError, psycopg.InterfaceError)
+UNAVAILABLE = (LogUnavailable, psycopg.OperationalError, psycopg.InterfaceError)
 """What means that a server does not answer, for the moment."""
 
 
@@ -41,34 +41,34 @@ class Sources:
     log: RedisEventLog | None
     postgres_url: str | None
     patience: timedelta
-    redis: Glance = NOT_ASKED
-    postgres: Glance = NOT_ASKED
+    redis: SourceStatus = NOT_QUERIED
+    postgres: SourceStatus = NOT_QUERIED
     conn: Connection | None = None
     newest: bytes = b"0-0"
     """The last entry seen of the stream that was read last."""
 
-    async def story(self, evaluation_id: str) -> Story:
+    async def history(self, evaluation_id: str) -> EvaluationHistory:
         """Read all there is of an evaluation and tell it."""
         now_ms = await self.log.now_ms() if self.log else 0
         [raw] = await self.log.read([evaluation_id], limit=MAX_ENTRIES + 1) if self.log else [[]]
         self.newest = raw[-1][0] if raw else self.newest
-        history = await self._history(evaluation_id)
-        seen = diff_stream(evaluation_id, raw, _blank_row(evaluation_id, history))
-        return tell(self._evidence(seen, history, now_ms, len(raw)))
+        stored = await self._stored(evaluation_id)
+        seen = diff_stream(evaluation_id, raw, _blank_row(evaluation_id, stored))
+        return build_history(self._records(seen, stored, now_ms, len(raw)))
 
-    def _evidence(self, seen: StreamDiff, history: StoredHistory, now_ms: int, found: int) -> Evidence:
-        return Evidence(
+    def _records(self, seen: StreamDiff, stored: StoredHistory, now_ms: int, found: int) -> SourceRecords:
+        return SourceRecords(
             seen.evaluation_id,
-            history,
+            stored,
             seen.entries,
             seen.rejected,
-            Glance(asked=True, found=len(history.events)) if self.postgres_url else self.postgres,
-            Glance(asked=True, found=found) if self.log else self.redis,
+            SourceStatus(queried=True, found=len(stored.events)) if self.postgres_url else self.postgres,
+            SourceStatus(queried=True, found=found) if self.log else self.redis,
             now_ms,
             None if self.postgres_url else self.patience,
         )
 
-    async def _history(self, evaluation_id: str) -> StoredHistory:
+    async def _stored(self, evaluation_id: str) -> StoredHistory:
         conn = await self.connection()
         return await read_history(conn, evaluation_id) if conn else NOTHING
 
@@ -107,22 +107,22 @@ class Sources:
             await self.conn.close()
 
 
-def _blank_row(evaluation_id: str, history: StoredHistory) -> EvaluationRow | None:
+def _blank_row(evaluation_id: str, stored: StoredHistory) -> EvaluationRow | None:
     """Make a row that covers nothing, so that all is read, and against the right batch."""
-    if history.standing is None:
+    if stored.standing is None:
         return None
-    return EvaluationRow(evaluation_id, history.standing.batch_id, history.standing.month, Cursor())
+    return EvaluationRow(evaluation_id, stored.standing.batch_id, stored.standing.month, Cursor())
 
 
 @asynccontextmanager
 async def open_sources(settings: Settings, servers: Servers, origin: Origin) -> AsyncIterator[Sources]:
     """Lend the servers that are asked, if at least one of them answers."""
     problems: list[Unavailable] = []
-    redis = postgres = NOT_ASKED
+    redis = postgres = NOT_QUERIED
     if origin is not Origin.POSTGRES:
-        redis = await _glance(check_redis(servers.redis_url), problems)
+        redis = await _probe(check_redis(servers.redis_url), problems)
     if origin is not Origin.REDIS:
-        postgres = await _glance(_check_tables(servers, settings), problems)
+        postgres = await _probe(_check_tables(servers, settings), problems)
     if not (redis.answered or postgres.answered):
         raise problems[0]
     log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards) if redis.answered else None
@@ -135,13 +135,13 @@ async def open_sources(settings: Settings, servers: Servers, origin: Origin) -> 
         await sources.aclose()
 
 
-async def _glance(check: Awaitable[None], problems: list[Unavailable]) -> Glance:
+async def _probe(check: Awaitable[None], problems: list[Unavailable]) -> SourceStatus:
     try:
         await check
     except Unavailable as problem:
         problems.append(problem)
-        return Glance(asked=True, problem=str(problem))
-    return Glance(asked=True)
+        return SourceStatus(queried=True, problem=str(problem))
+    return SourceStatus(queried=True)
 
 
 async def _check_tables(servers: Servers, settings: Settings) -> None:

@@ -1,14 +1,14 @@
-"""How fates look."""
+"""How dispositions look."""
 
-from scoreline.reports.replay.lines import Fate
+from scoreline.reports.replay.timeline_entry import EntryDisposition
 
 STYLES = {
-    Fate.APPLIED: "green",
-    Fate.STALE: "yellow",
-    Fate.LATE: "yellow",
-    Fate.DUPLICATE: "dim",
-    Fate.WAITING: "cyan",
-    Fate.REJECTED: "red",
-    Fate.CONFLICT: "red",
-    Fate.UNSTORABLE: "red",
+    EntryDisposition.APPLIED: "green",
+    EntryDisposition.STALE: "yellow",
+    EntryDisposition.LATE: "yellow",
+    EntryDisposition.DUPLICATE: "dim",
+    EntryDisposition.WAITING: "cyan",
+    EntryDisposition.REJECTED: "red",
+    EntryDisposition.CONFLICT: "red",
+    EntryDisposition.UNSTORABLE: "red",
 }

@@ -18,8 +18,8 @@ from rich.console import Console
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import SIGNALS, InterruptedRun, Interruption
 from scoreline.local.supervisor import Drive, Driving
-from scoreline.reports.crew import crew_reader
-from scoreline.reports.watch import Watcher
+from scoreline.reports.batch_poller import BatchPoller
+from scoreline.reports.fleet_status import fleet_reader
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from scoreline.startup_interrupt import INTERRUPTED
@@ -52,7 +52,7 @@ def collected() -> Iterator[None]:
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that starts no process, and queries without a pause: there is always a query to interrupt."""
     monkeypatch.setattr("scoreline.local.fleet.start", lambda _fleet, _manager: None)
-    monkeypatch.setattr("scoreline.local.supervisor.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("scoreline.local.supervisor.POLL_INTERVAL", 0.0)
 
 
 def driving(servers: Servers, root: Path, interruption: Interruption) -> Driving:
@@ -148,17 +148,17 @@ async def test_a_cancelled_watch_ends_though_its_query_fails(
     """A cancelled query may raise its own error instead of the cancellation: that is no outage."""
     querying = asyncio.Event()
 
-    async def cancelled_query(*_: object, closely: bool) -> None:
+    async def cancelled_query(*_: object, every_row: bool) -> None:
         querying.set()
         try:
             await asyncio.Event().wait()
         finally:
-            raise QueryCanceled(f"canceling statement due to user request, {closely=}")
+            raise QueryCanceled(f"canceling statement due to user request, {every_row=}")
 
-    monkeypatch.setattr("scoreline.reports.watch.take_look", cancelled_query)
-    async with crew_reader(redis_url) as crew:
-        watcher = Watcher(postgres_url, "nightly", crew, lambda _: None)
-        watching = asyncio.create_task(watcher.until_over(lambda _: None))
+    monkeypatch.setattr("scoreline.reports.batch_poller.read_batch_view", cancelled_query)
+    async with fleet_reader(redis_url) as fleet:
+        poller = BatchPoller(postgres_url, "nightly", fleet, lambda _: None)
+        watching = asyncio.create_task(poller.until_over(lambda _: None))
         await querying.wait()
         watching.cancel()
         done, _ = await asyncio.wait({watching}, timeout=LATE)

@@ -28,9 +28,9 @@ from scoreline.reports.alerts.tracker import (
     alerts_of_one_view,
 )
 from scoreline.reports.alerts.window import AlertWindow
-from scoreline.reports.crew import Crew
+from scoreline.reports.batch_view import BatchView
+from scoreline.reports.fleet_status import FleetStatus
 from scoreline.reports.lanes import LaneWait
-from scoreline.reports.look import Look
 from scoreline.reports.provider_batches import AtProviders
 from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
@@ -42,30 +42,32 @@ RUNNING = BatchSnapshot(
 THRESHOLDS = Thresholds()
 
 
-def at(seconds: float, *, beats: dict[str, float] | None = None, **changes: Any) -> Look:
+def at(seconds: float, *, beats: dict[str, float] | None = None, **changes: Any) -> BatchView:
     """View a batch this long after it began; executors are named by their heartbeats."""
     now = START + timedelta(seconds=seconds)
     known = {"worker-1": seconds} if beats is None else beats
-    crew = Crew(tuple(ExecutorInstance(f"i-{name}", name) for name in known), "", _by_instance_id(known))
-    own = {key: changes.pop(key) for key in list(changes) if key in Look.__dataclass_fields__}
-    return Look(**{"snapshot": replace(RUNNING, now=now, **changes), "crew": crew, **own})
+    fleet = FleetStatus(
+        tuple(ExecutorInstance(f"i-{name}", name) for name in known), "", _by_instance_id(known)
+    )
+    own = {key: changes.pop(key) for key in list(changes) if key in BatchView.__dataclass_fields__}
+    return BatchView(**{"snapshot": replace(RUNNING, now=now, **changes), "fleet": fleet, **own})
 
 
 def _by_instance_id(known: dict[str, float]) -> dict[str, float]:
     return {f"i-{name}": beat for name, beat in known.items()}
 
 
-def firing(*looks: Look) -> list[str]:
+def firing(*views: BatchView) -> list[str]:
     """Name the alerts that fire for the last of some views."""
-    window = AlertWindow.first(looks[0])
-    for look in looks[1:]:
-        window = window.after(look, THRESHOLDS)
-    return [alert.name for alert in evaluate_alerts(AlertInputs(looks[-1], window, THRESHOLDS))]
+    window = AlertWindow.first(views[0])
+    for view in views[1:]:
+        window = window.after(view, THRESHOLDS)
+    return [alert.name for alert in evaluate_alerts(AlertInputs(views[-1], window, THRESHOLDS))]
 
 
-def reported(looks: Sequence[Look]) -> list[str]:
+def reported(views: Sequence[BatchView]) -> list[str]:
     tracker = AlertTracker()
-    return [alert_line(change) for look in looks for change in tracker.update(look)]
+    return [alert_line(change) for view in views for change in tracker.update(view)]
 
 
 def test_no_alert_fires_for_a_batch_that_makes_progress():
@@ -114,14 +116,14 @@ def test_the_command_for_a_local_run_resumes_it():
 
 def test_executors_of_another_project_do_not_count():
     """They claim no task of this batch."""
-    crew = Crew((ExecutorInstance("i", "other", project="another"),))
-    assert firing(at(0, crew=crew)) == ["AllWorkersDown"]
+    fleet = FleetStatus((ExecutorInstance("i", "other", project="another"),))
+    assert firing(at(0, fleet=fleet)) == ["AllWorkersDown"]
 
 
 def test_redis_and_the_coordinator():
     """While Redis is unreachable, executors are unknown, not down."""
-    away = Crew(away="Redis at x does not answer (connection refused).")
-    assert firing(at(0), at(1, crew=away)) == ["RedisDown"]
+    away = FleetStatus(unavailable="Redis at x does not answer (connection refused).")
+    assert firing(at(0), at(1, fleet=away)) == ["RedisDown"]
     assert firing(at(0), at(1, leaderless=True)) == ["CoordinatorDown"]
 
 
@@ -129,7 +131,7 @@ HELD = WaitingCount("running", 3, START, "b.1")
 
 
 @pytest.mark.parametrize(
-    ("look", "names"),
+    ("view", "names"),
     [
         (at(901), ["BatchStuck"]),
         (at(899), []),
@@ -141,9 +143,9 @@ HELD = WaitingCount("running", 3, START, "b.1")
     ],
     ids=["idle", "not long", "progress", "claimed, in time", "at a provider", "overdue", "stuck"],
 )
-def test_a_batch_is_stuck_when_no_evaluation_ends(look: Look, names: list[str]):
+def test_a_batch_is_stuck_when_no_evaluation_ends(view: BatchView, names: list[str]):
     """A long batch is not stuck, nor one whose attempts are within their deadline."""
-    assert firing(at(0), look) == names
+    assert firing(at(0), view) == names
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_backlog_is_a_time_and_not_a_count():
 def test_lanes():
     """A circuit breaker that is open, and a lane that has granted no permit for long."""
 
-    def behind(count: int, **view: Any) -> Look:
+    def behind(count: int, **view: Any) -> BatchView:
         return at(100, completed=99, lanes=(LaneWait(LaneView("openai", **view), count),))
 
     since = START.timestamp()
@@ -231,8 +233,8 @@ def test_thresholds_of_definitions_exist(name: str):
 
 def test_an_alert_has_its_value_its_threshold_and_its_age():
     """The age is known where one view can tell since when the condition holds."""
-    look = at(1000, failed=40, completed=60, beats={})
-    changes = alerts_of_one_view(look, replace(THRESHOLDS, dead_letters=30))
+    view = at(1000, failed=40, completed=60, beats={})
+    changes = alerts_of_one_view(view, replace(THRESHOLDS, dead_letters=30))
     workers, letters, share = (each.alert for each in changes)
     assert (workers.value, workers.threshold, workers.unit) == (0, 1, Unit.COUNT)
     assert (letters.value, letters.threshold, letters.unit) == (40, 30, Unit.COUNT)

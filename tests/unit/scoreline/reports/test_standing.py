@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from projections.queries.batches import BatchSnapshot, WaitingCount
-from scoreline.reports.crew import Crew
+from scoreline.reports.batch_poller import BatchPoller
+from scoreline.reports.batch_status import ExitCode, document, exit_code, is_over, status_word
+from scoreline.reports.batch_view import BatchView
 from scoreline.reports.faults import why_ended
-from scoreline.reports.look import Look
+from scoreline.reports.fleet_status import FleetStatus
 from scoreline.reports.progress_line import ProgressDisplay
-from scoreline.reports.standing import ExitCode, document, exit_code, is_over, status_word
-from scoreline.reports.watch import Watcher
-from scoreline.reports.why import reasons
+from scoreline.reports.stall_reasons import reasons
 from taskqueue.executor_registry import ExecutorInstance
 from tests.builders import START
 
@@ -25,30 +25,30 @@ NOW = START + timedelta(minutes=10)
 RUNNING = BatchSnapshot(
     "b", "submitted", "name", "default", "", "running", "", None, START, None, None, NOW, total=100
 )
-CREW = Crew((ExecutorInstance("i-1", "one", slots=4, busy=2),))
+CREW = FleetStatus((ExecutorInstance("i-1", "one", slots=4, busy=2),))
 
 
 def standing(**changes: Any) -> BatchSnapshot:
     return replace(RUNNING, **changes)
 
 
-def abandoned(**changes: Any) -> Look:
+def abandoned(**changes: Any) -> BatchView:
     """A look at the batch of a local run of which nothing is alive."""
-    return Look(standing(**{"run_id": "r", **changes}), crew=Crew(), leaderless=True)
+    return BatchView(standing(**{"run_id": "r", **changes}), fleet=FleetStatus(), leaderless=True)
 
 
-class Scripted(Watcher):
-    """A watcher that sees given looks."""
+class Scripted(BatchPoller):
+    """A poller that sees given looks."""
 
-    def __init__(self, looks: list[Look]) -> None:
-        self.looks = iter(looks)
+    def __init__(self, views: list[BatchView]) -> None:
+        self.views = iter(views)
         self._conn, self._abandoned = None, None
 
     async def pause(self, _: float) -> None:
         """Wait for nothing."""
 
-    async def look(self) -> Look:
-        return next(self.looks)
+    async def read(self) -> BatchView:
+        return next(self.views)
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_duration_ends_with_the_batch() -> None:
 def test_batch_that_goes_well_has_no_reasons() -> None:
     """Nobody is told of troubles that are none."""
     waits = (WaitingCount("running", 100, NOW, "b.00000001"),)
-    assert reasons(Look(standing(), waits, crew=CREW)) == []
-    assert reasons(Look(standing(state="completed", finished_at=NOW))) == []
+    assert reasons(BatchView(standing(), waits, fleet=CREW)) == []
+    assert reasons(BatchView(standing(state="completed", finished_at=NOW))) == []
 
 
 def test_all_done_and_not_closed_wants_a_coordinator() -> None:
     """No executor is missed where nothing is left to do."""
-    [said] = reasons(Look(standing(completed=100)))
+    [said] = reasons(BatchView(standing(completed=100)))
     assert "a coordinator has yet to close it" in said
 
 
@@ -107,30 +107,34 @@ def test_an_abandoned_local_run_has_one_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    "look",
+    "view",
     [
-        Look(standing(run_id="r", now=START + timedelta(seconds=14)), crew=Crew(), leaderless=True),
-        Look(standing(run_id="r"), crew=Crew()),
-        Look(
-            standing(run_id="r"), crew=Crew((ExecutorInstance("i-1", "one", run_id="r"),)), leaderless=True
+        BatchView(
+            standing(run_id="r", now=START + timedelta(seconds=14)), fleet=FleetStatus(), leaderless=True
         ),
-        Look(standing(run_id="r"), crew=Crew(away="Redis is away."), leaderless=True),
-        Look(standing(), crew=Crew(), leaderless=True),
+        BatchView(standing(run_id="r"), fleet=FleetStatus()),
+        BatchView(
+            standing(run_id="r"),
+            fleet=FleetStatus((ExecutorInstance("i-1", "one", run_id="r"),)),
+            leaderless=True,
+        ),
+        BatchView(standing(run_id="r"), fleet=FleetStatus(unavailable="Redis is away."), leaderless=True),
+        BatchView(standing(), fleet=FleetStatus(), leaderless=True),
     ],
     ids=["starting", "led", "with an executor", "redis away", "of the fleet"],
 )
-def test_a_run_is_abandoned_only_if_nothing_of_it_is_alive(look: Look) -> None:
+def test_a_run_is_abandoned_only_if_nothing_of_it_is_alive(view: BatchView) -> None:
     """What starts, leads, executes or is not known to be gone counts as alive."""
-    assert not look.is_abandoned
-    assert not any("batch resume" in said for said in reasons(look) if look.snapshot.run_id)
+    assert not view.is_abandoned
+    assert not any("batch resume" in said for said in reasons(view) if view.snapshot.run_id)
 
 
 async def test_watching_ends_when_its_local_run_is_gone() -> None:
     """Fifteen seconds after the last run was seen to be gone; a run that starts meanwhile counts anew."""
     at = [(0, "r"), (14, "r"), (16, "s"), (30, "s"), (31, "s")]
-    looks = [abandoned(run_id=run_id, now=NOW + timedelta(seconds=second)) for second, run_id in at]
-    last = await Scripted(looks).until_over(lambda _: None)
-    assert last is looks[-1]
+    views = [abandoned(run_id=run_id, now=NOW + timedelta(seconds=second)) for second, run_id in at]
+    last = await Scripted(views).until_over(lambda _: None)
+    assert last is views[-1]
 
 
 def test_work_in_hand_is_looked_at_before_the_queue() -> None:
@@ -139,20 +143,20 @@ def test_work_in_hand_is_looked_at_before_the_queue() -> None:
         WaitingCount("queued", 90, START, "b.00000010"),
         WaitingCount("running", 10, START + timedelta(minutes=5), "b.00000003"),
     )
-    [said] = reasons(Look(standing(), waits, crew=CREW))
+    [said] = reasons(BatchView(standing(), waits, fleet=CREW))
     assert said.startswith("Unmoved for longest: b.00000003, running for 5 min 0 s.")
 
 
 def test_retries_say_when_they_are_due() -> None:
     """Told from stuck: the first is due in so long."""
     waits = (WaitingCount("retrying", 100, NOW, "b.00000001", NOW + timedelta(seconds=90)),)
-    [said] = reasons(Look(standing(), waits, crew=CREW))
+    [said] = reasons(BatchView(standing(), waits, fleet=CREW))
     assert said == "100 wait to be tried again; the first is due in 1 min 30 s, at 00:11:30.000 UTC."
 
 
 def test_foreign_reasons_are_shown_and_not_obeyed() -> None:
     """A reason with an escape sequence in it comes out as text."""
-    [said] = reasons(Look(standing(state="paused", reason="\x1b[2J budget")))
+    [said] = reasons(BatchView(standing(state="paused", reason="\x1b[2J budget")))
     assert "\x1b" not in said
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from scoreline.cli.main import app
 from scoreline.local.servers import named_servers
 from scoreline.reports.replay.origin import Origin
-from scoreline.reports.replay.run import Wanted, run_replay
+from scoreline.reports.replay.run import ReplayOptions, run_replay
 from scoreline.servers.addresses import Servers
 from scoreline.settings import load_settings
 from tests.databases import fresh_database
@@ -63,7 +63,7 @@ def replayed(urls: Urls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     def run(evaluation: str, **asked: Any) -> dict[str, Any]:
         settings = load_settings()
         with named_servers(settings) as servers:
-            run_replay(servers, settings, Wanted(evaluation, as_json=True, **asked))
+            run_replay(servers, settings, ReplayOptions(evaluation, as_json=True, **asked))
         said = capsys.readouterr()
         assert said.err == ""
         found: dict[str, Any] = json.loads(said.out)
@@ -157,7 +157,7 @@ def test_two_attempts_side_by_side(replayed: Replayed) -> None:
     ids=["typo", "batch"],
 )
 def test_what_is_not_there_is_one_clear_line(urls: Urls, arguments: list[str], said: str) -> None:
-    """Exit code 1, and what may have been meant."""
+    """Exit code 1, and what may have been resolved."""
     ended = scoreline("replay", *arguments, **urls)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""A story cut at a moment: what had arrived by then, and what the log came to."""
+"""A replayed cut at a moment: what had arrived by then, and what the log came to."""
 
 import asyncio
 from datetime import UTC, datetime, time, timedelta
@@ -10,11 +10,11 @@ from hypothesis import given, settings
 
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from scoreline.reports.replay.asof import cut
-from scoreline.reports.replay.lines import Fate
 from scoreline.reports.replay.moment import NoSuchMoment, parse_moment
+from scoreline.reports.replay.past_state import cut
+from scoreline.reports.replay.timeline_entry import EntryDisposition
 from tests.builders import event, history
-from tests.replaying import Scene, TimedWorld, fates
+from tests.replaying import Scene, TimedWorld, dispositions
 from tests.storing import store_badly
 
 LIFE = "queued provisioning running responded scored completed"
@@ -55,19 +55,19 @@ async def bridged() -> Scene:
 )
 async def test_the_state_as_of_each_arrival(number: int, state: Cursor, waiting: list[int]):
     """What had arrived out of order was waiting then, and what filled the hole let it go on."""
-    story, then = cut((await reordered()).story(), number)
+    replayed, then = cut((await reordered()).replayed(), number)
     assert then.cursor == state
     assert [line.event.sequence for line in then.waiting] == waiting
-    assert (then.arrived, then.of, len(story.lines)) == (number, 6, number)
-    assert (story.scorecard is not None) == (number == 6)
+    assert (then.arrived, then.of, len(replayed.lines)) == (number, 6, number)
+    assert (replayed.scorecard is not None) == (number == 6)
 
 
 async def test_owner_and_answer_as_of_then():
     """An answer is on record from its arrival on, though its event still waits."""
-    story = (await reordered()).story()
-    _, before = cut(story, 1)
-    _, with_answer = cut(story, 2)
-    _, owned = cut(story, 4)
+    replayed = (await reordered()).replayed()
+    _, before = cut(replayed, 1)
+    _, with_answer = cut(replayed, 2)
+    _, owned = cut(replayed, 4)
     assert (before.answer, before.owner) == (None, None)
     assert with_answer.answer is not None
     assert (with_answer.answer.event.type, with_answer.owner) == ("responded", None)
@@ -76,32 +76,32 @@ async def test_owner_and_answer_as_of_then():
 
 async def test_a_time_cuts_where_the_number_does():
     """The moment of the third arrival, and any before the fourth, are the same."""
-    story = (await reordered()).story()
-    third = next(line for line in story.lines if line.rank == 3).arrived_at
+    replayed = (await reordered()).replayed()
+    third = next(line for line in replayed.lines if line.rank == 3).arrived_at
     for at in (third, third + timedelta(milliseconds=999), third.timetz()):
-        assert cut(story, at)[1].arrived == 3
+        assert cut(replayed, at)[1].arrived == 3
 
 
 async def test_a_bridge_is_there_only_once_it_was_made():
     """Before it the closing event waits; from then on it is applied, and a late original is late."""
     scene = await bridged()
-    story = scene.story()
-    made = story.bridges[0].at
-    waiting, then = cut(story, made - timedelta(seconds=1))
+    replayed = scene.replayed()
+    made = replayed.bridges[0].at
+    waiting, then = cut(replayed, made - timedelta(seconds=1))
     assert (then.cursor.phase, waiting.bridges) == (Phase.PROVISIONING, ())
     assert waiting.gap is not None
     assert waiting.gap.missing == (range(2, 5),)
-    ended, then = cut(story, made + timedelta(seconds=1))
+    ended, then = cut(replayed, made + timedelta(seconds=1))
     assert (then.cursor, len(ended.bridges)) == (Cursor(1, 5, Phase.COMPLETED), 1)
     assert ended.scorecard is not None
     assert ended.scorecard.bridged
-    assert fates(cut(story, 4)[0]) == fates(story)
+    assert dispositions(cut(replayed, 4)[0]) == dispositions(replayed)
 
 
 async def test_a_number_takes_all_that_followed_until_the_next_arrival():
     """As of the third entry the bridge is made: nothing else arrived before it."""
-    story = (await bridged()).story()
-    assert cut(story, 3)[1].cursor.phase is Phase.COMPLETED
+    replayed = (await bridged()).replayed()
+    assert cut(replayed, 3)[1].cursor.phase is Phase.COMPLETED
 
 
 async def test_a_bridge_before_the_next_attempt_is_made_again_in_its_place():
@@ -113,9 +113,9 @@ async def test_a_bridge_before_the_next_attempt_is_made_again_in_its_place():
     await scene.store()
     scene.arrive(*history("queued:retry provisioning running completed", attempt=2))
     await scene.store()
-    story = scene.story()
-    again, then = cut(story, story.arrivals)
-    assert fates(again) == fates(story)
+    replayed = scene.replayed()
+    again, then = cut(replayed, replayed.arrivals)
+    assert dispositions(again) == dispositions(replayed)
     assert (then.cursor, len(again.bridges)) == (Cursor(2, 3, Phase.COMPLETED), 1)
 
 
@@ -126,23 +126,23 @@ async def test_garbage_counts_as_an_arrival_and_changes_nothing():
     scene.arrive_garbage()
     scene.arrive(*history("provisioning", first=1), event("failed", sequence=1))
     await scene.store()
-    story, then = cut(scene.story(), 2)
-    assert (then.cursor.phase, [bad.reason for bad in story.refusals]) == (Phase.QUEUED, ["garbage"])
-    assert [line.fate for line in cut(scene.story(), 4)[0].lines][-1] is Fate.CONFLICT
+    replayed, then = cut(scene.replayed(), 2)
+    assert (then.cursor.phase, [bad.reason for bad in replayed.refusals]) == (Phase.QUEUED, ["garbage"])
+    assert [line.disposition for line in cut(scene.replayed(), 4)[0].lines][-1] is EntryDisposition.CONFLICT
 
 
 @pytest.mark.parametrize("number", [0, 7, 1_000_000])
 async def test_a_number_out_of_range_is_refused_with_the_range(number: int):
     """The message says what there is."""
     with pytest.raises(NoSuchMoment, match="1 to 6"):
-        cut((await reordered()).story(), number)
+        cut((await reordered()).replayed(), number)
 
 
 async def test_a_time_before_the_first_arrival_is_refused():
     """There is nothing to show; the message says when it began."""
-    story = (await reordered()).story()
+    replayed = (await reordered()).replayed()
     with pytest.raises(NoSuchMoment, match="the first entry came at"):
-        cut(story, datetime(2000, 1, 1, tzinfo=UTC))
+        cut(replayed, datetime(2000, 1, 1, tzinfo=UTC))
 
 
 async def test_a_time_of_day_past_midnight_belongs_to_the_next_day():
@@ -152,7 +152,7 @@ async def test_a_time_of_day_past_midnight_belongs_to_the_next_day():
     almost_midnight = noon.replace(hour=23, minute=59, second=59, microsecond=0)
     scene.wait(seconds=(almost_midnight - noon).total_seconds())
     scene.arrive(*history("queued provisioning running"), pace=1)
-    assert cut(scene.story(), time(0, 0, 0, 500_000, UTC))[1].arrived == 2
+    assert cut(scene.replayed(), time(0, 0, 0, 500_000, UTC))[1].arrived == 2
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def test_as_of_now_is_what_was_stored(random: Random):
 
     world = asyncio.run(lived())
     for evaluation_id, held in world.tables.evaluations.items():
-        story = Scene(world, evaluation_id).story()
-        again, then = cut(story, story.arrivals)
-        assert fates(again) == fates(story)
+        replayed = Scene(world, evaluation_id).replayed()
+        again, then = cut(replayed, replayed.arrivals)
+        assert dispositions(again) == dispositions(replayed)
         assert then.cursor == held.row.cursor
-        for number in range(1, story.arrivals):
-            assert cut(story, number)[1].arrived == number
+        for number in range(1, replayed.arrivals):
+            assert cut(replayed, number)[1].arrived == number

@@ -4,30 +4,30 @@ import pytest
 
 from eventlog import payloads as p
 from scoreline.problem import Problem
-from scoreline.reports.replay.diff import Comparison, compare, sides
-from scoreline.reports.replay.result import result
-from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.attempt_result import result
+from scoreline.reports.replay.comparison import Comparison, compare, sides
+from scoreline.reports.replay.history import EvaluationHistory
 from tests.builders import event, history
 from tests.replaying import Scene
 
 LIFE = "queued provisioning running responded scored completed"
 
 
-async def told(*events: p.AnyPayload | str, evaluation_id: str = "one") -> Story:
+async def told(*events: p.AnyPayload | str, evaluation_id: str = "one") -> EvaluationHistory:
     """Tell an evaluation of one attempt, stored whole."""
     scene = Scene(evaluation_id=evaluation_id)
     scene.arrive(*(event(data, evaluation_id=evaluation_id, sequence=n) for n, data in enumerate(events)))
     await scene.store()
-    return scene.story()
+    return scene.replayed()
 
 
-async def retried() -> Story:
+async def retried() -> EvaluationHistory:
     """Tell an evaluation that took two attempts."""
     scene = Scene()
     scene.arrive(*history("queued provisioning running retrying"))
     scene.arrive(*history("queued:retry provisioning running responded completed", attempt=2))
     await scene.store()
-    return scene.story()
+    return scene.replayed()
 
 
 def differences(comparison: Comparison) -> dict[int, tuple[str, ...]]:
@@ -70,8 +70,8 @@ async def test_another_event_in_a_place_and_an_event_on_one_side_only_are_told_a
 
 async def test_two_attempts_are_aligned_by_sequence():
     """The same place in both attempts stands side by side."""
-    story = await retried()
-    comparison = compare(*sides((story, 1), (story, 2)))
+    replayed = await retried()
+    comparison = compare(*sides((replayed, 1), (replayed, 2)))
     assert [pair.key for pair in comparison.pairs] == [(0, n) for n in range(5)]
     assert differences(comparison) == {0: ("reason",), 3: ("event",), 4: ("right only",)}
     assert [side.state for side in comparison.results] == ["retrying", "completed"]
@@ -87,25 +87,25 @@ async def test_a_late_event_and_an_applied_one_differ_in_their_verdict():
     await scene.store()
     scene.arrive(events[2])
     await scene.store()
-    comparison = compare(*sides((scene.story(), None), (await told(*LIFE.split()), None)))
+    comparison = compare(*sides((scene.replayed(), None), (await told(*LIFE.split()), None)))
     assert differences(comparison)[2] == ("verdict",)
     assert [side.bridged for side in comparison.results] == [True, False]
 
 
 async def test_an_attempt_against_a_whole_evaluation_takes_its_last_attempt():
     """Where one side names an attempt, so does the other; of the same evaluation, another one."""
-    story, other = await retried(), await told(*LIFE.split(), evaluation_id="two")
-    assert [side.attempt for side in sides((story, 1), (other, None))] == [1, 1]
-    assert [side.attempt for side in sides((story, None), (story, 2))] == [1, 2]
-    assert [side.attempt for side in sides((story, None), (story, 1))] == [2, 1]
+    replayed, other = await retried(), await told(*LIFE.split(), evaluation_id="two")
+    assert [side.attempt for side in sides((replayed, 1), (other, None))] == [1, 1]
+    assert [side.attempt for side in sides((replayed, None), (replayed, 2))] == [1, 2]
+    assert [side.attempt for side in sides((replayed, None), (replayed, 1))] == [2, 1]
     with pytest.raises(Problem, match="no other attempt"):
         sides((other, None), (other, 1))
 
 
 async def test_the_result_of_an_attempt_that_was_retried_knows_its_answer():
     """Paid work counts, though the attempt came to nothing."""
-    story = await told("queued", "provisioning", "running", "responded", "retrying")
-    came_to = result(story)
+    replayed = await told("queued", "provisioning", "running", "responded", "retrying")
+    came_to = result(replayed)
     assert (came_to.tokens, came_to.output, came_to.verdict) == (8, "4", None)
     assert came_to.error is not None
     assert came_to.error.startswith("transient: the model looked away")

@@ -1,4 +1,4 @@
-"""Which evaluation was meant; and following one through outages."""
+"""Which evaluation was resolved; and following one through outages."""
 
 import json
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from eventlog.events import Event
 from eventlog.log import LogUnavailable
 from scoreline.problem import Problem
 from scoreline.reports.replay.follow import follow
+from scoreline.reports.replay.history import EvaluationHistory, SourceStatus
 from scoreline.reports.replay.lookup import find, nearest, probes
 from scoreline.reports.replay.sources import Sources
-from scoreline.reports.replay.story import Glance, Story
 from tests.builders import history
 from tests.replaying import Scene
 
@@ -25,14 +25,14 @@ class Staged(Sources):
     """Sources that read scenes instead of servers; what is in `script` happens at each wait in turn."""
 
     def __init__(self, *scenes: Scene, batches: tuple[str, ...] = (), script: Sequence[object] = ()):
-        super().__init__(None, None, timedelta(), Glance(asked=True), Glance(asked=True))
+        super().__init__(None, None, timedelta(), SourceStatus(queried=True), SourceStatus(queried=True))
         self.scenes = {scene.evaluation_id: scene for scene in scenes}
         self.batches = batches
         self.script = iter(script)
 
-    async def story(self, evaluation_id: str) -> Story:
+    async def history(self, evaluation_id: str) -> EvaluationHistory:
         """Tell a scene, or that there is none."""
-        return self.scenes.get(evaluation_id, Scene(evaluation_id=evaluation_id)).story()
+        return self.scenes.get(evaluation_id, Scene(evaluation_id=evaluation_id)).replayed()
 
     async def near(self, probes: list[str]) -> list[str]:
         """Return every id."""
@@ -61,14 +61,14 @@ def scene(evaluation_id: str, words: str = "queued provisioning") -> Scene:
 
 async def test_an_attempt_is_named_after_an_at_sign():
     """`ID@1` is the first attempt of ID."""
-    meant = await find(Staged(scene("e-1")), "e-1@1")
-    assert (meant.story.evaluation_id, meant.attempt) == ("e-1", 1)
+    resolved = await find(Staged(scene("e-1")), "e-1@1")
+    assert (resolved.history.evaluation_id, resolved.attempt) == ("e-1", 1)
 
 
 async def test_an_id_that_contains_an_at_sign_wins():
     """Ids are foreign text, too."""
-    meant = await find(Staged(scene("e-1"), scene("e-1@1")), "e-1@1")
-    assert (meant.story.evaluation_id, meant.attempt) == ("e-1@1", None)
+    resolved = await find(Staged(scene("e-1"), scene("e-1@1")), "e-1@1")
+    assert (resolved.history.evaluation_id, resolved.attempt) == ("e-1@1", None)
 
 
 @pytest.mark.parametrize("text", ["e-1@", "@1", "e-1@x", "e-2@1"])

@@ -7,18 +7,18 @@ import pytest
 from eventlog import payloads as p
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor
-from scoreline.reports.replay.lines import Fate
+from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.origin import Origin
-from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.timeline_entry import EntryDisposition
 from tests.builders import event, history
-from tests.replaying import Scene, fates
+from tests.replaying import Scene, dispositions
 
 LIFE = "queued provisioning running responded scored completed"
 
 
-def ranks(story: Story) -> list[int]:
+def ranks(replayed: EvaluationHistory) -> list[int]:
     """Say in which order the events arrived, in the order of the events."""
-    return [line.rank for line in story.lines]
+    return [line.rank for line in replayed.lines]
 
 
 async def test_a_history_in_order_is_told_in_order():
@@ -26,14 +26,14 @@ async def test_a_history_in_order_is_told_in_order():
     scene = Scene()
     scene.arrive(*history(LIFE))
     await scene.store()
-    story = scene.story()
-    assert set(fates(story).values()) == {"applied"}
-    assert ranks(story) == [1, 2, 3, 4, 5, 6]
-    assert [line.overtaken_by for line in story.lines] == [None] * 6
-    assert [line.phase for line in story.lines][-2:] == [Phase.RESPONDED, Phase.COMPLETED]
-    assert story.lines[1].since == timedelta(seconds=1)
-    assert story.scorecard is not None
-    assert (story.scorecard.verdict, story.cursor) == ("passed", Cursor(1, 5, Phase.COMPLETED))
+    replayed = scene.replayed()
+    assert set(dispositions(replayed).values()) == {"applied"}
+    assert ranks(replayed) == [1, 2, 3, 4, 5, 6]
+    assert [line.overtaken_by for line in replayed.lines] == [None] * 6
+    assert [line.phase for line in replayed.lines][-2:] == [Phase.RESPONDED, Phase.COMPLETED]
+    assert replayed.lines[1].since == timedelta(seconds=1)
+    assert replayed.scorecard is not None
+    assert (replayed.scorecard.verdict, replayed.cursor) == ("passed", Cursor(1, 5, Phase.COMPLETED))
 
 
 async def test_an_event_that_arrived_after_a_successor_names_it():
@@ -42,10 +42,10 @@ async def test_an_event_that_arrived_after_a_successor_names_it():
     queued, claim, running, responded, scored, completed = history(LIFE)
     scene.arrive(queued, responded, running, claim, completed, scored)
     await scene.store()
-    story = scene.story()
-    assert [line.event.sequence for line in story.lines] == [0, 1, 2, 3, 4, 5]
-    assert ranks(story) == [1, 4, 3, 2, 6, 5]
-    overtaken = {line.event.sequence: line.overtaken_by for line in story.lines if line.overtaken_by}
+    replayed = scene.replayed()
+    assert [line.event.sequence for line in replayed.lines] == [0, 1, 2, 3, 4, 5]
+    assert ranks(replayed) == [1, 4, 3, 2, 6, 5]
+    overtaken = {line.event.sequence: line.overtaken_by for line in replayed.lines if line.overtaken_by}
     assert overtaken == {1: (1, 2), 2: (1, 3), 4: (1, 5)}
 
 
@@ -55,9 +55,13 @@ async def test_a_duplicate_stands_beside_the_event_it_repeats():
     queued, claim, *_ = history(LIFE)
     scene.arrive(queued, claim, queued)
     await scene.store()
-    told = [(line.event.sequence, line.fate) for line in scene.story().lines]
-    assert told == [(0, Fate.APPLIED), (0, Fate.DUPLICATE), (1, Fate.APPLIED)]
-    assert len(scene.story(Origin.POSTGRES).lines) == 2
+    told = [(line.event.sequence, line.disposition) for line in scene.replayed().lines]
+    assert told == [
+        (0, EntryDisposition.APPLIED),
+        (0, EntryDisposition.DUPLICATE),
+        (1, EntryDisposition.APPLIED),
+    ]
+    assert len(scene.replayed(Origin.POSTGRES).lines) == 2
 
 
 async def test_a_bridged_gap_says_what_was_missing_and_how_long_was_waited():
@@ -67,11 +71,11 @@ async def test_a_bridged_gap_says_what_was_missing_and_how_long_was_waited():
     scene.arrive(*events[:2], events[5])
     scene.wait(seconds=31)
     await scene.store()
-    [bridge] = scene.story().bridges
+    [bridge] = scene.replayed().bridges
     assert (bridge.missing, bridge.closing.sequence) == ((range(2, 5),), 5)
     assert bridge.waited == timedelta(seconds=31, milliseconds=1)
     assert bridge.came_late == ()
-    assert scene.story().scorecard.bridged  # type: ignore[union-attr]  # it has ended
+    assert scene.replayed().scorecard.bridged  # type: ignore[union-attr]  # it has ended
 
 
 async def test_a_late_original_is_told_as_late_and_by_its_bridge():
@@ -83,10 +87,10 @@ async def test_a_late_original_is_told_as_late_and_by_its_bridge():
     await scene.store()
     scene.arrive(events[2])
     await scene.store()
-    story = scene.story()
-    assert fates(story)[1, 2] == "late"
-    assert story.lines[2].phase is None
-    assert story.bridges[0].came_late == (2,)
+    replayed = scene.replayed()
+    assert dispositions(replayed)[1, 2] == "late"
+    assert replayed.lines[2].phase is None
+    assert replayed.bridges[0].came_late == (2,)
 
 
 async def test_words_of_a_replaced_attempt_are_stale():
@@ -96,11 +100,11 @@ async def test_words_of_a_replaced_attempt_are_stale():
     scene.arrive(*history("queued:lost provisioning running completed", attempt=2))
     scene.arrive(*history("completed", first=3))
     await scene.store()
-    story = scene.story()
-    assert fates(story)[1, 3] == "stale"
-    stale = next(line for line in story.lines if line.fate is Fate.STALE)
+    replayed = scene.replayed()
+    assert dispositions(replayed)[1, 3] == "stale"
+    stale = next(line for line in replayed.lines if line.disposition is EntryDisposition.STALE)
     assert (stale.rank, stale.overtaken_by) == (8, (2, 0))
-    assert [attempt.reason for attempt in story.attempts] == ["submitted", "lost"]
+    assert [attempt.reason for attempt in replayed.attempts] == ["submitted", "lost"]
 
 
 async def test_each_attempt_names_its_owner_and_its_reason():
@@ -110,7 +114,7 @@ async def test_each_attempt_names_its_owner_and_its_reason():
     other = p.Provisioning(executor="executor-2", nonce="nonce-2")
     scene.arrive(*history("queued:retry provisioning running completed", attempt=2, provisioning=other))
     await scene.store()
-    told = [(one.number, one.reason, one.owner) for one in scene.story().attempts]
+    told = [(one.number, one.reason, one.owner) for one in scene.replayed().attempts]
     assert told == [(1, "submitted", "executor-1"), (2, "retry", "executor-2")]
 
 
@@ -119,11 +123,11 @@ async def test_an_illegal_event_is_told_with_the_reason():
     scene = Scene()
     scene.arrive(*history("queued provisioning completed"))
     await scene.store()
-    story = scene.story()
-    assert fates(story)[1, 2] == "rejected"
-    assert story.lines[2].note == "provisioning does not accept completed at sequence 2"
-    assert [(bad.reason, bad.rank) for bad in story.refusals] == [("illegal", 3)]
-    assert story.arrivals == 3
+    replayed = scene.replayed()
+    assert dispositions(replayed)[1, 2] == "rejected"
+    assert replayed.lines[2].note == "provisioning does not accept completed at sequence 2"
+    assert [(bad.reason, bad.rank) for bad in replayed.refusals] == [("illegal", 3)]
+    assert replayed.arrivals == 3
 
 
 async def test_a_conflict_is_told_beside_the_event_whose_key_it_has():
@@ -132,8 +136,11 @@ async def test_a_conflict_is_told_beside_the_event_whose_key_it_has():
     scene.arrive(*history("queued provisioning"), event("failed", sequence=1))
     await scene.store()
     for origin in Origin:
-        told = [(line.event.type, line.fate) for line in scene.story(origin).lines]
-        assert told[1:] == [("provisioning", Fate.APPLIED), ("failed", Fate.CONFLICT)]
+        told = [(line.event.type, line.disposition) for line in scene.replayed(origin).lines]
+        assert told[1:] == [
+            ("provisioning", EntryDisposition.APPLIED),
+            ("failed", EntryDisposition.CONFLICT),
+        ]
 
 
 async def test_what_can_not_be_read_has_its_place_in_the_order_of_arrival():
@@ -144,9 +151,9 @@ async def test_what_can_not_be_read_has_its_place_in_the_order_of_arrival():
     scene.arrive_garbage()
     scene.arrive(claim)
     await scene.store()
-    story = scene.story()
-    assert ranks(story) == [1, 3]
-    assert [(bad.reason, bad.rank) for bad in story.refusals] == [("garbage", 2)]
+    replayed = scene.replayed()
+    assert ranks(replayed) == [1, 3]
+    assert [(bad.reason, bad.rank) for bad in replayed.refusals] == [("garbage", 2)]
 
 
 async def test_what_the_stream_has_beyond_postgres_is_not_stored_yet():
@@ -156,10 +163,10 @@ async def test_what_the_stream_has_beyond_postgres_is_not_stored_yet():
     scene.arrive(queued)
     await scene.store()
     scene.arrive(claim, running)
-    story = scene.story()
-    assert [line.pending for line in story.lines] == [False, True, True]
-    assert story.cursor == Cursor(1, 0, Phase.QUEUED)
-    assert story.ahead == Cursor(1, 2, Phase.RUNNING)
+    replayed = scene.replayed()
+    assert [line.pending for line in replayed.lines] == [False, True, True]
+    assert replayed.cursor == Cursor(1, 0, Phase.QUEUED)
+    assert replayed.ahead == Cursor(1, 2, Phase.RUNNING)
 
 
 async def test_an_open_gap_names_what_is_missing_since_when_and_what_waits():
@@ -172,12 +179,15 @@ async def test_an_open_gap_names_what_is_missing_since_when_and_what_waits():
     since = scene.now
     scene.arrive(events[4], events[5], pace=1)
     await scene.store()
-    story = scene.story()
-    assert story.gap is not None
-    assert (story.gap.missing, story.gap.since) == ((range(2, 4),), since)
-    assert [waiting.type for waiting in story.gap.waiting] == ["scored", "completed"]
-    assert [line.fate for line in story.lines[2:]] == [Fate.WAITING, Fate.WAITING]
-    assert story.ahead is None
+    replayed = scene.replayed()
+    assert replayed.gap is not None
+    assert (replayed.gap.missing, replayed.gap.since) == ((range(2, 4),), since)
+    assert [waiting.type for waiting in replayed.gap.waiting] == ["scored", "completed"]
+    assert [line.disposition for line in replayed.lines[2:]] == [
+        EntryDisposition.WAITING,
+        EntryDisposition.WAITING,
+    ]
+    assert replayed.ahead is None
 
 
 async def test_an_attempt_whose_opening_is_missing_is_told_all_the_same():
@@ -185,7 +195,7 @@ async def test_an_attempt_whose_opening_is_missing_is_told_all_the_same():
     scene = Scene()
     scene.arrive(*history("queued provisioning retrying"), *history("provisioning", first=1, attempt=2))
     await scene.store()
-    [_, second] = scene.story().attempts
+    [_, second] = scene.replayed().attempts
     assert (second.reason, second.owner) == (None, None)
     assert second.gap is not None
     assert second.gap.missing == (range(1),)
@@ -200,8 +210,8 @@ async def test_the_stream_alone_tells_the_same_story(stored: bool):
     scene.arrive(*history("running", first=2))
     if stored:
         await scene.store()
-    from_redis = scene.story(Origin.REDIS)
-    assert fates(from_redis) == fates(scene.story())
+    from_redis = scene.replayed(Origin.REDIS)
+    assert dispositions(from_redis) == dispositions(scene.replayed())
     assert from_redis.cursor == Cursor(2, 3, Phase.COMPLETED)
     assert from_redis.scorecard is not None
 
@@ -211,9 +221,9 @@ async def test_the_stream_alone_bridges_as_a_worker_would():
     scene = Scene()
     events = history(LIFE)
     scene.arrive(*events[:2], events[5])
-    assert scene.story(Origin.REDIS).gap is not None
+    assert scene.replayed(Origin.REDIS).gap is not None
     scene.wait(seconds=31)
-    [bridge] = scene.story(Origin.REDIS).bridges
+    [bridge] = scene.replayed(Origin.REDIS).bridges
     assert (bridge.worked_out, bridge.waited) == (True, timedelta(seconds=30))
 
 
@@ -226,14 +236,17 @@ async def test_a_stream_written_again_after_a_loss_is_all_duplicates():
     del scene.world.log._streams[scene.evaluation_id]
     scene.wait(seconds=5)
     scene.arrive(*events)
-    story = scene.story()
-    assert [line.fate for line in story.lines] == [Fate.APPLIED, Fate.DUPLICATE] * 3
-    assert story.is_stored
+    replayed = scene.replayed()
+    assert [line.disposition for line in replayed.lines] == [
+        EntryDisposition.APPLIED,
+        EntryDisposition.DUPLICATE,
+    ] * 3
+    assert replayed.is_stored
 
 
 async def test_an_evaluation_nobody_knows_is_not_known():
-    """No lines, no refusals: the command must look for what was meant."""
-    assert not Scene().story().is_known
+    """No lines, no refusals: the command must look for what was resolved."""
+    assert not Scene().replayed().is_known
 
 
 async def test_one_that_only_the_quarantine_knows_is_known():
@@ -241,6 +254,6 @@ async def test_one_that_only_the_quarantine_knows_is_known():
     scene = Scene()
     scene.arrive_garbage()
     await scene.store()
-    story = scene.story(Origin.POSTGRES)
-    assert story.is_known
-    assert story.attempts == ()
+    replayed = scene.replayed(Origin.POSTGRES)
+    assert replayed.is_known
+    assert replayed.attempts == ()

@@ -9,14 +9,14 @@ from rich.console import Console
 from eventlog import payloads as p
 from scoreline.formatting import excerpt, money, printable, span
 from scoreline.reports.audit.batches import progress_bar
-from scoreline.reports.replay.asof import cut
-from scoreline.reports.replay.diff import compare, sides
+from scoreline.reports.replay.comparison import compare, sides
+from scoreline.reports.replay.comparison_text import show_comparison
 from scoreline.reports.replay.document import document
-from scoreline.reports.replay.news import Told
+from scoreline.reports.replay.follow_updates import UpdateTracker
+from scoreline.reports.replay.history import EvaluationHistory
 from scoreline.reports.replay.origin import Origin
-from scoreline.reports.replay.story import Story
-from scoreline.reports.replay.view import show
-from scoreline.reports.replay.view_diff import show_comparison
+from scoreline.reports.replay.past_state import cut
+from scoreline.reports.replay.timeline_text import show
 from tests.builders import event, history
 from tests.replaying import Scene
 
@@ -24,10 +24,12 @@ LIFE = "queued provisioning running responded scored completed"
 EVIL = "[red]not markup[/red] \x1b[31mnot obeyed\x07"
 
 
-def shown(story: Story, *, width: int = 120, at: int | None = None, attempt: int | None = None) -> str:
-    """Render a story as a terminal of this width would show it."""
+def shown(
+    replayed: EvaluationHistory, *, width: int = 120, at: int | None = None, attempt: int | None = None
+) -> str:
+    """Render a replayed as a terminal of this width would show it."""
     console = Console(width=width, file=StringIO(), record=True, highlight=False)
-    told, then = cut(story, at) if at else (story, None)
+    told, then = cut(replayed, at) if at else (replayed, None)
     show(console, told, attempt=attempt, then=then)
     return console.export_text()
 
@@ -49,7 +51,7 @@ async def lived(*arrivals: int, stored: bool = True) -> Scene:
 
 async def test_heading_and_scorecard_frame_the_timeline():
     """Who, in which batch, how it stands, how long it took; and what it came to."""
-    said = words(shown((await lived()).story()))
+    said = words(shown((await lived()).replayed()))
     assert said[:9] == [
         "Evaluation evaluation-1",
         "batch batch-1",
@@ -67,7 +69,7 @@ async def test_heading_and_scorecard_frame_the_timeline():
 
 async def test_an_overtaken_event_says_so_in_its_row():
     """Rank, and the sequence that was there first."""
-    said = words(shown((await lived(0, 2, 1, 3, 4, 5)).story()))
+    said = words(shown((await lived(0, 2, 1, 3, 4, 5)).replayed()))
     assert "1 3, after seq 2 provisioning provisioning 1.0 s applied test executor-1 · process" in said
     assert "arrivals 6 entries, 1 after a successor" in said
 
@@ -77,7 +79,7 @@ async def test_a_bridge_stands_between_its_rows():
     scene = await lived(0, 1, 5)
     scene.wait(seconds=31)
     await scene.store()
-    said = words(shown(scene.story()))
+    said = words(shown(scene.replayed()))
     place = said.index("⋯ 2-4 never arrived; bridged 31.0 s later by 5 completed")
     assert said[place - 1].startswith("1 2 provisioning")
     assert said[place + 1].startswith("5 3 completed completed")
@@ -88,7 +90,7 @@ async def test_an_open_gap_stands_between_its_rows():
     """What is missing, since when, and what waits."""
     scene = await lived(0, 1, 4)
     scene.wait(seconds=2)
-    said = words(shown(scene.story()))
+    said = words(shown(scene.replayed()))
     [gap] = [line for line in said if line.startswith("⋯")]
     assert gap.startswith("⋯ 2-3 missing since ")
     assert gap.endswith(", 2.0 s ago; waiting: 4 scored")
@@ -98,7 +100,7 @@ async def test_an_open_gap_stands_between_its_rows():
 
 async def test_what_is_not_stored_yet_says_so():
     """Both in its row and in the heading."""
-    said = words(shown((await lived(0, 1, stored=False)).story()))
+    said = words(shown((await lived(0, 1, stored=False)).replayed()))
     assert "state nothing stored yet; once all is stored: provisioning, at attempt 1, sequence 1" in said
     assert "read from the Redis stream, 2 entries; Postgres has nothing of it yet" in said
     assert any("not stored yet" in line for line in said if line.startswith("1 2 provisioning"))
@@ -110,11 +112,11 @@ async def test_attempts_name_reason_owner_and_opener():
     scene.arrive(*history("queued provisioning retrying"))
     scene.arrive(*history("cancelled", attempt=2))
     await scene.store()
-    said = words(shown(scene.story()))
+    said = words(shown(scene.replayed()))
     assert "Attempt 1 · submitted · opened by test at 00:01:00.000 · owner executor-1" in said
     assert "Attempt 2 · cancelled · opened by test at 00:02:00.000" in said
     assert "cancelled by operator" in said
-    assert "Attempt 1" not in shown(scene.story(), attempt=2)
+    assert "Attempt 1" not in shown(scene.replayed(), attempt=2)
 
 
 async def test_an_error_takes_the_scorecards_place():
@@ -122,12 +124,12 @@ async def test_an_error_takes_the_scorecards_place():
     scene = Scene()
     scene.arrive(*history("queued provisioning failed"))
     await scene.store()
-    assert "failed permanent: no such model" in words(shown(scene.story()))
+    assert "failed permanent: no such model" in words(shown(scene.replayed()))
 
 
 async def test_the_state_at_a_moment_comes_first():
     """As of the second arrival of a reordered life."""
-    said = words(shown((await lived(0, 3, 2, 1, 4, 5)).story(), at=2))
+    said = words(shown((await lived(0, 3, 2, 1, 4, 5)).replayed(), at=2))
     assert said[0].endswith("entry 2 of 6")
     assert "state queued, at attempt 1, sequence 0" in said
     assert "owner nobody yet" in said
@@ -141,7 +143,7 @@ async def test_the_quarantine_is_listed_with_reason_and_detail():
     scene.arrive(*history("queued provisioning completed"), event("failed", sequence=1))
     scene.arrive_garbage()
     await scene.store()
-    said = words(shown(scene.story()))
+    said = words(shown(scene.replayed()))
     assert "Quarantine (3)" in said
     reasons = [line.split()[1:4] for line in said if " arrived " in f"{line} " and line[:1].isalnum()]
     assert ["arrived", "4", "conflict"] in reasons
@@ -157,7 +159,7 @@ async def test_the_quarantine_is_listed_with_reason_and_detail():
 )
 async def test_the_heading_says_where_it_was_read(origin: Origin, said: str):
     """A reader knows what the view can't know."""
-    assert said in words(shown((await lived()).story(origin)))
+    assert said in words(shown((await lived()).replayed(origin)))
 
 
 async def test_a_stream_that_is_gone_is_normal_after_the_end_and_strange_before():
@@ -165,8 +167,8 @@ async def test_a_stream_that_is_gone_is_normal_after_the_end_and_strange_before(
     ended, running = await lived(), await lived(0, 1)
     for scene in (ended, running):
         del scene.world.log._streams[scene.evaluation_id]
-    assert "has expired, as it should after the end" in shown(ended.story())
-    assert "Redis has no stream of it, though it has not ended" in shown(running.story())
+    assert "has expired, as it should after the end" in shown(ended.replayed())
+    assert "Redis has no stream of it, though it has not ended" in shown(running.replayed())
 
 
 async def test_foreign_text_is_neither_markup_nor_a_command_to_the_terminal():
@@ -182,11 +184,11 @@ async def test_foreign_text_is_neither_markup_nor_a_command_to_the_terminal():
     scene.arrive_garbage(b"event", EVIL.encode())
     await scene.store()
     for width in (80, 120, 200):
-        text = shown(scene.story(), width=width)
+        text = shown(scene.replayed(), width=width)
         assert not {"\x1b", "\x07"} & set(text)
         assert "[red]not markup[/red]" in text
-    for news in Told().news(scene.story()):
-        assert news.text == printable(news.text)
+    for update in UpdateTracker().updates(scene.replayed()):
+        assert update.text == printable(update.text)
 
 
 @pytest.mark.parametrize("width", [60, 80, 118, 200])
@@ -196,7 +198,7 @@ async def test_rows_keep_to_the_width_of_the_terminal(width: int):
     scene = Scene()
     scene.arrive(*history("queued provisioning running responded", responded=long))
     await scene.store()
-    rows = [line for line in shown(scene.story(), width=width).splitlines() if " responded " in line]
+    rows = [line for line in shown(scene.replayed(), width=width).splitlines() if " responded " in line]
     assert len(rows) == 1
     assert len(rows[0]) <= max(width, 100)
 
@@ -208,7 +210,7 @@ async def test_a_comparison_marks_what_differs():
     right.arrive(*history(LIFE, evaluation_id="other", responded=answer))
     await right.store()
     console = Console(width=120, file=StringIO(), record=True, highlight=False)
-    show_comparison(console, compare(*sides((left.story(), None), (right.story(), None))))
+    show_comparison(console, compare(*sides((left.replayed(), None), (right.replayed(), None))))
     said = words(console.export_text())
     assert said[0] == "evaluation-1 ↔ other"
     assert any(
@@ -225,7 +227,7 @@ async def test_outputs_that_differ_in_their_spaces_are_seen_to_differ():
         answer = p.Responded(output=output)
         scene.arrive(*history(LIFE, evaluation_id=scene.evaluation_id, responded=answer))
         await scene.store()
-    left, right = (scene.story() for scene in scenes)
+    left, right = (scene.replayed() for scene in scenes)
     console = Console(width=120, file=StringIO(), record=True, highlight=False)
     show_comparison(console, compare(*sides((left, None), (right, None))))
     assert console.export_text().splitlines()[-3:] == [" if x:", "-  y", "+    y"]
@@ -243,15 +245,15 @@ def test_a_progress_bar_shows_any_name(monkeypatch):
 
 async def test_news_tells_each_entry_once_and_again_when_it_had_waited():
     """Following: what waits is told, then what became of it; nothing is told twice."""
-    scene, told = Scene(), Told()
+    scene, told = Scene(), UpdateTracker()
     queued, claim, running = history("queued provisioning running")
     scene.arrive(queued, running)
-    first = [news.json["kind"] for news in told.news(scene.story())]
+    first = [update.json["kind"] for update in told.updates(scene.replayed())]
     assert first == ["entry", "entry", "gap"]
-    assert list(told.news(scene.story())) == []
+    assert list(told.updates(scene.replayed())) == []
     scene.arrive(claim)
     await scene.store()
-    news = list(told.news(scene.story()))
+    news = list(told.updates(scene.replayed()))
     assert [(each.json["sequence"], each.json["verdict"]) for each in news] == [
         (2, "applied"),
         (1, "applied"),
@@ -261,7 +263,7 @@ async def test_news_tells_each_entry_once_and_again_when_it_had_waited():
 
 async def test_the_document_holds_everything_a_machine_may_ask_for():
     """The whole event, its place in both orders, and what became of it."""
-    found = document((await lived(0, 2, 1, 3, 4, 5)).story())
+    found = document((await lived(0, 2, 1, 3, 4, 5)).replayed())
     [attempt] = found["attempts"]
     line = attempt["entries"][1]
     assert (line["sequence"], line["arrived"], line["verdict"]) == (1, 3, "applied")

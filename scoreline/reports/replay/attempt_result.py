@@ -7,14 +7,14 @@ from datetime import timedelta
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.lifecycle import CLOSING_TYPES
-from scoreline.reports.replay.lines import Fate, Line
-from scoreline.reports.replay.story import Story
-from scoreline.reports.replay.wording import describe
+from scoreline.reports.replay.event_text import describe
+from scoreline.reports.replay.history import EvaluationHistory
+from scoreline.reports.replay.timeline_entry import EntryDisposition, TimelineEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The end of a story in figures; None where there is no such thing."""
+class AttemptResult:
+    """The end of a history in figures; None where there is no such thing."""
 
     state: str
     verdict: str | None
@@ -30,17 +30,21 @@ class Result:
     output: str | None
 
 
-def result(story: Story, attempt: int | None = None) -> Result:
-    """Say what a story came to, or one attempt of it."""
-    number = story.cursor.attempt if attempt is None else attempt
-    lines = [n for n in story.lines if n.event.attempt == number and n.fate in {Fate.APPLIED, Fate.LATE}]
+def result(history: EvaluationHistory, attempt: int | None = None) -> AttemptResult:
+    """Say what a history came to, or one attempt of it."""
+    number = history.cursor.attempt if attempt is None else attempt
+    lines = [
+        n
+        for n in history.lines
+        if n.event.attempt == number and n.disposition in {EntryDisposition.APPLIED, EntryDisposition.LATE}
+    ]
     closing = next((n.event for n in lines if n.event.type in CLOSING_TYPES), None)
     data = closing.data if closing else None
     completed = data if isinstance(data, p.Completed) else None
     failed = data if isinstance(data, p.Failed) and data.scores else None
     spent = completed or failed or _answer(lines) or p.Answer(output="")
     last = closing or (lines[-1].event if lines else None)
-    return Result(
+    return AttemptResult(
         state=(lines[-1].phase or "") if lines else "unopened",
         verdict=completed.verdict if completed else None,
         score=completed.score if completed else None,
@@ -50,29 +54,29 @@ def result(story: Story, attempt: int | None = None) -> Result:
         latency_ms=spent.latency_ms,
         exit_code=completed.exit_code if completed else None,
         error=describe(closing) if closing and not completed else None,
-        bridged=any(bridge.attempt == number for bridge in story.bridges),
-        took=_took(lines if attempt else story.lines, last),
+        bridged=any(bridge.attempt == number for bridge in history.bridges),
+        took=_took(lines if attempt else history.lines, last),
         output=_output(lines, completed),
     )
 
 
-def _answer(lines: list[Line]) -> p.Answer | None:
+def _answer(lines: list[TimelineEntry]) -> p.Answer | None:
     answers = [line.event.data for line in lines if isinstance(line.event.data, p.Responded)]
     known = [line.event.data.answer for line in lines if isinstance(line.event.data, p.Queued)]
     return next((answer for answer in (*answers, *known) if answer), None)
 
 
-def _scores(lines: list[Line], closing: p.Completed | p.Failed | None) -> tuple[p.Score, ...]:
+def _scores(lines: list[TimelineEntry], closing: p.Completed | p.Failed | None) -> tuple[p.Score, ...]:
     named = closing.scores if closing else ()
     return named or tuple(line.event.data for line in lines if isinstance(line.event.data, p.Scored))
 
 
-def _output(lines: list[Line], completed: p.Completed | None) -> str | None:
+def _output(lines: list[TimelineEntry], completed: p.Completed | None) -> str | None:
     if completed and completed.output is not None:
         return completed.output
     answer = _answer(lines)
     return answer.output if answer else None
 
 
-def _took(lines: Sequence[Line], last: Event | None) -> timedelta | None:
+def _took(lines: Sequence[TimelineEntry], last: Event | None) -> timedelta | None:
     return last.occurred_at - lines[0].event.occurred_at if last and lines else None

@@ -1,4 +1,4 @@
-"""A story: one evaluation with every entry in its place. Pure."""
+"""A history: one evaluation with every entry in its place. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,24 +8,29 @@ from eventlog.events import Event
 from eventlog.timeline import Cursor
 from projections.folds.scorecard import Scorecard
 from scoreline.reports.replay.gaps import Bridging, OpenGap
-from scoreline.reports.replay.lines import REPEATS, Fate, Line, Refusal
+from scoreline.reports.replay.timeline_entry import (
+    REPEATS,
+    EntryDisposition,
+    QuarantinedEntry,
+    TimelineEntry,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """What a look at one of the servers brought."""
+class SourceStatus:
+    """The result of a query to one of the servers."""
 
-    asked: bool = False
+    queried: bool = False
     found: int = 0
     problem: str = ""
 
     @property
     def answered(self) -> bool:
         """Whether its silence means that it has nothing."""
-        return self.asked and not self.problem
+        return self.queried and not self.problem
 
 
-NOT_ASKED = Glance()
+NOT_QUERIED = SourceStatus()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +38,14 @@ class Attempt:
     """One numbered try."""
 
     number: int
-    lines: tuple[Line, ...]
+    lines: tuple[TimelineEntry, ...]
     bridges: tuple[Bridging, ...]
     gap: OpenGap | None
 
     @property
     def opening(self) -> Event | None:
         """The event that opened it, if it has arrived."""
-        firsts = (n.event for n in self.lines if n.event.sequence == 0 and n.fate not in REPEATS)
+        firsts = (n.event for n in self.lines if n.event.sequence == 0 and n.disposition not in REPEATS)
         return next(firsts, None)
 
     @property
@@ -56,13 +61,13 @@ class Attempt:
         """The instance whose claim was accepted."""
         for line in self.lines:
             data = line.event.data
-            if isinstance(data, p.Provisioning) and line.fate is Fate.APPLIED:
+            if isinstance(data, p.Provisioning) and line.disposition is EntryDisposition.APPLIED:
                 return data.executor
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class EvaluationHistory:
     """One evaluation, told whole."""
 
     evaluation_id: str
@@ -71,15 +76,15 @@ class Story:
     """How far its history is applied."""
     ahead: Cursor | None = None
     """Where what is not stored yet will bring it."""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[TimelineEntry, ...] = ()
     bridges: tuple[Bridging, ...] = ()
     gap: OpenGap | None = None
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[QuarantinedEntry, ...] = ()
     refused: int = 0
     """How many refusals there are, should not all have been read."""
     scorecard: Scorecard | None = None
-    postgres: Glance = NOT_ASKED
-    redis: Glance = NOT_ASKED
+    postgres: SourceStatus = NOT_QUERIED
+    redis: SourceStatus = NOT_QUERIED
     now: datetime | None = None
     """The log's clock when it was read."""
 
@@ -90,7 +95,7 @@ class Story:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """The story attempt by attempt."""
+        """The history attempt by attempt."""
         return tuple(self._attempt(number) for number in sorted({n.event.attempt for n in self.lines}))
 
     def _attempt(self, number: int) -> Attempt:
@@ -128,7 +133,7 @@ class Story:
         """Whether Postgres has all that is known of it."""
         return not any(line.pending for line in self.lines)
 
-    def only(self, attempt: int) -> "Story":
+    def only(self, attempt: int) -> "EvaluationHistory":
         """Keep one attempt, and what has no attempt."""
         one = self._attempt(attempt)
         return replace(self, lines=one.lines, bridges=one.bridges, gap=one.gap)

@@ -1,4 +1,4 @@
-"""The lines of a story: each entry that arrived, what became of it, and how it compares. Pure."""
+"""The lines of a history: each entry that arrived, what became of it, and how it compares. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from eventlog.lifecycle import Phase
 from eventlog.timeline import entry_order
 
 
-class Fate(StrEnum):
+class EntryDisposition(StrEnum):
     """What became of an entry."""
 
     APPLIED = "applied"
@@ -25,16 +25,16 @@ class Fate(StrEnum):
     UNSTORABLE = "unstorable"
 
 
-REPEATS = frozenset({Fate.DUPLICATE, Fate.CONFLICT})
+REPEATS = frozenset({EntryDisposition.DUPLICATE, EntryDisposition.CONFLICT})
 """Entries whose key another entry had taken before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TimelineEntry:
     """One readable entry."""
 
     entry: Entry
-    fate: Fate
+    disposition: EntryDisposition
     phase: Phase | None = None
     """The state after it; None where it changed nothing."""
     pending: bool = False
@@ -71,7 +71,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class QuarantinedEntry:
     """An entry of the quarantine, or one that will be there."""
 
     reason: str
@@ -102,7 +102,9 @@ def arrival_time(entry_id: bytes) -> datetime:
     return datetime.fromtimestamp(arrival_order(entry_id)[0] / 1000, UTC)
 
 
-def ranked(lines: Sequence[Line], refusals: Sequence[Refusal]) -> tuple[list[Line], list[Refusal]]:
+def ranked(
+    lines: Sequence[TimelineEntry], refusals: Sequence[QuarantinedEntry]
+) -> tuple[list[TimelineEntry], list[QuarantinedEntry]]:
     """Number all entries in order of arrival."""
     ids = {one.entry_id for one in lines} | {one.entry_id for one in refusals}
     rank = {key: place for place, key in enumerate(sorted(ids, key=arrival_order), start=1)}
@@ -112,17 +114,17 @@ def ranked(lines: Sequence[Line], refusals: Sequence[Refusal]) -> tuple[list[Lin
     )
 
 
-def in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
+def in_order(lines: Iterable[TimelineEntry]) -> tuple[TimelineEntry, ...]:
     """Sort lines by attempt and sequence, and compare each with its neighbours."""
-    ordered = sorted(lines, key=lambda line: (line.key, line.fate in REPEATS, line.rank))
+    ordered = sorted(lines, key=lambda line: (line.key, line.disposition in REPEATS, line.rank))
     return tuple(_overtaken(_timed(ordered)))
 
 
-def _timed(ordered: Sequence[Line]) -> list[Line]:
-    timed: list[Line] = []
+def _timed(ordered: Sequence[TimelineEntry]) -> list[TimelineEntry]:
+    timed: list[TimelineEntry] = []
     before: Event | None = None
     for line in ordered:
-        if line.fate in REPEATS:
+        if line.disposition in REPEATS:
             timed.append(replace(line, since=None))
             continue
         since = line.event.occurred_at - before.occurred_at if before else None
@@ -131,12 +133,12 @@ def _timed(ordered: Sequence[Line]) -> list[Line]:
     return timed
 
 
-def _overtaken(ordered: Sequence[Line]) -> list[Line]:
+def _overtaken(ordered: Sequence[TimelineEntry]) -> list[TimelineEntry]:
     """Name the nearest successor that arrived before each line: one walk backwards, with a stack."""
-    told: list[Line] = []
-    earlier: list[Line] = []
+    told: list[TimelineEntry] = []
+    earlier: list[TimelineEntry] = []
     for line in reversed(ordered):
-        if line.fate in REPEATS:
+        if line.disposition in REPEATS:
             told.append(replace(line, overtaken_by=None))
             continue
         while earlier and earlier[-1].rank >= line.rank:

@@ -1,4 +1,4 @@
-"""A story cut at a moment of its past: what had arrived by then, and what the log came to. Pure.
+"""A history cut at a moment of its past: what had arrived by then, and what the log came to. Pure.
 
 The entries that had arrived are walked again. A bridge that had been made by then is a fact: the walk
 makes it again, with what it calls missing held back, whatever a clock says of a late original.
@@ -12,14 +12,20 @@ from eventlog import payloads as p
 from eventlog.codec import Entry
 from eventlog.timeline import Bridge, Cursor, Disposition, Gap, ReplayStep, replay
 from scoreline.reports.replay.gaps import Bridging, open_gap
-from scoreline.reports.replay.lines import REPEATS, Fate, Line, arrival_time, in_order
+from scoreline.reports.replay.history import EvaluationHistory
+from scoreline.reports.replay.history_builder import ending, lines_of
 from scoreline.reports.replay.moment import Located, Moment, locate
-from scoreline.reports.replay.story import Story
-from scoreline.reports.replay.telling import ending, lines_of
+from scoreline.reports.replay.timeline_entry import (
+    REPEATS,
+    EntryDisposition,
+    TimelineEntry,
+    arrival_time,
+    in_order,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
+class PastState:
     """The state at a moment."""
 
     at: datetime
@@ -29,24 +35,24 @@ class Then:
     """How many of those that arrived Postgres had recorded by then."""
     cursor: Cursor
     owner: str | None
-    answer: Line | None
+    answer: TimelineEntry | None
     """The newest entry that puts an answer on record."""
-    waiting: tuple[Line, ...]
+    waiting: tuple[TimelineEntry, ...]
 
 
-def cut(story: Story, moment: Moment) -> tuple[Story, Then]:
-    """Tell the story as of a moment, and the state it had come to."""
-    located = locate(story, moment)
+def cut(history: EvaluationHistory, moment: Moment) -> tuple[EvaluationHistory, PastState]:
+    """Tell the history as of a moment, and the state it had come to."""
+    located = locate(history, moment)
     rank, until = located.rank, located.until
-    lines = tuple(line for line in story.lines if line.rank <= rank)
-    made = [bridge for bridge in story.bridges if bridge.at <= until]
+    lines = tuple(line for line in history.lines if line.rank <= rank)
+    made = [bridge for bridge in history.bridges if bridge.at <= until]
     known = [line.entry for line in sorted(lines, key=lambda line: line.rank) if _took_its_key(line)]
     retold = _retell(known, made)
     told = {line.entry_id: line for line in lines_of(retold.steps, known)}
     recut = in_order(_as_of(line, told.get(line.entry_id), until) for line in lines)
-    refusals = tuple(refusal for refusal in story.refusals if refusal.rank <= rank)
+    refusals = tuple(refusal for refusal in history.refusals if refusal.rank <= rank)
     before = replace(
-        story,
+        history,
         cursor=retold.cursor,
         ahead=None,
         lines=recut,
@@ -57,7 +63,7 @@ def cut(story: Story, moment: Moment) -> tuple[Story, Then]:
         scorecard=ending(recut, retold.cursor, retold.bridges),
         now=located.at,
     )
-    return before, _state(before, located, of=story.arrivals)
+    return before, _state(before, located, of=history.arrivals)
 
 
 def _remade(made: Sequence[Bridging], again: Sequence[Bridge]) -> tuple[Bridging, ...]:
@@ -65,16 +71,16 @@ def _remade(made: Sequence[Bridging], again: Sequence[Bridge]) -> tuple[Bridging
     return tuple(bridge for bridge in made if bridge.closing_key in led_to)
 
 
-def _took_its_key(line: Line) -> bool:
-    return line.fate not in REPEATS and line.fate is not Fate.UNSTORABLE
+def _took_its_key(line: TimelineEntry) -> bool:
+    return line.disposition not in REPEATS and line.disposition is not EntryDisposition.UNSTORABLE
 
 
-def _as_of(line: Line, told: Line | None, until: datetime) -> Line:
+def _as_of(line: TimelineEntry, told: TimelineEntry | None, until: datetime) -> TimelineEntry:
     """Keep an entry's place, and take what had become of it by then."""
     recorded = line.recorded_at if line.recorded_at and line.recorded_at <= until else None
     if told is None:
         return replace(line, pending=False, recorded_at=recorded)
-    note = line.note if told.fate is line.fate else told.note
+    note = line.note if told.disposition is line.disposition else told.note
     return replace(told, rank=line.rank, recorded_at=recorded, note=note)
 
 
@@ -128,27 +134,29 @@ def _before(bridge: Bridging, entries: Sequence[Entry]) -> list[Entry]:
     return there
 
 
-def _state(story: Story, located: Located, *, of: int) -> Then:
-    current = [attempt for attempt in story.attempts if attempt.number == story.cursor.attempt]
-    return Then(
+def _state(history: EvaluationHistory, located: Located, *, of: int) -> PastState:
+    current = [attempt for attempt in history.attempts if attempt.number == history.cursor.attempt]
+    return PastState(
         located.at,
         located.rank,
         of,
-        sum(1 for line in story.lines if line.recorded_at),
-        story.cursor,
+        sum(1 for line in history.lines if line.recorded_at),
+        history.cursor,
         current[0].owner if current else None,
-        _answer(story),
-        tuple(line for line in story.lines if line.fate is Fate.WAITING),
+        _answer(history),
+        tuple(line for line in history.lines if line.disposition is EntryDisposition.WAITING),
     )
 
 
-def _answer(story: Story) -> Line | None:
+def _answer(history: EvaluationHistory) -> TimelineEntry | None:
     """Find the newest entry by which an answer is on record, of whichever attempt."""
-    with_answer = [line for line in story.lines if line.fate not in REPEATS and _carries_answer(line)]
+    with_answer = [
+        line for line in history.lines if line.disposition not in REPEATS and _carries_answer(line)
+    ]
     return with_answer[-1] if with_answer else None
 
 
-def _carries_answer(line: Line) -> bool:
+def _carries_answer(line: TimelineEntry) -> bool:
     match line.event.data:
         case p.Responded():
             return True

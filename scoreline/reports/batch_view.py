@@ -1,4 +1,4 @@
-"""One look at a batch: its counters, what waits in it, its variants, and who is there to work on it."""
+"""A view of a batch: its counters, waiting evaluations, variants, and the executors that serve it."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,21 +14,21 @@ from projections.queries.batches import (
     variant_results,
     waiting,
 )
+from scoreline.reports.batch_status import is_over, status_word
 from scoreline.reports.checks import QUIET
-from scoreline.reports.crew import NOT_ASKED, Crew, CrewReader
+from scoreline.reports.fleet_status import FLEET_NOT_READ, FleetReader, FleetStatus
 from scoreline.reports.labels import VariantLabel, variant_labels
 from scoreline.reports.lanes import LaneWait
 from scoreline.reports.provider_batches import NOTHING, AtProviders, look_at_providers
 from scoreline.reports.report import Report, read_report
-from scoreline.reports.standing import is_over, status_word
 
 STARTING = timedelta(seconds=15)
 """How long the processes of a local run may take to start."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was seen of a batch at one moment."""
+class BatchView:
+    """A batch at one moment."""
 
     snapshot: BatchSnapshot
     waiting: tuple[WaitingCount, ...] = ()
@@ -36,51 +36,53 @@ class Look:
     """Evaluations that wait for an earlier one of their group."""
     variants: tuple[VariantResult, ...] = ()
     labels: tuple[VariantLabel, ...] = ()
-    crew: Crew = NOT_ASKED
+    fleet: FleetStatus = FLEET_NOT_READ
     at_providers: AtProviders = NOTHING
     lanes: tuple[LaneWait, ...] = ()
     report: Report | None = None
-    """Its results, where it is over and was looked at closely."""
+    """Its results, where it is over and every row was read."""
     leaderless: bool = False
-    """Whether it was seen that no coordinator leads."""
+    """Whether no coordinator holds the leader lock."""
 
     @property
     def unpublished(self) -> int:
-        """Evaluations that executors have not been told of, and that wait for no provider either."""
+        """Evaluations that are neither published to executors nor at a provider."""
         elsewhere = self.at_providers.backlog.waiting
         return max(0, self.snapshot.pending - elsewhere - sum(each.count for each in self.waiting))
 
     @property
     def is_abandoned(self) -> bool:
         """Whether neither a coordinator nor an executor of its local run serves the batch any more."""
-        batch, crew = self.snapshot, self.crew
+        batch, fleet = self.snapshot, self.fleet
         is_local = bool(batch.run_id) and status_word(batch) == "running"
-        is_unserved = self.leaderless and not crew.away and not crew.serving(batch)
+        is_unserved = self.leaderless and not fleet.unavailable and not fleet.serving(batch)
         return is_local and is_unserved and batch.now - batch.accepted_at > STARTING
 
 
-async def take_look(conn: Connection, batch_id: str, crew: CrewReader, *, closely: bool) -> Look:
-    """Look at a batch; closely means at every row of it, which takes a second in a large one."""
+async def read_batch_view(
+    conn: Connection, batch_id: str, fleet: FleetReader, *, every_row: bool
+) -> BatchView:
+    """Read a batch; `every_row` reads each of its rows, which takes a second in a large one."""
     async with conn.transaction():
         snapshot = await read_snapshot(conn, batch_id)
         labels = variant_labels(snapshot.spec)
         waits = await waiting(conn, batch_id) if snapshot.pending else []
-        serial = await serial_waiting(conn, batch_id) if closely and snapshot.pending else 0
-        results = await variant_results(conn, batch_id) if closely and len(labels) > 1 else []
+        serial = await serial_waiting(conn, batch_id) if every_row and snapshot.pending else 0
+        results = await variant_results(conn, batch_id) if every_row and len(labels) > 1 else []
         report = (
-            await read_report(conn, snapshot) if closely and is_over(snapshot) and snapshot.done else None
+            await read_report(conn, snapshot) if every_row and is_over(snapshot) and snapshot.done else None
         )
-        asked = await look_at_providers(conn, batch_id, snapshot.spec)
+        at_providers = await look_at_providers(conn, batch_id, snapshot.spec)
         quiet = await leader_quiet(conn, coordinator_lock(snapshot.run_id))
-    return Look(
+    return BatchView(
         snapshot,
         tuple(waits),
         serial,
         tuple(results),
         labels,
-        crew=await crew.read(),
-        at_providers=asked,
-        lanes=await crew.lanes(batch_id) if snapshot.pending else (),
+        fleet=await fleet.read(),
+        at_providers=at_providers,
+        lanes=await fleet.lanes(batch_id) if snapshot.pending else (),
         report=report,
         leaderless=quiet is None or quiet > QUIET,
     )

@@ -1,4 +1,4 @@
-"""Two stories side by side, for a person and for a machine."""
+"""Two histories side by side, for a person and for a machine."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -8,12 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from scoreline.formatting import clipped, counted, excerpt, money, printable, span
-from scoreline.reports.replay import wording
-from scoreline.reports.replay.diff import Comparison, Pair
+from scoreline.reports.replay import event_text
+from scoreline.reports.replay.attempt_result import AttemptResult
+from scoreline.reports.replay.comparison import AlignedEntries, Comparison
 from scoreline.reports.replay.document import Json, document, line_json
 from scoreline.reports.replay.grid import grid
-from scoreline.reports.replay.lines import Fate, Line
-from scoreline.reports.replay.result import Result
+from scoreline.reports.replay.timeline_entry import EntryDisposition, TimelineEntry
 
 LINE_WIDTH = 200
 """Characters of a line of output."""
@@ -31,7 +31,7 @@ def show_comparison(console: Console, comparison: Comparison) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _row(pair: Pair, width: int, *, whole: bool) -> list[Text]:
+def _row(pair: AlignedEntries, width: int, *, whole: bool) -> list[Text]:
     attempt, sequence = pair.key
     style = "yellow" if pair.differs else ""
     return [
@@ -43,12 +43,12 @@ def _row(pair: Pair, width: int, *, whole: bool) -> list[Text]:
     ]
 
 
-def _cell(line: Line | None, width: int) -> Text:
+def _cell(line: TimelineEntry | None, width: int) -> Text:
     if line is None:
         return Text("-", style="dim")
     since = "" if line.since is None else f" +{span(line.since)}"
-    fate = "" if line.fate is Fate.APPLIED else f" [{wording.verdict(line)}]"
-    cell = Text(f"{line.event.type}{since}{fate}  {wording.describe(line.event)}".rstrip())
+    disposition = "" if line.disposition is EntryDisposition.APPLIED else f" [{event_text.verdict(line)}]"
+    cell = Text(f"{line.event.type}{since}{disposition}  {event_text.describe(line.event)}".rstrip())
     cell.truncate(width, overflow="ellipsis")
     return cell
 
@@ -65,7 +65,7 @@ def _end(name: str, one: str, other: str, change: str) -> list[Text]:
     return [mark, Text(name), Text(excerpt(one, 40)), Text(excerpt(other, 40)), Text(change, style=style)]
 
 
-def measures(one: Result, other: Result) -> Iterator[tuple[str, str, str, str]]:
+def measures(one: AttemptResult, other: AttemptResult) -> Iterator[tuple[str, str, str, str]]:
     """Name what two results can be compared by: what it is, both values, the change."""
     yield "state", one.state, other.state, ""
     yield "verdict", one.verdict or "-", other.verdict or "-", ""
@@ -111,11 +111,11 @@ def _output(comparison: Comparison) -> Iterator[Text]:
 
 
 def comparison_document(comparison: Comparison) -> Json:
-    """Lay out both stories, and what differs."""
+    """Lay out both histories, and what differs."""
     one, other = comparison.results
     return {
-        "left": document(comparison.left.story, attempt=comparison.left.attempt),
-        "right": document(comparison.right.story, attempt=comparison.right.attempt),
+        "left": document(comparison.left.history, attempt=comparison.left.attempt),
+        "right": document(comparison.right.history, attempt=comparison.right.attempt),
         "pairs": [
             {
                 "attempt": pair.key[0] or None,
@@ -131,5 +131,5 @@ def comparison_document(comparison: Comparison) -> Json:
     }
 
 
-def _result(result: Result) -> Json:
+def _result(result: AttemptResult) -> Json:
     return {**asdict(result), "took": result.took and result.took.total_seconds()}

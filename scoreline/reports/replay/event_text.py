@@ -1,4 +1,4 @@
-"""The words of a story: spans of time, what an event says in short, what a gap came to. Pure."""
+"""The words of a history: spans of time, what an event says in short, what a gap came to. Pure."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -7,20 +7,24 @@ from eventlog import payloads as p
 from eventlog.events import Event
 from scoreline.formatting import clock, counted, excerpt, money, span
 from scoreline.reports.replay.gaps import Bridging, OpenGap
-from scoreline.reports.replay.lines import Fate, Line
+from scoreline.reports.replay.timeline_entry import EntryDisposition, TimelineEntry
 
 SHORT = 120
 """Characters of a foreign text in one line of a timeline."""
 
 
-def verdict(line: Line) -> str:
+def verdict(line: TimelineEntry) -> str:
     """Say what became of an entry, or that Postgres does not have it yet."""
-    if not line.pending or line.fate is Fate.WAITING:
-        return line.fate.value
-    return "not stored yet" if line.fate is Fate.APPLIED else f"{line.fate.value}, not stored yet"
+    if not line.pending or line.disposition is EntryDisposition.WAITING:
+        return line.disposition.value
+    return (
+        "not stored yet"
+        if line.disposition is EntryDisposition.APPLIED
+        else f"{line.disposition.value}, not stored yet"
+    )
 
 
-def place(line: Line) -> str:
+def place(line: TimelineEntry) -> str:
     """Say when in the order an entry arrived, plainly where that is not the order of the events."""
     if line.overtaken_by is None:
         return str(line.rank)
@@ -29,7 +33,7 @@ def place(line: Line) -> str:
     return f"{line.rank}, after {after}"
 
 
-def detail(line: Line) -> str:
+def detail(line: TimelineEntry) -> str:
     """Say in short what an entry carries, and first what is wrong with it."""
     said = describe(line.event)
     return f"{excerpt(line.note, SHORT)} · {said}" if line.note else said

@@ -7,104 +7,104 @@ from datetime import datetime, timedelta
 from projections.queries.batches import WaitingCount
 from scoreline.formatting import clock, excerpt, printable, span
 from scoreline.invocation import as_started, batch_command
+from scoreline.reports.batch_status import is_over, status_word
+from scoreline.reports.batch_view import BatchView
 from scoreline.reports.budgets import flags_to_go_on
 from scoreline.reports.lanes import lane_lines
-from scoreline.reports.look import Look
 from scoreline.reports.provider_batches import provider_lines
-from scoreline.reports.standing import is_over, status_word
 
 UNMOVED = timedelta(minutes=1)
 """An evaluation that has not moved for so long is worth a look."""
 OVERDUE = timedelta(seconds=20)
 """Longer than a coordinator that has just begun waits before it opens anything."""
-IN_HAND = frozenset({"provisioning", "running", "responded"})
+CLAIMED_STATES = frozenset({"provisioning", "running", "responded"})
 
 
-def reasons(look: Look) -> list[str]:
+def reasons(view: BatchView) -> list[str]:
     """Say all that keeps a batch from its end, the gravest first; nothing of one that is over."""
-    return [as_started(reason) for reason in _reasons(look)]
+    return [as_started(reason) for reason in _reasons(view)]
 
 
-def _reasons(look: Look) -> list[str]:
-    status = status_word(look.snapshot)
+def _reasons(view: BatchView) -> list[str]:
+    status = status_word(view.snapshot)
     if status == "paused":
-        return [paused(look)]
-    if is_over(look.snapshot):
+        return [paused(view)]
+    if is_over(view.snapshot):
         return []
-    if look.is_abandoned:
-        return [_abandoned(look)]
-    if look.snapshot.total and not look.snapshot.pending:
-        if look.snapshot.run_id:
+    if view.is_abandoned:
+        return [_abandoned(view)]
+    if view.snapshot.total and not view.snapshot.pending:
+        if view.snapshot.run_id:
             return ["All have ended, and the coordinator of its run has yet to close it."]
         return ["All have ended, and a coordinator has yet to close it: scoreline coordinator start"]
     if status in {"cancelled", "expired"}:
-        return [f"{status.capitalize()}: {look.snapshot.pending:,} evaluations have yet to be told."]
-    return [*_nobody_there(look), *_waits(look), *_unmoved(look)]
+        return [f"{status.capitalize()}: {view.snapshot.pending:,} evaluations have yet to be told."]
+    return [*_nobody_there(view), *_waits(view), *_unmoved(view)]
 
 
-def paused(look: Look) -> str:
+def paused(view: BatchView) -> str:
     """Say why a batch is paused, and how it goes on."""
-    reason = excerpt(look.snapshot.reason, 300) or "somebody asked for it"
-    again = batch_command("resume", printable(look.snapshot.batch_id), *flags_to_go_on(look.snapshot))
+    reason = excerpt(view.snapshot.reason, 300) or "somebody asked for it"
+    again = batch_command("resume", printable(view.snapshot.batch_id), *flags_to_go_on(view.snapshot))
     sentence = reason if reason.endswith((".", "?", "!")) else f"{reason}."
     return f"Paused: {sentence} To go on: {again}"
 
 
-def _nobody_there(look: Look) -> Iterator[str]:
-    if look.snapshot.kind == "external":
+def _nobody_there(view: BatchView) -> Iterator[str]:
+    if view.snapshot.kind == "external":
         return
-    if look.crew.away:
-        yield f"Who works on it is not known. {look.crew.away}"
-    elif not look.crew.serving(look.snapshot):
-        yield _unserved(look)
-    if look.unpublished and not look.waiting and not look.snapshot.run_id:
+    if view.fleet.unavailable:
+        yield f"Who works on it is not known. {view.fleet.unavailable}"
+    elif not view.fleet.serving(view.snapshot):
+        yield _unserved(view)
+    if view.unpublished and not view.waiting and not view.snapshot.run_id:
         yield "Nothing of it is published. Is a coordinator running? scoreline coordinator start"
 
 
-def _abandoned(look: Look) -> str:
+def _abandoned(view: BatchView) -> str:
     """State that no process of its local run is alive, and the one command that helps."""
     return (
         "Nothing works on it: the command that ran it has ended, and no other run takes it over. "
-        f"To go on: {batch_command('resume', printable(look.snapshot.batch_id))}"
+        f"To go on: {batch_command('resume', printable(view.snapshot.batch_id))}"
     )
 
 
-def _unserved(look: Look) -> str:
+def _unserved(view: BatchView) -> str:
     """Say why no live executor may serve a batch, and what to type."""
-    snapshot = look.snapshot
+    snapshot = view.snapshot
     again = batch_command("resume", printable(snapshot.batch_id))
     if snapshot.run_id:
         return "No executor of its run is alive: its processes are starting, or have just ended."
-    if not look.crew.present:
+    if not view.fleet.live:
         return f"No executor is alive. To go on with it here: {again}; in a fleet: scoreline worker start"
-    if missing := _missing_labels(look):
+    if missing := _missing_labels(view):
         labels = " ".join(f"--label {shlex.quote(printable(label))}" for label in snapshot.requires)
         return (
             f"It requires {', '.join(map(printable, missing))}, which no live executor declares. "
             f"To start one: scoreline worker start {labels}; to go on with it here: {again}"
         )
     project = printable(snapshot.project)
-    return f"No executor takes tasks of project {project}; {len(look.crew.present)} work for others."
+    return f"No executor takes tasks of project {project}; {len(view.fleet.live)} work for others."
 
 
-def _missing_labels(look: Look) -> list[str]:
+def _missing_labels(view: BatchView) -> list[str]:
     """Return the labels that the executor closest to serving the batch does not declare."""
-    fleet = [set(each.labels) for each in look.crew.present if not each.run_id]
-    missing = [[label for label in look.snapshot.requires if label not in labels] for labels in fleet]
-    return min(missing, key=len, default=list(look.snapshot.requires))
+    fleet = [set(each.labels) for each in view.fleet.live if not each.run_id]
+    missing = [[label for label in view.snapshot.requires if label not in labels] for labels in fleet]
+    return min(missing, key=len, default=list(view.snapshot.requires))
 
 
-def _waits(look: Look) -> Iterator[str]:
-    for each in look.waiting:
+def _waits(view: BatchView) -> Iterator[str]:
+    for each in view.waiting:
         if each.state == "retrying" and each.next_retry is not None:
-            due = _due(each.next_retry, look.snapshot.now)
+            due = _due(each.next_retry, view.snapshot.now)
             yield f"{each.count:,} wait to be tried again; the first {due}."
-    yield from lane_lines(look.lanes, look.snapshot.now)
-    if look.serial:
-        yield f"{look.serial:,} wait for an earlier evaluation of their serial group."
-    yield from provider_lines(look.at_providers, look.snapshot.now)
-    if look.unpublished and look.waiting:
-        yield f"{look.unpublished:,} wait in Postgres until those before them have ended."
+    yield from lane_lines(view.lanes, view.snapshot.now)
+    if view.serial:
+        yield f"{view.serial:,} wait for an earlier evaluation of their serial group."
+    yield from provider_lines(view.at_providers, view.snapshot.now)
+    if view.unpublished and view.waiting:
+        yield f"{view.unpublished:,} wait in Postgres until those before them have ended."
 
 
 def _due(at: datetime, now: datetime) -> str:
@@ -115,11 +115,11 @@ def _due(at: datetime, now: datetime) -> str:
     return f"has been due for {span(overdue)}{late}"
 
 
-def _unmoved(look: Look) -> Iterator[str]:
-    oldest = min(look.waiting, key=_since, default=None)
+def _unmoved(view: BatchView) -> Iterator[str]:
+    oldest = min(view.waiting, key=_since, default=None)
     if oldest is None:
         return
-    still = look.snapshot.now - oldest.unmoved_since
+    still = view.snapshot.now - oldest.unmoved_since
     if still >= UNMOVED:
         who = printable(oldest.oldest)
         what = f"{who}, {oldest.state} for {span(still)}"
@@ -128,4 +128,4 @@ def _unmoved(look: Look) -> Iterator[str]:
 
 def _since(each: WaitingCount) -> tuple[bool, float]:
     # What is in somebody's hands comes first: what is queued waits for its turn.
-    return each.state not in IN_HAND, each.unmoved_since.timestamp()
+    return each.state not in CLAIMED_STATES, each.unmoved_since.timestamp()

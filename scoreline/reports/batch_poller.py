@@ -1,4 +1,4 @@
-"""Watching a batch until it is over or abandoned, through any outage of Postgres or Redis."""
+"""Polls a batch until it is over or abandoned, through any outage of Postgres or Redis."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,12 +10,12 @@ from psycopg import AsyncConnection, InterfaceError, OperationalError
 
 from eventlog.backoff import Backoff
 from projections.database.connection import Connection
-from scoreline.reports.crew import CrewReader
-from scoreline.reports.look import STARTING, Look, take_look
-from scoreline.reports.standing import is_over
+from scoreline.reports.batch_status import is_over
+from scoreline.reports.batch_view import STARTING, BatchView, read_batch_view
+from scoreline.reports.fleet_status import FleetReader
 
-LOOK_EVERY = 1.0
-"""Seconds; a look costs a few counters and a window of open evaluations."""
+POLL_INTERVAL = 1.0
+"""Seconds; a view reads a few counters and a window of open evaluations."""
 
 
 class Connectivity(StrEnum):
@@ -26,35 +26,35 @@ class Connectivity(StrEnum):
 
 
 @dataclass(slots=True)
-class Watcher:
-    """Looks at one batch again and again."""
+class BatchPoller:
+    """Reads the view of one batch repeatedly."""
 
     postgres_url: str
     batch_id: str
-    crew: CrewReader
+    fleet: FleetReader
     on_connectivity: Callable[[Connectivity], None]
     """Called when the connection is lost and when it is restored."""
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
     _conn: Connection | None = None
     _abandoned: tuple[str, datetime] | None = None
-    """The run that was first seen to serve the batch no more, and when."""
+    """The local run that no longer serves the batch, and when that was first read."""
 
-    async def until_over(self, on_look: Callable[[Look], None]) -> Look:
-        """Look until the batch is over, or its local run gone for good; raises `UnknownBatch`."""
+    async def until_over(self, on_view: Callable[[BatchView], None]) -> BatchView:
+        """Poll until the batch is over, or its local run has ended; raises `UnknownBatch`."""
         try:
             while True:
-                look = await self.look()
-                on_look(look)
-                if is_over(look.snapshot) or self._is_abandoned(look):
-                    return look
-                await self.pause(LOOK_EVERY)
+                view = await self.read()
+                on_view(view)
+                if is_over(view.snapshot) or self._is_abandoned(view):
+                    return view
+                await self.pause(POLL_INTERVAL)
         finally:
             await self.aclose()
 
-    def _is_abandoned(self, look: Look) -> bool:
+    def _is_abandoned(self, view: BatchView) -> bool:
         """Whether nothing has served a local run's batch for so long that no process of it is starting."""
-        run_id, now = look.snapshot.run_id, look.snapshot.now
-        if not look.is_abandoned:
+        run_id, now = view.snapshot.run_id, view.snapshot.now
+        if not view.is_abandoned:
             self._abandoned = None
         elif self._abandoned is None or self._abandoned[0] != run_id:
             self._abandoned = run_id, now
@@ -65,23 +65,23 @@ class Watcher:
         if self._conn:
             await self._conn.close()
 
-    async def look(self) -> Look:
-        """Look at the batch once, as soon as the servers answer; raises `UnknownBatch`."""
-        backoff, away = Backoff(longest=2.0, first=0.1), False
+    async def read(self) -> BatchView:
+        """Read the batch once, as soon as the servers answer; raises `UnknownBatch`."""
+        backoff, is_lost = Backoff(longest=2.0, first=0.1), False
         while True:
             try:
                 conn = await self._connection()
-                look = await take_look(conn, self.batch_id, self.crew, closely=False)
+                view = await read_batch_view(conn, self.batch_id, self.fleet, every_row=False)
             except (OperationalError, InterfaceError) as error:
                 _raise_if_cancelled(error)
-                if not away:
+                if not is_lost:
                     self.on_connectivity(Connectivity.LOST)
-                away = True
+                is_lost = True
                 await self.pause(backoff.next())
                 continue
-            if away:
+            if is_lost:
                 self.on_connectivity(Connectivity.RESTORED)
-            return look
+            return view
 
     async def _connection(self) -> Connection:
         if self._conn is None or self._conn.closed:
@@ -92,7 +92,7 @@ class Watcher:
 
 
 def _raise_if_cancelled(error: Exception) -> None:
-    """Raise the cancellation that this error stands for: a query that is cancelled fails with its own."""
+    """Raise the cancellation that caused this error: a cancelled query fails with an error of its own."""
     task = asyncio.current_task()
     if task and task.cancelling():
         raise asyncio.CancelledError from error

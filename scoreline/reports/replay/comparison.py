@@ -9,48 +9,48 @@ from eventlog import payloads as p
 from eventlog.events import EventKey
 from scoreline.formatting import printable
 from scoreline.problem import Problem
-from scoreline.reports.replay.lines import REPEATS, Line
-from scoreline.reports.replay.result import Result, result
-from scoreline.reports.replay.story import Story
+from scoreline.reports.replay.attempt_result import AttemptResult, result
+from scoreline.reports.replay.history import EvaluationHistory
+from scoreline.reports.replay.timeline_entry import REPEATS, TimelineEntry
 
 UNREMARKABLE = frozenset({"nonce", "epoch", "process", "retry_at", "latency_ms"})
 """Fields that differ between any two runs."""
 DIFFED_LINES = 2_000
 SHOWN_LINES = 60
 
-Named = tuple[Story, int | None]
+Named = tuple[EvaluationHistory, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedSide:
     """An evaluation whole, or one of its attempts."""
 
-    story: Story
+    history: EvaluationHistory
     attempt: int | None
 
     @property
     def label(self) -> str:
         """How a person would name it."""
-        name = self.story.evaluation_id
+        name = self.history.evaluation_id
         return name if self.attempt is None else f"{name}@{self.attempt}"
 
     @property
-    def lines(self) -> dict[EventKey, Line]:
+    def lines(self) -> dict[EventKey, TimelineEntry]:
         """The events by their place; of a single attempt, by their sequence alone."""
         return {
             (line.event.attempt if self.attempt is None else 0, line.event.sequence): line
-            for line in self.story.lines
-            if line.fate not in REPEATS and self.attempt in {None, line.event.attempt}
+            for line in self.history.lines
+            if line.disposition not in REPEATS and self.attempt in {None, line.event.attempt}
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class AlignedEntries:
     """What stands in the same place on both sides, and in what it differs."""
 
     key: EventKey
-    left: Line | None
-    right: Line | None
+    left: TimelineEntry | None
+    right: TimelineEntry | None
     differs: tuple[str, ...]
 
 
@@ -58,52 +58,52 @@ class Pair:
 class Comparison:
     """Two sides, aligned."""
 
-    left: Side
-    right: Side
-    pairs: tuple[Pair, ...]
-    results: tuple[Result, Result]
+    left: ComparedSide
+    right: ComparedSide
+    pairs: tuple[AlignedEntries, ...]
+    results: tuple[AttemptResult, AttemptResult]
     output: tuple[str, ...]
     """The outputs as a unified diff, empty where they are the same."""
 
 
-def sides(left: Named, right: Named) -> tuple[Side, Side]:
+def sides(left: Named, right: Named) -> tuple[ComparedSide, ComparedSide]:
     """Settle what is compared: where one side is an attempt, so is the other, by default its last."""
     (one, first), (other, second) = left, right
     if first is None and second is not None:
         first = _last(one, besides=second if one.evaluation_id == other.evaluation_id else None)
     elif second is None and first is not None:
         second = _last(other, besides=first if one.evaluation_id == other.evaluation_id else None)
-    return Side(one, first), Side(other, second)
+    return ComparedSide(one, first), ComparedSide(other, second)
 
 
-def _last(story: Story, *, besides: int | None) -> int:
-    numbers = [attempt.number for attempt in story.attempts if attempt.number != besides]
+def _last(history: EvaluationHistory, *, besides: int | None) -> int:
+    numbers = [attempt.number for attempt in history.attempts if attempt.number != besides]
     if not numbers:
-        raise Problem(f"{printable(story.evaluation_id)} has no other attempt to compare with.")
+        raise Problem(f"{printable(history.evaluation_id)} has no other attempt to compare with.")
     return numbers[-1]
 
 
-def compare(left: Side, right: Side) -> Comparison:
+def compare(left: ComparedSide, right: ComparedSide) -> Comparison:
     """Align two sides and name what differs."""
     ours, theirs = left.lines, right.lines
     pairs = tuple(_pair(key, ours.get(key), theirs.get(key)) for key in sorted(ours.keys() | theirs.keys()))
-    results = result(left.story, left.attempt), result(right.story, right.attempt)
+    results = result(left.history, left.attempt), result(right.history, right.attempt)
     before, after = (each.output or "" for each in results)
     diff = _lines_of_diff(before, after, left.label, right.label)
     return Comparison(left, right, pairs, results, tuple(diff))
 
 
-def _pair(key: EventKey, left: Line | None, right: Line | None) -> Pair:
-    return Pair(key, left, right, tuple(_differences(left, right)))
+def _pair(key: EventKey, left: TimelineEntry | None, right: TimelineEntry | None) -> AlignedEntries:
+    return AlignedEntries(key, left, right, tuple(_differences(left, right)))
 
 
-def _differences(left: Line | None, right: Line | None) -> Iterator[str]:
+def _differences(left: TimelineEntry | None, right: TimelineEntry | None) -> Iterator[str]:
     if left is None or right is None:
         yield "right only" if left is None else "left only"
         return
     if left.event.type != right.event.type:
         yield "event"
-    if left.fate is not right.fate:
+    if left.disposition is not right.disposition:
         yield "verdict"
     if left.event.type == right.event.type:
         yield from _fields(left.event.data, right.event.data)

@@ -1,4 +1,4 @@
-"""Which executors are there to work on a batch; that Redis does not answer is a finding, not an error."""
+"""The executors that can serve a batch; an unreachable Redis is a status, not an error."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,63 +19,63 @@ from taskqueue.tasks import QueueUnavailable
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
-    """The executors that are alive; `away` says in words why that is not known."""
+class FleetStatus:
+    """The live executors; `unavailable` is the reason why they are not known."""
 
-    present: tuple[ExecutorInstance, ...] = ()
-    away: str = ""
-    beats: Mapping[str, float] = field(default_factory=dict)
-    """When each instance was last heard of, on Redis' clock."""
+    live: tuple[ExecutorInstance, ...] = ()
+    unavailable: str = ""
+    heartbeats: Mapping[str, float] = field(default_factory=dict)
+    """The last heartbeat of each instance, on Redis' clock."""
 
     def serving(self, batch: BatchSnapshot) -> tuple[ExecutorInstance, ...]:
-        """Return those that take tasks of a batch."""
+        """Return the executors that claim tasks of a batch."""
         return tuple(
             each
-            for each in self.present
+            for each in self.live
             if each.eligibility.covers(run_id=batch.run_id, project=batch.project, requires=batch.requires)
         )
 
 
-NOT_ASKED = Crew(away="Redis was not asked.")
+FLEET_NOT_READ = FleetStatus(unavailable="Redis was not read.")
 
 
 @dataclass(slots=True)
-class CrewReader:
-    """Asks again and again; a server that is away may be back the next time."""
+class FleetReader:
+    """Reads the fleet's status repeatedly; an unreachable server may answer the next time."""
 
     redis_url: str
     executor_registry: ExecutorRegistry
     redis: Redis
 
-    async def read(self) -> Crew:
-        """Say who is there."""
+    async def read(self) -> FleetStatus:
+        """Return the live executors."""
         try:
-            present = tuple(await self.executor_registry.live())
-            beats: list[Any] = await self.redis.zrange(EXECUTORS, 0, -1, withscores=True)
-            return Crew(present, beats={name.decode(): at for name, at in beats})
+            live = tuple(await self.executor_registry.live())
+            heartbeats: list[Any] = await self.redis.zrange(EXECUTORS, 0, -1, withscores=True)
+            return FleetStatus(live, heartbeats={name.decode(): at for name, at in heartbeats})
         except (QueueUnavailable, RedisError):
-            return Crew(away=await self._why())
+            return FleetStatus(unavailable=await self._why())
 
     async def lanes(self, batch_id: str) -> tuple[LaneWait, ...]:
-        """Say what the lanes of a batch wait for."""
+        """Return what the lanes of a batch wait for."""
         return await read_lanes(self.redis, batch_id)
 
     async def _why(self) -> str:
-        # Not the driver's words: they may quote pieces of the URL.
+        # Not the driver's message: it may quote parts of the URL.
         try:
             await check_redis(self.redis_url)
         except Unavailable as problem:
             return str(problem)
-        return "Redis did not say."
+        return "Redis did not answer."
 
 
 @asynccontextmanager
-async def crew_reader(redis_url: str) -> AsyncIterator[CrewReader]:
-    """Lend somebody to ask who is there."""
+async def fleet_reader(redis_url: str) -> AsyncIterator[FleetReader]:
+    """Open a reader of the fleet's status."""
     try:
         redis = connect(redis_url, max_connections=1)
     except ValueError:
-        await check_redis(redis_url)  # says how a URL is written
+        await check_redis(redis_url)  # names the form of a URL
         raise
     async with redis:
-        yield CrewReader(redis_url, RedisExecutorRegistry(redis), redis)
+        yield FleetReader(redis_url, RedisExecutorRegistry(redis), redis)

@@ -1,4 +1,4 @@
-"""A story as a person wants to see it. Foreign text is never read as markup, nor obeyed by a terminal."""
+"""A history as a person wants to see it. Foreign text is never read as markup, nor obeyed by a terminal."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -8,29 +8,29 @@ from rich.console import Console
 from rich.text import Text
 
 from scoreline.formatting import clock, excerpt, span
-from scoreline.reports.replay import wording
-from scoreline.reports.replay.asof import Then
+from scoreline.reports.replay import event_text
 from scoreline.reports.replay.grid import Row, grid
-from scoreline.reports.replay.lines import Line
-from scoreline.reports.replay.story import Attempt, Story
+from scoreline.reports.replay.history import Attempt, EvaluationHistory
+from scoreline.reports.replay.past_state import PastState
 from scoreline.reports.replay.styles import STYLES
-from scoreline.reports.replay.view_ends import heading, outcome, quarantine, state_then
+from scoreline.reports.replay.summary_text import heading, outcome, quarantine, state_then
+from scoreline.reports.replay.timeline_entry import TimelineEntry
 
 
 class Column(NamedTuple):
     """A column of the timeline, and from which width on there is a place for it."""
 
     heading: str
-    cell: Callable[[Line], Text]
+    cell: Callable[[TimelineEntry], Text]
     from_width: int = 0
 
 
-def _verdict(line: Line) -> Text:
-    return Text(wording.verdict(line), style="cyan" if line.pending else STYLES[line.fate])
+def _verdict(line: TimelineEntry) -> Text:
+    return Text(event_text.verdict(line), style="cyan" if line.pending else STYLES[line.disposition])
 
 
-def _place(line: Line) -> Text:
-    return Text(wording.place(line), style="yellow" if line.overtaken_by else "")
+def _place(line: TimelineEntry) -> Text:
+    return Text(event_text.place(line), style="yellow" if line.overtaken_by else "")
 
 
 COLUMNS = (
@@ -43,31 +43,37 @@ COLUMNS = (
     Column("verdict", _verdict),
     # The attempt's owner stands in its heading: where there is little room, that must do.
     Column("by", lambda line: Text(excerpt(line.event.source, 20)), from_width=100),
-    Column("detail", lambda line: Text(wording.detail(line))),
+    Column("detail", lambda line: Text(event_text.detail(line))),
 )
 
 
-def show(console: Console, story: Story, *, attempt: int | None = None, then: Then | None = None) -> None:
-    """Print a story: heading, timeline, end, quarantine."""
+def show(
+    console: Console,
+    history: EvaluationHistory,
+    *,
+    attempt: int | None = None,
+    then: PastState | None = None,
+) -> None:
+    """Print a history: heading, timeline, end, quarantine."""
     for line in (
-        *(state_then(story, then) if then else heading(story)),
-        *timeline(story if attempt is None else story.only(attempt), console.width),
-        *outcome(story),
-        *quarantine(story),
+        *(state_then(history, then) if then else heading(history)),
+        *timeline(history if attempt is None else history.only(attempt), console.width),
+        *outcome(history),
+        *quarantine(history),
     ):
         console.print(line, soft_wrap=True)
 
 
-def timeline(story: Story, width: int) -> Iterator[Text]:
+def timeline(history: EvaluationHistory, width: int) -> Iterator[Text]:
     """Lay out the timeline, attempt by attempt."""
     columns = [column for column in COLUMNS if width >= column.from_width]
-    for attempt in story.attempts:
+    for attempt in history.attempts:
         yield Text()
         yield _title(attempt)
         rows: list[Row] = []
         after = -1
         for line in attempt.lines:
-            rows += gaps_between(attempt, after, line.event.sequence, story.now)
+            rows += gaps_between(attempt, after, line.event.sequence, history.now)
             rows.append([column.cell(line) for column in columns])
             after = line.event.sequence
         yield from grid([column.heading for column in columns], rows, width)
@@ -90,7 +96,7 @@ def gaps_between(attempt: Attempt, after: int, until: int, now: datetime | None)
     for bridge in attempt.bridges:
         for hole in bridge.missing:
             if after < hole.start <= until:
-                yield Text(f"  ⋯ {wording.bridged(bridge, hole)}", style="yellow")
+                yield Text(f"  ⋯ {event_text.bridged(bridge, hole)}", style="yellow")
     for hole in attempt.gap.missing if attempt.gap else ():
         if attempt.gap and after < hole.start <= until:
-            yield Text(f"  ⋯ {wording.missing(attempt.gap, hole, now)}", style="cyan")
+            yield Text(f"  ⋯ {event_text.missing(attempt.gap, hole, now)}", style="cyan")

@@ -1,4 +1,4 @@
-"""How a story's view begins and ends: the heading, the state at a moment, the scorecard, the quarantine."""
+"""The heading of a history, its state at a moment, its scorecard and its quarantined entries, as text."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from eventlog.timeline import Cursor
 from projections.folds.scorecard import Scorecard
 from scoreline.formatting import counted, excerpt, money, printable, span, stamp
 from scoreline.invocation import typed
-from scoreline.reports.replay import wording
-from scoreline.reports.replay.asof import Then
-from scoreline.reports.replay.lines import Fate, Line, Refusal
-from scoreline.reports.replay.story import Story
+from scoreline.reports.replay import event_text
+from scoreline.reports.replay.history import EvaluationHistory
+from scoreline.reports.replay.past_state import PastState
+from scoreline.reports.replay.timeline_entry import EntryDisposition, QuarantinedEntry, TimelineEntry
 
 LONG = 400
 """Characters of a reason or an error at the end, where there is room."""
@@ -25,34 +25,34 @@ LISTED = 20
 _SCORES = TypeAdapter(tuple[p.Score, ...])
 
 
-def heading(story: Story) -> Iterator[Text]:
+def heading(history: EvaluationHistory) -> Iterator[Text]:
     """Say which evaluation this is, how it stands, and where that was read."""
-    yield Text(f"Evaluation {printable(story.evaluation_id)}", style="bold")
-    yield _field("batch", printable(story.batch_id or "unknown"))
-    yield _field("case", printable(story.case_id or "unknown"))
-    yield _field("state", _standing(story))
-    yield _field("attempts", str(len(story.attempts)))
-    if story.began_at:
-        yield _field("began", stamp(story.began_at))
-    if story.began_at and story.ended_at:
-        took = span(story.ended_at - story.began_at)
-        yield _field("ended", f"{stamp(story.ended_at)}, after {took}")
-    yield _field("arrivals", _disorder(story))
-    yield _field("read from", origin(story))
+    yield Text(f"Evaluation {printable(history.evaluation_id)}", style="bold")
+    yield _field("batch", printable(history.batch_id or "unknown"))
+    yield _field("case", printable(history.case_id or "unknown"))
+    yield _field("state", _standing(history))
+    yield _field("attempts", str(len(history.attempts)))
+    if history.began_at:
+        yield _field("began", stamp(history.began_at))
+    if history.began_at and history.ended_at:
+        took = span(history.ended_at - history.began_at)
+        yield _field("ended", f"{stamp(history.ended_at)}, after {took}")
+    yield _field("arrivals", _disorder(history))
+    yield _field("read from", origin(history))
 
 
-def state_then(story: Story, then: Then) -> Iterator[Text]:
+def state_then(history: EvaluationHistory, then: PastState) -> Iterator[Text]:
     """Say how the evaluation stood at a moment."""
-    name = printable(story.evaluation_id)
+    name = printable(history.evaluation_id)
     title = f"Evaluation {name} as of {stamp(then.at)}, entry {then.arrived} of {then.of}"
     yield Text(title, style="bold")
-    yield _field("batch", printable(story.batch_id or "unknown"))
+    yield _field("batch", printable(history.batch_id or "unknown"))
     yield _field("state", _at(then.cursor))
     yield _field("owner", excerpt(then.owner or "nobody yet", 60))
     yield _field("answer", _on_record(then.answer))
     waiting = ", ".join(f"{line.event.sequence} {line.event.type}" for line in then.waiting[:LISTED])
     yield _field("waiting", waiting or "nothing")
-    if story.postgres.answered:
+    if history.postgres.answered:
         yield _field("stored", f"{then.stored} of these entries were in Postgres by then")
 
 
@@ -60,51 +60,57 @@ def _field(name: str, value: str) -> Text:
     return Text(f"  {name:10}", style="dim").append(value, style="not dim")
 
 
-def _standing(story: Story) -> str:
-    card, cursor = story.scorecard, story.cursor
+def _standing(history: EvaluationHistory) -> str:
+    card, cursor = history.scorecard, history.cursor
     said = _at(cursor) if cursor.attempt else "nothing stored yet"
-    if not story.lines:
+    if not history.lines:
         return "unknown: nothing of it could be read as an event"
     if card and card.verdict and cursor.phase in ENDED:
         said = f"{cursor.phase}, verdict {card.verdict}"
     if card and card.bridged and cursor.phase in ENDED:
         said += ", over a bridged gap"
-    return said if story.ahead is None else f"{said}; once all is stored: {_at(story.ahead)}"
+    return said if history.ahead is None else f"{said}; once all is stored: {_at(history.ahead)}"
 
 
 def _at(cursor: Cursor) -> str:
     return f"{cursor.phase}, at attempt {cursor.attempt}, sequence {cursor.sequence}"
 
 
-def _on_record(answer: Line | None) -> str:
+def _on_record(answer: TimelineEntry | None) -> str:
     if answer is None:
         return "none on record"
     attempt, sequence = answer.key
-    return f"on record, attempt {attempt}, {sequence} {answer.event.type}: {wording.describe(answer.event)}"
+    return (
+        f"on record, attempt {attempt}, {sequence} {answer.event.type}: {event_text.describe(answer.event)}"
+    )
 
 
-def _disorder(story: Story) -> str:
-    fates = Counter(line.fate for line in story.lines)
-    overtaken = sum(1 for line in story.lines if line.overtaken_by)
-    said = [counted(story.arrivals, "entry", "entries")]
+def _disorder(history: EvaluationHistory) -> str:
+    dispositions = Counter(line.disposition for line in history.lines)
+    overtaken = sum(1 for line in history.lines if line.overtaken_by)
+    said = [counted(history.arrivals, "entry", "entries")]
     said += [f"{overtaken} after a successor"] if overtaken else []
-    said += [f"{number} {fate}" for fate, number in fates.items() if fate is not Fate.APPLIED]
-    said += [f"{counted(len(story.bridges), 'gap')} bridged"] if story.bridges else []
-    said += [f"{story.refused} in quarantine"] if story.refused else []
+    said += [
+        f"{number} {disposition}"
+        for disposition, number in dispositions.items()
+        if disposition is not EntryDisposition.APPLIED
+    ]
+    said += [f"{counted(len(history.bridges), 'gap')} bridged"] if history.bridges else []
+    said += [f"{history.refused} in quarantine"] if history.refused else []
     return ", ".join(said)
 
 
-def origin(story: Story) -> str:
-    """Say where a story was read, and what silence means there."""
-    postgres, redis = story.postgres, story.redis
-    beyond = sum(1 for line in story.lines if line.pending)
-    if not postgres.asked:
+def origin(history: EvaluationHistory) -> str:
+    """Say where a history was read, and what silence means there."""
+    postgres, redis = history.postgres, history.redis
+    beyond = sum(1 for line in history.lines if line.pending)
+    if not postgres.queried:
         return "the Redis stream alone: verdicts are worked out, not read"
     if postgres.problem:
         return "the Redis stream alone, for Postgres does not answer: verdicts are worked out"
     if redis.problem:
         return "Postgres alone, for Redis does not answer: what is not stored yet is not shown"
-    if not redis.asked:
+    if not redis.queried:
         return "Postgres alone"
     if beyond:
         more = counted(beyond, "entry", "entries")
@@ -113,50 +119,57 @@ def origin(story: Story) -> str:
         return f"Postgres, and {more} more in the Redis stream"
     if redis.found:
         return "Postgres; its Redis stream has nothing more"
-    if story.cursor.phase in ENDED:
+    if history.cursor.phase in ENDED:
         return "Postgres; its Redis stream has expired, as it should after the end"
     return "Postgres; Redis has no stream of it, though it has not ended"
 
 
-def outcome(story: Story) -> Iterator[Text]:
+def outcome(history: EvaluationHistory) -> Iterator[Text]:
     """Show the scorecard, or the error it ended with."""
-    card = story.scorecard
+    card = history.scorecard
     if card is None:
         return
     yield Text()
-    not_yet = "" if story.cursor.phase in ENDED else " (not stored yet)"
+    not_yet = "" if history.cursor.phase in ENDED else " (not stored yet)"
     if card.status == "completed":
-        yield from _completed(story, card, not_yet)
+        yield from _completed(history, card, not_yet)
         return
-    closing = (n for n in story.lines if n.event.attempt == card.attempt and n.event.type == card.status)
-    said = next((wording.describe(line.event) for line in closing if line.fate is Fate.APPLIED), "")
+    closing = (n for n in history.lines if n.event.attempt == card.attempt and n.event.type == card.status)
+    said = next(
+        (
+            event_text.describe(line.event)
+            for line in closing
+            if line.disposition is EntryDisposition.APPLIED
+        ),
+        "",
+    )
     yield Text(f"{card.status}{not_yet}", style="bold red").append(f"  {said}", style="not bold")
-    yield from _judgements(story, card)
+    yield from _judgements(history, card)
 
 
-def _completed(story: Story, card: Scorecard, not_yet: str) -> Iterator[Text]:
+def _completed(history: EvaluationHistory, card: Scorecard, not_yet: str) -> Iterator[Text]:
     style = "bold green" if card.verdict == "passed" else "bold red"
     score = "" if card.score is None else f", score {card.score:g}"
     yield Text(f"Scorecard{not_yet}  ", style="bold").append(f"{card.verdict}{score}", style=style)
-    yield from _judgements(story, card)
+    yield from _judgements(history, card)
     yield Text(f"  {', '.join(spent(card))}")
 
 
-def _judgements(story: Story, card: Scorecard) -> Iterator[Text]:
-    for judgement in scores(story, card):
-        said = f"{excerpt(judgement.evaluator, 40)}: {wording.judged(judgement)}"
+def _judgements(history: EvaluationHistory, card: Scorecard) -> Iterator[Text]:
+    for judgement in scores(history, card):
+        said = f"{excerpt(judgement.evaluator, 40)}: {event_text.judged(judgement)}"
         yield Text(f"  {said}  {excerpt(judgement.reason, LONG)}".rstrip())
 
 
-def scores(story: Story, card: Scorecard) -> tuple[p.Score, ...]:
+def scores(history: EvaluationHistory, card: Scorecard) -> tuple[p.Score, ...]:
     """List the judgements: the scorecard's, or those on record where it names none."""
     named = _SCORES.validate_json(card.scores)
     return named or tuple(
         line.event.data
-        for line in story.lines
+        for line in history.lines
         if isinstance(line.event.data, p.Scored)
         and line.event.attempt == card.attempt
-        and line.fate is Fate.APPLIED
+        and line.disposition is EntryDisposition.APPLIED
     )
 
 
@@ -171,25 +184,25 @@ def spent(card: Scorecard) -> Iterator[str]:
         yield "over a bridged gap"
 
 
-def quarantine(story: Story) -> Iterator[Text]:
+def quarantine(history: EvaluationHistory) -> Iterator[Text]:
     """List what could not be taken as an event, and how to see it whole."""
-    if not story.refusals:
+    if not history.refusals:
         return
     yield Text()
-    yield Text(f"Quarantine ({story.refused})", style="bold")
-    for refusal in story.refusals[:LISTED]:
-        yield Text(f"  {_refused(refusal, is_kept=_is_kept(story, refusal))}")
-    if story.refused > LISTED:
-        yield Text(f"  and {story.refused - LISTED} more")
-    if any(refusal.quarantined_at for refusal in story.refusals):
+    yield Text(f"Quarantine ({history.refused})", style="bold")
+    for refusal in history.refusals[:LISTED]:
+        yield Text(f"  {_refused(refusal, is_kept=_is_kept(history, refusal))}")
+    if history.refused > LISTED:
+        yield Text(f"  and {history.refused - LISTED} more")
+    if any(refusal.quarantined_at for refusal in history.refusals):
         yield Text(f"  See one whole: {typed('quarantine', 'show', 'ID')}", style="dim")
 
 
-def _is_kept(story: Story, refusal: Refusal) -> bool:
-    return not story.postgres.answered or refusal.quarantined_at is not None
+def _is_kept(history: EvaluationHistory, refusal: QuarantinedEntry) -> bool:
+    return not history.postgres.answered or refusal.quarantined_at is not None
 
 
-def _refused(refusal: Refusal, *, is_kept: bool) -> str:
+def _refused(refusal: QuarantinedEntry, *, is_kept: bool) -> str:
     not_yet = "" if is_kept else "  (not stored yet)"
     detail = excerpt(refusal.detail, LONG)
     return f"{refusal.id[:12]}  arrived {refusal.rank}  {refusal.reason}  {detail}{not_yet}"
