@@ -149,3 +149,18 @@ def test_every_path_of_the_repository_that_is_named_exists(document: Path):
     named = CODE_PATH.findall(document.read_text(encoding="utf-8"))
     missing = [path for path in named if path.split("/")[0] in TOP and not (ROOT / path).exists()]
     assert missing == []
+
+
+def test_every_test_of_the_checklists_exists():
+    """The tables of edge cases and scheduling name test functions, wherever their files lie."""
+    section = PAGE.read_text(encoding="utf-8").partition("\n## Checklists\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(test_\w+)`", section))
+    defined = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(
+            r"^(?:async )?def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
+    assert len(named) == 27
+    assert named - defined == set()
