@@ -9,7 +9,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
 from tests.conformance.forms import Form, MemoryForm, RedisForm
-from tests.conformance.ledger_forms import LedgerForm, MemoryLedgerForm, PostgresLedgerForm
+from tests.conformance.projections.ledger_forms import LedgerForm, MemoryLedgerForm, PostgresLedgerForm
 from tests.conformance.task_queue_forms import MemoryQueueForm, QueueForm, RedisQueueForm
 
 

@@ -11,7 +11,7 @@ ROLES = "projections/migrations/0002_roles.sql"
 LOG = "tests/conformance/test_event_log.py"
 LOG_MODES = "tests/conformance/test_event_log_modes.py"
 LOG_KEEPING = "tests/conformance/test_event_log_keeping.py"
-TABLES = "tests/conformance/test_tables.py"
+TABLES = "tests/conformance/projections/test_store.py"
 WORKER = "tests/integration/test_storage_worker.py"
 PERMUTATIONS = "tests/unit/test_permutations.py"
 STORAGE = "tests/unit/test_storage.py"
@@ -21,19 +21,19 @@ LIFECYCLE = "tests/unit/test_lifecycle.py"
 QUEUE = "tests/unit/test_event_queue.py"
 OWNERSHIP = "tests/unit/test_event_queue_ownership.py"
 OUTBOX = "tests/unit/test_outbox.py"
-VERIFY = "tests/integration/test_verify.py"
-REBUILD = "tests/integration/test_rebuild.py"
-RETRACE = "tests/unit/test_retrace.py"
+VERIFY = "tests/integration/projections/test_verify.py"
+REBUILD = "tests/integration/projections/test_rebuild.py"
+RETRACE = "tests/unit/projections/test_refold.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
 RECONCILE = "tests/unit/coordinator/test_reconcile_decision.py"
 GRACE = "tests/unit/test_grace.py"
 CONFIRMATION = "tests/unit/test_event_queue_confirmation.py"
-CHANGE = "tests/unit/test_change.py"
+CHANGE = "tests/unit/projections/test_change.py"
 CONTINUITY = "tests/integration/scoreline/local/embedded/test_continuity.py"
 ATTEMPTS = "tests/unit/test_attempts.py"
 FOLD = "tests/unit/executor/test_replay.py"
-LEDGER = "tests/conformance/test_ledger.py"
+LEDGER = "tests/conformance/projections/test_ledger.py"
 EXECUTOR_CONTROL = "tests/unit/executor/test_executor.py"
 INTERRUPTION = "tests/integration/scoreline/local/test_interruption.py"
 PROCESSES = "tests/integration/scoreline/local/test_processes.py"
@@ -54,7 +54,7 @@ EXECUTOR_BUDGET = "tests/unit/test_executor_budget.py"
 BUDGET_KEEPER = "tests/unit/test_budget_keeper.py"
 FAILURE_STREAK = "tests/unit/executor/test_failure_streak.py"
 PROVIDER_BATCH_BUDGETS = "tests/unit/test_provider_batch_budgets.py"
-PROVIDER_BOOKS = "tests/conformance/test_provider_batches.py"
+PROVIDER_BOOKS = "tests/conformance/projections/test_provider_batches.py"
 PROVIDER_CRASH = "tests/unit/test_provider_batches_crash.py"
 PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 PREFLIGHT = "tests/acceptance/test_preflight.py"
@@ -63,7 +63,7 @@ EXPORT = "tests/unit/scoreline/reports/test_export.py"
 PYTHON_TARGET = "tests/integration/test_python_target.py"
 FAULTS = "tests/unit/executor/test_outcome.py"
 EXECUTOR_RUN = "tests/unit/executor/test_attempt.py"
-SCORECARD = "tests/unit/test_scorecard.py"
+SCORECARD = "tests/unit/projections/test_scorecard.py"
 SIMULATION_MODE = "tests/unit/scoreline/submit/spec/test_simulation.py"
 SANDBOX = "tests/integration/test_sandbox.py"
 ESCAPES = "tests/escapes/test_corpus.py::test_every_program_is_contained_and_everything_is_returned"
@@ -79,7 +79,7 @@ SANDBOX_MEMORY = "tests/integration/test_sandbox_memory.py"
 SANDBOX_CGROUP = "tests/integration/test_sandbox_cgroup.py"
 HOST_FILES = "tests/unit/test_host_files.py"
 SECCOMP = "tests/unit/test_sandbox_seccomp.py"
-TOTALS = "tests/unit/test_attempt_totals.py"
+TOTALS = "tests/unit/projections/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
 ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
 SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
@@ -382,7 +382,7 @@ MUTANTS = (
         ROLES,
         "REVOKE UPDATE, DELETE, TRUNCATE ON events, gap_bridges, quarantine FROM scoreline_migrator;",
         "",
-        ("tests/integration/test_roles.py",),
+        ("tests/integration/projections/test_roles.py",),
     ),
     # Rebuild equals live, and the checker can fail.
     Mutant(
@@ -504,7 +504,7 @@ MUTANTS = (
         "projections/sql/ledger_evaluations.sql",
         "v.updated_at + greatest(least(retry.due_at - e.occurred_at, interval '1 day'), interval '0')",
         "retry.due_at",
-        ("tests/conformance/test_ledger_attempts.py",),
+        ("tests/conformance/projections/test_ledger_attempts.py",),
     ),
     Mutant(
         "coordinators read the clock of Postgres, not their own",

@@ -164,7 +164,7 @@ def test_migrating_twice_is_harmless_and_needs_no_redis(postgres_url: str) -> No
 def test_other_number_of_shards_is_refused(migrated: Urls) -> None:
     """Looking for events in the wrong place is prevented, with the number that is right."""
     said = complaint("storage-worker", "start", **migrated, EVAL_SHARDS="8")
-    assert "was made for 4 shards, EVAL_SHARDS says 8. Set EVAL_SHARDS=4" in said
+    assert "was created for 4 shards, EVAL_SHARDS is 8. Set EVAL_SHARDS=4" in said
 
 
 @pytest.fixture

@@ -20,7 +20,14 @@ from projections.folds.progress import Progress
 from projections.folds.scorecard import scorecard
 from projections.store import postgres
 from tests.builders import BATCH, EVALUATION, event, history
-from tests.conformance.table_forms import SHARD, MemoryForm, PostgresForm, TablesForm, change_of, store
+from tests.conformance.projections.store_forms import (
+    SHARD,
+    MemoryForm,
+    PostgresForm,
+    TablesForm,
+    change_of,
+    store,
+)
 
 LIFE = "queued provisioning running responded scored completed"
 

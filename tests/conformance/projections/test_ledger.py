@@ -14,7 +14,7 @@ from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
 from projections.ledger.contract import BatchExists, BatchHead, SerialLink
 from tests.builders import PAYLOADS, payload
-from tests.conformance.ledger_forms import (
+from tests.conformance.projections.ledger_forms import (
     EPOCHS,
     LATER,
     NOW,

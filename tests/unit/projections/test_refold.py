@@ -205,7 +205,7 @@ def test_columns_that_contradict_their_event():
     """The columns beside an event are there to be searched; they may not say something else."""
     first, second, *_ = logged(LIFE)
     assert broken([first, second._replace(type="running")]) == [
-        "1/1 provisioning is not what its row says: running but provisioning"
+        "1/1 provisioning differs from its row: running but provisioning"
     ]
 
 

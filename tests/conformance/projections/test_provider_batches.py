@@ -18,7 +18,7 @@ from projections.ledger.provider_batches import (
 from projections.ledger.provider_batches_memory import MemoryProviderBatchRepository
 from projections.ledger.provider_batches_postgres import PostgresProviderBatchRepository
 from tests.builders import CASE
-from tests.conformance.ledger_forms import (
+from tests.conformance.projections.ledger_forms import (
     EPOCHS,
     LATER,
     NOW,

@@ -10,7 +10,7 @@ from eventlog.lifecycle import Phase
 from projections.folds.progress import Progress
 from projections.ledger.contract import SerialLink
 from tests.builders import CASE, FAULT, PAYLOADS
-from tests.conformance.ledger_forms import (
+from tests.conformance.projections.ledger_forms import (
     EPOCHS,
     LATER,
     NOW,

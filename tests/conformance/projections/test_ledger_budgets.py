@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from eventlog import payloads as p
 from projections.ledger.contract import BatchHead, Budget, FailedEvaluation, UnreachableEvaluation
-from tests.conformance.ledger_forms import (
+from tests.conformance.projections.ledger_forms import (
     NOW,
     B,
     accept,

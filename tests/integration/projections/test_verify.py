@@ -128,7 +128,7 @@ FORGERIES = {
     ),
     "an event's column": (
         "UPDATE events SET type = 'running' WHERE evaluation_id = 'evaluation-1' AND sequence = 1",
-        "1/1 provisioning is not what its row says: running but provisioning",
+        "1/1 provisioning differs from its row: running but provisioning",
     ),
     "all events of an evaluation are gone": (
         "WITH gone AS (DELETE FROM events WHERE evaluation_id = 'evaluation-1') SELECT",
