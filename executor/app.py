@@ -74,12 +74,12 @@ async def _log_self_test(environment: ExecutionEnvironment) -> None:
     result = await asyncio.to_thread(probe)
     cgroup = delegated_cgroup(environment.cgroup)
     trouble = result.trouble or (await asyncio.to_thread(lambda: cgroup.trouble) if cgroup else "")
-    if result.footing and not trouble:
+    if result.privilege_mode and not trouble:
         enforced = {wall.name: wall.enforced_by for wall in result.walls}
-        extra = {"footing": result.footing.value, "walls": enforced, "cgroup": environment.cgroup}
+        extra = {"footing": result.privilege_mode.value, "walls": enforced, "cgroup": environment.cgroup}
         logger.info("sandbox self-test passed", extra=extra)
         return
-    runs_without = environment.allow_unsandboxed and result.footing is None
+    runs_without = environment.allow_unsandboxed and result.privilege_mode is None
     refused = "runs without a sandbox" if runs_without else "is refused"
     logger.warning(
         "sandbox self-test failed: work of command targets and code evaluators %s",

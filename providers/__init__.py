@@ -1,1 +1,1 @@
-"""What is known of model providers: who they are, how they are asked, what they charge, how they refuse."""
+"""Model providers: their addresses, request formats, prices, rate limit headers and errors."""

@@ -36,7 +36,7 @@ MAX_LARGE = 4
 """Replies of one client that may be buffered beyond `BUFFERED_FREELY` at the same time."""
 EVENT_STREAM = "text/event-stream"
 LINES = "application/binary"
-"""What `Accept` of a request has for a file of lines, as the SDK sends it."""
+"""The `Accept` header of a request for a file of lines, as the SDK sends it."""
 _PORTS = {"http": 80, "https": 443}
 _BLANK_LINES = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -81,11 +81,11 @@ def bounds(base_url: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ReplyLimit:
-    """What one reply may have."""
+    """The limits of one reply."""
 
     size: int
     event: int = UNLIMITED
-    """Bytes from one blank line to the next."""
+    """Maximum bytes from one blank line to the next."""
     is_buffered: bool = True
     is_cut: bool = False
     """Whether the rest is dropped in silence."""
@@ -179,7 +179,7 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _host(location: str) -> str:
-    """Name the host of an address, without credentials, path and query."""
+    """Return the host of an address, without credentials, path and query."""
     try:
         found = urlsplit(location).netloc.rpartition("@")[2]
     except ValueError:

@@ -1,7 +1,7 @@
-"""The SDKs' own clients, made for us: no retries of theirs, room for every slot, no variable of another.
+"""Clients of the providers' SDKs: no retries, a connection for every slot, no foreign variables.
 
-They take a second to import, so that is done only when a client is made, and they are an extra: who only
-scores recorded answers does without.
+The SDKs take a second to import, so they are imported when a client is created. They are an optional extra:
+scoring recorded answers does not need them.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 CONNECT_PATIENCE = 10.0
 LONGEST_CALL = 600.0
 NO_KEY = "none"
-"""What is sent where no key is asked for; the SDK insists on one."""
+"""The key sent to endpoints that need none; the SDK requires one."""
 
 
-class MissingSdk(ValueError):  # noqa: N818 - what is wrong, to whoever installed it
+class MissingSdk(ValueError):  # noqa: N818 - names the missing package
     """A provider's SDK is not installed here."""
 
     def __init__(self, provider: Provider) -> None:
@@ -42,7 +42,7 @@ def check_sdk(provider: Provider) -> None:
 
 
 def patience(seconds: float = LONGEST_CALL) -> httpx2.Timeout:
-    """Say how long to wait for an answer, and how much less for a connection."""
+    """Return the timeouts of a call and, shorter, of a connection."""
     return httpx2.Timeout(seconds, connect=min(CONNECT_PATIENCE, seconds))
 
 
@@ -75,7 +75,7 @@ def openai_client(
 ) -> "AsyncOpenAI":
     """Make a client of OpenAI's SDK; raises `MissingSdk`."""
     sdk = _imported(access.provider)
-    # The SDK takes these from the environment, and they are nobody's business but OpenAI's.
+    # The SDK reads these from the environment; they are meant for OpenAI's own endpoint only.
     private = (
         {}
         if access.provider.name == "openai"
@@ -92,7 +92,7 @@ def openai_client(
 
 
 def errors_of(provider: Provider) -> tuple[type[Exception], ...]:
-    """Name what a call may raise: the SDK's own, those of the connection, and those of a garbled reply."""
+    """List what a call raises: the SDK's errors, connection errors, and invalid replies."""
     # RecursionError: the SDKs parse the events of a stream with a parser that nests as deep as they do.
     return (_imported(provider).APIError, httpx2.HTTPError, ValueError, RecursionError)
 

@@ -78,7 +78,7 @@ class _Inflater:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the stream has come to its end marker, or is empty."""
+        """Whether the stream has reached its end marker, or is empty."""
         return self._stream.eof or not self._has_begun
 
     def inflate(self, pieces: Iterator[bytes]) -> Iterator[bytes]:

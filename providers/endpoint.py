@@ -1,4 +1,4 @@
-"""Who is called, with which key, and under which rate limit: from options and an environment, no I/O.
+"""The endpoint of a model, its key and its rate limit: from options and an environment, without I/O.
 
 A key is only ever in the environment. It is left out of every representation; a rate limit is named by a
 digest of it, or by the name that the user gives to the account.
@@ -30,7 +30,7 @@ _SENDABLE = re.compile(r"[\x21-\x7e]*")
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """All that is needed to call a model."""
+    """The address, key and options needed to call a model."""
 
     provider: Provider
     model: str
@@ -47,8 +47,8 @@ class ModelEndpoint:
         return f"{parsed.scheme}://{parsed.netloc.rpartition('@')[2]}{parsed.path}"
 
 
-def access_to(name: str, options: Mapping[str, JsonValue], environ: Mapping[str, str]) -> ModelEndpoint:
-    """Find out how a model is reached; raises `ValueError` with a sentence, such as for a missing key."""
+def endpoint_of(name: str, options: Mapping[str, JsonValue], environ: Mapping[str, str]) -> ModelEndpoint:
+    """Resolve the endpoint of a model; raises `ValueError` with a message, such as for a missing key."""
     provider = PROVIDERS[name]
     if provider.sdk is None:
         raise ValueError(f"{provider.title} can't be called by its name: {provider.instead}")
@@ -61,14 +61,14 @@ def access_to(name: str, options: Mapping[str, JsonValue], environ: Mapping[str,
             f"{provider.title} needs a key: put it into the executors' environment, as {variable}"
         )
     if not _SENDABLE.fullmatch(key):
-        raise ValueError(f"the key in {variable} has a character that can't be sent: was it copied whole?")
+        raise ValueError(f"the key in {variable} has a character that can't be sent: copy it again")
     account = str(options.get("account") or _digest(key))
     lane = f"{name}:{account}:{scope_of(provider, model, base_url)}"
     return ModelEndpoint(provider, model, base_url, key, variable, lane)
 
 
 def scope_of(provider: Provider, model: str, base_url: str = "") -> str:
-    """Name what shares a limit within an account; the host is part of it where it is not the provider's."""
+    """Return the name of the limit within an account, with the host unless it is the provider's."""
     if LimitScope.GROUP in provider.scope:
         scope = next((group for group in provider.groups if fnmatchcase(model, group)), model)
     elif provider.scope & {LimitScope.MODEL, LimitScope.DEPLOYMENT}:
@@ -80,7 +80,7 @@ def scope_of(provider: Provider, model: str, base_url: str = "") -> str:
 
 
 def find_key(value: JsonValue, name: str = "") -> str | None:
-    """Name the option that holds what must be a key, if one does."""
+    """Return the option that holds a key in plain text, if one does."""
     match value:
         case str():
             last = name.rpartition(".")[2]

@@ -40,7 +40,7 @@ def fill_in_query(url: str, environ: Mapping[str, str]) -> str:
 
 
 def literal_parameter(url: str) -> str | None:
-    """Name the parameter of a URL's query that holds a key written out; None where there is none."""
+    """Return the parameter of a URL's query that contains a key in plain text, if there is one."""
     if "://" not in url or "?" not in url or re.search(r"\s", url):
         return None
     try:

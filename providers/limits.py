@@ -1,4 +1,4 @@
-"""What a provider says of its own rate limits, in whichever dialect it says so."""
+"""The rate limits that a provider advertises in the headers of a reply."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """One limit: so much a minute, so much of it left; None for what was not said."""
+    """One limit per minute and what remains of it; None for unknown."""
 
     limit: float | None = None
     remaining: float | None = None
@@ -16,7 +16,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """All that one reply said."""
+    """The rate limits advertised in one reply."""
 
     requests: Headroom = Headroom()
     tokens: Headroom = Headroom()

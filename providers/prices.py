@@ -1,7 +1,8 @@
-"""What a call costs: tokens times a price, from a list that is data.
+"""The cost of a call: tokens times a price, from a price list.
 
-The first pattern that fits `PROVIDER/MODEL` counts. A user's own list, in a file of the same form, comes
-before ours; a price on the target before both. What has no price costs nothing, and says so once.
+The first pattern that matches `PROVIDER/MODEL` applies. The user's own list, a file of the same form, comes
+before the built-in one; a price on the target before both. A model without a price costs nothing; that is
+logged once.
 """
 
 import logging
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 VARIABLE = "EVAL_PRICES"
 """Names a file with prices of one's own."""
 BATCH_DISCOUNT = 0.5
-"""What is left to pay for a request that comes in a provider batch."""
+"""The share of the price that a request in a provider batch costs."""
 MAX_FILE = 1024 * 1024
 """Bytes of a list of prices."""
 _MILLION = 1_000_000
@@ -55,7 +56,7 @@ _LINES: TypeAdapter[tuple[PriceRule, ...]] = TypeAdapter(tuple[PriceRule, ...])
 
 
 def cost_of(usage: TokenUsage, price: Price | None, *, batch: bool = False) -> float:
-    """Say what tokens cost; nothing where no price is known."""
+    """Return the cost of tokens; 0 if no price is known."""
     if price is None:
         return 0.0
     whole = (usage.input_tokens * price.input + usage.output_tokens * price.output) / _MILLION
@@ -74,7 +75,7 @@ def price_of(provider: str, model: str, environ: Mapping[str, str]) -> Price | N
     own = read_prices(Path(environ[VARIABLE])) if environ.get(VARIABLE) else ()
     price = find_price(own + read_prices(_OURS), provider, model)
     if price is None:
-        _say_once(provider, model)
+        _warn_once(provider, model)
     return price
 
 
@@ -94,7 +95,7 @@ def read_prices(path: Path) -> tuple[PriceRule, ...]:
 
 
 @cache
-def _say_once(provider: str, model: str) -> None:
+def _warn_once(provider: str, model: str) -> None:
     logger.warning("no price is known: calls are counted as free", extra={"model": f"{provider}/{model}"})
 
 

@@ -1,7 +1,7 @@
-"""What providers say of their rate limits in headers, and how each of them says it.
+"""The rate limit headers of each provider.
 
-A dialect is a row of names. Only limits by the minute are read: one that is counted by the day, such as
-Groq's of requests, would be taken for what a minute allows.
+A row of header names describes one provider. Only limits per minute are read: a limit per day, such as
+Groq's limit of requests, would be taken for a limit per minute.
 """
 
 import re
@@ -54,31 +54,31 @@ SILENT = RateLimitHeaders()
 
 
 def limits_of(dialect: RateLimitHeaders, headers: Mapping[str, str], *, now: datetime) -> RateLimits | None:
-    """Read what the headers of a reply say; None where they say nothing."""
-    said = {name.lower(): value for name, value in headers.items()}
+    """Parse the rate limits in the headers of a reply; None if there are none."""
+    lowered = {name.lower(): value for name, value in headers.items()}
     # Resets are moments on the provider's clock, which is not ours: its own Date is nearer to them.
-    now = _moment(said.get("date", "")) or now
+    now = _moment(lowered.get("date", "")) or now
     found = RateLimits(
-        _headroom(dialect.requests, said, now) or Headroom(),
-        _headroom(dialect.tokens, said, now) or Headroom(),
+        _headroom(dialect.requests, lowered, now) or Headroom(),
+        _headroom(dialect.tokens, lowered, now) or Headroom(),
     )
     return None if found == RateLimits() else found
 
 
 def retry_after(headers: Mapping[str, str], *, now: datetime) -> timedelta | None:
-    """Read how long to wait: in milliseconds, in seconds, or until a date; None where nothing is said."""
-    said = {name.lower(): value.strip() for name, value in headers.items()}
-    if (milliseconds := _number(said.get("retry-after-ms", ""))) is not None:
+    """Parse how long to wait: in milliseconds, in seconds, or until a date; None without such a header."""
+    lowered = {name.lower(): value.strip() for name, value in headers.items()}
+    if (milliseconds := _number(lowered.get("retry-after-ms", ""))) is not None:
         return _bounded(timedelta(milliseconds=min(milliseconds, 1e9)))
-    asked = said.get("retry-after", "")
-    if (seconds := _number(asked)) is not None:
+    value = lowered.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
         return _bounded(timedelta(seconds=min(seconds, 1e6)))
-    until = _moment(asked)
-    return None if until is None else _bounded(until - (_moment(said.get("date", "")) or now))
+    until = _moment(value)
+    return None if until is None else _bounded(until - (_moment(lowered.get("date", "")) or now))
 
 
 def wait_for(limits: RateLimits | None) -> timedelta | None:
-    """Say when a limit of which nothing is left will be whole again; None where that is not known."""
+    """Return when an exhausted limit will be refilled; None if unknown."""
     spent = [each for each in (limits.requests, limits.tokens) if each.remaining == 0] if limits else []
     waits = [each.resets_in for each in spent if each.resets_in is not None]
     return _bounded(max(waits)) if waits else None
@@ -96,12 +96,12 @@ def duration(text: str) -> timedelta | None:
 
 
 def _headroom(
-    candidates: tuple[HeaderNames, ...], said: Mapping[str, str], now: datetime
+    candidates: tuple[HeaderNames, ...], lowered: Mapping[str, str], now: datetime
 ) -> Headroom | None:
     for names in candidates:
-        limit, remaining = _number(said.get(names.limit, "")), _number(said.get(names.remaining, ""))
+        limit, remaining = _number(lowered.get(names.limit, "")), _number(lowered.get(names.remaining, ""))
         if limit is not None or remaining is not None:
-            return Headroom(limit, remaining, _resets_in(said.get(names.reset, ""), now))
+            return Headroom(limit, remaining, _resets_in(lowered.get(names.reset, ""), now))
     return None
 
 

@@ -1,9 +1,9 @@
-"""What is sent to a model, and what its reply says: plain dictionaries, for single calls and for batches.
+"""Request bodies for models and parsing of their replies: dictionaries, for single calls and batches.
 
     request_of("anthropic", {"model": "claude-…", "parameters": {…}}, prompt)   params of messages.create
-    answer_of(message)                                                          text, tokens, why it stopped
+    answer_of(message)                                                          text, tokens, stop reason
 
-Texts of options are sent as they are: only the prompt is a template, and whoever calls has filled it in.
+Texts of options are sent unchanged: only the prompt is a template, which the caller has rendered.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,14 +16,14 @@ from eventlog.payloads import TokenUsage
 from providers.table import PROVIDERS, Sdk
 
 MAX_TOKENS = 1_024
-"""Of an answer by Anthropic's API, which wants to be told, unless an option says otherwise."""
+"""Maximum tokens of an answer, which Anthropic's API requires, unless an option sets it."""
 LONGEST_UNSTREAMED = 21_333
 """Tokens above which an answer takes so long that it has to be streamed."""
 Turns = Sequence[tuple[str, str]]
 RESERVED = frozenset(
     {"model", "messages", "system", "stream", "stream_options", "extra_headers", "timeout"}
 )
-"""Parameters that are options of their own, or nobody's business."""
+"""Parameters that have options of their own, or are not allowed."""
 UNSUPPORTED = frozenset(
     {"tools", "tool_choice", "functions", "function_call", "n", "extra_body", "extra_query"}
 )
@@ -37,7 +37,7 @@ class InvalidReply(ValueError):  # noqa: N818 - what came back
 
 
 class ModelAnswer(NamedTuple):
-    """What a model said."""
+    """The parsed answer of a model."""
 
     output: str
     usage: TokenUsage
@@ -45,7 +45,7 @@ class ModelAnswer(NamedTuple):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether the provider stopped the answer: what there is of it is not what the model would say."""
+        """Whether the provider filtered the answer, so that it is not the model's own."""
         return self.stop_reason in _FILTERED
 
 
@@ -73,13 +73,13 @@ def refuse_parameters(parameters: Iterable[str]) -> None:
 
 
 def must_stream(params: Mapping[str, Any]) -> bool:
-    """Say whether an answer may become so long that it has to be streamed."""
+    """Whether an answer may become so long that it has to be streamed."""
     limit = params.get("max_tokens", 0)
     return isinstance(limit, int) and limit > LONGEST_UNSTREAMED
 
 
 def tokens_guessed(options: Mapping[str, JsonValue]) -> float:
-    """Guess what a call takes before any has been made: what is always sent, half of what is allowed."""
+    """Estimate the tokens of the first call: the fixed part of the request, half of the maximum output."""
     parameters = _mapping(options.get("parameters"))
     limits = (parameters.get(name) for name in ("max_tokens", "max_completion_tokens"))
     allowed = next((limit for limit in limits if isinstance(limit, int)), MAX_TOKENS)
@@ -157,7 +157,7 @@ def _answer_of_message(message: Mapping[str, Any]) -> ModelAnswer:
         raise InvalidReply("the reply has no list of contents")
     texts = [_text(block["text"]) for block in blocks if block["type"] == "text"]
     usage = message["usage"]
-    # The cached part of the input is counted beside the rest of it.
+    # Cached input tokens are reported separately from the rest.
     cached = (usage.get(name) or 0 for name in ("cache_creation_input_tokens", "cache_read_input_tokens"))
     counted = TokenUsage(
         _count(usage["input_tokens"]) + sum(map(_count, cached)), _count(usage["output_tokens"])
@@ -167,11 +167,11 @@ def _answer_of_message(message: Mapping[str, Any]) -> ModelAnswer:
 
 def _answer_of_chat(message: Mapping[str, Any]) -> ModelAnswer:
     choice = message["choices"][0]
-    stopped, said = _stopped(choice["finish_reason"]), choice["message"]
-    output = said.get("content")
+    stopped, text_parts = _stopped(choice["finish_reason"]), choice["message"]
+    output = text_parts.get("content")
     if output is None:
-        # A refusal is what the model says; one who thought until the limit has said nothing.
-        output = said.get("refusal") or ("" if stopped == "length" or stopped in _FILTERED else None)
+        # A refusal is an answer; a model that spent its limit on reasoning has returned none.
+        output = text_parts.get("refusal") or ("" if stopped == "length" or stopped in _FILTERED else None)
     usage = _mapping(message.get("usage"))
     counted = TokenUsage(
         _count(usage.get("prompt_tokens") or 0), _count(usage.get("completion_tokens") or 0)
@@ -187,7 +187,7 @@ def _text(value: object) -> str:
 
 def _stopped(reason: object) -> str:
     if not isinstance(reason, str):
-        raise InvalidReply("the reply does not say why it ends")
+        raise InvalidReply("the reply has no stop reason")
     return reason
 
 

@@ -1,8 +1,7 @@
-"""Replies that come in pieces, put together into what they would have been in one piece.
+"""Streamed replies, assembled into the reply that an unstreamed call would have returned.
 
-A stream that ends before it says that it is at its end has broken off: nothing of it is an answer. Its
-text is bounded while it is put together, as an answer is, and of all else only what is read is kept: many
-streams are in memory at the same time.
+A stream that ends before its end marker is broken: no part of it is an answer. Its text is bounded while it
+is assembled, and only parsed fields are kept: many streams are in memory at the same time.
 """
 
 from collections.abc import Mapping
@@ -32,24 +31,24 @@ class AnswerTooLong(ReplyRefused):
 
 
 class StreamAccumulator(Protocol):
-    """A reply on its way."""
+    """Assembles one streamed reply."""
 
     @property
     def text(self) -> str:
-        """What has come of the text."""
+        """The text received so far."""
         ...
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has said that it is at its end."""
+        """Whether the end marker has been received."""
         ...
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Take the next piece; raises `InvalidReply` for one that is none, and `AnswerTooLong`."""
+        """Add the next piece; raises `InvalidReply` or `AnswerTooLong`."""
         ...
 
     def whole(self) -> dict[str, Any]:
-        """Return the reply as it would have come in one piece."""
+        """Return the reply as if it had not been streamed."""
         ...
 
 
@@ -70,11 +69,11 @@ class MessagesAccumulator:
 
     @property
     def text(self) -> str:
-        """What has come of the text."""
+        """The text received so far."""
         return "".join(self._texts[index].getvalue() for index in sorted(self._texts))
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Take the next event."""
+        """Add the next event."""
         try:
             self._add(piece)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -100,7 +99,7 @@ class MessagesAccumulator:
                 self._count(piece.get("usage"))
             case "message_stop":
                 self.is_whole = True
-            case _:  # pings, thoughts, and whatever the API will say one day
+            case _:  # pings, reasoning, and future event types
                 pass
 
     def _write(self, index: int, text: str) -> None:
@@ -110,7 +109,7 @@ class MessagesAccumulator:
             raise ValueError(f"the reply has more than {MAX_BLOCKS:,} content blocks")
 
     def _count(self, usage: object) -> None:
-        """Take counts over; those of the end are final, and may leave out what has not changed."""
+        """Update the token counts; the last ones are final, and omit what has not changed."""
         if isinstance(usage, Mapping):
             found = _known(usage, _COUNTS)
             self._usage |= {name: count for name, count in found.items() if count is not None}
@@ -127,16 +126,16 @@ class ChatAccumulator:
 
     @property
     def text(self) -> str:
-        """What has come of the text."""
+        """The text received so far."""
         return _value(self._parts["content"]) or ""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has said why it ends."""
+        """Whether the finish reason has been received."""
         return self._finish_reason is not None
 
     def add(self, piece: Mapping[str, Any]) -> None:
-        """Take the next chunk."""
+        """Add the next chunk."""
         try:
             self._usage = piece.get("usage") or self._usage
             for choice in piece.get("choices") or ():
@@ -146,8 +145,8 @@ class ChatAccumulator:
 
     def whole(self) -> dict[str, Any]:
         """Return the completion."""
-        said = {name: _value(text) for name, text in self._parts.items()}
-        choice = {"finish_reason": self._finish_reason, "message": {"role": "assistant", **said}}
+        message = {name: _value(text) for name, text in self._parts.items()}
+        choice = {"finish_reason": self._finish_reason, "message": {"role": "assistant", **message}}
         return {"choices": [choice], "usage": self._usage}
 
     def _add(self, choice: Mapping[str, Any]) -> None:

@@ -1,8 +1,7 @@
-"""The providers: one row each, nothing but data.
+"""The table of providers: one row each, data only.
 
-A row says where a provider is, which variable holds its key, what its rate limits are counted by, in
-which dialect its headers speak of them, and which SDK can call it. One that none can call yet says what to
-do instead. `NAME/MODEL` names a model of any of them.
+A row has a provider's address, the variable of its key, the scope of its rate limits, its rate limit
+headers, and the SDK that can call it; without an SDK it has advice instead. `NAME/MODEL` names a model.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from providers.rate_limit_headers import ANTHROPIC, CEREBRAS, GROQ, OPENAI, SILE
 
 
 class LimitScope(StrEnum):
-    """What the limits of a provider are counted by."""
+    """The scope of a provider's rate limits."""
 
     ACCOUNT = "account"
     MODEL = "model"
@@ -37,7 +36,7 @@ class Provider:
     name: str
     title: str
     base_url: str
-    """Where it is; empty where everybody has an address of their own."""
+    """The address; empty if every customer has another."""
     key_variable: str
     """The environment variable with the key; empty where there is none."""
     scope: frozenset[LimitScope]
@@ -45,11 +44,11 @@ class Provider:
     dialect: RateLimitHeaders = SILENT
     base_url_variable: str = ""
     instead: str = ""
-    """Where no SDK can call it by name: what to do."""
+    """Advice where no SDK can call it by name."""
     groups: tuple[str, ...] = ()
     """Patterns of models that share one limit; the first that fits counts."""
     stream_usage: bool = True
-    """Whether a stream must be asked for its token counts."""
+    """Whether token counts must be requested for a stream."""
     takes_schema: bool = True
     """Whether the form of a reply can be prescribed, and not only that it be JSON."""
 
@@ -125,7 +124,7 @@ FAMILIES = (
     (("qwen",), "qwen"),
     (("llama",), "groq"),
 )
-"""How the names of models begin, and a provider that has them."""
+"""Prefixes of model names, and a provider of each."""
 
 
 def suggest_model(text: str) -> str | None:
@@ -139,6 +138,6 @@ def suggest_model(text: str) -> str | None:
 
 
 def split_model(text: str) -> tuple[str, str] | None:
-    """Take `PROVIDER/MODEL` apart; None where no provider is named. Models may have slashes themselves."""
+    """Split `PROVIDER/MODEL`; None if no provider is named. Model names may contain slashes."""
     name, slash, model = text.partition("/")
     return (name, model) if slash and model and name in PROVIDERS else None

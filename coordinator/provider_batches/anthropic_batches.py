@@ -32,8 +32,8 @@ from projections.ledger.provider_batches import RequestCounts
 from providers.bounded_replies import LINES, Redirected
 from providers.clients import MissingSdk, anthropic_client, errors_of, patience
 from providers.decompression import ReplyRefused
-from providers.endpoint import ModelEndpoint, access_to
-from providers.failures import ErrorClass, failure_of, refusal_of
+from providers.endpoint import ModelEndpoint, endpoint_of
+from providers.errors import ErrorClass, classify_error, parse_error
 from providers.headers import fill_in
 from providers.rate_limit_headers import retry_after
 from providers.table import PROVIDERS
@@ -148,8 +148,8 @@ def _trouble(error: Exception, access: ModelEndpoint) -> NoResponse | Submission
         why = error if isinstance(error, BrokenResultFile) else type(error).__name__
         return NoResponse(f"{title} can't be reached at {access.place}: {why}")
     status, headers = response.status_code, response.headers
-    refusal = refusal_of(status, getattr(error, "body", None))
-    failure = failure_of(refusal, access, retry_after=retry_after(headers, now=utc_now()))
+    refusal = parse_error(status, getattr(error, "body", None))
+    failure = classify_error(refusal, access, retry_after=retry_after(headers, now=utc_now()))
     if status >= 500 and status not in _PASSING:
         return NoResponse(failure.message, retry_after=failure.retry_after)
     is_passing = status in _PASSING and failure.of is not ErrorClass.PERMANENT
@@ -205,7 +205,7 @@ class AnthropicAccounts:
                 f"{provider.title} needs a key: {variable} is not set where the coordinator runs"
             )
         try:
-            access = access_to(target.type, target.options, self._environ)
+            access = endpoint_of(target.type, target.options, self._environ)
             return self._client(access, target)
         except (MissingSdk, ValueError) as error:
             raise SubmissionRejected(str(error)) from None

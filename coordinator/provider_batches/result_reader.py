@@ -12,7 +12,7 @@ from domain.batch_spec import TargetSpec
 from eventlog import payloads as p
 from eventlog.characters import without_half_characters
 from eventlog.redaction import redact_head
-from providers.failures import QUOTE, ProviderError
+from providers.errors import QUOTE, ProviderError
 from providers.prices import Price, cost_of, price_of
 from providers.requests import InvalidReply, answer_of
 from providers.table import PROVIDERS
@@ -72,7 +72,7 @@ def _answer(message: Mapping[str, Any], title: str, price: Price | None) -> Outc
 
 
 def _fault(error: Errored, title: str) -> Outcome:
-    status = ProviderError(0, type=error.type).means
+    status = ProviderError(0, type=error.type).effective_status
     kind = error.type.removesuffix("_error") or "provider"
     told = redact_head(error.message or error.type, QUOTE)
     fault = _fault_of(kind, f"{title}: {told}")

@@ -20,7 +20,7 @@ from pydantic_core import from_json, to_json
 
 from executor.contract import Permanent
 from executor.evaluators.cpu_limit import OutOfTime, can_limit, cpu_limit
-from executor.evaluators.matching import last_match
+from executor.evaluators.match_script import last_match
 
 LIMIT = 0.3
 """Seconds of CPU time for one search here."""
@@ -29,7 +29,7 @@ PATIENCE = 5.0
 LONG = 20_000
 """Characters from which on it may take the matcher too long to notice that its time is up."""
 QUOTE = 80
-_SCRIPT = Path(__file__).with_name("matching.py")
+_SCRIPT = Path(__file__).with_name("match_script.py")
 
 
 def compile_pattern(pattern: str, *, ignore_case: bool = False) -> re.Pattern[str]:

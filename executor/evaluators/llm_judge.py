@@ -35,7 +35,7 @@ from executor.targets.model_options import (
     refuse_keys,
 )
 from providers.clients import LONGEST_CALL
-from providers.endpoint import access_to
+from providers.endpoint import endpoint_of
 from providers.prices import cost_of
 from providers.requests import request_of, tokens_guessed
 from providers.table import PROVIDERS, split_model
@@ -186,7 +186,7 @@ class LlmJudgeType:
     def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:
         """Name the rate limit that calls fall under: that of the judge, whoever answers."""
         read = _read(options)
-        return access_to(read.provider, read.call, environment.environ).lane
+        return endpoint_of(read.provider, read.call, environment.environ).lane
 
     def tokens(self, options: Options) -> float:
         """Guess what a call takes: the rubric is sent each time, and a verdict is short."""

@@ -1,1 +1,1 @@
-"""Where untrusted code runs: no network, no secrets, nothing shared."""
+"""The sandbox for untrusted code: no network, no secrets, nothing shared."""

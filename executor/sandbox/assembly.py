@@ -18,14 +18,14 @@ from executor.sandbox.job import SandboxJob
 from executor.sandbox.seccomp import filter_program
 
 _FIRST_UID, _UIDS = 1_900_000_000, 2**20
-"""User ids that nobody has; each run draws one, for limits are counted by user."""
+"""User ids that no account has; each run draws one, because the kernel counts limits by user."""
 _FILTERS = {counted: filter_program(shared_memory=counted) for counted in (False, True)}
 """System calls, by whether a memory cgroup counts shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxCommand:
-    """What is started, and what it inherits."""
+    """The command that is started, and the descriptors it inherits."""
 
     argv: list[str]
     descriptors: list[int]
@@ -34,20 +34,22 @@ class SandboxCommand:
 
 @contextmanager
 def assembled(
-    job: SandboxJob, footing: PrivilegeMode, bubblewrap: str, *, shared_memory: bool = False
+    job: SandboxJob, privilege_mode: PrivilegeMode, bubblewrap: str, *, shared_memory: bool = False
 ) -> Iterator[SandboxCommand]:
     """Put a sandbox together for one job; its descriptors are closed behind it."""
     with ExitStack() as stack:
         texts = {name: _open(stack, content) for name, content in job.texts.items()}
         init = _open(stack, init_binary())
-        options = _open(stack, b"".join(os.fsencode(o) + b"\0" for o in walls(job, footing, texts, init)))
-        account, told = _pipe(stack)
-        argv = [bubblewrap, "--args", str(options), "--json-status-fd", str(told)]
-        descriptors = [*texts.values(), *job.inherited, init, options, told]
+        options = _open(
+            stack, b"".join(os.fsencode(o) + b"\0" for o in walls(job, privilege_mode, texts, init))
+        )
+        account, status_fd = _pipe(stack)
+        argv = [bubblewrap, "--args", str(options), "--json-status-fd", str(status_fd)]
+        descriptors = [*texts.values(), *job.inherited, init, options, status_fd]
         if calls := _FILTERS[shared_memory]:
             descriptors.append(_open(stack, calls))
             argv += ["--seccomp", str(descriptors[-1])]
-        uid = _FIRST_UID + secrets.randbelow(_UIDS) if footing is PrivilegeMode.OWN_UID else None
+        uid = _FIRST_UID + secrets.randbelow(_UIDS) if privilege_mode is PrivilegeMode.OWN_UID else None
         argv += ["--", *init_command(has_input=bool(job.stdin)), *confined(job, uid)]
         yield SandboxCommand(argv, descriptors, BubblewrapStatus(account))
 

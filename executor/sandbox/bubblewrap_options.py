@@ -1,13 +1,12 @@
-"""The walls around untrusted code, as arguments of bubblewrap: nothing is there but what is listed here.
+"""Isolation of untrusted code as arguments of bubblewrap: an allow-list of everything the sandbox contains.
 
-The file system begins empty. Programs and libraries are bound read-only; the working directory is a
-private, small piece of memory; all else, the root included, can't be written. Sockets, secrets and the
-data of the host are not hidden, they are absent. Namespaces of their own take care of processes, IPC and
-networks, abstract sockets included.
+The file system starts empty. Programs and libraries are bound read-only; the working directory is a small
+private tmpfs; all else, the root included, is read-only. Sockets, secrets and data of the host are absent,
+not hidden. Namespaces isolate processes, IPC and networks, abstract sockets included.
 
-There are two footings. An executor that is root gives each run a user id of its own: the kernel does not
-limit the processes of root, not even of one who is somebody else inside a user namespace. Anybody else
-stands on a user namespace. There the limit is set inside, where only the run's own processes are counted.
+There are two privilege modes. An executor that runs as root gives each run a user id of its own: the kernel
+does not limit the processes of root, not even within a user namespace. Any other executor uses a user
+namespace, in which the limit counts the processes of the run only.
 """
 
 import os
@@ -22,9 +21,9 @@ from pathlib import Path, PurePosixPath
 from executor.sandbox.init import INIT
 from executor.sandbox.job import MEGABYTE, SandboxJob, SandboxLimits
 
-WORKDIR = "/tmp"  # noqa: S108 - inside the walls, where nobody else is
+WORKDIR = "/tmp"  # noqa: S108 - inside the sandbox
 PRIVATE_PLACES = ("/dev/shm", WORKDIR)  # noqa: S108 - inside the walls
-"""Where a program may write: file systems in memory, each of the size of the disk limit."""
+"""Directories that a program may write: tmpfs, each of the size of the disk limit."""
 REPORT_DIRECTORY = "/run/scoreline"
 REPORT_SOCKET = "report.sock"
 REPORT_VARIABLE = "SCORELINE_REPORT"
@@ -33,26 +32,26 @@ _LINKER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alt
 
 
 SEARCH_PATH = f"{sys.base_prefix}/bin:/usr/local/bin:/usr/bin:/bin"
-"""Where a program's name is looked up."""
+"""The search path for programs."""
 
 
 class PrivilegeMode(StrEnum):
-    """On what the walls stand."""
+    """How the sandbox drops privileges."""
 
     OWN_UID = "a user id of its own"
     USER_NAMESPACE = "a user namespace"
 
 
 def environment(job: SandboxJob, *, workdir: str, reports: str) -> dict[str, str]:
-    """All that a program finds in its environment."""
+    """The environment of a program."""
     report = {REPORT_VARIABLE: f"{reports}/{REPORT_SOCKET}"} if job.reports else {}
     return {"PATH": SEARCH_PATH, "HOME": workdir, "TMPDIR": workdir, "LANG": "C.UTF-8", **job.env, **report}
 
 
-def walls(job: SandboxJob, footing: PrivilegeMode, texts: Mapping[str, int], init: int) -> list[str]:
+def walls(job: SandboxJob, privilege_mode: PrivilegeMode, texts: Mapping[str, int], init: int) -> list[str]:
     """Bubblewrap's options for a job, whose texts and whose first process are read from open files."""
     return [
-        *_namespaces(footing),
+        *_namespaces(privilege_mode),
         # Variables of the job would reach programs that still have privileges: see `confined`.
         "--clearenv",
         *_programs(),
@@ -66,7 +65,7 @@ def walls(job: SandboxJob, footing: PrivilegeMode, texts: Mapping[str, int], ini
 
 
 def confined(job: SandboxJob, uid: int | None) -> list[str]:
-    """The command behind the walls: limits, then another user, then variables, then the program."""
+    """The command inside the sandbox: limits, then another user, then variables, then the program."""
     command = [*limited(job.limits), f"--nproc={job.limits.processes}", "--"]
     if uid is not None:
         command += [
@@ -83,7 +82,7 @@ def confined(job: SandboxJob, uid: int | None) -> list[str]:
 
 def with_variables(argv: tuple[str, ...], environ: Mapping[str, str]) -> list[str]:
     """A command that runs another with these variables and no others."""
-    # `env` takes every word with an equals sign for a variable, up to the first without.
+    # `env` takes every argument with an equals sign for a variable, up to the first without.
     program = ("sh", "-c", 'exec "$@"', "sh", *argv) if "=" in argv[0] else argv
     return [tool("env"), "-i", *(f"{name}={value}" for name, value in environ.items()), *program]
 
@@ -95,7 +94,7 @@ def tool(name: str) -> str:
 
 
 def limited(limits: SandboxLimits) -> list[str]:
-    """The limits that the kernel keeps for each process."""
+    """The kernel's limits of each process."""
     disk = limits.disk_mb * MEGABYTE
     return [
         tool("prlimit"),
@@ -109,7 +108,7 @@ def limited(limits: SandboxLimits) -> list[str]:
     ]
 
 
-def _namespaces(footing: PrivilegeMode) -> Iterator[str]:
+def _namespaces(privilege_mode: PrivilegeMode) -> Iterator[str]:
     yield from ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
     yield from (
         "--as-pid-1",
@@ -120,7 +119,7 @@ def _namespaces(footing: PrivilegeMode) -> Iterator[str]:
         "--cap-drop",
         "ALL",
     )
-    if footing is PrivilegeMode.OWN_UID:
+    if privilege_mode is PrivilegeMode.OWN_UID:
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     else:
         yield from ("--unshare-user", "--uid", "65534", "--gid", "65534")
@@ -154,7 +153,7 @@ def _hidden_listings() -> tuple[str, ...]:
 
 def _private_places(limits: SandboxLimits) -> Iterator[str]:
     yield from ("--proc", "/proc")
-    # The kernel's settings ask only whether one is root outside, which in a user namespace one may be.
+    # These settings of the kernel check for root outside, which a process in a user namespace may be.
     for settings in ("/proc/sys", "/proc/sysrq-trigger", "/proc/pressure"):
         yield from ("--ro-bind-try", settings, settings)
     for listing in _hidden_listings():

@@ -1,4 +1,4 @@
-"""What bubblewrap reports of a run on a descriptor of its own, which no program of the sandbox inherits."""
+"""Bubblewrap's status report of a run, on a descriptor that no program of the sandbox inherits."""
 
 import json
 import os

@@ -1,7 +1,7 @@
-"""A container engine, by the few calls of the Docker Engine API that one run needs.
+"""A client of container engines, with the few calls of the Docker Engine API that one run needs.
 
-Standard input travels on a connection that is upgraded to a plain stream. Its end is the end of the
-program's input. Output comes as frames: one byte for the stream, three of nothing, four for the length.
+Standard input is sent on a connection that is upgraded to a raw stream. Closing it ends the program's
+input. Output is received as frames: one byte for the stream, three zero bytes, four bytes for the length.
 """
 
 import struct
@@ -22,7 +22,7 @@ _FRAME = struct.Struct(">BxxxI")
 _UPGRADE = {"Connection": "Upgrade", "Upgrade": "tcp"}
 
 Frame = tuple[int, bytes]
-"""1 for standard output or 2 for standard error, and what was written."""
+"""1 for standard output or 2 for standard error, and the bytes written."""
 
 
 class FrameDecoder:
@@ -33,7 +33,7 @@ class FrameDecoder:
         self._stream = self._left = 0
 
     def taken_from(self, piece: bytes) -> Iterator[Frame]:
-        """Hand on what the next piece of the stream brings."""
+        """Return the frames completed by the next piece of the stream."""
         while piece:
             content, piece = piece[: self._left], piece[self._left :]
             if content:
@@ -47,8 +47,8 @@ class FrameDecoder:
                 self._header = b""
 
 
-class EngineUnavailable(Exception):  # noqa: N818 - what is wrong, to whoever may start one
-    """Nobody answers where an engine should be."""
+class EngineUnavailable(Exception):  # noqa: N818 - names the state
+    """No container engine responds."""
 
     def __init__(self, host: str) -> None:
         super().__init__(
@@ -57,7 +57,7 @@ class EngineUnavailable(Exception):  # noqa: N818 - what is wrong, to whoever ma
         self.host = host
 
 
-class ImageMissing(Exception):  # noqa: N818 - what is wrong, to whoever may fetch it
+class ImageMissing(Exception):  # noqa: N818 - names the state
     """The engine does not have the image."""
 
 
@@ -91,7 +91,7 @@ class ContainerEngine:
         _demand(response, 201)
 
     async def pull(self, image: str) -> None:
-        """Fetch an image; the engine tells of failure in the last of many lines."""
+        """Pull an image; the engine reports failure in the last of many lines."""
         params = (
             {"fromImage": image}
             if ":" in image.rpartition("/")[2]
@@ -116,7 +116,7 @@ class ContainerEngine:
         """Start a container."""
         response = await self._call("POST", f"/containers/{name}/start")
         if response.status_code in {400, 404, 500}:  # no such program in the image, and the like
-            raise Permanent("container", f"the container did not start: {_said(response)}")
+            raise Permanent("container", f"the container did not start: {_error_text(response)}")
         _demand(response, 204)
 
     async def output(self, name: str) -> AsyncGenerator[Frame]:
@@ -141,11 +141,11 @@ class ContainerEngine:
         return bool(_demand(response, 200).json()["State"].get("OOMKilled"))
 
     async def kill(self, name: str) -> None:
-        """Kill a container; one that has just ended is no trouble."""
+        """Kill a container; one that has just ended is no error."""
         _demand(await self._call("POST", f"/containers/{name}/kill"), 204, 404, 409)
 
     async def remove(self, name: str) -> None:
-        """Remove a container, whatever it is doing; one that is not there is no trouble."""
+        """Remove a container in any state; a missing one is no error."""
         params = {"force": "1", "v": "1"}
         _demand(await self._call("DELETE", f"/containers/{name}", params=params), 204, 404, 409)
 
@@ -171,7 +171,9 @@ class ContainerEngine:
 
 
 def _broken_off(error: httpx2.TransportError) -> Transient:
-    return Transient("engine", f"the container engine broke off: {type(error).__name__} {error}".strip())
+    return Transient(
+        "engine", f"the connection to the container engine failed: {type(error).__name__} {error}".strip()
+    )
 
 
 def _transport(host: str) -> httpx2.AsyncHTTPTransport:
@@ -193,11 +195,13 @@ def _base_url(host: str) -> str:
 
 def _demand(response: httpx2.Response, *wanted: int) -> httpx2.Response:
     if response.status_code not in wanted:
-        raise Transient("engine", f"the container engine said {response.status_code}: {_said(response)}")
+        raise Transient(
+            "engine", f"the container engine returned {response.status_code}: {_error_text(response)}"
+        )
     return response
 
 
-def _said(response: httpx2.Response) -> str:
+def _error_text(response: httpx2.Response) -> str:
     try:
         return redact_head(str(response.json()["message"]), 500)
     except (ValueError, KeyError, TypeError):

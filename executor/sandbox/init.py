@@ -20,10 +20,10 @@ from pathlib import Path
 INIT = "/init/sh"
 """Its name matters: some shells are one of many programs in a file, and go by it."""
 GO = b"\n"
-"""The line that lets the program start."""
+"""The line that starts the program."""
 
 _SCRIPT = 'printf .; read -r go || exit 1; {stdin}exec 3>&2 2>/dev/null; (exec "$@" 2>&3 3>&-); exit $?'
-"""The shell's own words on signals go nowhere: standard error is the program's."""
+"""The shell's messages about signals are discarded: standard error is the program's."""
 
 
 def init_command(*, has_input: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""The quick form of the self-test: a program in a sandbox tries each wall and reports what got through."""
+"""The quick self-test: a program in a sandbox attempts each violation and reports which succeeded."""
 
 import json
 import secrets
@@ -58,7 +58,7 @@ class IsolationCheck:
     attempt: str
     enforced_by: str
     evidence: str = ""
-    """What got through; empty where the wall held."""
+    """Evidence of the violation; empty if the isolation held."""
 
     @property
     def held(self) -> bool:
@@ -68,27 +68,27 @@ class IsolationCheck:
 
 @contextmanager
 def probing_job() -> Iterator[SandboxJob]:
-    """Lend the job that tries all walls, with the places of the host that it must not reach."""
+    """Yield the job that attempts all violations, with the resources of the host that it must not reach."""
     with ExitStack() as stack:
         facts = json.dumps(_facts(stack))
         script = _SHELL.format(program=_PROGRAM)
         yield SandboxJob(("sh", "-c", script, "sh", facts), _SECONDS, texts={_PROGRAM: _SOURCE})
 
 
-def read_checks(stdout: bytes, footing: PrivilegeMode) -> tuple[IsolationCheck, ...]:
+def read_checks(stdout: bytes, privilege_mode: PrivilegeMode) -> tuple[IsolationCheck, ...]:
     """Read what the program printed; nothing where the sandbox has no Python to run it."""
     found: dict[str, str] = {}
     with suppress(ValueError):
         found = json.loads(stdout[stdout.find(b"{") :])
     return tuple(
-        IsolationCheck(name, _ATTEMPTS[name], enforced_by(name, footing), evidence)
+        IsolationCheck(name, _ATTEMPTS[name], enforced_by(name, privilege_mode), evidence)
         for name, evidence in found.items()
     )
 
 
-def enforced_by(name: str, footing: PrivilegeMode) -> str:
-    """Name the mechanism behind a wall."""
-    return _FIRST_PROCESS[footing] if name == "first process" else _ENFORCED_BY[name]
+def enforced_by(name: str, privilege_mode: PrivilegeMode) -> str:
+    """Return the mechanism that prevents a violation."""
+    return _FIRST_PROCESS[privilege_mode] if name == "first process" else _ENFORCED_BY[name]
 
 
 def _facts(stack: ExitStack) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Runs inside a sandbox and tries its walls; prints a JSON object of what got through, by wall.
+"""Runs inside a sandbox and attempts to violate its isolation; prints a JSON object of what succeeded.
 
     python3 -I -S -B wall-probe.py FACTS
 
-FACTS is a JSON object about the host: what the program must not reach. An empty text stands for a wall that
-held. It runs under any Python 3 that the sandbox has, and imports the standard library only.
+FACTS is a JSON object about the host: what the program must not reach. An empty text means that the
+isolation held. It runs under any Python 3 that the sandbox has, and imports the standard library only.
 """
 
 import json
@@ -110,7 +110,7 @@ def _settings(facts: Facts) -> Iterator[str]:
 
 
 def _through(what: str, action: Callable[..., Any], *arguments: Any) -> Iterator[str]:  # noqa: ANN401 - whatever it takes
-    """What an action that succeeded proves; nothing where the kernel refused it."""
+    """Return evidence if an action succeeded; empty if the kernel rejected it."""
     try:
         made = action(*arguments)
     except (OSError, ValueError):
@@ -151,7 +151,7 @@ WALLS: Mapping[str, Callable[[Facts], Iterator[str]]] = {
 
 
 def main(facts: Facts) -> None:
-    """Try every wall."""
+    """Attempt every violation."""
     sys.stdout.write(json.dumps({name: "; ".join(list(wall(facts))[:3]) for name, wall in WALLS.items()}))
 
 

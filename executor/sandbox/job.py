@@ -1,4 +1,4 @@
-"""What is run in a sandbox, how much it may take, and what came of it."""
+"""A job of the sandbox, its limits, and its outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass as plain_dataclass
@@ -16,15 +16,15 @@ MEGABYTE = 1024 * 1024
 _Amount = Annotated[int, Field(ge=1, le=1_000_000)]
 
 KilledBy = Literal["time", "output", "memory", "processes", "disk", "signal"]
-"""Which limit ended a run; `signal` is one that the program brought upon itself."""
+"""The limit that ended a run; `signal` is one that the program caused itself."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class SandboxLimits:
-    """What one run may take, all of its processes together unless said otherwise."""
+    """The limits of one run, for all of its processes together unless noted otherwise."""
 
     cpu_seconds: _Amount = 120
-    """For each process; the time on the wall is the job's own."""
+    """CPU seconds of each process; the job has its own wall-clock limit."""
     memory_mb: _Amount = 512
     """Memory of all kinds but the content of private files, sampled many times a second."""
     address_space_mb: _Amount = 1024
@@ -54,7 +54,7 @@ class SandboxJob:
     stdin: bytes = b""
     """Nothing means that standard input is at its end."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """Name in the working directory → file or directory of the host, which can be read only."""
+    """Name in the working directory → file or directory of the host, bound read-only."""
     texts: Mapping[str, bytes] = field(default_factory=dict)
     """Name in the working directory → content."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -66,13 +66,13 @@ class SandboxJob:
 
     @property
     def inherited(self) -> list[int]:
-        """Descriptors that the program inherits, besides its standard streams."""
+        """Descriptors that the program inherits in addition to its standard streams."""
         return [] if self.channel is None else [self.channel]
 
 
 @plain_dataclass(frozen=True, slots=True)
 class SandboxOutcome:
-    """How a run ended."""
+    """The outcome of a run."""
 
     exit_code: int
     """As a shell has it: 128 and the signal, where one ended the program."""
@@ -82,5 +82,5 @@ class SandboxOutcome:
     seconds: float
 
     def tail(self, characters: int = 500) -> str:
-        """The end of standard error, where programs say what went wrong."""
+        """The end of standard error, where programs usually report errors."""
         return redact_tail(self.stderr.decode(errors="replace").strip(), characters)

@@ -85,10 +85,10 @@ class LimitCheck:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     seconds: float = _LONGEST
     killed_by: KilledBy | None = None
-    """What ends the program, where the kernel does not refuse the excess."""
+    """The mechanism that ends the program if the kernel does not reject the excess."""
 
     def evidence(self, outcome: SandboxOutcome) -> str:
-        """What a run proves about a limit that did not hold; nothing where it held."""
+        """Returns evidence that the limit did not hold; empty if it held."""
         if outcome.exit_code == REFUSED or (self.killed_by and outcome.killed_by == self.killed_by):
             return ""
         end = f"killed by {outcome.killed_by}" if outcome.killed_by else f"exit code {outcome.exit_code}"
@@ -159,7 +159,7 @@ async def check_limits(sandbox: Sandbox, *, has_cgroup: bool) -> AsyncIterator[I
 
 
 async def _check_survivors(sandbox: Sandbox) -> IsolationCheck:
-    """Leave a daemon behind, and look for it among the processes of the host."""
+    """Start a daemon, and search for it among the processes of the host after the run."""
     marker = f"{600 + secrets.randbelow(300)}.{secrets.randbelow(10**9):09}"
     await sandbox.run(_job(_SURVIVOR.format(marker=marker), SandboxLimits(), _LONGEST))
     evidence = "a process of the program is alive after its end" if _is_running(marker) else ""

@@ -1,12 +1,12 @@
-"""Memory cgroups: the kernel's own count of all that a run holds, shared and kernel memory included.
+"""Memory cgroups: the kernel's count of all memory of a run, shared and kernel memory included.
 
-An executor makes groups only below a cgroup that an operator has delegated to it (`EVAL_WORKER_CGROUP`):
-those of other managers, such as systemd or a container engine, are theirs. Each run has a group of its own,
-which its first process joins before the program starts, so that every descendant is a member.
+An executor creates groups only below a cgroup that an operator has delegated to it (`EVAL_WORKER_CGROUP`);
+it does not touch those of systemd or a container engine. Each run has its own group, which its first
+process joins before the program starts, so that every descendant is a member.
 
-Both versions of the interface are known. The limit of a group is that of memory and of both private
-directories, whose files lie in memory, too. Where the kernel had to kill a process for it, the run has
-exceeded its memory limit.
+Both versions of the interface are supported. The limit of a group is that of memory plus both private
+directories, which are tmpfs. If the kernel killed a process of the group, the run has exceeded its memory
+limit.
 """
 
 import os
@@ -55,7 +55,7 @@ class MemoryCgroup:
     interface: CgroupInterface
 
     def add(self, pid: int) -> None:
-        """Make a process a member, with all that it will start; raises `OSError`."""
+        """Add a process and its future descendants; raises `OSError`."""
         (self.path / "cgroup.procs").write_text(str(pid))
 
     def memory(self) -> CgroupMemory:

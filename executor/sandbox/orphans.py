@@ -1,8 +1,8 @@
-"""Processes that an executor killed by SIGKILL may leave: sandboxes that were not yet built.
+"""Processes that an executor killed by SIGKILL may leave behind: sandboxes that were not built yet.
 
-Bubblewrap's two processes are started in turn. Where the outer one dies with its executor before it has
-let the inner one go on, the inner one waits for ever. It runs no program and holds no data of a job. The
-next process that uses sandboxes ends it.
+Bubblewrap starts two processes in turn. If the outer one dies with its executor before it has released the
+inner one, the inner one waits forever. It runs no program and holds no data of a job. The next process that
+uses sandboxes kills it.
 """
 
 import os
@@ -13,24 +13,24 @@ from pathlib import Path
 from executor.sandbox.init import INIT
 
 
-def kill_leftovers(bubblewrap: str) -> None:
+def kill_orphans(bubblewrap: str) -> None:
     """SIGKILL every inner process of bubblewrap that was started here and has lost its outer one."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # ended meanwhile, or another user's
-            if _is_leftover(process, Path(bubblewrap).name):
+            if _is_orphan(process, Path(bubblewrap).name):
                 _kill(process, Path(bubblewrap).name)
 
 
 def _kill(process: Path, bubblewrap: str) -> None:
     pidfd = os.pidfd_open(int(process.name))
     try:
-        if _is_leftover(process, bubblewrap):  # the id may have become another's
+        if _is_orphan(process, bubblewrap):  # the process id may have been reused
             signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     finally:
         os.close(pidfd)
 
 
-def _is_leftover(process: Path, bubblewrap: str) -> bool:
+def _is_orphan(process: Path, bubblewrap: str) -> bool:
     if not _is_bubblewrap(process, bubblewrap):
         return False
     status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())

@@ -1,8 +1,8 @@
-"""The PID namespace of one run, held by a pidfd of its first process.
+"""The PID namespace of one run, referenced by a pidfd of its first process.
 
-A process id may be reused, a pidfd names one process for ever. SIGKILL to a namespace's first process ends
-all of its processes, and the kernel reports the first as ended only when all others are gone: a pidfd that
-is readable proves that the namespace is empty.
+A process id may be reused, a pidfd never refers to another process. SIGKILL to a namespace's first process
+ends all of its processes, and the kernel reports the first as ended only after all others: a readable pidfd
+proves that the namespace is empty.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ def _open_child(pid: int, parent: int) -> int | None:
         pidfd = os.pidfd_open(pid)
     except OSError:
         return None
-    # Read after the pidfd was opened, and believed only if that process is still running then.
+    # Read after the pidfd was opened, and valid only if the process is still running then.
     if _parent(pid) == parent and not _has_ended(pidfd):
         return pidfd
     os.close(pidfd)

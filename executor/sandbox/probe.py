@@ -1,6 +1,6 @@
-"""The self-test: whether a sandbox can be built here, on what footing, and if not, why.
+"""The self-test: whether a sandbox works here, in which privilege mode, and if not, why.
 
-A sandbox whose walls a program got through counts as none.
+A sandbox in which any violation succeeded counts as unavailable.
 """
 
 import os
@@ -13,11 +13,11 @@ from executor.sandbox.assembly import assembled
 from executor.sandbox.bubblewrap_options import PrivilegeMode
 from executor.sandbox.init import GO
 from executor.sandbox.isolation_checks import IsolationCheck, probing_job, read_checks
-from executor.sandbox.orphans import kill_leftovers
+from executor.sandbox.orphans import kill_orphans
 
 BUBBLEWRAP = "bwrap"
 TOOL_ENVIRON = {"PATH": os.defpath}
-"""All that bubblewrap gets of the environment: a sandbox may read that of its first process."""
+"""The environment of bubblewrap: a sandbox may read that of its first process."""
 
 _TOOLS = {"prlimit": "util-linux", "setpriv": "util-linux", "env": "coreutils"}
 _PATIENCE = 10
@@ -30,12 +30,12 @@ _HINT = (
 
 
 class ProbeResult(NamedTuple):
-    """What the self-test found: a footing, or the trouble."""
+    """The result of the self-test: a privilege mode, or the problem."""
 
-    footing: PrivilegeMode | None
+    privilege_mode: PrivilegeMode | None
     trouble: str = ""
     walls: tuple[IsolationCheck, ...] = ()
-    """What was tried on this footing, where the sandbox has a Python to try it."""
+    """The violations attempted in this mode, if the sandbox has a Python for it."""
 
 
 @cache
@@ -48,13 +48,13 @@ def probe(bubblewrap: str = BUBBLEWRAP) -> ProbeResult:
             )
     if trouble := _no_pidfd():
         return ProbeResult(None, trouble)
-    kill_leftovers(bubblewrap)
+    kill_orphans(bubblewrap)
     troubles = []
-    for footing in PrivilegeMode if os.geteuid() == 0 else [PrivilegeMode.USER_NAMESPACE]:
-        trouble, walls = inspect(bubblewrap, footing)
+    for privilege_mode in PrivilegeMode if os.geteuid() == 0 else [PrivilegeMode.USER_NAMESPACE]:
+        trouble, walls = inspect(bubblewrap, privilege_mode)
         if not trouble:
-            return ProbeResult(footing, walls=walls)
-        troubles.append(f"with {footing.value}: {trouble}")
+            return ProbeResult(privilege_mode, walls=walls)
+        troubles.append(f"with {privilege_mode.value}: {trouble}")
     return ProbeResult(None, f"bubblewrap does not work here ({', '.join(troubles)}){_HINT}")
 
 
@@ -69,21 +69,21 @@ def _no_pidfd() -> str:
     return ""
 
 
-def trouble_with(bubblewrap: str, footing: PrivilegeMode) -> str:
-    """Say why no sandbox can be built on this footing; nothing where one can."""
-    return inspect(bubblewrap, footing).trouble
+def trouble_with(bubblewrap: str, privilege_mode: PrivilegeMode) -> str:
+    """Return why no sandbox works in this mode; empty if one does."""
+    return inspect(bubblewrap, privilege_mode).trouble
 
 
 class ModeInspection(NamedTuple):
-    """What is wrong with a footing, and which of its walls were tried."""
+    """The problem of a privilege mode, if any, and the violations attempted."""
 
     trouble: str
     walls: tuple[IsolationCheck, ...] = ()
 
 
-def inspect(bubblewrap: str, footing: PrivilegeMode) -> ModeInspection:
-    """Build a sandbox on this footing, and try its walls."""
-    with probing_job() as job, assembled(job, footing, bubblewrap) as assembly:
+def inspect(bubblewrap: str, privilege_mode: PrivilegeMode) -> ModeInspection:
+    """Build a sandbox in this mode, and attempt all violations."""
+    with probing_job() as job, assembled(job, privilege_mode, bubblewrap) as assembly:
         try:
             done = subprocess.run(  # noqa: S603 - arguments of our own
                 assembly.argv,
@@ -97,10 +97,10 @@ def inspect(bubblewrap: str, footing: PrivilegeMode) -> ModeInspection:
         except (OSError, subprocess.TimeoutExpired) as error:
             return ModeInspection(str(error))
         started = assembly.account.exit_code == 0
-    walls = read_checks(done.stdout, footing)
-    said = done.stderr.decode(errors="replace").strip()
+    walls = read_checks(done.stdout, privilege_mode)
+    stderr = done.stderr.decode(errors="replace").strip()
     if not started:
-        return ModeInspection(said or f"exit code {done.returncode}", walls)
+        return ModeInspection(stderr or f"exit code {done.returncode}", walls)
     return ModeInspection(
         ", ".join(f"{wall.name}: {wall.evidence}" for wall in walls if not wall.held), walls
     )

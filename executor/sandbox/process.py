@@ -1,8 +1,7 @@
-"""One process with bounds on time and output: whoever breaks one is killed, and the outcome says why.
+"""One process with limits on time and output: exceeding one kills it, and the outcome names the limit.
 
-Nothing is kept beyond the cap: what the pipes bring is cut where it goes too far. Cancelled or not, the
-process is gone when `finish` is left. The loop calls a protocol for each piece, so a run costs no task and
-no stream of its own.
+Output beyond the limit is discarded. Cancelled or not, the process has ended when `finish` returns. The
+event loop calls a protocol for each piece of output, so a run needs neither tasks nor streams.
 """
 
 import asyncio
@@ -19,52 +18,52 @@ from executor.sandbox.init import GO
 from executor.sandbox.job import KilledBy
 from executor.sandbox.pid_namespace import PidNamespace
 
-_LAST_WORDS = 1.0
-"""Seconds to read what is left in the pipes when a process is gone; one that ran off may hold them open."""
+_DRAIN_SECONDS = 1.0
+"""Seconds to drain the pipes after a process has ended; a descendant may hold them open."""
 
 
 class SandboxProcess(asyncio.SubprocessProtocol):
-    """A process that runs, and what it has said so far."""
+    """A running process, and its output so far."""
 
-    def __init__(self, *, room: int, namespace: PidNamespace | None) -> None:
+    def __init__(self, *, output_bytes: int, namespace: PidNamespace | None) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
         self.killed_by: KilledBy | None = None
-        self._room = room
+        self._output_left = output_bytes
         self._namespace = namespace
-        self._announced = namespace is None
+        self._has_started = namespace is None
         self._stdin: bytes | None = None
-        self._speaking = {1, 2}
-        self._exited, self._silent = asyncio.Event(), asyncio.Event()
+        self._open_pipes = {1, 2}
+        self._exited, self._pipes_closed = asyncio.Event(), asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep hold of the process."""
+        """Store the transport of the process."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take in what it says, up to the cap; the first byte out of a sandbox is its first process's."""
-        if fd == 1 and not self._announced:
-            self._announced = True
+        """Store output up to the limit; the first byte from a sandbox is written by its first process."""
+        if fd == 1 and not self._has_started:
+            self._has_started = True
             self._release()
             data = data[1:]
-        heard = self.stdout if fd == 1 else self.stderr
-        heard += data[: self._room]
-        if len(data) > self._room:
+        stream = self.stdout if fd == 1 else self.stderr
+        stream += data[: self._output_left]
+        if len(data) > self._output_left:
             self.kill("output")
-        self._room -= min(len(data), self._room)
+        self._output_left -= min(len(data), self._output_left)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's hook
-        """Note that it has no more to say."""
-        self._speaking.discard(fd)
-        if not self._speaking:
-            self._silent.set()
+        """Record that a pipe is closed."""
+        self._open_pipes.discard(fd)
+        if not self._open_pipes:
+            self._pipes_closed.set()
 
     def process_exited(self) -> None:
-        """Note that it is gone."""
+        """Record that the process has ended."""
         self._exited.set()
 
     @property
     def exit_code(self) -> int:
-        """How it ended, as a shell has it."""
+        """The exit code, as a shell reports it."""
         code = self._transport.get_returncode() or 0
         return code if code >= 0 else 128 - code
 
@@ -83,7 +82,7 @@ class SandboxProcess(asyncio.SubprocessProtocol):
             os.killpg(self._transport.get_pid(), signal.SIGKILL)
 
     async def finish(self, stdin: bytes, seconds: float) -> None:
-        """Feed it, and hear it until it ends, of itself or by force."""
+        """Write the input, and read the output until the process ends or is killed."""
         timer = asyncio.get_running_loop().call_later(seconds, self.kill, "time")
         try:
             self._stdin = stdin
@@ -91,8 +90,8 @@ class SandboxProcess(asyncio.SubprocessProtocol):
             await self._exited.wait()
             self.kill_rest()
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_WORDS):
-                    await self._silent.wait()
+                async with asyncio.timeout(_DRAIN_SECONDS):
+                    await self._pipes_closed.wait()
         finally:
             timer.cancel()
             await self.end()
@@ -104,8 +103,8 @@ class SandboxProcess(asyncio.SubprocessProtocol):
         await self._exited.wait()
 
     def _release(self) -> None:
-        """Let the program start, once it can be killed and its input is known."""
-        if not self._announced or self._stdin is None:
+        """Start the program, once it can be killed and its input is known."""
+        if not self._has_started or self._stdin is None:
             return
         if self._namespace is None:
             self._feed(self._stdin)
@@ -126,7 +125,7 @@ class SandboxProcess(asyncio.SubprocessProtocol):
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """What is started, and with what in its hands."""
+    """The command of a process, its environment, limits and descriptors."""
 
     argv: Sequence[str]
     environ: Mapping[str, str]
@@ -137,12 +136,12 @@ class ProcessSpec:
 
 
 async def start(launch: ProcessSpec, namespace: PidNamespace | None = None) -> SandboxProcess:
-    """Start a process in a session of its own; raises `Transient` where the system has no room for it."""
+    """Start a process in a session of its own; raises `Transient` if the system can't create it."""
     starting = asyncio.create_task(_start(launch, namespace))
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # Asyncio would kill the one process it knows, and then wait for ever for those that this one began.
+        # Asyncio would kill the one process it knows, and then wait forever for its descendants.
         child = await starting
         await child.end()
         raise
@@ -152,7 +151,7 @@ async def start(launch: ProcessSpec, namespace: PidNamespace | None = None) -> S
 
 async def _start(launch: ProcessSpec, namespace: PidNamespace | None) -> SandboxProcess:
     _, child = await asyncio.get_running_loop().subprocess_exec(
-        lambda: SandboxProcess(room=launch.output_bytes, namespace=namespace),
+        lambda: SandboxProcess(output_bytes=launch.output_bytes, namespace=namespace),
         *launch.argv,
         stdin=PIPE if launch.has_input else DEVNULL,
         stdout=PIPE,

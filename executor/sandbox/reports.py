@@ -1,12 +1,13 @@
-"""What a program behind walls may say of itself: one JSON object a line, on a socket of its own.
+"""Reports of a sandboxed program: one JSON object per line, on a Unix socket of the run.
 
     {"type": "running", "target": "agent", "process": "7"}
     {"type": "progress", "done": 3, "of": 10, "note": "third file"}
     {"type": "result", "output": "42", "usage": {"input_tokens": 9, "output_tokens": 1}, "cost_usd": 0.01}
 
-Each run has a socket in a directory of its own, so nobody can speak for another. No line is believed: what
-is not exactly one of these is counted and left out, and one log line tells of it. A program that talks too
-fast is read more slowly, one that talks too much is no longer read. The first result is the result.
+Each run has a socket in a directory of its own, so that no program can report for another. Input is
+untrusted: a line that is not exactly one of these is counted and dropped, and one log line reports the
+count. A program that writes too fast is throttled, one that writes too much is no longer read. The first
+result wins.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ MAX_LINES = 10_000
 LINES_A_SECOND = 200
 MAX_CONNECTIONS = 4
 _LAST_WORDS = 1.0
-"""Seconds to read what a program said before it ended."""
+"""Seconds to read reports written before the program ended."""
 
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
@@ -59,7 +60,7 @@ class ProgressReport:
 
 @dataclass(frozen=True, slots=True, config=p.STRICT)
 class ResultReport:
-    """The program's answer, which counts instead of what it printed."""
+    """The program's answer, which replaces its standard output."""
 
     type: Literal["result"]
     output: p.Text
@@ -86,13 +87,13 @@ class ReportListener:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.setblocking(False)  # noqa: FBT003 - the library's own
         self._listener.bind(str(directory / REPORT_SOCKET))
-        # Whoever reaches the socket may use it: the walls decide who does, whatever its user id.
+        # Every process that reaches the socket may use it, with any user id: the sandbox controls who does.
         (directory / REPORT_SOCKET).chmod(0o666)
         self._listener.listen(MAX_CONNECTIONS)
         asyncio.get_running_loop().add_reader(self._listener, self._accept)
 
     async def settle(self) -> None:
-        """Read to the end what was said by a program that is gone; a connection may still be in line."""
+        """Read the reports of a program that has ended; a connection may still be in the backlog."""
         self._accept()
         if self._conversations:
             await asyncio.wait(self._conversations, timeout=_LAST_WORDS)
@@ -163,7 +164,7 @@ async def listening(
 ) -> AsyncIterator[ReportListener]:
     """Listen to one run, for as long as the block lasts."""
     with run_directory() as private:
-        # The outer directory keeps the host's users out, the inner one lets the sandbox's in.
+        # The outer directory excludes the host's users, the inner one admits those of the sandbox.
         directory = private / "in"
         directory.mkdir()
         directory.chmod(0o755)

@@ -1,12 +1,11 @@
-"""Watching how much a sandbox takes together: limits of the kernel are for each process.
+"""Monitoring of a sandbox's total resource usage: the kernel's limits apply to each process.
 
-A sandbox has a process table of its own, so one listing names all that runs in it and nothing else. It is
-read from outside, through the root of its first process.
+A sandbox has its own PID namespace, so one listing contains all of its processes and no other. It is read
+from outside, through the root of its first process.
 
-Memory is what processes hold of their own, also where it is swapped out, with their page tables, and what
-they share. Files of the private directories lie in memory, too, but the kernel keeps a limit on their size,
-so they are left out of what is shared. An empty file has no size and takes a kilobyte of the kernel's
-memory, so files are counted.
+Memory is the private memory of all processes, swapped or not, with their page tables, plus shared memory.
+Files of the private directories are in memory, too, but the kernel limits their size, so they are not
+counted as shared. An empty file takes a kilobyte of kernel memory, so files are counted.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ _SHARED = "RssShmem"
 
 
 class SandboxUsage(NamedTuple):
-    """What a sandbox takes at one moment."""
+    """The resource usage of a sandbox at one moment."""
 
     processes: int = 0
     """Threads count, too: the kernel's own limit of them does not hold for root in a user namespace."""
@@ -63,7 +62,7 @@ async def watch(
 
 
 def exceeded(now: SandboxUsage, limits: SandboxLimits) -> KilledBy | None:
-    """Name the limit that a run has exceeded, if it has."""
+    """Return the limit that a run has exceeded, if any."""
     if now.processes > limits.processes + _FIRST_PROCESS:
         return "processes"
     if now.memory > limits.memory_mb * MEGABYTE:
@@ -76,7 +75,9 @@ def usage(first: int, cgroup: MemoryCgroup | None = None) -> SandboxUsage:
     root = Path(f"/proc/{first}/root")
     table = root / "proc"
     try:
-        if table.stat().st_dev == _HOST.stat().st_dev:  # the walls are not up, this is all of the host
+        if (
+            table.stat().st_dev == _HOST.stat().st_dev
+        ):  # the sandbox is not built yet: these are the host's processes
             return SandboxUsage()
         pids = [name for name in os.listdir(table) if name.isdigit()]  # noqa: PTH208 - names, not paths
         spaces = [os.statvfs(f"{root}{place}") for place in PRIVATE_PLACES]
@@ -93,7 +94,7 @@ def usage(first: int, cgroup: MemoryCgroup | None = None) -> SandboxUsage:
 
 
 def _together(held: list[_ProcessUsage]) -> tuple[int, int]:
-    # What is shared is mostly the same in every process; memory without a file is refused anyway.
+    # Shared memory is mostly the same in every process; memory without a file is rejected anyway.
     return sum(each.private for each in held), max((each.shared for each in held), default=0)
 
 

@@ -60,7 +60,7 @@ class LockedDirectory:
         self._owner = os.getpid()
 
     def next_path(self) -> Path:
-        """Name the directory of the next run."""
+        """Return the path of the next run's directory."""
         return self._path / str(next(self._numbers))
 
     def remove(self) -> None:

@@ -1,7 +1,7 @@
-"""Running a job behind walls, and saying in a sentence why that can't be done.
+"""Runs jobs in a sandbox, and explains why that is not possible.
 
-Sandbox.check()   why untrusted code is refused here, or nothing
-Sandbox.run(job)  one process tree, one world, one outcome
+Sandbox.check()   why untrusted code is rejected here, or nothing
+Sandbox.run(job)  one process tree, one outcome
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _REFUSED = (
 
 
 class Sandbox:
-    """Where untrusted code runs; one serves any number of jobs at a time."""
+    """Runs untrusted code; one instance runs any number of jobs concurrently."""
 
     def __init__(
         self, *, allow_unsandboxed: bool = False, bubblewrap: str = BUBBLEWRAP, cgroup: str = ""
@@ -45,7 +45,7 @@ class Sandbox:
         self._cgroup = delegated_cgroup(cgroup)
 
     def check(self) -> str:
-        """Say why untrusted code is refused here and what to do about it; nothing where it may run."""
+        """Return why untrusted code is rejected here, and what to do; empty if it may run."""
         if self._cgroup and self._cgroup.trouble:
             return f"untrusted code is not run here: {self._cgroup.trouble}"
         trouble = probe(self._bubblewrap).trouble
@@ -55,21 +55,21 @@ class Sandbox:
         """Run a job to its end; raises `Permanent` where it may not run, `Transient` where it did not."""
         if refusal := self.check():
             raise Permanent("no_sandbox", refusal)
-        footing = probe(self._bubblewrap).footing
-        if footing is None:
+        privilege_mode = probe(self._bubblewrap).privilege_mode
+        if privilege_mode is None:
             return counted(await _run_plainly(job))
         try:
-            return counted(await self._run_behind_walls(job, footing))
+            return counted(await self._run_behind_walls(job, privilege_mode))
         except OSError as error:
             raise Transient("sandbox", f"no sandbox could be built: {error}") from error
 
-    async def _run_behind_walls(self, job: SandboxJob, footing: PrivilegeMode) -> SandboxOutcome:
+    async def _run_behind_walls(self, job: SandboxJob, privilege_mode: PrivilegeMode) -> SandboxOutcome:
         started = monotonic()
         with ExitStack() as stack:
             cgroup = stack.enter_context(self._cgroup.group(job.limits)) if self._cgroup else None
             counts_shared = cgroup is not None
             assembly = stack.enter_context(
-                assembled(job, footing, self._bubblewrap, shared_memory=counts_shared)
+                assembled(job, privilege_mode, self._bubblewrap, shared_memory=counts_shared)
             )
             namespace = stack.enter_context(closing(PidNamespace(assembly.account, cgroup)))
             child = await _finished(job, assembly, namespace, cgroup)
@@ -81,7 +81,7 @@ class Sandbox:
 async def _finished(
     job: SandboxJob, assembly: SandboxCommand, namespace: PidNamespace, cgroup: MemoryCgroup | None
 ) -> SandboxProcess:
-    """Run a program until its namespace is empty; raises `Transient` where it does not become empty."""
+    """Run a program until its namespace is empty; raises `Transient` if it does not become empty."""
     launch = ProcessSpec(
         assembly.argv,
         environ=TOOL_ENVIRON,
@@ -105,13 +105,13 @@ async def _finished(
 def _exit_code(child: SandboxProcess, account: BubblewrapStatus) -> int:
     code = account.exit_code
     if code is None and child.killed_by is None:
-        said = redact_tail(child.stderr.decode(errors="replace").strip(), 500)
-        raise Transient("sandbox", f"the program was not started: {said or 'bubblewrap was killed'}")
+        error = redact_tail(child.stderr.decode(errors="replace").strip(), 500)
+        raise Transient("sandbox", f"the program was not started: {error or 'bubblewrap was killed'}")
     return _KILLED if code is None else code
 
 
 async def _run_plainly(job: SandboxJob) -> SandboxOutcome:
-    """Run a job that somebody allowed to run without walls: limits, and a directory of its own."""
+    """Run a job without a sandbox, as the operator allows: with limits, and a directory of its own."""
     started = monotonic()
     with run_directory() as directory:
         workdir = str(directory)
@@ -134,7 +134,7 @@ async def _run_plainly(job: SandboxJob) -> SandboxOutcome:
 
 
 def _furnish(workdir: Path, job: SandboxJob) -> None:
-    """Copy what the job was given: without walls a program could write to the originals."""
+    """Copy the job's files: without a sandbox a program could write to the originals."""
     for name, source in job.files.items():
         place = workdir / name
         place.parent.mkdir(parents=True, exist_ok=True)

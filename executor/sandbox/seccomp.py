@@ -1,10 +1,10 @@
-"""System calls that code in a sandbox goes without, as the kernel's own filter program.
+"""The seccomp filter: system calls that code in a sandbox may not use, as a BPF program.
 
-Bubblewrap's walls hide files, processes and networks. What is left is closed here: memory that no limit
-on a process counts (System V segments, memory files, shared anonymous memory), address families that no
-network namespace confines, and the parts of the kernel where most ways out were found (new namespaces,
-mounts, io_uring, bpf, tracing, keys). A refused call fails with EPERM or EAFNOSUPPORT, so that programs
-that can do without go on.
+Bubblewrap isolates files, processes and networks. The filter closes what is left: memory that no process
+limit counts (System V segments, memory files, shared anonymous memory), address families that no network
+namespace confines, and the parts of the kernel where most escapes were found (new namespaces, mounts,
+io_uring, bpf, tracing, keys). A rejected call fails with EPERM or EAFNOSUPPORT, so that programs that can
+do without it continue.
 """
 
 import platform
@@ -42,7 +42,7 @@ _MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
 
 _NEW_NAMESPACES = 0x7E020000
 _FOREIGN_NUMBERS = 0x40000000
-"""Where the x32 numbering of the same calls begins."""
+"""The first number of the x32 system calls."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE = 0, 4

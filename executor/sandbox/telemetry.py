@@ -1,4 +1,4 @@
-"""What sandboxes tell of themselves; `docs/reference/telemetry.md` has the names."""
+"""Metrics of sandboxes; `docs/reference/telemetry.md` lists the names."""
 
 from typing import get_args
 
@@ -12,7 +12,7 @@ _kills = _meter.create_counter("eval_sandbox_kills_total", description="Programs
 
 
 def begin() -> None:
-    """Have every counter begin at nothing."""
+    """Initialise every counter at 0."""
     _runs.add(0)
     for reason in get_args(KilledBy):
         _kills.add(0, {"reason": reason})

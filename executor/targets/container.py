@@ -73,7 +73,7 @@ class ContainerTarget:
         stdin = filled_in(self._options.stdin, fields_of(request)).encode(errors="replace")
         async with listening() as reports:
             async with self._container(self._config(request, reports)) as name:
-                run = ContainerRun(self._engine, name, room=self._options.limits.output_bytes)
+                run = ContainerRun(self._engine, name, output_bytes=self._options.limits.output_bytes)
                 outcome = await run.finish(stdin, request.timeout)
             await reports.settle()
         return answered(outcome, reports, self._options)

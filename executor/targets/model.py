@@ -29,7 +29,7 @@ from executor.targets.model_options import (
     refuse_keys,
 )
 from executor.targets.telemetry import counting_errors
-from providers.endpoint import ModelEndpoint, access_to
+from providers.endpoint import ModelEndpoint, endpoint_of
 from providers.prices import cost_of
 from providers.requests import (
     InvalidReply,
@@ -139,7 +139,7 @@ class ModelType:
 
     def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:
         """Name the rate limit that calls fall under."""
-        return access_to(self.provider.name, options, environment.environ).lane
+        return endpoint_of(self.provider.name, options, environment.environ).lane
 
     def tokens(self, options: Options) -> float:
         """Guess what a call takes."""

@@ -26,7 +26,7 @@ from executor.targets.model_options import PriceOptions
 from executor.targets.telemetry import counting_errors
 from providers.bounded_replies import EVENT_STREAM
 from providers.clients import anthropic_client, errors_of, openai_client, patience
-from providers.endpoint import ModelEndpoint, access_to
+from providers.endpoint import ModelEndpoint, endpoint_of
 from providers.json_reader import read_json
 from providers.limits import RateLimits
 from providers.prices import FREE, Price, price_of
@@ -142,7 +142,7 @@ def make_caller(
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> ModelCaller:
     """Make what calls a model; raises `ValueError` with a sentence, such as for a missing key."""
-    access = access_to(provider, options, environment.environ)
+    access = endpoint_of(provider, options, environment.environ)
     KNOWN.add({access.key} | secrets_in_url(access.base_url))
     headers: Any = options.get("headers") or {}
     open_client = anthropic_client if access.provider.sdk is Sdk.ANTHROPIC else openai_client

@@ -13,7 +13,7 @@ from executor.contract import CallFault, Permanent, RateLimited, Transient, Unre
 from executor.targets.connections import no_connection
 from providers.decompression import ReplyRefused
 from providers.endpoint import ModelEndpoint
-from providers.failures import QUOTE, ClassifiedError, ErrorClass, failure_of, refusal_of
+from providers.errors import QUOTE, ClassifiedError, ErrorClass, classify_error, parse_error
 from providers.limits import RateLimits
 from providers.rate_limit_headers import limits_of, retry_after, wait_for
 
@@ -36,7 +36,7 @@ def fault_of(error: Exception, access: ModelEndpoint, *, now: datetime, came: st
     status, headers = (response.status_code, response.headers) if response else (200, httpx2.Headers())
     limits = limits_of(access.provider.dialect, headers, now=now)
     wait = retry_after(headers, now=now) or wait_for(limits)
-    return _fault(failure_of(refusal_of(status, body), access, retry_after=wait), limits, _lost(came))
+    return _fault(classify_error(parse_error(status, body), access, retry_after=wait), limits, _lost(came))
 
 
 def broken_off(access: ModelEndpoint, came: str, why: str) -> Unreachable:

@@ -20,9 +20,9 @@ QUIET = timedelta(minutes=2)
 def check_sandbox() -> str:
     """Say on what the sandbox stands; raises `Problem` where untrusted code can't be run."""
     found = probe()
-    if found.footing is None:
+    if found.privilege_mode is None:
         raise Problem(f"Untrusted code can't be run here: {found.trouble}")
-    return f"untrusted code runs behind walls, on {found.footing.value}"
+    return f"untrusted code runs behind walls, on {found.privilege_mode.value}"
 
 
 async def check_worker(redis_url: str, name: str) -> str:

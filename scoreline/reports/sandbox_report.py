@@ -1,4 +1,4 @@
-"""`scoreline sandbox check`: which footing sandboxes stand on, and which walls and limits hold there."""
+"""`scoreline sandbox check`: the privilege mode of sandboxes, and which isolation and limits hold in it."""
 
 import asyncio
 import json
@@ -41,8 +41,8 @@ async def _collect(
     found: ProbeResult, tried: AsyncIterator[IsolationCheck], *, as_json: bool
 ) -> list[IsolationCheck]:
     """Run the checks, each printed as soon as it has ended."""
-    if found.footing and not as_json:
-        typer.echo(f"sandboxes stand on {found.footing.value}")
+    if found.privilege_mode and not as_json:
+        typer.echo(f"sandboxes stand on {found.privilege_mode.value}")
     checks = []
     async for check in tried:
         checks.append(check)
@@ -54,7 +54,7 @@ async def _collect(
 async def _checks(found: ProbeResult, cgroup: str, *, quick: bool) -> AsyncIterator[IsolationCheck]:
     for check in found.walls:
         yield check
-    if found.footing and found.walls and not quick:
+    if found.privilege_mode and found.walls and not quick:
         async for check in check_limits(Sandbox(cgroup=cgroup), has_cgroup=bool(cgroup)):
             yield check
 
@@ -67,7 +67,7 @@ def _line(check: IsolationCheck) -> str:
 
 def _document(found: ProbeResult, checks: list[IsolationCheck], refusal: str) -> dict[str, object]:
     return {
-        "footing": found.footing and found.footing.value,
+        "footing": found.privilege_mode and found.privilege_mode.value,
         "trouble": refusal,
         "held": bool(checks) and not refusal and all(check.held for check in checks),
         "checks": [{**asdict(check), "held": check.held} for check in checks],

@@ -23,7 +23,7 @@ from executor.sandbox.sandbox import Sandbox
 from executor.targets.command import CommandOptions
 from executor.targets.host_files import host_file
 from executor.targets.programs import words
-from providers.endpoint import access_to
+from providers.endpoint import endpoint_of
 from providers.table import PROVIDERS, split_model
 from scoreline.private_files import default_root
 from scoreline.submit.preflight_finding import Finding
@@ -133,7 +133,7 @@ def _sandbox(*, unsandboxed: bool) -> list[Finding]:
 
 def _model(provider: str, options: Options, name: str, environ: Mapping[str, str]) -> list[Finding]:
     try:
-        access = access_to(provider, options, environ)
+        access = endpoint_of(provider, options, environ)
     except ValueError as error:
         return [Finding(f"{name}: {error}")]
     return _address(access.base_url, name, environ)

@@ -154,7 +154,7 @@ async def test_cancelling_ends_the_run_and_is_final(folder: Folder) -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published results are not here")
-@pytest.mark.skipif(probe().footing is None, reason=probe().trouble)
+@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().trouble)
 async def test_published_results_come_out_again(folder: Folder) -> None:
     """BIG-Bench Hard, GSM8K and HumanEval, at once, by commands that share one fleet: the known figures."""
     specs: dict[str, tuple[str, float]] = {

@@ -110,7 +110,7 @@ async def test_an_answer_on_record_is_not_asked_for_again(folder: Folder) -> Non
     assert len(attempts) == 2
 
 
-@pytest.mark.skipif(probe().footing is None, reason=probe().trouble)
+@pytest.mark.skipif(probe().privilege_mode is None, reason=probe().trouble)
 async def test_untrusted_code_reaches_nothing(folder: Folder, tmp_path: Path) -> None:
     """A program looks for a port, secrets and a file of the host, run by an executor without a database."""
     secret = tmp_path / "secret"

@@ -1,4 +1,4 @@
-"""Attacks on the sandbox through the command line, on either footing: all contained, no process left."""
+"""Attacks on the sandbox through the command line, in either privilege mode: contained, no process left."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ import pytest
 
 from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
-from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
+from tests.integration.sandboxed import PREFIXES, PRIVILEGE_MODES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
 from tests.integration.test_sandbox_memory import EMPTY_FILES, SHARED_MEMORY
 
@@ -26,12 +26,12 @@ SPEC = {
 }
 
 
-@pytest.fixture(params=FOOTINGS)
+@pytest.fixture(params=PRIVILEGE_MODES)
 def folder(request: pytest.FixtureRequest, tmp_path: Path, redis_url: str, postgres_url: str) -> Folder:
-    """A folder whose commands build their sandboxes on the given footing."""
-    footing: PrivilegeMode = request.param
+    """A folder whose commands build their sandboxes in the given privilege mode."""
+    privilege_mode: PrivilegeMode = request.param
     folder = Folder(tmp_path, redis_url, postgres_url)
-    folder.prefix = PREFIXES[footing]
+    folder.prefix = PREFIXES[privilege_mode]
     return folder
 
 

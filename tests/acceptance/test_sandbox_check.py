@@ -11,7 +11,7 @@ import pytest
 
 from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
-from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
+from tests.integration.sandboxed import PREFIXES, PRIVILEGE_MODES, needs_sandbox
 from tests.integration.worker import SCORELINE, environment
 
 BUBBLEWRAP = shutil.which("bwrap", path=os.defpath) or "bwrap"
@@ -57,17 +57,19 @@ def log_lines(stderr: str, words: str) -> list[dict[str, Any]]:
 
 @needs_sandbox
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("footing", FOOTINGS)
-def test_every_wall_and_limit_is_tried_and_holds(footing: PrivilegeMode) -> None:
-    """On each footing the check names it, tries every wall and limit, and ends with exit code 0."""
-    checked = run(*PREFIXES[footing], SCORELINE, "sandbox", "check", "--json")
+@pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
+def test_every_wall_and_limit_is_tried_and_holds(privilege_mode: PrivilegeMode) -> None:
+    """On each privilege mode the check names it, tries every wall and limit, and ends with exit code 0."""
+    checked = run(*PREFIXES[privilege_mode], SCORELINE, "sandbox", "check", "--json")
     document = json.loads(checked.stdout)
     assert [check for check in document["checks"] if not check["held"]] == []
     assert {check["name"] for check in document["checks"]} == WALLS | LIMITS
     assert all(check["enforced_by"] for check in document["checks"])
-    assert (checked.returncode, document["footing"], document["held"]) == (0, footing.value, True), (
-        checked.stderr
-    )
+    assert (checked.returncode, document["footing"], document["held"]) == (
+        0,
+        privilege_mode.value,
+        True,
+    ), checked.stderr
 
 
 @needs_sandbox
@@ -100,11 +102,11 @@ def test_a_cgroup_that_can_not_be_used_is_named() -> None:
 def test_an_executor_tests_its_sandbox_at_its_start(
     tmp_path: Path, redis_url: str, postgres_url: str
 ) -> None:
-    """One log line names footing and walls; without a sandbox or its cgroup, the reason and a command."""
+    """One log line has privilege mode and mechanisms; else the reason and a command."""
     environ = Folder(tmp_path, redis_url, postgres_url).environ
     start = (SCORELINE, "worker", "start", "--once")
     [passed] = log_lines(run(*start, **environ).stderr, "sandbox self-test")
-    assert passed["footing"] in {footing.value for footing in FOOTINGS}
+    assert passed["footing"] in {privilege_mode.value for privilege_mode in PRIVILEGE_MODES}
     assert set(passed["walls"]) == WALLS
     [failed] = log_lines(run(*HIDDEN, *start, **environ).stderr, "sandbox self-test")
     assert "apt-get install bubblewrap" in failed["trouble"]

@@ -1,11 +1,12 @@
-"""Run the escape corpus on every footing, and print what contained each attack.
+"""Run the escape corpus in every privilege mode, and print what contained each attack.
 
-python -m tests.escapes                    every footing, as a table
+python -m tests.escapes                    every privilege mode, as a table
 python -m tests.escapes --json             one JSON object
 python -m tests.escapes --only memory      programs whose name or family has this word
 python -m tests.escapes --write            no run: write the table into docs/explanation/security.md
 
-The exit code is 1 if a program was not contained, if anything was left behind, or if a footing is missing.
+The exit code is 1 if a program was not contained, if anything was left behind, or if a privilege mode is
+missing.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def _as_json(report: FootingReport) -> dict[str, object]:
 
 
 def _show(reports: list[FootingReport]) -> None:
-    table = Table("family", "attack", "footing", "ended by", "contained by")
+    table = Table("family", "attack", "privilege mode", "ended by", "contained by")
     for row in (row for report in reports for row in report.rows):
         table.add_row(row.program.family, row.program.name, row.rights, row.ended_by, _verdict(row))
     console = Console(width=max(Console().width, WIDTH))

@@ -84,7 +84,7 @@ class Wall(StrEnum):
 
 
 class ExecutorRights(StrEnum):
-    """As whom the executor runs, which decides the footing of its sandboxes."""
+    """As whom the executor runs, which decides the privilege mode of its sandboxes."""
 
     ROOT = "root with its own uid"
     UNPRIVILEGED = "unprivileged user namespace"
@@ -92,8 +92,8 @@ class ExecutorRights(StrEnum):
     CGROUP = "root with its own uid and a memory cgroup"
 
     @property
-    def footing(self) -> PrivilegeMode:
-        """The footing that an executor with these rights chooses."""
+    def privilege_mode(self) -> PrivilegeMode:
+        """The privilege mode that an executor with these rights chooses."""
         is_root = self in {ExecutorRights.ROOT, ExecutorRights.CGROUP}
         return PrivilegeMode.OWN_UID if is_root else PrivilegeMode.USER_NAMESPACE
 
@@ -111,7 +111,7 @@ class EscapeProgram:
     source: str
     wall: Wall
     wall_in_user_namespace: Wall | None = None
-    """Where the footing of a user namespace has another."""
+    """Where the privilege mode of a user namespace has another."""
     is_shared_memory: bool = False
     """Whether it uses memory that is refused, unless a cgroup counts it."""
     ends: frozenset[KilledBy | None] = ENDED
@@ -131,7 +131,7 @@ class EscapeProgram:
         """Name the wall that contains it in a sandbox of an executor with these rights."""
         if rights is ExecutorRights.CGROUP and (self.is_shared_memory or self.wall is Wall.MEMORY):
             return Wall.CGROUP
-        if rights.footing is PrivilegeMode.USER_NAMESPACE and self.wall_in_user_namespace:
+        if rights.privilege_mode is PrivilegeMode.USER_NAMESPACE and self.wall_in_user_namespace:
             return self.wall_in_user_namespace
         return self.wall
 

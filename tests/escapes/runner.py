@@ -1,4 +1,4 @@
-"""Run the corpus on every footing that this machine has, each in a process of its own, all at once."""
+"""Run the corpus in every privilege mode that this machine has, each in its own process, concurrently."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from executor.sandbox.memory_cgroup import V1
 from tests.escapes.corpus import CORPUS
-from tests.escapes.footing import UNAVAILABLE
+from tests.escapes.privilege_mode import UNAVAILABLE
 from tests.escapes.program import EscapeProgram, ExecutorRights, Wall
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ WITHOUT_SYS_ADMIN = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_ad
 
 @dataclass(frozen=True)
 class CorpusRow:
-    """One program on one footing: contained or not, and by what."""
+    """One program in one privilege mode: contained or not, and by what."""
 
     program: EscapeProgram
     rights: ExecutorRights
@@ -41,7 +41,7 @@ class CorpusRow:
 
 @dataclass(frozen=True)
 class FootingReport:
-    """What came of the corpus on one footing."""
+    """What came of the corpus in one privilege mode."""
 
     rights: ExecutorRights
     rows: list[CorpusRow]
@@ -51,7 +51,7 @@ class FootingReport:
     peak_mb: int
     """The most resident memory that the executor's process had."""
     unavailable: str = ""
-    """Why this footing is not available here."""
+    """Why this privilege mode is not available here."""
 
 
 def available_rights() -> list[ExecutorRights]:
@@ -83,7 +83,7 @@ def _run_process(
 ) -> subprocess.CompletedProcess[str]:
     prefix = WITHOUT_SYS_ADMIN if rights is ExecutorRights.CONTAINED_ROOT else ()
     return subprocess.run(
-        [*prefix, sys.executable, "-m", "tests.escapes.footing", rights.name, *arguments],
+        [*prefix, sys.executable, "-m", "tests.escapes.privilege_mode", rights.name, *arguments],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": temporary},
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The escape corpus as a table for docs/explanation/security.md: family, attack, wall per footing."""
+"""The escape corpus as a table for docs/explanation/security.md: family, attack, mechanism per mode."""
 
 from pathlib import Path
 
@@ -6,20 +6,20 @@ from tests.escapes.corpus import CORPUS
 from tests.escapes.program import ExecutorRights
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "explanation" / "security.md"
-FOOTINGS = (ExecutorRights.ROOT, ExecutorRights.UNPRIVILEGED)
+PRIVILEGE_MODES = (ExecutorRights.ROOT, ExecutorRights.UNPRIVILEGED)
 BEGIN, END = "<!-- corpus: begin -->\n", "<!-- corpus: end -->\n"
 
 
 def markdown() -> str:
     """Render the table."""
     lines = [
-        f"{len(CORPUS)} programs, each on both footings.",
+        f"{len(CORPUS)} programs, each in both privilege modes.",
         "",
-        f"| family | attack | {' | '.join(FOOTINGS)} |",
+        f"| family | attack | {' | '.join(PRIVILEGE_MODES)} |",
         "|---|---|---|---|",
     ]
     for program in CORPUS:
-        walls = [program.contained_by(rights) for rights in FOOTINGS]
+        walls = [program.contained_by(rights) for rights in PRIVILEGE_MODES]
         lines.append(f"| {program.family} | {program.name} | {' | '.join(walls)} |")
     return "\n".join(lines) + "\n"
 

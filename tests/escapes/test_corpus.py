@@ -1,4 +1,4 @@
-"""Every program of the escape corpus is contained on every footing, and gives back what it took."""
+"""Every program of the escape corpus is contained in every privilege mode, and gives back what it took."""
 
 import os
 from collections import Counter
@@ -8,11 +8,11 @@ import pytest
 
 from executor.sandbox.sandbox import Sandbox
 from tests.escapes.corpus import CORPUS
-from tests.escapes.footing import UNAVAILABLE
 from tests.escapes.host import attacked_host
+from tests.escapes.privilege_mode import UNAVAILABLE
 from tests.escapes.program import EscapeProgram, ExecutorRights, Family
 from tests.escapes.runner import FootingReport, run
-from tests.escapes.table import DOCUMENT, FOOTINGS, rewritten
+from tests.escapes.table import DOCUMENT, PRIVILEGE_MODES, rewritten
 from tests.integration.sandboxed import needs_sandbox
 
 UNWALLED = [program for program in CORPUS if program.succeeds_without_walls]
@@ -20,7 +20,7 @@ UNWALLED = [program for program in CORPUS if program.succeeds_without_walls]
 
 @pytest.fixture(scope="module")
 def reports() -> dict[ExecutorRights, FootingReport]:
-    """Run the corpus once, on all footings at the same time."""
+    """Run the corpus once, in all privilege modes at the same time."""
     return {report.rights: report for report in run()}
 
 
@@ -31,13 +31,13 @@ def test_every_program_is_contained_and_everything_is_returned(
 ) -> None:
     """No process, mount, folder, cgroup, segment, descriptor or memory is left; the host is unharmed.
 
-    Where a footing is not available the test is skipped, in CI it fails: a sandbox that can't be built, or
-    whose self-test finds a wall open, is no proof.
+    Where a privilege mode is not available the test is skipped, in CI it fails: a sandbox that can't be
+    built, or whose self-test finds a wall open, is no proof.
     """
     if rights not in reports:
         pytest.skip("needs root")
     report = reports[rights]
-    is_required = os.environ.get("CI") == "true" and rights in FOOTINGS
+    is_required = os.environ.get("CI") == "true" and rights in PRIVILEGE_MODES
     if UNAVAILABLE in report.unavailable and not is_required:
         pytest.skip(report.unavailable)
     assert not report.unavailable

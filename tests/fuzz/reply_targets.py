@@ -15,7 +15,7 @@ from executor.targets import http_replies
 from executor.targets.answers import reply
 from providers import rate_limit_headers
 from providers.endpoint import ModelEndpoint
-from providers.failures import failure_of, refusal_of
+from providers.errors import classify_error, parse_error
 from providers.json_reader import UnreadableJson, read_json
 from providers.requests import InvalidReply, answer_of
 from providers.streams import gathering
@@ -76,7 +76,7 @@ def _reply(body: bytes) -> None:
         return
     access = ModelEndpoint(PROVIDERS["openai"], "gpt", "http://127.0.0.1/v1", "key")
     for status in (200, 400, 404, 429, 500):
-        failure = failure_of(refusal_of(status, message), access)
+        failure = classify_error(parse_error(status, message), access)
         _closed(Permanent(failure.kind, failure.message))
     try:
         answered = answer_of(message)

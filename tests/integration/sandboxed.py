@@ -1,4 +1,4 @@
-"""Programs for the sandbox, the footings to be had here, and a mark for tests that need one."""
+"""Programs for the sandbox, the privilege modes available here, and a mark for tests that need one."""
 
 import json
 import os
@@ -12,7 +12,9 @@ from executor.sandbox.bubblewrap_options import PrivilegeMode
 from executor.sandbox.job import SandboxJob, SandboxLimits
 from executor.sandbox.probe import BUBBLEWRAP, probe, trouble_with
 
-FOOTINGS = [footing for footing in PrivilegeMode if not trouble_with(BUBBLEWRAP, footing)]
+PRIVILEGE_MODES = [
+    privilege_mode for privilege_mode in PrivilegeMode if not trouble_with(BUBBLEWRAP, privilege_mode)
+]
 """Those on which a sandbox can be built here."""
 
 PREFIXES = {
@@ -22,9 +24,11 @@ PREFIXES = {
     if os.geteuid() == 0
     else (),
 }
-"""What a command line begins with so that its sandboxes stand on this footing."""
+"""What a command line begins with so that its sandboxes stand in this privilege mode."""
 
-needs_sandbox = pytest.mark.skipif(probe().footing is None, reason=probe().trouble or "there is a sandbox")
+needs_sandbox = pytest.mark.skipif(
+    probe().privilege_mode is None, reason=probe().trouble or "there is a sandbox"
+)
 
 
 def python(

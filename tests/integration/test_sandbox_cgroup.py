@@ -13,7 +13,7 @@ from executor.sandbox.job import SandboxJob, SandboxLimits
 from executor.sandbox.memory_cgroup import V1, V2, DelegatedCgroup, MemoryCgroup
 from executor.sandbox.probe import ProbeResult
 from executor.sandbox.sandbox import Sandbox
-from tests.integration.sandboxed import FOOTINGS, needs_sandbox, python
+from tests.integration.sandboxed import PRIVILEGE_MODES, needs_sandbox, python
 
 pytestmark = needs_sandbox
 
@@ -48,12 +48,12 @@ def _counts_memory(root: Path) -> bool:
     return (root / V1.limit).exists() or (control.exists() and "memory" in control.read_text())
 
 
-@pytest.mark.parametrize("footing", FOOTINGS)
+@pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
 async def test_shared_memory_is_allowed_up_to_the_limit_and_not_beyond(
-    delegated: str, footing: PrivilegeMode, monkeypatch: pytest.MonkeyPatch
+    delegated: str, privilege_mode: PrivilegeMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """32 of 64 MB go well; of 800 MB, no longer resident but held, the program gets killed."""
-    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(footing))
+    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(privilege_mode))
     sandbox = Sandbox(cgroup=delegated)
     modest = await sandbox.run(python(HOARD, limits=LIMITS, facts={"blocks": 4}))
     assert (modest.stdout, modest.killed_by) == (b"480\n", None), modest

@@ -20,11 +20,11 @@ from executor.sandbox.bubblewrap_options import PrivilegeMode, walls
 from executor.sandbox.bubblewrap_status import BubblewrapStatus
 from executor.sandbox.init import INIT
 from executor.sandbox.job import SandboxJob
-from executor.sandbox.orphans import kill_leftovers
+from executor.sandbox.orphans import kill_orphans
 from executor.sandbox.pid_namespace import PidNamespace
 from executor.sandbox.probe import BUBBLEWRAP, TOOL_ENVIRON, ProbeResult, trouble_with
 from executor.sandbox.sandbox import Sandbox
-from tests.integration.sandboxed import FOOTINGS, PREFIXES, needs_sandbox
+from tests.integration.sandboxed import PREFIXES, PRIVILEGE_MODES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
 from tests.waiting import until
 
@@ -53,12 +53,12 @@ def running(token: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("footing", FOOTINGS)
+@pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
 async def test_a_program_can_not_take_over_the_first_process(
-    footing: PrivilegeMode, monkeypatch: pytest.MonkeyPatch
+    privilege_mode: PrivilegeMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No way into it works, the exit code is the program's own, and no process is left."""
-    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(footing))
+    monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(privilege_mode))
     token = f"takeover-{uuid4().hex}"
     job = SandboxJob(
         ("python3", "-I", "-S", "program.py", token), 20, texts={"program.py": TAKEOVER.encode()}
@@ -68,20 +68,26 @@ async def test_a_program_can_not_take_over_the_first_process(
     assert not running(token)
 
 
-@pytest.mark.parametrize("footing", FOOTINGS)
-async def test_an_executor_killed_at_any_moment_leaves_no_process(footing: PrivilegeMode) -> None:
+@pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
+async def test_an_executor_killed_at_any_moment_leaves_no_process(privilege_mode: PrivilegeMode) -> None:
     """From before its first fork until its program runs; what was not yet built is ended by the next."""
     token = f"orphan-{uuid4().hex}"
-    executors = [await _executor(footing, token) for _ in range(4)]
+    executors = [await _executor(privilege_mode, token) for _ in range(4)]
     await asyncio.gather(*(_kill(each, number / 100) for number, each in enumerate(executors)))
     await until(lambda: not any(map(_is_built, running(token))))
-    kill_leftovers(BUBBLEWRAP)
+    kill_orphans(BUBBLEWRAP)
     await until(lambda: not running(token))
 
 
-async def _executor(footing: PrivilegeMode, token: str) -> asyncio.subprocess.Process:
+async def _executor(privilege_mode: PrivilegeMode, token: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *PREFIXES[footing], sys.executable, "-c", EXECUTOR, token, cwd=PROJECT, stdout=subprocess.PIPE
+        *PREFIXES[privilege_mode],
+        sys.executable,
+        "-c",
+        EXECUTOR,
+        token,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
     )
 
 
@@ -118,21 +124,21 @@ def test_a_sandbox_that_was_never_built_is_ended_by_the_next() -> None:
         while not (found := children.read_text().split()):
             assert outer.poll() is None
         pidfd = os.pidfd_open(int(found[0]))
-        kill_leftovers(BUBBLEWRAP)
+        kill_orphans(BUBBLEWRAP)
         assert not select.select([pidfd], [], [], 0)[0]  # it has its outer process
         outer.kill()
         outer.wait()
-        kill_leftovers(BUBBLEWRAP)
+        kill_orphans(BUBBLEWRAP)
         assert select.select([pidfd], [], [], 10)[0]
     for descriptor in (blocked, block, pidfd):
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("footing", FOOTINGS)
-def test_no_program_starts_without_the_executors_word(footing: PrivilegeMode) -> None:
+@pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
+def test_no_program_starts_without_the_executors_word(privilege_mode: PrivilegeMode) -> None:
     """The first process announces itself, and ends where the executor has died instead of answering."""
     with (
-        assembled(SandboxJob(("echo", "started"), 5), footing, BUBBLEWRAP) as assembly,
+        assembled(SandboxJob(("echo", "started"), 5), privilege_mode, BUBBLEWRAP) as assembly,
         subprocess.Popen(
             assembly.argv,
             env=TOOL_ENVIRON,
@@ -190,7 +196,7 @@ async def test_a_namespace_that_is_not_empty_is_reported(
     assert sleeper.wait() == -signal.SIGKILL
 
 
-@pytest.mark.skipif(PrivilegeMode.USER_NAMESPACE not in FOOTINGS, reason="no user namespaces here")
+@pytest.mark.skipif(PrivilegeMode.USER_NAMESPACE not in PRIVILEGE_MODES, reason="no user namespaces here")
 def test_the_self_test_refuses_a_first_process_that_can_be_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A readable executable makes one; so does the setting fs.suid_dumpable=1, which the refusal names."""
 

@@ -6,7 +6,7 @@ from executor.sandbox.bubblewrap_options import PrivilegeMode
 from executor.sandbox.job import SandboxLimits
 from executor.sandbox.probe import ProbeResult
 from executor.sandbox.sandbox import Sandbox
-from tests.integration.sandboxed import FOOTINGS, needs_sandbox, python
+from tests.integration.sandboxed import PRIVILEGE_MODES, needs_sandbox, python
 
 pytestmark = needs_sandbox
 
@@ -55,9 +55,9 @@ print("shared by five")
 LIMITS = SandboxLimits(memory_mb=64, disk_mb=32)
 
 
-@pytest.fixture(params=FOOTINGS, autouse=True)
-def footing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> PrivilegeMode:
-    """Every footing that the walls can stand on here."""
+@pytest.fixture(params=PRIVILEGE_MODES, autouse=True)
+def privilege_mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> PrivilegeMode:
+    """Every privilege mode that the walls can stand on here."""
     monkeypatch.setattr("executor.sandbox.sandbox.probe", lambda _: ProbeResult(request.param))
     found: PrivilegeMode = request.param
     return found

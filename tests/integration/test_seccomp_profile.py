@@ -48,7 +48,7 @@ def changed(tmp_path: Path, *, without: set[str]) -> Path:
 
 
 def test_a_sandbox_can_be_built_under_the_profile():
-    """Without root, without capabilities, with no-new-privileges: the self-test finds a footing."""
+    """Without root, without capabilities, with no-new-privileges: the self-test finds a privilege mode."""
     assert confined(PROFILE, PROBE) == "a user namespace:"
 
 

@@ -11,7 +11,7 @@ from executor.sandbox.job import SandboxOutcome
 from executor.sandbox.limit_checks import EXCESSES, REFUSED
 from executor.sandbox.probe import BUBBLEWRAP, inspect
 from executor.sandbox.sandbox import Sandbox
-from tests.integration.sandboxed import FOOTINGS, needs_sandbox
+from tests.integration.sandboxed import PRIVILEGE_MODES, needs_sandbox
 
 Options = list[str]
 
@@ -39,22 +39,22 @@ WALLS = {
 
 
 @needs_sandbox
-@pytest.mark.parametrize("footing", FOOTINGS)
+@pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
 @pytest.mark.parametrize("wall", WALLS)
-def test_a_missing_wall_is_found(monkeypatch: pytest.MonkeyPatch, footing: Any, wall: str) -> None:
+def test_a_missing_wall_is_found(monkeypatch: pytest.MonkeyPatch, privilege_mode: Any, wall: str) -> None:
     """Without one of bubblewrap's options the trouble names the wall and what got through."""
     monkeypatch.setattr("executor.sandbox.assembly.walls", lambda *given: WALLS[wall](walls(*given)))
-    found = inspect(BUBBLEWRAP, footing)
+    found = inspect(BUBBLEWRAP, privilege_mode)
     assert found.trouble, wall
     assert not found.walls or wall in {check.name for check in found.walls if not check.held}, found
 
 
 @needs_sandbox
-@pytest.mark.parametrize("footing", FOOTINGS)
-def test_a_missing_filter_is_found(monkeypatch: pytest.MonkeyPatch, footing: Any) -> None:
+@pytest.mark.parametrize("privilege_mode", PRIVILEGE_MODES)
+def test_a_missing_filter_is_found(monkeypatch: pytest.MonkeyPatch, privilege_mode: Any) -> None:
     """Without the filter of system calls, sockets of other families open."""
     monkeypatch.setattr("executor.sandbox.assembly._FILTERS", {False: b"", True: b""})
-    found = inspect(BUBBLEWRAP, footing)
+    found = inspect(BUBBLEWRAP, privilege_mode)
     assert {"address families", "privileges"} <= {check.name for check in found.walls if not check.held}
 
 
@@ -64,7 +64,7 @@ def test_missing_limits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "executor.sandbox.assembly.confined", lambda *given: without_limits(confined(*given))
     )
-    assert "limits: RLIMIT_" in inspect(BUBBLEWRAP, FOOTINGS[0]).trouble
+    assert "limits: RLIMIT_" in inspect(BUBBLEWRAP, PRIVILEGE_MODES[0]).trouble
 
 
 @needs_sandbox

@@ -1336,8 +1336,8 @@ MUTANTS = (
     Mutant(
         "a sandboxed program has a user id of its own",
         "executor/sandbox/assembly.py",
-        "secrets.randbelow(_UIDS) if footing is PrivilegeMode.OWN_UID else None",
-        "secrets.randbelow(_UIDS) if footing is not PrivilegeMode.OWN_UID else None",
+        "secrets.randbelow(_UIDS) if privilege_mode is PrivilegeMode.OWN_UID else None",
+        "secrets.randbelow(_UIDS) if privilege_mode is not PrivilegeMode.OWN_UID else None",
         (ESCAPES,),
     ),
     Mutant(

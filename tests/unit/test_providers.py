@@ -12,7 +12,7 @@ from executor.contract import ExecutionEnvironment, Metered
 from executor.registry import parse_target, target_type
 from executor.targets.http import HTTP
 from providers import prices
-from providers.endpoint import access_to, find_key, scope_of
+from providers.endpoint import endpoint_of, find_key, scope_of
 from providers.extras import install_command
 from providers.prices import Price, PriceRule, cost_of, find_price, price_of, read_prices
 from providers.table import PROVIDERS, LimitScope, Sdk, split_model
@@ -122,9 +122,9 @@ def test_a_lane_names_provider_account_and_scope_and_no_key(name):
 def test_another_host_is_another_lane():
     """Whoever puts a server of their own behind a provider's name shares no limit with the provider."""
     said = {"model": "m", "base_url": "http://127.0.0.1:8080/v1", "account": "a"}
-    assert access_to("openai", said, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
+    assert endpoint_of("openai", said, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
     by_variable = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://h:1"}
-    access = access_to("anthropic", {"model": "claude-opus-4-8", "account": "a"}, by_variable)
+    access = endpoint_of("anthropic", {"model": "claude-opus-4-8", "account": "a"}, by_variable)
     assert (access.base_url, access.lane) == ("http://h:1", "anthropic:a:claude-opus-4*@h:1")
 
 
@@ -132,13 +132,13 @@ def test_another_host_is_another_lane():
 def test_a_missing_key_is_named_by_its_variable(name):
     """Whoever starts an executor without the key is told which variable to set."""
     with pytest.raises(ValueError, match=PROVIDERS[name].key_variable):
-        access_to(name, {"model": "m"}, {"OTHER_KEY": KEY})
+        endpoint_of(name, {"model": "m"}, {"OTHER_KEY": KEY})
 
 
 def test_a_key_may_have_a_variable_of_its_own_but_none_of_ours():
     """Several accounts of one provider have a variable each; what is Scoreline's own is out of reach."""
     said = {"model": "m", "key_variable": "TEAM_API_KEY"}
-    assert access_to("openai", said, {"TEAM_API_KEY": KEY}).key == KEY
+    assert endpoint_of("openai", said, {"TEAM_API_KEY": KEY}).key == KEY
     for variable in ("EVAL_REDIS_KEY", "HOME", "lower_key"):
         with pytest.raises(ValueError, match="key_variable"):
             target_type("openai").check({"model": "m", "key_variable": variable})
@@ -146,7 +146,7 @@ def test_a_key_may_have_a_variable_of_its_own_but_none_of_ours():
 
 def test_a_key_is_in_no_representation():
     """What is logged of an access tells nothing."""
-    access = access_to("openai", {"model": "m"}, {"OPENAI_API_KEY": KEY})
+    access = endpoint_of("openai", {"model": "m"}, {"OPENAI_API_KEY": KEY})
     assert KEY not in repr(access) + str(access)
 
 
@@ -154,14 +154,14 @@ def test_a_key_that_can_not_be_sent_is_named_by_its_variable_and_not_shown():
     """A line break in the middle of a key would be quoted by whoever stumbles over it."""
     for bad in (f"{KEY}\n{KEY}", f"{KEY}é"):
         with pytest.raises(ValueError, match="the key in OPENAI_API_KEY has a character") as caught:
-            access_to("openai", {"model": "m"}, {"OPENAI_API_KEY": bad})
+            endpoint_of("openai", {"model": "m"}, {"OPENAI_API_KEY": bad})
         assert KEY not in str(caught.value)
 
 
 def test_a_password_in_an_address_is_shown_nowhere():
     """Addresses from the environment may hold one; lanes and messages have the host alone."""
     environ = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://me:hunter2@proxy.test/v1?key=hunter2"}
-    access = access_to("openai", {"model": "m", "account": "a"}, environ)
+    access = endpoint_of("openai", {"model": "m", "account": "a"}, environ)
     assert access.place == "https://proxy.test/v1"
     assert access.lane == "openai:a:m@proxy.test"
     assert "hunter2" not in repr(access)

@@ -8,8 +8,8 @@ import pytest
 from pydantic import JsonValue
 
 from eventlog.payloads import MAX_TEXT, TokenUsage
-from providers.endpoint import access_to
-from providers.failures import ErrorClass, failure_of, refusal_of
+from providers.endpoint import endpoint_of
+from providers.errors import ErrorClass, classify_error, parse_error
 from providers.limits import Headroom, RateLimits
 from providers.rate_limit_headers import (
     ANTHROPIC,
@@ -28,8 +28,8 @@ from tests.redaction.trial import knowing
 
 KEY = "sk-canary-0123456789abcdef"
 NOW = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
-ANTHROPIC_ACCESS = access_to("anthropic", {"model": "claude-x"}, {"ANTHROPIC_API_KEY": KEY})
-OPENAI_ACCESS = access_to("openai", {"model": "gpt-x"}, {"OPENAI_API_KEY": KEY})
+ANTHROPIC_ACCESS = endpoint_of("anthropic", {"model": "claude-x"}, {"ANTHROPIC_API_KEY": KEY})
+OPENAI_ACCESS = endpoint_of("openai", {"model": "gpt-x"}, {"OPENAI_API_KEY": KEY})
 
 MESSAGE = {
     "content": [
@@ -396,7 +396,7 @@ def anthropic_error(type_: str, message: str = "") -> dict[str, object]:
 )
 def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
     """What to do about a refusal is one table, the same for both SDKs and for the middle of a stream."""
-    failure = failure_of(refusal_of(status, body), ANTHROPIC_ACCESS)
+    failure = classify_error(parse_error(status, body), ANTHROPIC_ACCESS)
     assert (failure.of, failure.kind) == (of, kind)
 
 
@@ -413,7 +413,7 @@ def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
 def test_a_message_says_what_to_do_and_never_the_key(status, said, help_):
     """Even where the provider repeats the key, nobody reads it from us."""
     with knowing(KEY):
-        failure = failure_of(refusal_of(status, {"error": {"message": said}}), OPENAI_ACCESS)
+        failure = classify_error(parse_error(status, {"error": {"message": said}}), OPENAI_ACCESS)
     assert help_ in failure.message
     assert KEY not in failure.message
 
@@ -429,7 +429,7 @@ def test_a_message_says_what_to_do_and_never_the_key(status, said, help_):
 def test_a_wrong_address_is_told_from_a_wrong_model(body, kind):
     """A 404 from an address of the user's own that names no model is about the address."""
     access = replace(OPENAI_ACCESS, base_url="http://127.0.0.1:9/v2")
-    failure = failure_of(refusal_of(404, body), access)
+    failure = classify_error(parse_error(404, body), access)
     assert failure.kind == kind
     assert "http://127.0.0.1:9/v2" in failure.message
     assert ("OPENAI_BASE_URL" in failure.message) == (kind == "wrong_base_url")
@@ -437,7 +437,7 @@ def test_a_wrong_address_is_told_from_a_wrong_model(body, kind):
 
 def test_patience_is_passed_on_and_overload_has_some_of_its_own():
     """A provider that says how long is believed; one that is overloaded is left alone for a while."""
-    asked = failure_of(refusal_of(429, None), OPENAI_ACCESS, retry_after=timedelta(seconds=9))
+    asked = classify_error(parse_error(429, None), OPENAI_ACCESS, retry_after=timedelta(seconds=9))
     assert asked.retry_after == timedelta(seconds=9)
-    assert failure_of(refusal_of(529, None), ANTHROPIC_ACCESS).retry_after == timedelta(seconds=5)
-    assert failure_of(refusal_of(429, None), OPENAI_ACCESS).retry_after is None
+    assert classify_error(parse_error(529, None), ANTHROPIC_ACCESS).retry_after == timedelta(seconds=5)
+    assert classify_error(parse_error(429, None), OPENAI_ACCESS).retry_after is None

@@ -17,18 +17,18 @@ def bound(options: list[str]) -> dict[str, str]:
     return {options[i + 2]: options[i + 1] for i in at}
 
 
-@pytest.mark.parametrize("footing", PrivilegeMode)
-def test_nothing_of_the_host_is_bound_but_programs(footing: PrivilegeMode) -> None:
+@pytest.mark.parametrize("privilege_mode", PrivilegeMode)
+def test_nothing_of_the_host_is_bound_but_programs(privilege_mode: PrivilegeMode) -> None:
     """No home, no temporary files, no sockets, no data; and nothing at all that can be written."""
-    options = walls(JOB, footing, {}, 9)
+    options = walls(JOB, privilege_mode, {}, 9)
     assert "--bind" not in options
     assert not {"/", "/tmp", "/run", "/home", "/root", "/var", "/etc"} & set(bound(options).values())
 
 
-@pytest.mark.parametrize("footing", PrivilegeMode)
-def test_every_namespace_is_new_and_the_environment_empty(footing: PrivilegeMode) -> None:
+@pytest.mark.parametrize("privilege_mode", PrivilegeMode)
+def test_every_namespace_is_new_and_the_environment_empty(privilege_mode: PrivilegeMode) -> None:
     """No network, no processes, no IPC, no names, no rights and no variables are shared."""
-    options = set(walls(JOB, footing, {}, 9))
+    options = set(walls(JOB, privilege_mode, {}, 9))
     assert options >= {"--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--clearenv"}
     assert options >= {"--die-with-parent", "--new-session", "--cap-drop"}
 

@@ -1,11 +1,11 @@
-"""Run the corpus on one footing, in a process of its own.
+"""Run the corpus in one privilege mode, in a process of its own.
 
-python -m tests.escapes.footing RIGHTS FOLDER WORD CGROUP
+python -m tests.escapes.privilege mode RIGHTS FOLDER WORD CGROUP
 
 The process takes the place of an executor: it leads a session with a terminal, holds a secret in its
-environment, and adopts every orphan below it. For the footing of an unprivileged user namespace it gives up
-root for good, after its imports, for another user may not be able to read this tree. It prints one JSON
-object: an outcome for each program, and what was left behind.
+environment, and adopts every orphan below it. For the privilege mode of an unprivileged user namespace it
+gives up root for good, after its imports, for another user may not be able to read this tree. It prints one
+JSON object: an outcome for each program, and what was left behind.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from tests.escapes.residue import (
 )
 
 UNPRIVILEGED = 10_001
-UNAVAILABLE = "this footing is not available here"
+UNAVAILABLE = "this privilege mode is not available here"
 AT_ONCE = 4
 GRACE, HANGS = 5, 20
 """Seconds beyond its limit that a run may take to end, and after which it counts as hung."""
@@ -50,7 +50,7 @@ print(sorted(os.listdir("/tmp")), os.listdir("/dev/shm"), len(processes))
 
 @dataclass(frozen=True)
 class ProgramOutcome:
-    """How one program of the corpus ended on one footing."""
+    """How one program of the corpus ended in one privilege mode."""
 
     name: str
     problems: list[str]
@@ -116,7 +116,7 @@ def _problems(program: EscapeProgram, outcome: SandboxOutcome, reports: ReportLi
     return [*found, said[-600:].decode(errors="replace")] if found else []
 
 
-async def run_footing(
+async def run_mode(
     programs: list[EscapeProgram], place: Path, temporary: Path, cgroup: str
 ) -> dict[str, object]:
     """Run programs against a host, then look for what they left."""
@@ -188,11 +188,11 @@ def main(rights: ExecutorRights, folder: Path, word: str, cgroup: str) -> None:
     if rights is ExecutorRights.UNPRIVILEGED:
         give_up_root([place, temporary])
     found = probe()
-    if found.footing is not rights.footing:
-        raise SystemExit(f"{UNAVAILABLE}: {found.trouble or found.footing}")
+    if found.privilege_mode is not rights.privilege_mode:
+        raise SystemExit(f"{UNAVAILABLE}: {found.trouble or found.privilege_mode}")
     programs = [each for each in CORPUS if word in each.name or word in each.family]
     covered = [each for each in programs if rights.covers(each.family)]
-    print(json.dumps(asyncio.run(run_footing(covered, place, temporary, cgroup))))
+    print(json.dumps(asyncio.run(run_mode(covered, place, temporary, cgroup))))
 
 
 if __name__ == "__main__":
