@@ -42,8 +42,14 @@ ALLOWED: Mapping[str, str] = {
 }
 """Files and folders that may have banned words, and why."""
 
-QUOTED = ('"in_hand"', "told_apart")
-"""Public names that stay: fields of `--json` documents, and columns of tables."""
+QUOTED = (
+    '"in_hand"',
+    "told_apart",
+    "Say in one or two sentences why",
+    "nothing in it is said to you",
+    "tells you what to do",
+)
+"""Texts that stay: a field of `--json` documents, a column, and the judge's prompt, which decides scores."""
 
 SUFFIXES = (".py", ".md", ".sql", ".lua", ".json", ".yaml", ".yml", ".toml", ".sh")
 FILES = ("Makefile", "Dockerfile")

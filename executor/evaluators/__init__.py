@@ -1,1 +1,1 @@
-"""Who can judge; `executor.registry` knows them by name."""
+"""Evaluator types; `executor.registry` lists them by name."""

@@ -1,13 +1,13 @@
-r"""Code that judges itself: the answer is put into a program, and passes where that runs to its end.
+r"""The `code` evaluator: a program that contains the answer passes if it runs to its end.
 
     evaluators:
       - type: code
         program: "{prompt}{output}\n{test}\ncheck({entry_point})\n"
         timeout: 3
 
-The program runs in the sandbox, with nothing on its standard input. An answer that hangs, crashes or floods
-has failed, and so has one that ends its process before the tests have ended, with whatever exit code: see
-`completion`. That there is no sandbox is no fault of the answer.
+The program runs in the sandbox, with empty standard input. An answer that hangs, crashes or exceeds its
+output limit has failed, and so has one that ends its process before the tests have ended, with any exit
+code: see `completion`. A missing sandbox is not a failure of the answer.
 
 A Python program is run by a driver, which proves its end. A program in another language proves it itself,
 by printing `{sentinel}` as its last line.
@@ -70,7 +70,7 @@ class CodeOptions(OptionModel):
 
 
 class CodeEvaluator:
-    """Judges by running."""
+    """Scores an answer by running it."""
 
     def __init__(self, name: str, options: CodeOptions, sandbox: Sandbox) -> None:
         self._name = name
@@ -149,7 +149,7 @@ def _raised(outcome: SandboxOutcome) -> str:
 
 
 class CodeType:
-    """How such evaluators are made."""
+    """Creates code evaluators."""
 
     needs_expected = False
     enforces_timeout = True
@@ -159,7 +159,7 @@ class CodeType:
         _read(options)
 
     def placeholders(self, options: Options) -> frozenset[str]:
-        """Name the fields that the program wants, besides the output and the sentinel."""
+        """List the fields that the program's template names, without the output and the sentinel."""
         read = _read(options)
         reserved = {"output"} if read.has_driver else {"output", _SENTINEL}
         return placeholders(read.program) - reserved

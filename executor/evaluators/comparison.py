@@ -22,7 +22,7 @@ class ComparisonVerdict(NamedTuple):
 
 
 class ExtractOptions(OptionModel):
-    """What evaluators that compare texts have in common."""
+    """Options shared by evaluators that compare texts."""
 
     extract: Pattern | None = None
     """Cuts what counts out of the output."""
@@ -34,7 +34,7 @@ Model = TypeVar("Model", bound=OptionModel)
 Rule = Callable[[Model, ScoringRequest], Awaitable[ComparisonVerdict]]
 
 
-class NoMatch(Exception):  # noqa: N818 - told as the reason of a verdict
+class NoMatch(Exception):  # noqa: N818 - its text is the reason of a verdict
     """There is nothing to cut out."""
 
 
@@ -47,7 +47,7 @@ class ComparisonEvaluator(Generic[Model]):
     rule: Rule[Model]
 
     async def score(self, judged: ScoringRequest) -> p.Score:
-        """Judge an answer: all or nothing."""
+        """Score an answer: 0 or 1."""
         try:
             verdict = await self.rule(self.options, judged)
         except NoMatch as nothing:
@@ -62,7 +62,7 @@ class ComparisonEvaluator(Generic[Model]):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonType(Generic[Model]):
-    """How evaluators of one type are made."""
+    """Creates evaluators of one type."""
 
     what: str
     model: type[Model]
@@ -76,7 +76,7 @@ class ComparisonType(Generic[Model]):
         self._read(options)
 
     def placeholders(self, options: Options) -> frozenset[str]:
-        """Name what every case must have."""
+        """List the fields that every case must have."""
         return self.wants(self._read(options))
 
     def make(
@@ -93,19 +93,19 @@ class ComparisonType(Generic[Model]):
 
 
 async def output_of(options: ExtractOptions, judged: ScoringRequest) -> str:
-    """Take what counts of the output; raises `NoMatch`."""
+    """Extract the part of the output to compare; raises `NoMatch`."""
     return await cut_out(options.extract, judged.output, of="the output")
 
 
 async def expected_of(options: ExtractOptions, judged: ScoringRequest) -> str:
-    """Take what counts of the expected value; raises `Permanent` where there is none."""
+    """Extract the part of the expected value to compare; raises `Permanent` if there is none."""
     if judged.case.expected is None:
         raise Permanent("no_expected", f"the case {judged.case.id!r} has no expected value to compare with")
     expected = as_text(judged.case.expected)
     try:
         return await cut_out(options.expected_extract, expected, of="the expected value")
     except NoMatch as error:
-        # The dataset or the pattern is wrong: that says nothing about the answer.
+        # The dataset or the pattern is wrong: no result for the answer.
         raise Permanent("bad_expected", str(error)) from None
 
 

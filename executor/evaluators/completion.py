@@ -48,7 +48,7 @@ class CompletionChannel:
         return self._program.fileno()
 
     def is_complete(self) -> bool:
-        """Whether the sentinel came back, and nothing but the protocol was sent."""
+        """Whether the sentinel was returned, and the protocol was not violated."""
         self._receive()
         return self._received == self._ticket + self._sentinel
 
@@ -59,7 +59,7 @@ class CompletionChannel:
         self._program.close()
 
     def _receive(self) -> None:
-        """Take in what was sent; whatever leaves the protocol, an end of the stream included, is final."""
+        """Process received bytes; any protocol violation, an end of the stream included, is final."""
         try:
             while self._is_on_protocol():
                 piece = self._own.recv(TICKET_BYTES + SENTINEL_BYTES)

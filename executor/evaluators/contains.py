@@ -1,4 +1,4 @@
-"""Passes an output that contains a text: one that is given, or the expected value."""
+"""Passes an output that contains a text: a configured one, or the expected value."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ from executor.evaluators.extract import quoted
 
 
 class ContainsOptions(ExtractOptions):
-    """What is looked for."""
+    """The texts to search for."""
 
     value: str | tuple[str, ...] | None = None
     """One text or several; without it, the expected value."""
@@ -23,7 +23,7 @@ class ContainsOptions(ExtractOptions):
 
 
 async def does_contain(options: ContainsOptions, judged: ScoringRequest) -> ComparisonVerdict:
-    """Look for each text in the output."""
+    """Search each text in the output."""
     wanted, output = await _wanted(options, judged), await output_of(options, judged)
     missing = [text for text in wanted if _plain(options, text) not in _plain(options, output)]
     if not missing or (options.match == "any" and len(missing) < len(wanted)):
@@ -40,7 +40,7 @@ async def _wanted(options: ContainsOptions, judged: ScoringRequest) -> tuple[str
 
 
 async def _expected_texts(options: ContainsOptions, judged: ScoringRequest) -> tuple[str, ...]:
-    """Take an expected list of texts as several."""
+    """Return the items of an expected list as several texts."""
     expected = judged.case.expected
     if isinstance(expected, list) and all(isinstance(text, str) for text in expected):
         return tuple(map(str, expected))

@@ -1,9 +1,8 @@
-"""A limit on the CPU time of code that can't be trusted to end: a pattern somebody wrote.
+"""A limit on the CPU time of untrusted regular expressions.
 
-Python's matcher looks for signals as it goes, so a timer's signal gets it out of even the worst pattern,
-at no cost where all goes well. Only the main thread can be got out like that. The timer is the one of
-the CPU time in user mode, which nothing else here uses, and a machine that is busy elsewhere sets it
-off no sooner.
+Python's matcher checks for signals while it runs, so a timer's signal interrupts even catastrophic
+backtracking, without overhead in the normal case. Only the main thread can be interrupted so. The timer
+counts CPU time in user mode (ITIMER_VIRTUAL), so a busy machine does not trigger it sooner.
 """
 
 import signal
@@ -41,5 +40,5 @@ def cpu_limit(seconds: float) -> Iterator[None]:
     finally:
         armed = False
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        if before is not signal.SIG_DFL:  # which would end the process if a signal were still on its way
+        if before is not signal.SIG_DFL:  # which would end the process if a signal were still pending
             signal.signal(signal.SIGVTALRM, before)

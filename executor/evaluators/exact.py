@@ -12,7 +12,7 @@ from executor.evaluators.extract import quoted
 
 
 class ExactOptions(ExtractOptions):
-    """What does not count as a difference."""
+    """Differences to ignore."""
 
     strip: bool = True
     ignore_case: bool = False

@@ -1,11 +1,10 @@
-r"""Cutting the part that counts out of a text: the last match of a pattern somebody wrote.
+r"""Extraction of the part of a text to compare: the last match of a user's pattern.
 
     extract: 'A:\s*(.+)$'     the last line that starts with "A:", without its "A:"
 
-The first group is what is cut out, or the whole match where there is no group; `^` and `$` are the
-beginnings and ends of lines. A pattern may take for ever, and the executor has no time for that: a short
-text is searched here under a limit of CPU time, a long one in a process that is killed when it takes too
-long. Either way the end is `Permanent("slow_pattern")`.
+The first group is extracted, or the whole match if there is no group; `^` and `$` match at lines. A pattern
+may backtrack without end: a short text is searched in this process under a limit of CPU time, a long one in
+a process that is killed at a deadline. Either way the fault is `Permanent("slow_pattern")`.
 """
 
 import asyncio
@@ -67,15 +66,15 @@ async def _find_elsewhere(pattern: re.Pattern[str], text: str) -> str | None:
     )
     try:
         async with asyncio.timeout(PATIENCE):
-            asked = {"pattern": pattern.pattern, "flags": pattern.flags & ~re.UNICODE, "text": text}
-            said, _ = await process.communicate(to_json(asked))
+            request = {"pattern": pattern.pattern, "flags": pattern.flags & ~re.UNICODE, "text": text}
+            output, _ = await process.communicate(to_json(request))
     except TimeoutError:
         raise _too_slow(pattern) from None
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-    found: str | None = from_json(said)
+    found: str | None = from_json(output)
     return found
 
 

@@ -36,7 +36,7 @@ def _checked(schema: dict[str, JsonValue] | bool) -> dict[str, JsonValue] | bool
 
 
 class JsonSchemaOptions(OptionModel):
-    """What the output must look like."""
+    """The schema of the output."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_by_name=False)
 
@@ -46,7 +46,7 @@ class JsonSchemaOptions(OptionModel):
 
 
 class JsonSchemaType(ComparisonType[JsonSchemaOptions]):
-    """How evaluators with a schema are made."""
+    """Creates evaluators with a schema."""
 
     def inline(self, options: Options, base: Path) -> Options:
         """Put the schema in the place of the `path` it was given by."""

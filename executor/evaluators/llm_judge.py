@@ -1,12 +1,12 @@
-"""A model that judges: it is shown an answer and a rubric, and says a score and why.
+"""The `llm_judge` evaluator: a model scores an answer by a rubric, and gives a reason.
 
     evaluators:
       - type: llm_judge
         model: anthropic/claude-sonnet-5
         rubric: "The question was {input}. Is {output} a polite answer?"
 
-The verdict has a form that the provider enforces: a tool that must be used, or a schema. The answer may
-try to tell the judge what to say; it is shown between tags that it can't know, as data.
+The provider enforces the form of the verdict: a tool that must be used, or a schema. The answer may attempt
+prompt injection; it is quoted between tags that it can't know, as data.
 """
 
 from dataclasses import dataclass, replace
@@ -45,7 +45,7 @@ _OF = "the llm_judge evaluator"
 
 
 class JudgeOptions(OptionModel):
-    """Which model judges, by what, and what passes."""
+    """The model, the rubric, the scale and the threshold."""
 
     model: ModelName
     rubric: str = Field(min_length=1, max_length=100_000)
@@ -85,7 +85,7 @@ class JudgeOptions(OptionModel):
 
     @property
     def provider(self) -> str:
-        """Who is called."""
+        """The model that is called."""
         return self.model.partition("/")[0]
 
     @property
@@ -96,21 +96,21 @@ class JudgeOptions(OptionModel):
 
     @property
     def scored(self) -> Scale:
-        """What a score can be, and which passes."""
+        """The scale of the score, and the threshold."""
         low, high = self.scale
         return Scale(low, high, (low + high) / 2 if self.threshold is None else self.threshold)
 
 
 @dataclass(frozen=True, slots=True)
 class LlmJudge:
-    """One judge of a batch."""
+    """Scores the answers of a batch by a model."""
 
     name: str
     options: JudgeOptions
     caller: ModelCaller
 
     async def score(self, judged: ScoringRequest) -> p.Score:
-        """Have an answer judged by one call."""
+        """Score an answer by one call."""
         options, access = self.options, self.caller.access
         params = self._params(judged)
         called = await self.caller.call(params, timeout=LONGEST_CALL)
@@ -161,11 +161,11 @@ class LlmJudge:
 
 @dataclass(frozen=True, slots=True)
 class LlmJudgeType:
-    """How models become judges."""
+    """Creates evaluators that call models."""
 
     needs_expected: bool = False
     default_timeout: float = LONGEST_CALL
-    """A judge's deadline is that of its call: cut off earlier, the call would be paid for and lost."""
+    """The deadline is that of the call: a shorter one would pay for the call and lose it."""
     transport: httpx2.AsyncBaseTransport | None = None
     """Instead of the network."""
 
@@ -174,7 +174,7 @@ class LlmJudgeType:
         _read(options)
 
     def placeholders(self, options: Options) -> frozenset[str]:
-        """Name the fields that the rubric wants, besides the output."""
+        """List the fields that the rubric names, without the output."""
         return placeholders(_read(options).rubric) - {"output"}
 
     def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> LlmJudge:
@@ -184,7 +184,7 @@ class LlmJudgeType:
         return LlmJudge(name, read, caller)
 
     def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:
-        """Name the rate limit that calls fall under: that of the judge, whoever answers."""
+        """Return the lane of the judging model's calls."""
         read = _read(options)
         return endpoint_of(read.provider, read.call, environment.environ).lane
 

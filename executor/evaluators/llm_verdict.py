@@ -1,7 +1,7 @@
-"""What a judge is told, and what its verdict says: pure.
+"""The prompt of the `llm_judge` evaluator, and parsing of its verdict: pure.
 
-The answer under judgement is put between tags whose name is drawn from a digest of the answer itself, so it
-can't contain them, and can't end the quotation to speak as somebody else.
+The answer is quoted between tags whose name is a digest of the answer itself, so it can't contain them, and
+can't end the quotation.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from providers.table import Provider, Sdk
 MAX_REASON = 4_000
 TOOL = "verdict"
 QUOTED_FIELDS = ("input", "output")
-"""Fields that may hold instructions to somebody else."""
+"""Fields that may contain instructions (prompt injection)."""
 _RULES = """\
 You judge an answer by a rubric. Say in one or two sentences why, and give a score from {low} to {high}, \
 where {high} is best.
@@ -38,7 +38,7 @@ Reply with the verdict only, as JSON: {{"reason": "…", "score": …}}"""
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What a score can be, and from where on it passes."""
+    """The range of a score, and the threshold for passing."""
 
     low: float
     high: float
@@ -46,13 +46,13 @@ class Scale:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the scale that all scores are kept on."""
+        """Whether it is the scale of 0 to 1 that all scores are stored in."""
         return (self.low, self.high) == (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class LlmVerdict:
-    """What the judge said, on a scale from 0 to 1."""
+    """The parsed verdict, on a scale from 0 to 1."""
 
     score: float
     passed: bool
@@ -82,11 +82,11 @@ def request_of_judge(  # noqa: PLR0913 - all of it goes into the call
 
 
 def read_verdict(message: object, scale: Scale) -> LlmVerdict:
-    """Read what the judge said; raises `Transient` for what is no verdict."""
-    said = _said(message)
-    if not isinstance(said, Mapping):
+    """Parse the verdict of the model; raises `Transient` if it is invalid."""
+    verdict = _content(message)
+    if not isinstance(verdict, Mapping):
         raise _malformed(message, "it is no object")
-    score, reason = said.get("score"), said.get("reason")
+    score, reason = verdict.get("score"), verdict.get("reason")
     if isinstance(score, bool) or not isinstance(score, int | float):
         raise _malformed(message, "it has no score")
     if not scale.low <= score <= scale.high:
@@ -99,7 +99,7 @@ def read_verdict(message: object, scale: Scale) -> LlmVerdict:
 
 
 def tag_for(text: str) -> str:
-    """Name the tags around a text: it can't hold the digest of itself."""
+    """Return the tag around a text, which can't contain the digest of itself."""
     return f"material-{blake2b(text.encode(errors='replace'), digest_size=6).hexdigest()}"
 
 
@@ -108,7 +108,7 @@ def _quotation(tag: str, name: str, value: JsonValue) -> str:
 
 
 def _form(provider: Provider, scale: Scale) -> dict[str, Any]:
-    """Prescribe the form of the verdict, in the words of each API."""
+    """Return the schema of the verdict in the format of each API."""
     score = {"type": "number", "minimum": scale.low, "maximum": scale.high}
     schema = {
         "type": "object",
@@ -125,7 +125,7 @@ def _form(provider: Provider, scale: Scale) -> dict[str, Any]:
     return {"response_format": {"type": "json_object"}}
 
 
-def _said(message: Any) -> object:  # noqa: ANN401 - a reply that was read before
+def _content(message: Any) -> object:  # noqa: ANN401 - a parsed reply
     """Find the verdict: in the use of the tool, or in the text."""
     if "choices" in message:
         return _parsed(message["choices"][0]["message"].get("content") or "")
@@ -145,4 +145,6 @@ def _parsed(text: str) -> object:
 
 
 def _malformed(message: object, why: str) -> Transient:
-    return Transient("invalid_verdict", f"the judge gave no verdict: {why}: {quoted(str(_said(message)))}")
+    return Transient(
+        "invalid_verdict", f"the judge gave no verdict: {why}: {quoted(str(_content(message)))}"
+    )

@@ -10,7 +10,7 @@ import sys
 
 
 def last_match(pattern: re.Pattern[str], text: str) -> str | None:
-    """Find the last match: its first group that took part, or all of it where there are no groups."""
+    """Find the last match: its first group that matched, or the whole match if there are no groups."""
     found = None
     for found in pattern.finditer(text):  # noqa: B007 - only the last one counts
         pass
@@ -20,5 +20,5 @@ def last_match(pattern: re.Pattern[str], text: str) -> str | None:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    json.dump(last_match(re.compile(asked["pattern"], asked["flags"]), asked["text"]), sys.stdout)
+    request = json.load(sys.stdin)
+    json.dump(last_match(re.compile(request["pattern"], request["flags"]), request["text"]), sys.stdout)

@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 
 
 class NumericOptions(ExtractOptions):
-    """How far off a number may be."""
+    """The tolerance of a number."""
 
     tolerance: float = Field(default=0.0, ge=0)
     relative_tolerance: float = Field(default=0.0, ge=0)

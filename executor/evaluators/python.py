@@ -1,11 +1,12 @@
-"""Somebody's Python function as an evaluator, imported from where the batch was submitted.
+"""A user's Python function as an evaluator, imported from where the batch was submitted.
 
     def judge(output, expected): ...        # the first is the output, all others go by their names:
     def judge(output, *, case, fields): ... # `expected`, `input`, `case`, `fields`, or any field
 
 It returns whether the output passes, or a score, or a dict with `score`, `passed` and `reason`, of which
-one of the first two will do. A score passes from `threshold` on. See `executor.python_host.function_server`
-for the calling convention, and `executor.targets.python` for what becomes of an exception.
+one of the first two suffices. A score passes from `threshold` on. See
+`executor.python_host.function_server` for the calling convention, and `executor.targets.python` for
+exceptions.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,7 @@ from executor.targets.python import FunctionName, Interpreter, pool_of
 
 
 class PythonEvaluatorOptions(OptionModel):
-    """Which function, what passes, and under which interpreter."""
+    """The function, the threshold, and the interpreter."""
 
     function: FunctionName
     interpreter: Interpreter | None = None
@@ -34,7 +35,7 @@ class PythonEvaluatorOptions(OptionModel):
 
 @dataclass(frozen=True, slots=True)
 class PythonEvaluator:
-    """A function that judges."""
+    """Scores answers by a function."""
 
     name: str
     threshold: float
@@ -46,34 +47,36 @@ class PythonEvaluator:
         fields = {"id": case.id, "input": case.input, "expected": case.expected, **judged.fields}
         returned = await self.pool.call(FunctionCall(judged.output, fields, {"case": asdict(case)}))
         try:
-            return p.Score(evaluator=self.name, **self._told(returned.value))
+            return p.Score(evaluator=self.name, **self._score_fields(returned.value))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise _no_judgement(returned.value, f"{where}: {first['msg']}") from None
+            raise _invalid_result(returned.value, f"{where}: {first['msg']}") from None
 
     async def aclose(self) -> None:
         """End the processes the function runs in."""
         await self.pool.aclose()
 
-    def _told(self, value: JsonValue) -> dict[str, Any]:
+    def _score_fields(self, value: JsonValue) -> dict[str, Any]:
         match value:
             case bool():
                 return {"score": float(value), "passed": value}
             case int() | float():
                 return {"score": value, "passed": value >= self.threshold}
             case Mapping() if ("score" in value or "passed" in value) and value.keys() <= _KEYS:
-                said = value.get("score", value.get("passed"))
-                judged = self._told(said) if isinstance(said, bool | int | float) else {"score": said}
-                return {**judged, **{key: told for key, told in value.items() if told is not None}}
+                score = value.get("score", value.get("passed"))
+                judged = (
+                    self._score_fields(score) if isinstance(score, bool | int | float) else {"score": score}
+                )
+                return {**judged, **{key: each for key, each in value.items() if each is not None}}
             case _:
-                raise _no_judgement(
+                raise _invalid_result(
                     value, "return a bool, a number, or a dict with score, passed and reason"
                 )
 
 
 class PythonEvaluatorType:
-    """How functions become evaluators."""
+    """Creates Python evaluators."""
 
     needs_expected = False
 
@@ -82,7 +85,7 @@ class PythonEvaluatorType:
         read_options(PythonEvaluatorOptions, options, of="the python evaluator")
 
     def placeholders(self, options: Options) -> frozenset[str]:  # noqa: ARG002 - a function takes what it is given
-        """Name nothing: what a function wants is known when it is called."""
+        """Return none: the parameters of a function are known when it is called."""
         return frozenset()
 
     def make(self, name: str, options: Options, environment: ExecutionEnvironment) -> PythonEvaluator:
@@ -95,5 +98,5 @@ PYTHON = PythonEvaluatorType()
 _KEYS = {"score", "passed", "reason"}
 
 
-def _no_judgement(value: JsonValue, why: str) -> Permanent:
+def _invalid_result(value: JsonValue, why: str) -> Permanent:
     return Permanent("python", f"the function returned {quoted(str(value))}, which is no judgement: {why}")

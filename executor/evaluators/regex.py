@@ -1,4 +1,4 @@
-"""Passes an output that a pattern matches somewhere: one that is given, or the expected value."""
+"""Passes an output that a pattern matches: a configured one, or the expected value."""
 
 from executor.contract import Permanent, ScoringRequest
 from executor.evaluators.comparison import (
@@ -12,7 +12,7 @@ from executor.evaluators.extract import Pattern, compile_pattern, find_last, quo
 
 
 class RegexOptions(ExtractOptions):
-    """What is looked for."""
+    """The pattern to search for."""
 
     pattern: Pattern | None = None
     """Without it, the expected value is the pattern."""
@@ -20,7 +20,7 @@ class RegexOptions(ExtractOptions):
 
 
 async def does_match(options: RegexOptions, judged: ScoringRequest) -> ComparisonVerdict:
-    """Look for the pattern in the output."""
+    """Search the pattern in the output."""
     pattern = options.pattern if options.pattern is not None else await expected_of(options, judged)
     try:
         compiled = compile_pattern(pattern, ignore_case=options.ignore_case)

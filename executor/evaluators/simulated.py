@@ -18,14 +18,14 @@ REASON = "simulated: no evaluator was called"
 
 
 class SimulatedEvaluatorOptions(OptionModel):
-    """What the simulated evaluator wants of every case."""
+    """The fields that the simulated evaluator requires of every case."""
 
     fields: list[str] = Field(default_factory=list, max_length=1_000)
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedEvaluator:
-    """Scores without a judge."""
+    """Scores by a digest, without a model."""
 
     name: str
 

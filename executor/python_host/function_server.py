@@ -1,25 +1,25 @@
-"""The child's side of a host: imports a function, and calls it as often as it is asked to.
+"""The child process of a host: imports a function, and calls it on request.
 
 It runs as a script under the user's interpreter, Python 3.8 or newer, which need not have the project
 installed: it imports the standard library only. All of that is imported first, also what asyncio and
-traceback would import later. Then the function's directory becomes the first place on the path, and modules
+traceback would import later. Then the function's directory becomes the first entry of the path, and modules
 of the standard library that a file there shadows are dropped: the function finds its own `queue.py`, this
 file and asyncio keep theirs.
 
     standard input    key, then requests     each: length (4 bytes) and a JSON object
     standard output   replies                each: key, length (4 bytes) and a JSON object
-    standard error    whatever the function prints, on either stream
+    standard error    output of the function, from either stream
 
 The two protocol streams are moved to other descriptors before the function is imported. A function can
 still write to them, or close them. The key, random bytes of the executor for this process alone, separates
-replies from what else is written there. Each call is acknowledged before it starts, so the executor knows
-which calls a lost process had in hand. A process whose protocol streams were closed ends. A third stream,
-the lifeline, carries nothing: when its other end closes, the whole process group is killed. So a host ends
-with its executor, however that went, also while a function holds the interpreter in a tight loop.
+replies from anything else on the stream. Each call is acknowledged before it starts, so the executor knows
+which calls were running when a process was lost. A process whose protocol streams are closed exits. A third
+stream, the lifeline, carries no data: when its other end closes, the whole process group is killed. So a
+host ends with its executor, also while a function holds the interpreter in a tight loop.
 
-How a function is called: its first parameter is the prompt (for an evaluator, the output). Every other
-parameter is given by its name: `case` (the case, as a dict), `fields` (all that a template may name, as
-a dict), `history` (earlier turns), or any of the fields. `**anything` takes all of the fields.
+Calling convention: the first parameter is the prompt (for an evaluator, the output). Every other parameter
+is passed by its name: `case` (the case, as a dict), `fields` (all names of a template, as a dict),
+`history` (earlier turns), or any of the fields. `**anything` receives all fields.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from __future__ import annotations
 import sys
 
 AT_START = frozenset(sys.modules)
-"""What an interpreter has loaded before its first line: no file of the user's can shadow that."""
+"""Modules that an interpreter has loaded before its first line: no file of the user can shadow them."""
 
 # ruff: noqa: E402 - the line above must come first
 import asyncio
@@ -46,7 +46,7 @@ import traceback
 from typing import Any
 
 LOADED_LATE = ("ast", "concurrent.futures.thread", "linecache", "queue", "textwrap", "tokenize")
-"""What asyncio and traceback import only when they need it."""
+"""Modules that asyncio and traceback import lazily."""
 for _name in LOADED_LATE:
     importlib.import_module(_name)
 
@@ -59,7 +59,7 @@ NO_PROTOCOL = 70
 STREAM_CHECK_SECONDS = 0.5
 TRACEBACK_LINES = 8
 OURS = (__file__, "<frozen importlib")
-"""Files whose lines tell people nothing about their function."""
+"""Files whose frames are left out of tracebacks."""
 
 
 def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
@@ -72,7 +72,7 @@ def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
     try:
         target = _find(function)
     except BaseException as error:  # noqa: BLE001 - an import may raise anything, SystemExit included
-        replies.send({"broken": _told(error)})
+        replies.send({"broken": _describe(error)})
         return
     is_async = inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
         getattr(target, "__call__", None)  # noqa: B004 - an object with an async __call__ counts, too
@@ -86,7 +86,7 @@ def main(function: str, workdir: str, *, max_text: int, lifeline: int) -> None:
 
 
 def check(workdir: str, functions: list[str]) -> None:
-    """Import functions and call none; prints a JSON object of what is wrong with those that can't be."""
+    """Import functions without calling them; prints a JSON object of the errors."""
     replies = os.dup(1)
     _redirect_output()
     _look_first_in(workdir)
@@ -95,7 +95,7 @@ def check(workdir: str, functions: list[str]) -> None:
         try:
             _find(function)
         except BaseException as error:  # noqa: BLE001 - as in `main`
-            broken[function] = _told(error)
+            broken[function] = _describe(error)
     os.write(replies, json.dumps(broken).encode())
     os._exit(0)  # threads of the user's need not end
 
@@ -193,14 +193,14 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
 
 
 class FunctionServer:
-    """One function, and the line to whoever wants it called."""
+    """Serves calls of one function."""
 
     def __init__(self, function: Any, replies: ReplyStream, max_text: int) -> None:  # noqa: ANN401 - as above
         self._function, self._replies, self._max_text = function, replies, max_text
         self._tasks: dict[int, asyncio.Task[None]] = {}
         try:
             self._parameters = list(inspect.signature(function).parameters.values())[1:]
-        except (TypeError, ValueError):  # some builtins do not tell
+        except (TypeError, ValueError):  # some builtins have no signature
             self._parameters = []
 
     def serve(self, requests: int) -> None:
@@ -266,7 +266,7 @@ class FunctionServer:
         kind = "too_large" if isinstance(error, TooLarge) else "python"
         sys.stdout.flush()
         self._replies.send(
-            {"call": number, "fault": kind, "transient": transient is True, "message": _told(error)}
+            {"call": number, "fault": kind, "transient": transient is True, "message": _describe(error)}
         )
 
 
@@ -275,30 +275,30 @@ PASSING = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError, 
 
 
 class TooLarge(Exception):  # noqa: N818 - what is wrong with a returned value
-    """What a function returned can't be kept."""
+    """The value that a function returned is too large."""
 
 
 class NotJson(Exception):  # noqa: N818 - as above
-    """What a function returned can't be written out."""
+    """The value that a function returned can't be serialised."""
 
 
 def _written(value: Any) -> str:  # noqa: ANN401 - as above
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise NotJson(f"the function returned what JSON can't say: {error}") from None
+        raise NotJson(f"the function returned a value that is not JSON: {error}") from None
 
 
 def _by_name(parameter: inspect.Parameter) -> bool:
     return parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
 
 
-def _told(error: BaseException) -> str:
-    """Tell the type, the text, and the last lines of the way there."""
-    said = "".join(traceback.format_exception_only(type(error), error))[:LONGEST_ERROR].strip()
+def _describe(error: BaseException) -> str:
+    """Return the type and message of an exception, and the last lines of its traceback."""
+    message = "".join(traceback.format_exception_only(type(error), error))[:LONGEST_ERROR].strip()
     theirs = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OURS)]
     lines = "".join(traceback.format_list(theirs)).splitlines()[-TRACEBACK_LINES:]
-    return "\n".join([said, *(line[:300] for line in lines)])
+    return "\n".join([message, *(line[:300] for line in lines)])
 
 
 if __name__ == "__main__" and sys.argv[1] == "--check":

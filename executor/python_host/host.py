@@ -1,12 +1,11 @@
 """The executor's side of a host: one child process that calls one function.
 
-A child may at any time hang, exit, crash, or print without end. What it prints is read and all but the
-last of it forgotten; when its process is gone every call it had in hand gets `Transient("host_lost")`, and
-whatever it may have started goes with its process group.
+A child may hang, exit, crash, or print without end. Only the end of its output is kept; when its process
+has ended, every running call gets `Transient("host_lost")`, and its process group is killed.
 
 A function shares its process with the protocol. It can write to the stream of replies, or close it. Every
-reply stands behind a key of this host; anything else on the stream ends the host. A call that may have lost
-its host to another call raises `SharedHostLost`: it can be made again, in a process of its own.
+reply is preceded by a key of this host; anything else on the stream ends the host. A call that may have
+lost its host to another call raises `SharedHostLost`: it can be repeated in a process of its own.
 """
 
 import asyncio
@@ -33,11 +32,11 @@ from executor.contract import CallFault, Permanent, Transient
 from executor.python_host.function_server import KEY_BYTES, LENGTH
 
 TAIL = 4_000
-"""Bytes kept of what a function prints."""
+"""Bytes kept of a function's output."""
 READ_TAIL = 4 * TAIL
-"""Bytes kept until secrets are redacted: a cut must not leave half of one."""
+"""Bytes kept until secrets are redacted: a cut must not leave part of one."""
 TAIL_PATIENCE = 0.05
-"""Seconds that what was printed gets to arrive: it comes by another way than the news of the failure."""
+"""Seconds to wait for output, which arrives by another pipe than the failure."""
 CANCEL_PATIENCE = 1.0
 """Seconds a coroutine gets to end itself when it is cancelled."""
 EXIT_PATIENCE = 1.0
@@ -48,18 +47,18 @@ CHILD = Path(__file__).with_name("function_server.py")
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """What a function is called with."""
+    """The arguments of a call."""
 
     subject: JsonValue
     """Its first argument."""
     fields: Mapping[str, JsonValue]
     offered: Mapping[str, Any] = field(default_factory=dict)
-    """What it may also ask for by name."""
+    """Arguments that it may request by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionResult:
-    """What a function came to, and how long it took without waiting for its turn."""
+    """The value that a function returned, and the time it took without queueing."""
 
     value: JsonValue
     seconds: float
@@ -133,8 +132,8 @@ class HostProcess:
 
     async def _ended_too_early(self, function: str) -> CallFault:
         code = await self._process.wait()
-        told = f"{self._python} ended {_how(code)} while it imported {function}"
-        return Transient("host_lost", told) if code < 0 else Permanent("import", told)
+        message = f"{self._python} ended {_how(code)} while it imported {function}"
+        return Transient("host_lost", message) if code < 0 else Permanent("import", message)
 
     @property
     def is_alive(self) -> bool:
@@ -146,7 +145,7 @@ class HostProcess:
         if self._lost:
             raise SharedHostLost(self._lost.kind, self._lost.message)
         if not self.is_async:
-            self._tail = b""  # what was printed before belongs to other calls
+            self._tail = b""  # earlier output belongs to other calls
         number = next(self._numbers)
         future: asyncio.Future[FunctionResult] = asyncio.get_running_loop().create_future()
         self.calls[number] = future
@@ -165,7 +164,7 @@ class HostProcess:
         self._lose("its process was ended")
 
     async def aclose(self) -> None:
-        """End the child and wait until it is gone."""
+        """Kill the child and wait until it has ended."""
         self.kill()
         await self._process.wait()
         await end(self._tasks)
@@ -175,7 +174,7 @@ class HostProcess:
         self._write(LENGTH.pack(len(body)) + body)
 
     def _write(self, content: bytes) -> None:
-        assert self._process.stdin  # noqa: S101 - a pipe, since `spawn` said so
+        assert self._process.stdin  # noqa: S101 - a pipe, as `spawn` requests
         # uvloop raises where the child has closed its end; the child ends without it, and so does the call.
         with suppress(RuntimeError):
             self._process.stdin.write(content)
@@ -198,7 +197,7 @@ class HostProcess:
             while True:
                 self._take(await self._receive())
         except asyncio.IncompleteReadError:
-            await asyncio.sleep(EXIT_PATIENCE)  # the end of the process, if it comes, has a better reason
+            await asyncio.sleep(EXIT_PATIENCE)  # the exit of the process, if it follows, is a better reason
             self._lose("the function closed a protocol descriptor of its process", is_violation=True)
         except ProtocolViolation as violation:
             self._lose(str(violation), is_violation=True)

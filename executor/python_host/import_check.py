@@ -24,7 +24,7 @@ class ImportTimeout(Exception):  # noqa: N818 - what happened
 def broken_imports(
     functions: Sequence[str], *, interpreter: str, workdir: str, environ: Mapping[str, str], seconds: float
 ) -> dict[str, str]:
-    """Import functions; returns what is wrong with each. Raises `InterpreterUnusable`, `ImportTimeout`."""
+    """Import functions; returns the error of each. Raises `InterpreterUnusable`, `ImportTimeout`."""
     python = interpreter_path(interpreter, workdir=workdir, environ=environ)
     try:
         process = subprocess.Popen(  # noqa: S603 - the interpreter that will run the batch
@@ -49,6 +49,6 @@ def broken_imports(
     try:
         found: dict[str, str] = json.loads(stdout)
     except ValueError:
-        said = redact_tail(stderr.decode(errors="replace").strip(), TAIL)
-        raise InterpreterUnusable(f"{python} ended with code {process.returncode}: {said}") from None
+        error_text = redact_tail(stderr.decode(errors="replace").strip(), TAIL)
+        raise InterpreterUnusable(f"{python} ended with code {process.returncode}: {error_text}") from None
     return found

@@ -18,7 +18,7 @@ from executor.python_host.host import FunctionCall, FunctionResult, HostProcess,
 
 MOST_HOSTS = 8
 IMPORT_AGAIN_AFTER = 5.0
-"""Seconds for which a failed import speaks for the next ones."""
+"""Seconds for which a failed import is cached."""
 
 
 class HostPool:
@@ -65,7 +65,7 @@ class HostPool:
             self._give_back(host)
 
     async def _call_alone(self, call: FunctionCall) -> FunctionResult:
-        """Call the function in a host that serves no other call before, beside or after it."""
+        """Call the function in a host that serves no other call."""
         async with self._isolation:
             if self._closed:
                 raise Transient("host_lost", "the executor is stopping")
@@ -79,7 +79,7 @@ class HostPool:
                 self._bury(host)
 
     async def aclose(self) -> None:
-        """End all hosts, and wait until they are gone."""
+        """End all hosts, and wait until they have ended."""
         self._closed = True
         for host in (*self.hosts, *self._solitary):
             self._bury(host)
@@ -149,7 +149,7 @@ class HostPool:
         self._wake()
 
     def _bury(self, host: HostProcess) -> None:
-        """End a host in the background: whoever notices its death may not have the time."""
+        """End a host in the background: the caller that detects its end may be cancelled."""
         self._busy.pop(host, None)
         host.kill()
         burial = asyncio.create_task(host.aclose())

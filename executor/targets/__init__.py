@@ -1,1 +1,1 @@
-"""What can be asked; `executor.registry` knows them by name."""
+"""Target types; `executor.registry` lists them by name."""

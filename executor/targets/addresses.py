@@ -1,7 +1,7 @@
-"""Which addresses an HTTP target may reach: what is checked is the address that is connected to.
+"""The addresses that an HTTP target may reach; the checked address is the one connected to.
 
-A name is resolved once for a request, each of its addresses is checked, and the connection goes to one of
-those that passed, not to whatever the name may mean a moment later. Redirects come through here as well.
+A name is resolved once per request, each of its addresses is checked, and the connection goes to one that
+passed, not to what the name resolves to later. Redirects are checked as well.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """What may be reached: a host that is named, an address in a network that is named, or anything."""
+    """The permitted hosts and networks, or all."""
 
     hosts: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
@@ -66,7 +66,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         return await self._inner.handle_async_request(_pinned(request, host, last))
 
     async def aclose(self) -> None:
-        """Close what is underneath."""
+        """Close the wrapped transport."""
         await self._inner.aclose()
 
     async def _permitted(self, host: str, port: int | None) -> list[str]:
@@ -88,7 +88,7 @@ async def resolve(host: str, port: int | None) -> list[str]:
 
 
 def _pinned(request: httpx2.Request, host: str, address: str) -> httpx2.Request:
-    """Point a request at an address; the server and its certificate are still asked for by name."""
+    """Point a request at an address; the Host header and the certificate check keep the name."""
     return httpx2.Request(
         request.method,
         request.url.copy_with(host=address.partition("%")[0]),

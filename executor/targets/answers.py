@@ -1,6 +1,6 @@
-"""From what the other side returned to an answer that can be recorded.
+"""Conversion of a target's output to an answer that can be recorded.
 
-An answer is never cut: half an answer would be scored as if it were a whole one.
+An answer is never truncated: part of an answer would be scored as if it were complete.
 """
 
 from collections.abc import Mapping
@@ -40,12 +40,12 @@ def reply(
 
 
 def too_large(message: str) -> Permanent:
-    """Refuse an answer that is too long to be kept."""
+    """Reject an answer that is too long to be stored."""
     return Permanent("too_large", message)
 
 
 def usage_of(value: JsonValue) -> p.TokenUsage:
-    """Read token counts, by whichever of the usual names; what is no count is none."""
+    """Parse token counts by any of the usual names; invalid counts are ignored."""
     if not isinstance(value, Mapping):
         return p.TokenUsage()
     return p.TokenUsage(**{ours: _count(value, names) for ours, names in _USAGE_NAMES.items()})

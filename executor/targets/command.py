@@ -27,11 +27,11 @@ from executor.targets.programs import (
 
 
 class CommandOptions(ProgramOptions):
-    """What is run, and what it finds."""
+    """The program, its input and its files."""
 
     command: str | Words
     files: dict[str, str] = Field(default_factory=dict)
-    """Name in the working directory → file or directory, as seen from where the batch was submitted."""
+    """Name in the working directory → file or directory, relative to where the batch was submitted."""
 
     @field_validator("command")
     @classmethod
@@ -88,7 +88,7 @@ class CommandTarget:
 
 
 class CommandType:
-    """How such targets are made."""
+    """Creates command targets."""
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""

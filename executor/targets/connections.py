@@ -20,7 +20,7 @@ def no_connection(error: BaseException, place: str) -> NoConnection | None:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Walk from an error to all that led to it."""
+    """Yield an error and all of its causes."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):

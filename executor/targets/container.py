@@ -1,11 +1,11 @@
-"""`container:IMAGE`: a program in a container of its own, for each evaluation a new one.
+"""`container:IMAGE`: a program in a container, a new one for each evaluation.
 
-It has no network, no rights and no disk but a small private /tmp; the engine keeps its limits. What it
-writes to standard output is the answer, unless it reports a result on the socket in /run/scoreline, which
-is there where the engine runs on the same host as the executor.
+It has no network, no capabilities and no disk but a small private /tmp; the engine enforces its limits. Its
+standard output is the answer, unless it reports a result on the socket in /run/scoreline, which exists if
+the engine runs on the same host as the executor.
 
-A container is created under a name chosen here. So it can be removed even if the engine's answer to its
-creation never arrived, and removed it is, however the run ends.
+A container is created under a name chosen here, so that it can be removed even if the engine's response to
+its creation was lost. It is removed however the run ends.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ from executor.targets.programs import (
 logger = logging.getLogger(__name__)
 
 LABEL = "scoreline.evaluation"
-_NOBODY = "65534:65534"
+_UNPRIVILEGED_USER = "65534:65534"
 
 
 class ContainerOptions(ProgramOptions):
-    """Which image, and what it is told."""
+    """The image, and the input of its program."""
 
     image: Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\s\x00-\x1f]+$")]
     command: str | Words | None = None
@@ -69,7 +69,7 @@ class ContainerTarget:
         self._removals: set[asyncio.Task[None]] = set()
 
     async def call(self, request: TargetRequest) -> TargetReply:
-        """Run it once, in a container that is gone afterwards."""
+        """Run the program once, in a container that is removed afterwards."""
         stdin = filled_in(self._options.stdin, fields_of(request)).encode(errors="replace")
         async with listening() as reports:
             async with self._container(self._config(request, reports)) as name:
@@ -107,7 +107,7 @@ class ContainerTarget:
             await self._engine.create(name, config)
 
     async def _removed(self, name: str) -> None:
-        """Remove a container even if whoever waits for that is cancelled once more."""
+        """Remove a container even if the caller is cancelled again."""
         task = asyncio.create_task(self._remove(name))
         self._removals.add(task)
         task.add_done_callback(self._removals.discard)
@@ -129,7 +129,7 @@ class ContainerTarget:
         return {
             **command,
             "Image": self._options.image,
-            "User": _NOBODY,
+            "User": _UNPRIVILEGED_USER,
             "Env": [f"{variable}={value}" for variable, value in env.items()],
             "Labels": {LABEL: request.evaluation_id},
             "NetworkDisabled": True,
@@ -159,7 +159,7 @@ class ContainerTarget:
                 _limit("nofile", limits.open_files),
                 _limit("core", 0),
             ],
-            # Output is read from the engine's log, which other drivers do not hand back.
+            # Output is read from the engine's log, which other drivers do not return.
             "LogConfig": {"Type": "json-file", "Config": {}},
         }
 
@@ -169,7 +169,7 @@ def _limit(name: str, value: int) -> dict[str, str | int]:
 
 
 class ContainerType:
-    """How such targets are made."""
+    """Creates container targets."""
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""

@@ -10,7 +10,7 @@ from providers.headers import SENDABLE, VARIABLE, UnfilledHeader, literal_parame
 
 _NOT_SECRET = re.compile(r"(?:idempotency|cache|partition|routing|sort|dedup\w*)-key", re.IGNORECASE)
 _LITERAL = re.compile(r"(?=[\w+/.=-]*\d)[\w+/.=-]{12,}")
-"""A word beside `$NAME` that is itself like a key, not the name of a scheme."""
+"""Text next to `$NAME` that itself looks like a key, not like the name of a scheme."""
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

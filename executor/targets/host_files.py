@@ -1,7 +1,7 @@
-"""Which files of the host a sandboxed program may be given, read-only.
+"""The files of the host that a sandboxed program may be given, read-only.
 
-A read-only mount does not keep a program from connecting to a Unix socket below it. So a folder with a
-live socket is refused, and with it every folder that holds Scoreline's data directory, where the embedded
+A read-only mount does not keep a program from connecting to a Unix socket below it. So a directory with a
+live socket is rejected, and every directory that contains Scoreline's data directory, where the embedded
 servers listen, or lies within it.
 """
 

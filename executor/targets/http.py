@@ -1,11 +1,11 @@
-"""Anything that answers over HTTP: one request a question, one pool of connections a target.
+"""HTTP targets: one request per evaluation, one connection pool per target.
 
-The body is JSON whose texts are templates; besides the fields of the case they may name `prompt`, the
-filled-in prompt, and `history`, the earlier turns. Headers may name environment variables (`headers.py`),
-addresses may be limited (`addresses.py`), and a redirect is followed only on its own server, or from http
-to https of its host: the request is sent to no other host, and never without its body. Replies are
-bounded, as those of models (`providers.bounded_replies`). No cookies are kept: one evaluation must not
-change the reply to the next.
+The body is JSON whose strings are templates; in addition to the fields of the case they may name `prompt`,
+the rendered prompt, and `history`, the earlier turns. Headers may name environment variables
+(`headers.py`), addresses may be restricted (`addresses.py`), and a redirect is followed only on the same
+server, or from http to https of the same host: the request is sent to no other host, and never without its
+body. Replies are bounded like those of models (`providers.bounded_replies`). Cookies are not stored: one
+evaluation must not change the reply to the next.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -45,7 +45,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class HttpOptions(OptionModel):
-    """Where to ask, how, and where in the reply the answer is."""
+    """The request, and the paths of the answer in the reply."""
 
     url: str = Field(max_length=2_000)
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
@@ -81,7 +81,7 @@ class HttpOptions(OptionModel):
 
     @property
     def paths(self) -> ReplyPaths:
-        """Where things are in a reply."""
+        """The paths of the answer in the reply."""
         return ReplyPaths(self.output, self.usage, self.cost)
 
 
@@ -160,7 +160,7 @@ class HttpTarget:
 
 
 class HttpType:
-    """How servers become targets."""
+    """Creates HTTP targets."""
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""
@@ -172,7 +172,7 @@ class HttpType:
         return HttpTarget(read, _client(read, environment.slots), environment.environ)
 
     def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:  # noqa: ARG002 - a host needs no key
-        """Name the server: what it counts by is not known."""
+        """Name the lane by the server: the scope of its limits is unknown."""
         url = httpx2.URL(read_options(HttpOptions, options, of="the http target").url)
         return f"http:{url.netloc.decode()}"
 

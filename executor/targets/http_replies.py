@@ -1,4 +1,4 @@
-"""What an HTTP reply means: an answer, or one of the ways to fail."""
+"""Classification of HTTP replies: an answer, or a fault."""
 
 import codecs
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from executor.targets.answers import reply
 from providers.json_reader import check_values
 
 OUTPUT_ALIASES = ("output", "answer", "response", "text", "completion")
-"""Where an answer is looked for in a JSON reply, in this order, unless a path says where it is."""
+"""Fields searched for the answer in a JSON reply, in this order, unless a path is configured."""
 LONGEST_WAIT = timedelta(hours=1)
 QUOTE = 300
 _TRY_AGAIN = {408, 425}
@@ -29,7 +29,7 @@ _TEXT_ENCODINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ReplyPaths:
-    """Where things are in a JSON reply: fields, or dotted paths into them."""
+    """Fields of a JSON reply, or dotted paths into them."""
 
     output: str | None = None
     usage: str | None = None
@@ -37,18 +37,18 @@ class ReplyPaths:
 
 
 def fault_of(status: int, headers: Mapping[str, str], body: str, *, now: datetime) -> CallFault | None:
-    """Tell a refusal from an answer."""
+    """Raise the fault of an error reply."""
     if status < 300:
         return None
-    told = f"the server answered {status}: {redact_head(body, QUOTE)}"
+    message = f"the server answered {status}: {redact_head(body, QUOTE)}"
     if status == 429:
         here = sent_at(headers, now=now)
-        return RateLimited(told, retry_after=retry_after(headers.get("retry-after", ""), now=here))
+        return RateLimited(message, retry_after=retry_after(headers.get("retry-after", ""), now=here))
     if status >= 500:
-        return Unreachable(f"http_{status}", told)
+        return Unreachable(f"http_{status}", message)
     if status in _TRY_AGAIN:
-        return Transient(f"http_{status}", told)
-    return Permanent(f"http_{status}", told)
+        return Transient(f"http_{status}", message)
+    return Permanent(f"http_{status}", message)
 
 
 def sent_at(headers: Mapping[str, str], *, now: datetime) -> datetime:
@@ -61,7 +61,7 @@ def sent_at(headers: Mapping[str, str], *, now: datetime) -> datetime:
 
 
 def retry_after(text: str, *, now: datetime) -> timedelta:
-    """Read how long to wait, in seconds or until a date; a second where nothing sensible is said."""
+    """Parse how long to wait, in seconds or until a date; one second if the header is invalid."""
     text = text.strip()
     if text.isascii() and text.isdigit():
         return timedelta(seconds=min(int(text[:9]), LONGEST_WAIT.total_seconds()))

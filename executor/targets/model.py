@@ -1,7 +1,7 @@
 """Models of providers as targets: `anthropic/claude-…`, `openai/gpt-…`, `groq/llama-…`.
 
-Each provider of the table is a type of its own, and all are made here. Earlier turns of a conversation
-become messages; what the model says is the answer, with the tokens it took and what they cost.
+Each provider of the table is a target type. Earlier turns of a conversation become messages; the text of
+the model is the answer, with its tokens and its cost.
 """
 
 from collections.abc import Mapping
@@ -46,14 +46,14 @@ Message = dict[Literal["role", "content"], str]
 
 
 class ModelOptions(OptionModel):
-    """Which model, what it is told besides the prompt, and where it is if not where one would think."""
+    """The model, its system prompt and parameters, and its address if not the provider's."""
 
     model: ModelName
     system: str | None = Field(default=None, max_length=500_000)
     messages: list[Message] = Field(default_factory=list, max_length=1_000)
-    """Said before the prompt, as examples are."""
+    """Messages before the prompt, such as examples."""
     parameters: Parameters = Field(default_factory=dict)
-    """What the provider's API takes: temperature, max_tokens and so on."""
+    """Parameters of the provider's API: temperature, max_tokens and so on."""
     stream: bool = False
     account: Account | None = None
     """A name for the account, so that several keys share its rate limits, or one key is known by it."""
@@ -118,7 +118,7 @@ class ModelTarget:
 
 @dataclass(frozen=True, slots=True)
 class ModelType:
-    """How models of one provider become targets."""
+    """Creates targets for the models of one provider."""
 
     provider: Provider
     transport: httpx2.AsyncBaseTransport | None = None
@@ -138,7 +138,7 @@ class ModelType:
         )
 
     def lane(self, options: Options, environment: ExecutionEnvironment) -> str | None:
-        """Name the rate limit that calls fall under."""
+        """Return the lane of the model's calls."""
         return endpoint_of(self.provider.name, options, environment.environ).lane
 
     def tokens(self, options: Options) -> float:
@@ -152,7 +152,7 @@ class ModelType:
 
 
 def read_answer(message: object, access: ModelEndpoint) -> ModelAnswer:
-    """Read what a model said; raises a `CallFault` where it said nothing that is its own."""
+    """Parse the reply of a model; raises a `CallFault` if it has no answer of its own."""
     with counting_errors(access.provider.name):
         return _read_answer(message, access)
 

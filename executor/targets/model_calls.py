@@ -1,8 +1,8 @@
-"""Calling a model: one client a model and process, through the provider's official SDK.
+"""Model calls: one client per model and process, through the provider's official SDK.
 
-The SDK's retries are off, since lanes and attempts decide when to try again. Replies are read as plain
-JSON and checked by `providers.requests`, so that garbage is told from an answer in one place, and a stream
-comes to the very answer that the same reply in one piece would have been.
+The SDK's retries are off, since lanes and attempts decide when to retry. Replies are parsed as plain JSON
+and validated by `providers.requests`, so that invalid replies are detected in one place, and a streamed
+reply gives the same answer as an unstreamed one.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from providers.table import Sdk
 from taskqueue.budget.estimates import RequestSize
 
 _NAMED = frozenset({"model", "messages", "max_tokens", "system", "stream_options"})
-"""What the SDKs' methods are given by name; all else goes into the body, for the provider to judge."""
+"""Parameters of the SDKs' methods; all others go into the body, for the provider to validate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,8 @@ def make_caller(
 
 
 def _price(access: ModelEndpoint, options: Options, environment: ExecutionEnvironment) -> Price | None:
-    if said := options.get("prices"):
-        own = PriceOptions.model_validate(said)
+    if prices := options.get("prices"):
+        own = PriceOptions.model_validate(prices)
         return Price(own.input, own.output)
     return price_of(access.provider.name, access.model, environment.environ)
 

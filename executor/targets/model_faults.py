@@ -1,7 +1,7 @@
-"""From what an SDK raises to the fault that it is.
+"""Conversion of SDK errors to faults.
 
-Both SDKs raise errors of the same shape: with a `response` where there was one, with a `body` where it
-said something, and with the connection's own error as their cause where there was neither.
+Both SDKs raise errors of the same shape: with a `response` if there was one, with a `body` if it had one,
+and with the connection's own error as their cause if there was neither.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ from providers.rate_limit_headers import limits_of, retry_after, wait_for
 
 
 def fault_of(error: Exception, access: ModelEndpoint, *, now: datetime, came: str = "") -> CallFault:
-    """Say what an error means; `came` is what a stream had brought by then."""
+    """Classify an error; `came` is the text that a stream had delivered by then."""
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, ReplyRefused):
         return Permanent(cause.kind, f"{access.provider.title} at {access.place}: {cause}{_lost(came)}")
@@ -40,14 +40,14 @@ def fault_of(error: Exception, access: ModelEndpoint, *, now: datetime, came: st
 
 
 def broken_off(access: ModelEndpoint, came: str, why: str) -> Unreachable:
-    """Say that a stream is not whole: what had come is no answer."""
+    """Return the fault of an incomplete stream."""
     return Unreachable(
         "broken_stream", f"the stream of {access.provider.title} broke off: {why}{_lost(came)}"
     )
 
 
 def garbled(access: ModelEndpoint, why: str) -> Transient:
-    """Say that a reply is none."""
+    """Return the fault of an invalid reply."""
     quoted = redact_head(why, QUOTE)
     return Transient("invalid_response", f"{access.provider.title} sent a reply that is none: {quoted}")
 

@@ -1,4 +1,4 @@
-"""Options that targets and judges which call models have in common, and what is refused in them."""
+"""Options shared by targets and evaluators that call models, with their validation."""
 
 import re
 from typing import Annotated

@@ -1,6 +1,6 @@
-"""What programs that answer have in common, wherever they run: how they are told, and what they come to.
+"""Code shared by targets that run programs: input, command line, and conversion of the outcome.
 
-The command is taken apart before anything is put in, so data can never become an argument of its own.
+The command is split before templates are rendered, so data can never become an argument of its own.
 """
 
 import re
@@ -29,7 +29,7 @@ ExitCode = Annotated[int, Field(ge=0, le=255)]
 
 
 class ProgramOptions(OptionModel):
-    """What can be said of any program."""
+    """Options shared by all programs."""
 
     stdin: str = "{prompt}"
     env: dict[Variable, Value] = Field(default_factory=dict)
@@ -50,7 +50,7 @@ class ProgramOptions(OptionModel):
 
 
 def words(command: str | list[str]) -> tuple[str, ...]:
-    """Take a command apart as a shell would; raises `ValueError` where it can't be one."""
+    """Split a command as a shell would; raises `ValueError` if it is invalid."""
     try:
         parts = shlex.split(command) if isinstance(command, str) else command
     except ValueError as error:
@@ -63,7 +63,7 @@ def words(command: str | list[str]) -> tuple[str, ...]:
 
 
 def fields_of(request: TargetRequest) -> Fields:
-    """What the templates of a program may name: the case's fields, and the finished prompt."""
+    """The names available to a program's templates: the case's fields, and the rendered prompt."""
     return {**request.fields, "prompt": request.prompt}
 
 
@@ -89,7 +89,7 @@ def arguments(parts: tuple[str, ...], fields: Fields) -> tuple[str, ...]:
 
 
 def answered(outcome: SandboxOutcome, reports: ReportListener, options: ProgramOptions) -> TargetReply:
-    """Make a reply of what a program came to, or raise the fault that it was."""
+    """Convert the outcome of a program to a reply, or raise its fault."""
     limits = options.limits
     match outcome.killed_by:
         case "time":
@@ -103,8 +103,8 @@ def answered(outcome: SandboxOutcome, reports: ReportListener, options: ProgramO
         case "disk":
             raise Permanent("disk_limit", f"the program made more than {limits.files} files")
     if outcome.exit_code not in options.ok_exit_codes:
-        said = f": {outcome.tail()}" if outcome.tail() else ""
-        raise Permanent("exit_code", f"the program ended with {outcome.exit_code}{said}")
+        error_output = f": {outcome.tail()}" if outcome.tail() else ""
+        raise Permanent("exit_code", f"the program ended with {outcome.exit_code}{error_output}")
     return replace(_spoken(outcome, reports), exit_code=outcome.exit_code)
 
 

@@ -1,15 +1,15 @@
-"""Somebody's Python function as a target, imported from where the batch was submitted.
+"""A user's Python function as a target, imported from where the batch was submitted.
 
-    def answer(prompt): ...                        # the filled-in template
+    def answer(prompt): ...                        # the rendered template
     def answer(prompt, case): ...                  # and the case, as a dict
     async def answer(prompt, *, fields, city): ... # all fields, and one of them by its name
     def answer(prompt, **fields): ...              # every field by its name
 
-It returns the answer: a string, a dict with `output` and perhaps `usage` and `cost_usd`, or anything else
-that is JSON, which is written out; None is no answer. It raises if it has none; an exception with an
-attribute `transient = True`, a `TimeoutError` and a `ConnectionError` are worth another try, all others are
-not. The function runs in processes of its own (`executor.python_host`), under the interpreter that the
-options name, else that of the submitter (`BatchSpec.interpreter`), else the executor's.
+It returns the answer: a string, a dict with `output` and optionally `usage` and `cost_usd`, or any other
+JSON value, which is serialised; None is no answer. An exception with an attribute `transient = True`, a
+`TimeoutError` and a `ConnectionError` are retried, all others are not. The function runs in separate
+processes (`executor.python_host`), under the interpreter of the options, else that of the submitter
+(`BatchSpec.interpreter`), else the executor's.
 """
 
 import re
@@ -45,7 +45,7 @@ Interpreter = Annotated[str, Field(min_length=1, max_length=4_000, pattern=r"^[^
 
 
 class PythonTargetOptions(OptionModel):
-    """Which function, and under which interpreter."""
+    """The function, and its interpreter."""
 
     function: FunctionName
     interpreter: Interpreter | None = None
@@ -81,7 +81,7 @@ class PythonTarget:
 
 
 class PythonTargetType:
-    """How functions become targets."""
+    """Creates Python targets."""
 
     def check(self, options: Options) -> None:
         """Refuse what does not name a function; it is imported only where it runs."""

@@ -1,7 +1,7 @@
-"""A target whose answers are known before it is asked.
+"""A target whose answers are recorded.
 
-They are joined with the cases where the batch is submitted and travel in the log, so an executor never
-reads the file. Whoever asks holds a case for which nothing was recorded.
+They are joined with the cases when the batch is submitted and stored in the log, so an executor never reads
+the file. A call means that the case has no recorded answer.
 """
 
 from domain.batch_spec import Options
@@ -10,7 +10,7 @@ from executor.options import OptionModel, read_options
 
 
 class RecordedOptions(OptionModel):
-    """Where the answers are."""
+    """The file of the answers."""
 
     path: str
     output: str | None = None
@@ -23,7 +23,7 @@ class RecordedTarget:
     """The target that has already answered."""
 
     async def call(self, request: TargetRequest) -> TargetReply:
-        """Say that there is no answer."""
+        """Raise the fault of a missing answer."""
         raise Permanent("no_recorded_answer", f"no answer was recorded for the case {request.case.id!r}")
 
     async def aclose(self) -> None:
@@ -31,7 +31,7 @@ class RecordedTarget:
 
 
 class RecordedType:
-    """How targets with recorded answers are made."""
+    """Creates targets with recorded answers."""
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""

@@ -1,8 +1,8 @@
-"""A target that only pretends, so that everything around targets can be tried and measured.
+"""A simulated target, for tests and measurements of everything around targets.
 
-What it does with an evaluation is drawn from a digest of the seed and the evaluation's id: the same
-batch passes and fails alike wherever and however often it runs. Only transient faults are drawn anew
-at each call, or no retry would ever help.
+Its behaviour is drawn from a digest of the seed and the evaluation's id: the same batch passes and fails
+alike wherever and however often it runs. Only transient faults are drawn anew at each call, so that retries
+can succeed.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ WRONG = "simulated wrong answer"
 
 
 class SimulatedTargetOptions(OptionModel):
-    """How the pretended target behaves."""
+    """The behaviour of the simulated target."""
 
     pass_rate: Rate = 0.85
     latency: float = Field(default=0.0, ge=0, le=86_400)
     """Seconds an answer takes, on average."""
     jitter: Rate = 0.0
-    """How far the latency strays from its mean, as a part of it."""
+    """The deviation of the latency, as a share of its mean."""
     transient_rate: Rate = 0.0
     permanent_rate: Rate = 0.0
     tokens: int = Field(default=0, ge=0, le=10**9)
@@ -41,20 +41,20 @@ class SimulatedTargetOptions(OptionModel):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTarget:
-    """The pretended target."""
+    """A target that simulates answers, latency and faults."""
 
     options: SimulatedTargetOptions
-    luck: random.Random = field(default_factory=random.Random)
+    jitter: random.Random = field(default_factory=random.Random)
 
     async def call(self, request: TargetRequest) -> TargetReply:
-        """Answer rightly or wrongly, after a while, or fail, as the dice of this evaluation say."""
+        """Return a right or wrong answer after the latency, or fail, as drawn for this evaluation."""
         options, dice = self.options, _dice(self.options.seed, request)
         delay = options.latency * (1 + options.jitter * (2 * next(dice) - 1))
         if delay > 0:
             await asyncio.sleep(delay)
         if next(dice) < options.permanent_rate:
             raise Permanent("simulated", "a simulated permanent fault")
-        if options.transient_rate and self.luck.random() < options.transient_rate:
+        if options.transient_rate and self.jitter.random() < options.transient_rate:
             raise Transient("simulated", "a simulated transient fault")
         output = _right_answer(request.case) if next(dice) < options.pass_rate else WRONG
         usage = p.TokenUsage(output_tokens=options.tokens)
@@ -67,7 +67,7 @@ class SimulatedTarget:
 
 
 class SimulatedTargetType:
-    """How pretended targets are made."""
+    """Creates simulated targets."""
 
     def check(self, options: Options) -> None:
         """Refuse options that make no sense."""

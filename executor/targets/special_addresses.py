@@ -1,7 +1,7 @@
 """Addresses that are not of the public internet, by the IANA registries of special-purpose addresses.
 
-The tables are our own: `ipaddress.is_global` changes with the version of Python, and calls some of these
-global. An IPv6 address that carries an IPv4 address for a gateway is judged by that one.
+The tables are our own: `ipaddress.is_global` changes with the version of Python, and treats some of these
+as global. An IPv6 address that embeds an IPv4 address for a gateway is classified by that one.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network

@@ -1,4 +1,4 @@
-"""What calls to models tell of themselves; `docs/reference/telemetry.md` has the names."""
+"""Metrics of model calls; `docs/reference/telemetry.md` lists the names."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -198,7 +198,7 @@ async def test_a_function_does_not_see_our_settings(workdir):
         ("leaves", Transient, "host_lost", r"ended with code 3[\s\S]*it printed: so long"),
         ("crashes", Transient, "host_lost", r"by signal 11[\s\S]*in crashes"),
         ("huge", Permanent, "too_large", "more than 524,288 characters"),
-        ("odd", Permanent, "python", r"returned what JSON can't say: [^\n]*serializable$"),
+        ("odd", Permanent, "python", r"returned a value that is not JSON: [^\n]*serializable$"),
         ("absent", Permanent, "import", "functions:absent can't be imported: AttributeError"),
     ],
 )
