@@ -1,11 +1,11 @@
-"""A provider to practise on: speaks Anthropic Messages, Message Batches and OpenAI chat completions.
+"""A simulated model provider: Anthropic Messages, Message Batches and OpenAI chat completions.
 
-    server ──► routes ──► calls ──► dialect (anthropic_messages, openai_chat)
-                 │          ├─ answers, schemas   what it says: a function of the request and the seed
-                 │          ├─ limits             how much it takes on
-                 │          └─ faults             what goes wrong, and how long it takes
+    server ──► routes ──► calls ──► provider_api (anthropic_messages, openai_chat)
+                 │          ├─ answers, schemas   the answer: a function of the request and the seed
+                 │          ├─ limits             token buckets
+                 │          └─ faults             drawn faults and latencies
                  ├─► message_batches ──► batch_store
-                 └─► control             settings, counts and outages, while it runs
+                 └─► control             settings, counts and outages at run time
 
-It speaks HTTP by hand, for a server that behaves well can't reset a connection in the middle of a word.
+It implements HTTP itself, because a well-behaved server can't reset a connection in the middle of a reply.
 """

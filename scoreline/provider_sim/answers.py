@@ -1,4 +1,4 @@
-"""What the simulator says: a function of the request and the seed, and of nothing else."""
+"""The simulator's answers: a function of the request and the seed only."""
 
 import json
 import math
@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
-from scoreline.provider_sim.faults import luck
+from scoreline.provider_sim.faults import uniform
 from scoreline.provider_sim.http_messages import Json
 from scoreline.provider_sim.schemas import AnswerQuality, fill
 from scoreline.provider_sim.settings import AnswerSettings
 
 _CHARACTERS_A_TOKEN = 4
 _FRAMING = 7
-"""Tokens that a request costs besides its words."""
+"""Tokens of a request in addition to those of its text."""
 _ASIDE = frozenset({"stream", "stream_options", "metadata", "user"})
-"""What does not change the answer."""
+"""Fields that do not change the answer."""
 _SENTENCES = (
     "The short answer is yes, with a few conditions worth naming.",
     "Three things matter here, and the first is the order in which they happen.",
@@ -35,7 +35,7 @@ _SENTENCES = (
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What is asked, in whichever dialect."""
+    """A request, parsed from either API."""
 
     model: str
     prompt: str
@@ -44,10 +44,10 @@ class ModelRequest:
     max_tokens: int
     streamed: bool = False
     usage_wanted: bool = False
-    """Whether a stream has to end with what it cost, where that is not said anyway."""
+    """Whether a stream has to end with its usage, where that is optional."""
     tool: str | None = None
     schema: Mapping[str, Any] | None = None
-    """What the answer has to look like: the input of the tool, or JSON where there is no tool."""
+    """The schema of the answer: the input of the tool, or JSON if there is no tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class SimulatedAnswer:
 
 
 def digest_of(params: Mapping[str, Any]) -> int:
-    """Tell requests apart by what they ask."""
+    """Return a digest of the request's content."""
     asked = {name: value for name, value in params.items() if name not in _ASIDE}
     text = json.dumps(asked, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big")
@@ -78,36 +78,36 @@ def input_tokens(*texts: str) -> int:
     return _FRAMING + tokens_in(*texts)
 
 
-def answer(ask: ModelRequest, wanted: AnswerSettings) -> SimulatedAnswer:
-    """Say what is asked for, in the form it is asked for."""
-    if ask.schema is None:
-        return _cut(_as_text(_chosen(ask, wanted)), ask.max_tokens)
-    value = _verdict(ask, wanted)
+def answer(request: ModelRequest, wanted: AnswerSettings) -> SimulatedAnswer:
+    """Return the answer in the requested form."""
+    if request.schema is None:
+        return _cut(_as_text(_chosen(request, wanted)), request.max_tokens)
+    value = _verdict(request, wanted)
     text = json.dumps(value, ensure_ascii=False)
-    if ask.tool is None:
-        return _cut(text, ask.max_tokens)
-    return SimulatedAnswer("", tokens_in(text), ask.tool, value)
+    if request.tool is None:
+        return _cut(text, request.max_tokens)
+    return SimulatedAnswer("", tokens_in(text), request.tool, value)
 
 
-def _verdict(ask: ModelRequest, wanted: AnswerSettings) -> Json:
+def _verdict(request: ModelRequest, wanted: AnswerSettings) -> Json:
     """Fill in the form, unless the answer to this prompt was given as one."""
-    given = wanted.answers.get(ask.prompt) if wanted.mode == "map" else None
+    given = wanted.answers.get(request.prompt) if wanted.mode == "map" else None
     if isinstance(given, dict):
         return given
-    passed = luck(wanted.seed, ask.digest, "verdict") < wanted.pass_rate
-    return fill(ask.schema, AnswerQuality(passed, ask.digest ^ wanted.seed))
+    passed = uniform(wanted.seed, request.digest, "verdict") < wanted.pass_rate
+    return fill(request.schema, AnswerQuality(passed, request.digest ^ wanted.seed))
 
 
-def _chosen(ask: ModelRequest, wanted: AnswerSettings) -> object:
+def _chosen(request: ModelRequest, wanted: AnswerSettings) -> object:
     match wanted.mode:
         case "echo":
-            return ask.prompt
+            return request.prompt
         case "text":
             return wanted.text
-        case "map" if ask.prompt in wanted.answers or "*" in wanted.answers:
-            return wanted.answers.get(ask.prompt, wanted.answers.get("*"))
+        case "map" if request.prompt in wanted.answers or "*" in wanted.answers:
+            return wanted.answers.get(request.prompt, wanted.answers.get("*"))
         case "map" | "plausible":
-            return _plausible(ask.digest ^ wanted.seed, wanted.output_tokens)
+            return _plausible(request.digest ^ wanted.seed, wanted.output_tokens)
         case _:
             raise ValueError(wanted.mode)
 
@@ -118,20 +118,20 @@ def _as_text(value: object) -> str:
 
 def _plausible(seed: int, tokens: int) -> str:
     """Put sentences together, from half to one and a half times as many tokens as are usual."""
-    wanted = tokens * _CHARACTERS_A_TOKEN * (0.5 + luck(seed, "length"))
-    said, at, step = list[str](), seed % len(_SENTENCES), 1 + seed % 5 * 2
+    wanted = tokens * _CHARACTERS_A_TOKEN * (0.5 + uniform(seed, "length"))
+    sentences, at, step = list[str](), seed % len(_SENTENCES), 1 + seed % 5 * 2
     length = 0
     while length < wanted:
-        said.append(_SENTENCES[at])
+        sentences.append(_SENTENCES[at])
         length += len(_SENTENCES[at]) + 1
         at = (at + step) % len(_SENTENCES)
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _cut(text: str, max_tokens: int) -> SimulatedAnswer:
-    said = SimulatedAnswer(text, tokens_in(text))
-    if said.output_tokens <= max_tokens:
-        return said
+    answered = SimulatedAnswer(text, tokens_in(text))
+    if answered.output_tokens <= max_tokens:
+        return answered
     return replace(
-        said, text=text[: max_tokens * _CHARACTERS_A_TOKEN], output_tokens=max_tokens, is_cut=True
+        answered, text=text[: max_tokens * _CHARACTERS_A_TOKEN], output_tokens=max_tokens, is_cut=True
     )

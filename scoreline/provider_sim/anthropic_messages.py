@@ -1,4 +1,4 @@
-"""Anthropic's Messages: what they must look like, and what the answers do."""
+"""Anthropic's Messages API: replies, streams and headers."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ _MOST_PIECES = 50
 
 
 class AnthropicMessages:
-    """How Messages are spoken."""
+    """Implements `ProviderApi` for Messages."""
 
     endpoint = "/v1/messages"
     request_id_header = "request-id"
@@ -28,40 +28,47 @@ class AnthropicMessages:
             raise invalid("anthropic-version: header is required")
 
     def read(self, params: Json) -> ModelRequest:
-        """Understand a request, or refuse it in the words of the API."""
+        """Parse a request; raises `ApiError` with the API's message."""
         return read_message(params)
 
-    def whole(self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
-        """Answer at once."""
-        head = _head(ask, name)
-        head["usage"]["output_tokens"] = said.output_tokens
-        return head | {"content": [_block(said, name)], "stop_reason": _stop_reason(said)}
+    def whole(
+        self,
+        request: ModelRequest,
+        answer: SimulatedAnswer,
+        *,
+        name: str,
+        created: int,  # noqa: ARG002 - part of the interface
+    ) -> dict[str, Any]:
+        """Return an unstreamed reply."""
+        head = _head(request, name)
+        head["usage"]["output_tokens"] = answer.output_tokens
+        return head | {"content": [_block(answer, name)], "stop_reason": _stop_reason(answer)}
 
     def stream(
-        self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, **_: object
+        self, request: ModelRequest, answer: SimulatedAnswer, *, name: str, **_: object
     ) -> Iterator[bytes]:
         """Answer in events."""
-        block = _block(said, name)
-        blank: dict[str, Any] = {"text": ""} if said.tool is None else {"input": {}}
+        block = _block(answer, name)
+        blank: dict[str, Any] = {"text": ""} if answer.tool is None else {"input": {}}
         empty = block | blank
-        yield _event("message_start", message=_head(ask, name))
+        yield _event("message_start", message=_head(request, name))
         yield _event("content_block_start", index=0, content_block=empty)
         yield _event("ping")
-        for piece in pieces(said.text if said.tool is None else json.dumps(said.tool_input)):
+        for piece in pieces(answer.text if answer.tool is None else json.dumps(answer.tool_input)):
             delta = (
                 {"type": "text_delta", "text": piece}
-                if said.tool is None
+                if answer.tool is None
                 else {"type": "input_json_delta", "partial_json": piece}
             )
             yield _event("content_block_delta", index=0, delta=delta)
         yield _event("content_block_stop", index=0)
-        end = {"stop_reason": _stop_reason(said), "stop_sequence": None}
-        usage = {"input_tokens": ask.input_tokens, "output_tokens": said.output_tokens}
+        end = {"stop_reason": _stop_reason(answer), "stop_sequence": None}
+        usage = {"input_tokens": request.input_tokens, "output_tokens": answer.output_tokens}
         yield _event("message_delta", delta=end, usage=usage)
         yield _event("message_stop")
 
     def stream_error(self) -> bytes:
-        """Say in the middle of a stream that it won't go on."""
+        """Return the event of an error within a stream."""
         return _event("error", error={"type": "overloaded_error", "message": "Overloaded"})
 
     def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
@@ -70,7 +77,7 @@ class AnthropicMessages:
         return {"type": "error", "error": error, "request_id": request_id}
 
     def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
-        """Say how the limits stand."""
+        """Return the rate limit headers."""
         return {
             f"anthropic-ratelimit-{kind}-{name}": value
             for kind, standing in standings.items()
@@ -88,22 +95,22 @@ def rfc3339(moment: datetime) -> str:
 
 
 def pieces(text: str) -> Sequence[str]:
-    """Cut a text into what comes at a time."""
+    """Split a text into the pieces of a stream."""
     size = max(_PIECE, -(-len(text) // _MOST_PIECES))
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def _head(ask: ModelRequest, name: str) -> dict[str, Any]:
+def _head(request: ModelRequest, name: str) -> dict[str, Any]:
     return {
         "id": f"msg_{name}",
         "type": "message",
         "role": "assistant",
-        "model": ask.model,
+        "model": request.model,
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
         "usage": {
-            "input_tokens": ask.input_tokens,
+            "input_tokens": request.input_tokens,
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0,
             "output_tokens": 1,
@@ -112,16 +119,16 @@ def _head(ask: ModelRequest, name: str) -> dict[str, Any]:
     }
 
 
-def _block(said: SimulatedAnswer, name: str) -> dict[str, Any]:
-    if said.tool is None:
-        return {"type": "text", "text": said.text}
-    return {"type": "tool_use", "id": f"toolu_{name}", "name": said.tool, "input": said.tool_input}
+def _block(answer: SimulatedAnswer, name: str) -> dict[str, Any]:
+    if answer.tool is None:
+        return {"type": "text", "text": answer.text}
+    return {"type": "tool_use", "id": f"toolu_{name}", "name": answer.tool, "input": answer.tool_input}
 
 
-def _stop_reason(said: SimulatedAnswer) -> str:
-    if said.tool is not None:
+def _stop_reason(answer: SimulatedAnswer) -> str:
+    if answer.tool is not None:
         return "tool_use"
-    return "max_tokens" if said.is_cut else "end_turn"
+    return "max_tokens" if answer.is_cut else "end_turn"
 
 
 def _event(kind: str, **fields: object) -> bytes:

@@ -1,4 +1,4 @@
-"""What a request to Anthropic's Messages must look like, and what it asks for."""
+"""Validation and parsing of requests to Anthropic's Messages API."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from scoreline.provider_sim.http_messages import Json, invalid
 
 
 def read_message(params: Json) -> ModelRequest:
-    """Understand a request, or refuse it in the words of the API."""
+    """Parse a request; raises `ApiError` with the API's message."""
     if not isinstance(params, dict):
         raise invalid("Input should be a valid dictionary")
     _check(params)

@@ -1,4 +1,4 @@
-"""The requests of a batch as they come in: one bad name rejects them all."""
+"""Parsing of the requests of a batch: one invalid id rejects all."""
 
 import re
 from collections.abc import Iterator

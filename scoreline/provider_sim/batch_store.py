@@ -1,11 +1,12 @@
-"""A message batch and its course: a function of the time, so that nothing has to tick.
+"""A message batch and its progress: a function of the time, without a timer.
 
-A batch is due after its time, unless it expires or is canceled before. Each request has a place in it,
-at which it is done; what is not done when the batch ends early was canceled, or has expired. The requests
-lie in a file, and results are made as they are read: a hundred thousand take a few megabytes.
+A batch ends after its duration, unless it expires or is cancelled before. Each request is done at a drawn
+share of the duration; what is not done when the batch ends early is cancelled or expired. The requests are
+stored in a file, and results are computed as they are read: a hundred thousand take a few megabytes.
 """
 
 import json
+import os
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -43,13 +44,13 @@ class BatchSchedule:
         return self.stopped + grace if self.stopped == self.canceled else self.stopped
 
     def status(self, now: datetime) -> str:
-        """Say how far it is."""
+        """Return the progress, from 0 to 1."""
         if now >= self.ended:
             return "ended"
         return "in_progress" if self.canceled is None else "canceling"
 
     def outcome(self, place: float, fortune: float) -> str:
-        """Say what becomes of a request that is done at this place, from 0 to 1."""
+        """Return the outcome of a request that is done at this share of the duration."""
         if self.created + (self.due - self.created) * place > self.stopped:
             return "canceled" if self.stopped == self.canceled else "expired"
         below = 0.0
@@ -72,7 +73,7 @@ class SimulatedBatch:
 
     id: str
     course: BatchSchedule
-    luck: Random
+    random: Random
     _lines: IO[bytes] = field(default_factory=lambda: SpooledTemporaryFile(max_size=_IN_MEMORY))  # noqa: SIM115 - closed by close
     _offsets: "array[int]" = field(default_factory=lambda: array("Q"))
     _sound: bytearray = field(default_factory=bytearray)
@@ -84,12 +85,12 @@ class SimulatedBatch:
         return len(self._offsets)
 
     def add(self, line: bytes, *, sound: bool) -> None:
-        """Keep a request; an unsound one will be refused when its turn comes."""
-        self._offsets.append(self._lines.tell())
+        """Store a request; an invalid one fails when it is processed."""
+        self._offsets.append(self._lines.seek(0, os.SEEK_CUR))
         self._lines.write(line + b"\n")
         self._sound.append(sound)
-        self._places.append(self.luck.random())
-        self._fortunes.append(self.luck.random())
+        self._places.append(self.random.random())
+        self._fortunes.append(self.random.random())
 
     def counts(self, now: datetime) -> Counter[str]:
         """Count the requests; all are in processing until the batch has ended."""
@@ -100,13 +101,13 @@ class SimulatedBatch:
         return self._counts
 
     def results(self) -> Iterator[tuple[dict[str, Any], str]]:
-        """Tell each request with its outcome, in the order in which they were done."""
+        """Yield each request with its outcome, in the order in which they were done."""
         for at in sorted(range(len(self)), key=self._places.__getitem__):
             self._lines.seek(self._offsets[at])
             yield json.loads(self._lines.readline()), self._outcome(at)
 
     def close(self) -> None:
-        """Let go of the requests."""
+        """Delete the requests."""
         self._lines.close()
 
     def _outcome(self, at: int) -> str:

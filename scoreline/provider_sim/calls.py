@@ -1,4 +1,4 @@
-"""A call's way through the simulator: checked, taken on, struck by a fault or not, answered in its time."""
+"""Handling of a call: authenticated, admitted, subjected to a drawn fault, answered after its latency."""
 
 import asyncio
 import math
@@ -9,7 +9,7 @@ from hashlib import blake2b
 from itertools import count
 
 from scoreline.provider_sim.answers import ModelRequest, SimulatedAnswer, answer
-from scoreline.provider_sim.faults import draw_fault, draw_latency, luck
+from scoreline.provider_sim.faults import draw_fault, draw_latency, uniform
 from scoreline.provider_sim.http_messages import (
     ApiError,
     ConnectionAborted,
@@ -31,14 +31,14 @@ _FIRST_WORD = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What becomes of a call that was taken on."""
+    """The drawn fault and latency of an admitted call."""
 
     fault: str | None
     latency: float
 
 
 class CallHandler:
-    """Answers single calls, in any dialect."""
+    """Answers single calls, in any api."""
 
     def __init__(
         self, settings: SimulatorSettings, *, clock: Callable[[], float], wall: Callable[[], datetime]
@@ -53,84 +53,85 @@ class CallHandler:
         self._birth = int(wall().timestamp())
 
     def reset(self) -> None:
-        """Forget what was seen and what was charged; what is under way stays."""
+        """Reset counts and buckets; calls in flight stay."""
         self.stats.forget()
         self._lanes = SimulatedLanes()
         self._began = self._clock()
 
     def name(self) -> str:
-        """Name something new: no simulator before or after this one uses the name."""
+        """Return a new id, unique across all simulators."""
         return f"01sim{self._birth:010d}{next(self._names):09d}"
 
-    async def serve(self, request: HttpRequest, dialect: ProviderApi) -> HttpReply:
-        """Answer a call, refuse it, or let it meet its fault."""
-        headers = {dialect.request_id_header: f"req_{self.name()}"}
+    async def serve(self, request: HttpRequest, api: ProviderApi) -> HttpReply:
+        """Answer a call, reject it, or apply its fault."""
+        headers = {api.request_id_header: f"req_{self.name()}"}
         try:
-            ask, said = self._understood(request, dialect)
-            self._admit(ask, said, key=request.key, dialect=dialect, headers=headers)
-            return await self._answer(ask, said, dialect=dialect, headers=headers)
+            model_request, answered = self._parse_body(request, api)
+            self._admit(model_request, answered, key=request.key, api=api, headers=headers)
+            return await self._answer(model_request, answered, api=api, headers=headers)
         except ApiError as refused:
-            body = dialect.error(refused, headers[dialect.request_id_header])
+            body = api.error(refused, headers[api.request_id_header])
             return in_json(refused.status, body, headers)
 
     def check_key(self, key: str) -> None:
-        """Refuse who has no key, or one that is not known."""
+        """Reject a call without a key, or with an unknown one."""
         known = self.settings.access.keys
         if not key:
             raise ApiError(401, "authentication_error", "x-api-key header is required")
         if known and key not in known:
             raise ApiError(401, "authentication_error", "invalid x-api-key", code="invalid_api_key")
 
-    def _check_ask(self, ask: ModelRequest) -> None:
+    def _check_ask(self, model_request: ModelRequest) -> None:
         access = self.settings.access
-        if access.models and ask.model not in access.models:
-            raise ApiError(404, "not_found_error", f"model: {ask.model}", code="model_not_found")
-        if ask.model in access.forbidden_models:
-            raise ApiError(403, "permission_error", f"Your API key may not use the model {ask.model}")
-        if ask.input_tokens > access.context_tokens:
+        if access.models and model_request.model not in access.models:
+            raise ApiError(404, "not_found_error", f"model: {model_request.model}", code="model_not_found")
+        if model_request.model in access.forbidden_models:
+            raise ApiError(
+                403, "permission_error", f"Your API key may not use the model {model_request.model}"
+            )
+        if model_request.input_tokens > access.context_tokens:
             raise invalid(
-                f"prompt is too long: {ask.input_tokens} tokens > {access.context_tokens} maximum",
+                f"prompt is too long: {model_request.input_tokens} tokens "
+                f"> {access.context_tokens} maximum",
                 param="messages",
                 code="context_length_exceeded",
             )
 
-    def understand(self, params: Json, dialect: ProviderApi) -> tuple[ModelRequest, SimulatedAnswer]:
+    def parse(self, params: Json, api: ProviderApi) -> tuple[ModelRequest, SimulatedAnswer]:
         """Read a request and think of the answer."""
         try:
-            ask = dialect.read(params)
-            said = answer(ask, self.settings.answers)
+            model_request = api.read(params)
+            answered = answer(model_request, self.settings.answers)
         except (AttributeError, TypeError, KeyError):
             # Deep inside, something is of a kind that no check has thought of.
             raise invalid("The request is not of the expected form") from None
-        self._check_ask(ask)
-        return ask, said
+        self._check_ask(model_request)
+        return model_request, answered
 
-    def _understood(
-        self, request: HttpRequest, dialect: ProviderApi
-    ) -> tuple[ModelRequest, SimulatedAnswer]:
+    def _parse_body(self, request: HttpRequest, api: ProviderApi) -> tuple[ModelRequest, SimulatedAnswer]:
         self.check_key(request.key)
-        dialect.check_headers(request.headers)
+        api.check_headers(request.headers)
         params = read_json(request)
-        understood = self.understand(params, dialect)
+        parsed = self.parse(params, api)
         self.stats.bodies.append(params)
-        return understood
+        return parsed
 
     def _admit(
         self,
-        ask: ModelRequest,
-        said: SimulatedAnswer,
+        model_request: ModelRequest,
+        answered: SimulatedAnswer,
         *,
         key: str,
-        dialect: ProviderApi,
+        api: ProviderApi,
         headers: dict[str, str],
     ) -> None:
-        """Take the call on, or say at once when to come again; how the limits stand is said either way."""
-        limits, now, lane = self.settings.limits, self._clock(), self._lane(key, ask.model)
+        """Admit the call, or reject it with Retry-After; rate limit headers are set either way."""
+        limits, now, lane = self.settings.limits, self._clock(), self._lane(key, model_request.model)
         if limits.concurrency and self.stats.in_flight >= limits.concurrency:
-            headers |= {"retry-after": "1", **self._standings(lane, dialect)}
+            headers |= {"retry-after": "1", **self._standings(lane, api)}
             raise _limited("concurrent connections", code="requests")
-        short = lane.admit(CallWeight(ask.input_tokens, said.output_tokens), now=now)
-        headers |= self._standings(lane, dialect)
+        short = lane.admit(CallWeight(model_request.input_tokens, answered.output_tokens), now=now)
+        headers |= self._standings(lane, api)
         if short:
             headers["retry-after"] = _retry_after(short.retry_after, limits)
             raise _limited(f"{short.kind.replace('-', ' ')} per minute", code=short.kind)
@@ -140,29 +141,36 @@ class CallHandler:
         hashed = blake2b(key.encode(), digest_size=8).hexdigest()
         return self._lanes.lane(self.settings.limits, key=hashed, model=model, now=self._clock())
 
-    def _standings(self, lane: SimulatedLane, dialect: ProviderApi) -> Mapping[str, str]:
+    def _standings(self, lane: SimulatedLane, api: ProviderApi) -> Mapping[str, str]:
         if not self.settings.limits.limit_headers:
             return {}
-        return dialect.limit_headers(lane.standings(self._clock()), self.wall())
+        return api.limit_headers(lane.standings(self._clock()), self.wall())
 
-    def _fate(self, ask: ModelRequest) -> CallPlan:
-        about = (self.settings.answers.seed, ask.digest, self.stats.visited(ask.digest))
-        fault = draw_fault(self.settings.faults, streamed=ask.streamed, fortune=luck(*about, "fault"))
+    def _fate(self, model_request: ModelRequest) -> CallPlan:
+        about = (self.settings.answers.seed, model_request.digest, self.stats.visited(model_request.digest))
+        fault = draw_fault(
+            self.settings.faults, streamed=model_request.streamed, fortune=uniform(*about, "fault")
+        )
         if fault:
             self.stats.faults[fault] += 1
-        return CallPlan(fault, draw_latency(self.settings.latency, luck(*about, "latency")))
+        return CallPlan(fault, draw_latency(self.settings.latency, uniform(*about, "latency")))
 
     async def _answer(
-        self, ask: ModelRequest, said: SimulatedAnswer, *, dialect: ProviderApi, headers: dict[str, str]
+        self,
+        model_request: ModelRequest,
+        answered: SimulatedAnswer,
+        *,
+        api: ProviderApi,
+        headers: dict[str, str],
     ) -> HttpReply:
-        """Let the call take its time; it is under way until the last word has been sent."""
-        fate = self._fate(ask)
-        if fate.fault == "overloaded":
-            raise dialect.overloaded
+        """Wait for the latency; the call is in flight until its last byte has been sent."""
+        plan = self._fate(model_request)
+        if plan.fault == "overloaded":
+            raise api.overloaded
         self.stats.began()
         try:
-            await asyncio.sleep(fate.latency * (_FIRST_WORD if ask.streamed else 1))
-            reply = self._reply(ask, said, fate=fate, dialect=dialect, headers=headers)
+            await asyncio.sleep(plan.latency * (_FIRST_WORD if model_request.streamed else 1))
+            reply = self._reply(model_request, answered, plan=plan, api=api, headers=headers)
         except BaseException:
             self.stats.ended()
             raise
@@ -170,29 +178,29 @@ class CallHandler:
 
     def _reply(
         self,
-        ask: ModelRequest,
-        said: SimulatedAnswer,
+        model_request: ModelRequest,
+        answered: SimulatedAnswer,
         *,
-        fate: CallPlan,
-        dialect: ProviderApi,
+        plan: CallPlan,
+        api: ProviderApi,
         headers: dict[str, str],
     ) -> HttpReply:
-        if fate.fault == "server_error":
-            raise dialect.broken
-        if fate.fault == "reset_before":
-            raise ConnectionAborted(fate.fault)
-        if fate.fault is None:
-            self.stats.answer(ask.digest, ask.input_tokens, said.output_tokens)
+        if plan.fault == "server_error":
+            raise api.broken
+        if plan.fault == "reset_before":
+            raise ConnectionAborted(plan.fault)
+        if plan.fault is None:
+            self.stats.answer(model_request.digest, model_request.input_tokens, answered.output_tokens)
         name, created = self.name(), int(self.wall().timestamp())
-        if not ask.streamed:
-            body = dialect.whole(ask, said, name=name, created=created)
-            return whole_reply(body, headers, fault=fate.fault)
+        if not model_request.streamed:
+            body = api.whole(model_request, answered, name=name, created=created)
+            return whole_reply(body, headers, fault=plan.fault)
         return streamed_reply(
-            list(dialect.stream(ask, said, name=name, created=created)),
+            list(api.stream(model_request, answered, name=name, created=created)),
             headers,
-            fault=fate.fault,
-            error=dialect.stream_error(),
-            seconds=fate.latency * (1 - _FIRST_WORD),
+            fault=plan.fault,
+            error=api.stream_error(),
+            seconds=plan.latency * (1 - _FIRST_WORD),
         )
 
 

@@ -1,4 +1,4 @@
-"""What can be seen and changed while it runs: `/_sim/...`."""
+"""The control API: settings, counts and outages at run time, below `/_sim/`."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ PATH = "/_sim/"
 
 
 class ControlApi:
-    """The door behind the counter."""
+    """Implements the control API."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class ControlApi:
         self._outage = outage
 
     async def answer(self, request: HttpRequest) -> HttpReply:
-        """Look, change, forget, or go out."""
+        """Read or change settings, reset counts, or start an outage."""
         match request.method, request.path.removeprefix(PATH):
             case "GET", "settings":
                 return in_json(200, flat(self._calls.settings))

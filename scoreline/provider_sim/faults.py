@@ -1,7 +1,7 @@
-"""Seeded dice: what goes wrong with a call, and how long it takes.
+"""Seeded draws: the fault of a call, and its latency.
 
-A draw depends on the seed, on the request and on how often that request has been seen, never on who came
-first: the same work meets the same misfortune in every run, and another attempt has another chance.
+A draw depends on the seed, on the request and on how often that request has been received, never on the
+order of other calls: the same work meets the same faults in every run, and a retry is drawn anew.
 """
 
 import math
@@ -15,14 +15,14 @@ _WHOLE = ("overloaded", "server_error", "reset_before", "reset_midway", "html", 
 _STREAMED = ("overloaded", "server_error", "reset_before", "reset_midway", "stream_error", "stream_broken")
 
 
-def luck(*parts: object) -> float:
-    """Draw from 0 up to 1: the same parts, the same luck."""
+def uniform(*parts: object) -> float:
+    """Draw from 0 up to 1: deterministic in its arguments."""
     digest = blake2b(repr(parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
 
 def draw_fault(faults: FaultSettings, *, streamed: bool, fortune: float) -> str | None:
-    """Say what goes wrong, if anything does; shares that add up to more than all leave nothing well."""
+    """Draw a fault, or none; rates that add up to more than 1 leave no call without one."""
     below = 0.0
     for name in _STREAMED if streamed else _WHOLE:
         below += getattr(faults, name)
@@ -32,7 +32,7 @@ def draw_fault(faults: FaultSettings, *, streamed: bool, fortune: float) -> str 
 
 
 def draw_latency(latency: LatencySettings, fortune: float) -> float:
-    """Say how many seconds an answer takes."""
+    """Draw the latency in seconds."""
     if latency.latency <= 0 or latency.latency_p95 <= latency.latency:
         return latency.latency
     spread = math.log(latency.latency_p95 / latency.latency) / _P95

@@ -1,4 +1,4 @@
-"""What passes between the server and those who answer."""
+"""Requests and replies between the server and its handlers."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -7,12 +7,12 @@ from typing import IO, Any
 
 Headers = Mapping[str, str]
 Json = Any
-"""Whatever JSON can say."""
+"""Any JSON value."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request as it came in; a large body lies in a file."""
+    """A received request; a large body is stored in a file."""
 
     method: str
     path: str
@@ -38,7 +38,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """What to answer; chunks without a length are sent as they come."""
+    """A reply; chunks without a length are sent as they are produced."""
 
     status: int
     headers: Headers
@@ -48,7 +48,7 @@ class HttpReply:
 
 
 class ConnectionAborted(Exception):  # noqa: N818 - what is to happen
-    """End the connection here: with a reset, or as if all had been said."""
+    """Close the connection here: with a reset, or as if the reply were complete."""
 
     def __init__(self, name: str, *, reset: bool = True) -> None:
         super().__init__(name)
@@ -57,7 +57,7 @@ class ConnectionAborted(Exception):  # noqa: N818 - what is to happen
 
 
 class ApiError(Exception):
-    """A call the provider does not answer; `kind` is the type of error in Anthropic's words."""
+    """A rejected call; `kind` is the error type of Anthropic's API."""
 
     def __init__(
         self, status: int, kind: str, message: str, *, param: str | None = None, code: str | None = None
@@ -76,7 +76,7 @@ def invalid(message: str, *, param: str | None = None, code: str | None = None) 
 
 
 def compact(value: object) -> bytes:
-    """Write JSON as providers do; half a character, which JSON can hold and UTF-8 can't, becomes a sign."""
+    """Serialise JSON as providers do; a lone surrogate, which UTF-8 can't encode, is replaced."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 

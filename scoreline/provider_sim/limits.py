@@ -1,8 +1,8 @@
-"""Token buckets that fill all the time: the limits of a key, in requests and tokens a minute.
+"""Token buckets with continuous refill: the limits of a key, in requests and tokens per minute.
 
-A bucket holds what comes in within `burst` seconds. A call that costs more than a bucket holds is taken
-when the bucket is full and leaves a debt, so that it is served in the end and the rate holds all the same.
-No clock is read here.
+A bucket holds the refill of `burst` seconds. A call that costs more than the capacity is admitted when the
+bucket is full and leaves a debt, so that it is served eventually and the rate still holds. No clock is read
+here.
 """
 
 import math
@@ -18,7 +18,7 @@ _GRAIN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class BucketStatus:
-    """What headers say about a bucket: seconds until it is full again."""
+    """The state of a bucket for headers, with the seconds until it is full."""
 
     limit: int
     remaining: int
@@ -37,11 +37,11 @@ class Bucket:
         self._at = now
 
     def level(self, now: float) -> float:
-        """Say what is in it; a debt is below zero."""
+        """Return the level; a debt is negative."""
         return min(self.capacity, self._level + max(0.0, now - self._at) * self.rate)
 
     def wait(self, cost: float, *, now: float) -> float:
-        """Say in how many seconds a call of this cost would be taken."""
+        """Return the seconds until a call of this cost would be admitted."""
         missing = (min(cost, self.capacity) - self.level(now)) / self.rate
         return missing if missing > _GRAIN else 0.0
 
@@ -51,7 +51,7 @@ class Bucket:
         self._at = max(now, self._at)
 
     def standing(self, now: float) -> BucketStatus:
-        """Say how it stands."""
+        """Return the state of the bucket."""
         level = self.level(now)
         limit = round(self.rate * MINUTE)
         return BucketStatus(limit, max(0, math.floor(level)), (self.capacity - level) / self.rate)
@@ -59,13 +59,13 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class CallWeight:
-    """What a call weighs."""
+    """The cost of a call."""
 
     input_tokens: int
     output_tokens: int
 
     def of(self, kind: str) -> int:
-        """Say what it takes from a bucket."""
+        """Return the cost in the unit of a bucket."""
         match kind:
             case "requests":
                 return 1
@@ -81,7 +81,7 @@ class CallWeight:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why a call was not taken on, and when it would be."""
+    """The bucket that rejected a call, and when it would admit it."""
 
     kind: str
     retry_after: float
@@ -104,7 +104,7 @@ class SimulatedLane:
         }
 
     def admit(self, cost: CallWeight, *, now: float) -> Shortage | None:
-        """Take a call on and charge it to every bucket, or to none and say what is short for longest."""
+        """Admit a call and charge it to every bucket, or to none and return the longest shortage."""
         waits = {kind: bucket.wait(cost.of(kind), now=now) for kind, bucket in self._buckets.items()}
         longest = max(waits, key=waits.__getitem__, default=None)
         if longest is not None and waits[longest] > 0:
@@ -114,7 +114,7 @@ class SimulatedLane:
         return None
 
     def standings(self, now: float) -> Mapping[str, BucketStatus]:
-        """Say how each bucket stands."""
+        """Return the state of each bucket."""
         return {kind: bucket.standing(now) for kind, bucket in self._buckets.items()}
 
 

@@ -11,7 +11,7 @@ from scoreline.provider_sim.anthropic_messages import AnthropicMessages, rfc3339
 from scoreline.provider_sim.batch_requests import read_requests
 from scoreline.provider_sim.batch_store import BatchSchedule, SimulatedBatch, course_of
 from scoreline.provider_sim.calls import CallHandler
-from scoreline.provider_sim.faults import luck
+from scoreline.provider_sim.faults import uniform
 from scoreline.provider_sim.http_messages import (
     ApiError,
     ConnectionAborted,
@@ -40,13 +40,13 @@ class MessageBatches:
         self._messages = AnthropicMessages()
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Delete all batches."""
         for batch in self._batches.values():
             batch.close()
         self._batches.clear()
 
     def finish(self) -> int:
-        """End what is in progress, now; say how many that were."""
+        """End all batches in progress now; returns their number."""
         now = self._calls.wall()
         going = [each for each in self._batches.values() if each.course.status(now) == "in_progress"]
         for batch in going:
@@ -54,7 +54,7 @@ class MessageBatches:
         return len(going)
 
     async def create(self, request: HttpRequest) -> HttpReply:
-        """Take a batch, whole or not at all."""
+        """Create a batch, completely or not at all."""
         if request.too_large:
             raise ApiError(413, "request_too_large", "Request exceeds the maximum size")
         seed, name = self._calls.settings.answers.seed, f"msgbatch_{self._calls.name()}"
@@ -67,7 +67,7 @@ class MessageBatches:
             raise
         self._batches[name] = batch
         self._calls.stats.created_batch(digests)
-        if luck(seed, name, "unheard") < course.fates.batch_unheard:
+        if uniform(seed, name, "unheard") < course.fates.batch_unheard:
             self._calls.stats.faults["batch_unheard"] += 1
             raise ConnectionAborted("batch_unheard")
         return in_json(200, self._shown(batch, request))
@@ -91,7 +91,7 @@ class MessageBatches:
         return in_json(200, self._shown(self._found(name), request))
 
     async def cancel(self, request: HttpRequest, name: str) -> HttpReply:
-        """Stop work on a batch; what is done stays done."""
+        """Cancel a batch; finished requests stay."""
         batch, now = self._found(name), self._calls.wall()
         match batch.course.status(now):
             case "ended":
@@ -99,7 +99,7 @@ class MessageBatches:
             case "in_progress":
                 batch.course = replace(batch.course, canceled=now)
             case _:
-                pass  # asked for already
+                pass  # already requested
         return in_json(200, self._shown(batch, request))
 
     async def delete(self, _request: HttpRequest, name: str) -> HttpReply:
@@ -118,11 +118,11 @@ class MessageBatches:
         return HttpReply(200, {"content-type": "application/x-jsonl"}, self._lines(batch))
 
     def _fill(self, batch: SimulatedBatch, body: IO[bytes]) -> list[int]:
-        """Put the requests into the batch, and tell what they ask."""
+        """Store the requests of the batch, and return their counts."""
         digests = list[int]()
         for item in read_requests(body):
             try:
-                digests.append(self._calls.understand(item["params"], self._messages)[0].digest)
+                digests.append(self._calls.parse(item["params"], self._messages)[0].digest)
             except ApiError:
                 batch.add(compact(item), sound=False)
             else:
@@ -158,7 +158,7 @@ class MessageBatches:
                     lines.clear()
                     await asyncio.sleep(0)
         except ValueError:
-            raise ConnectionAborted("deleted") from None  # under the reader's hands
+            raise ConnectionAborted("deleted") from None  # while it is being read
         if lines:
             yield b"".join(lines)
 
@@ -166,13 +166,13 @@ class MessageBatches:
         if outcome in ("canceled", "expired"):
             return {"type": outcome}
         try:
-            ask, said = self._calls.understand(params, self._messages)
+            model_request, answered = self._calls.parse(params, self._messages)
             if outcome == "errored":
                 raise self._messages.broken
         except ApiError as refused:
             error = {"type": refused.kind, "message": refused.message}
             return {"type": "errored", "error": {"type": "error", "error": error, "request_id": None}}
-        message = self._messages.whole(ask, said, name=self._calls.name(), created=0)
+        message = self._messages.whole(model_request, answered, name=self._calls.name(), created=0)
         message["usage"]["service_tier"] = "batch"
         return {"type": "succeeded", "message": message}
 

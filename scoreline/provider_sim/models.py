@@ -1,4 +1,4 @@
-"""The list of models, in the words of whoever asks."""
+"""The list of models, in the format of either API."""
 
 from typing import Any
 

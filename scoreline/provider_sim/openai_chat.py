@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: what they must look like, and what the answers do."""
+"""OpenAI's chat completions API: replies, streams and headers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from scoreline.provider_sim.openai_requests import read_chat
 
 
 class OpenAIChat:
-    """How chat completions are spoken."""
+    """Implements `ProviderApi` for chat completions."""
 
     endpoint = "/v1/chat/completions"
     request_id_header = "x-request-id"
@@ -21,37 +21,39 @@ class OpenAIChat:
     broken = ApiError(500, "server_error", "The server had an error while processing your request")
 
     def check_headers(self, headers: Mapping[str, str]) -> None:
-        """Ask for nothing."""
+        """No headers are required."""
 
     def read(self, params: Json) -> ModelRequest:
-        """Understand a request, or refuse it in the words of the API."""
+        """Parse a request; raises `ApiError` with the API's message."""
         return read_chat(params)
 
-    def whole(self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int) -> dict[str, Any]:
+    def whole(
+        self, request: ModelRequest, answer: SimulatedAnswer, *, name: str, created: int
+    ) -> dict[str, Any]:
         """Answer at once."""
-        message: dict[str, Any] = {"role": "assistant", "content": said.text, "refusal": None}
-        if said.tool is not None:
-            message |= {"content": None, "tool_calls": [_call(said, name, json.dumps(said.tool_input))]}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(said)}
-        head = _head(ask, name, created, kind="chat.completion")
-        return head | {"choices": [choice], "usage": _usage(ask, said)}
+        message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
+        if answer.tool is not None:
+            message |= {"content": None, "tool_calls": [_call(answer, name, json.dumps(answer.tool_input))]}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(answer)}
+        head = _head(request, name, created, kind="chat.completion")
+        return head | {"choices": [choice], "usage": _usage(request, answer)}
 
     def stream(
-        self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int
+        self, request: ModelRequest, answer: SimulatedAnswer, *, name: str, created: int
     ) -> Iterator[bytes]:
         """Answer in chunks."""
-        head = _head(ask, name, created, kind="chat.completion.chunk")
-        if ask.usage_wanted:
+        head = _head(request, name, created, kind="chat.completion.chunk")
+        if request.usage_wanted:
             head["usage"] = None
-        for delta in _deltas(said, name):
+        for delta in _deltas(answer, name):
             yield _chunk(head | {"choices": [_choice(delta)]})
-        yield _chunk(head | {"choices": [_choice({}, finish=_finish(said))]})
-        if ask.usage_wanted:
-            yield _chunk(head | {"choices": [], "usage": _usage(ask, said)})
+        yield _chunk(head | {"choices": [_choice({}, finish=_finish(answer))]})
+        if request.usage_wanted:
+            yield _chunk(head | {"choices": [], "usage": _usage(request, answer)})
         yield b"data: [DONE]\n\n"
 
     def stream_error(self) -> bytes:
-        """Say in the middle of a stream that it won't go on."""
+        """Return the event of an error within a stream."""
         return _chunk(self.error(self.broken, ""))
 
     def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:  # noqa: ARG002 - one shape for all dialects
@@ -68,7 +70,7 @@ class OpenAIChat:
         return {"error": error}
 
     def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:  # noqa: ARG002 - one shape for all dialects
-        """Say how the limits stand."""
+        """Return the rate limit headers."""
         return {
             f"x-ratelimit-{name}-{kind}": value
             for kind, standing in standings.items()
@@ -92,39 +94,39 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{rest:.3g}s" if minutes else f"{rest:.4g}s"
 
 
-def _head(ask: ModelRequest, name: str, created: int, *, kind: str) -> dict[str, Any]:
+def _head(request: ModelRequest, name: str, created: int, *, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{name}",
         "object": kind,
         "created": created,
-        "model": ask.model,
+        "model": request.model,
         "service_tier": "default",
         "system_fingerprint": "fp_simulated",
     }
 
 
-def _usage(ask: ModelRequest, said: SimulatedAnswer) -> dict[str, Any]:
+def _usage(request: ModelRequest, answer: SimulatedAnswer) -> dict[str, Any]:
     return {
-        "prompt_tokens": ask.input_tokens,
-        "completion_tokens": said.output_tokens,
-        "total_tokens": ask.input_tokens + said.output_tokens,
+        "prompt_tokens": request.input_tokens,
+        "completion_tokens": answer.output_tokens,
+        "total_tokens": request.input_tokens + answer.output_tokens,
         "prompt_tokens_details": {"cached_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": 0},
     }
 
 
-def _call(said: SimulatedAnswer, name: str, arguments: str) -> dict[str, Any]:
-    function = {"name": said.tool, "arguments": arguments}
+def _call(answer: SimulatedAnswer, name: str, arguments: str) -> dict[str, Any]:
+    function = {"name": answer.tool, "arguments": arguments}
     return {"id": f"call_{name}", "type": "function", "function": function}
 
 
-def _deltas(said: SimulatedAnswer, name: str) -> Iterator[dict[str, Any]]:
-    if said.tool is None:
+def _deltas(answer: SimulatedAnswer, name: str) -> Iterator[dict[str, Any]]:
+    if answer.tool is None:
         yield {"role": "assistant", "content": "", "refusal": None}
-        yield from ({"content": piece} for piece in pieces(said.text))
+        yield from ({"content": piece} for piece in pieces(answer.text))
         return
-    yield {"role": "assistant", "content": None, "tool_calls": [{"index": 0, **_call(said, name, "")}]}
-    for piece in pieces(json.dumps(said.tool_input)):
+    yield {"role": "assistant", "content": None, "tool_calls": [{"index": 0, **_call(answer, name, "")}]}
+    for piece in pieces(json.dumps(answer.tool_input)):
         yield {"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}
 
 
@@ -132,10 +134,10 @@ def _choice(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
-def _finish(said: SimulatedAnswer) -> str:
-    if said.tool is not None:
+def _finish(answer: SimulatedAnswer) -> str:
+    if answer.tool is not None:
         return "tool_calls"
-    return "length" if said.is_cut else "stop"
+    return "length" if answer.is_cut else "stop"
 
 
 def _chunk(value: object) -> bytes:

@@ -1,4 +1,4 @@
-"""What a request for a chat completion must look like, and what it asks for."""
+"""Validation and parsing of requests for chat completions."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ _NO_LIMIT = 1 << 20
 
 
 def read_chat(params: Json) -> ModelRequest:
-    """Understand a request, or refuse it in the words of the API."""
+    """Parse a request; raises `ApiError` with the API's message."""
     _check(params)
     texts = [text for message in params["messages"] for text in _texts(message.get("content"))]
     tool, schema = _form(params)

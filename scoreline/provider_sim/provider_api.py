@@ -1,4 +1,4 @@
-"""What a dialect must be able to say."""
+"""The interface of a simulated API."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -10,7 +10,7 @@ from scoreline.provider_sim.limits import BucketStatus
 
 
 class ProviderApi(Protocol):
-    """One way of asking and answering."""
+    """Parses requests and formats replies of one API."""
 
     endpoint: str
     request_id_header: str
@@ -23,19 +23,21 @@ class ProviderApi(Protocol):
     def read(self, params: Json) -> ModelRequest:
         """Understand a request, or refuse it."""
 
-    def whole(self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int) -> dict[str, Any]:
+    def whole(
+        self, request: ModelRequest, answer: SimulatedAnswer, *, name: str, created: int
+    ) -> dict[str, Any]:
         """Answer at once."""
 
     def stream(
-        self, ask: ModelRequest, said: SimulatedAnswer, *, name: str, created: int
+        self, request: ModelRequest, answer: SimulatedAnswer, *, name: str, created: int
     ) -> Iterator[bytes]:
         """Answer in events."""
 
     def stream_error(self) -> bytes:
-        """Say in the middle of a stream that it won't go on."""
+        """Return the event of an error within a stream."""
 
     def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
         """Refuse."""
 
     def limit_headers(self, standings: Mapping[str, BucketStatus], now: datetime) -> dict[str, str]:
-        """Say how the limits stand."""
+        """Return the rate limit headers."""

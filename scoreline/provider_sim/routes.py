@@ -1,4 +1,4 @@
-"""Who answers which path, and under which name it is counted."""
+"""The handler of each path, and the name under which its calls are counted."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -6,7 +6,7 @@ from functools import partial
 
 from scoreline.provider_sim.anthropic_messages import AnthropicMessages
 from scoreline.provider_sim.calls import CallHandler
-from scoreline.provider_sim.faults import draw_fault, luck
+from scoreline.provider_sim.faults import draw_fault, uniform
 from scoreline.provider_sim.http_messages import ApiError, ConnectionAborted, HttpReply, HttpRequest
 from scoreline.provider_sim.message_batches import LARGEST, MessageBatches
 from scoreline.provider_sim.message_batches import PATH as BATCHES
@@ -20,12 +20,12 @@ Answering = Callable[[], Awaitable[HttpReply]]
 
 
 def largest(path: str) -> int:
-    """Say how large a body may be."""
+    """Return the maximum size of a body."""
     return LARGEST if path == BATCHES else _LARGEST_CALL
 
 
 class Routes:
-    """The way to whoever answers."""
+    """Dispatches requests to handlers."""
 
     def __init__(self, calls: CallHandler, batches: MessageBatches) -> None:
         self._calls = calls
@@ -67,11 +67,11 @@ class Routes:
                 return "elsewhere", partial(_nowhere, request)
 
     async def _guarded(self, request: HttpRequest, endpoint: str, answering: Answering) -> HttpReply:
-        """Check the key, and let the faults that any call can meet befall this one, too."""
+        """Check the key, and apply the faults that any call can meet."""
         self._calls.check_key(request.key)
         self._messages.check_headers(request.headers)
         visit = sum(number for (name, _), number in self._calls.stats.calls.items() if name == endpoint)
-        fortune = luck(self._calls.settings.answers.seed, endpoint, visit)
+        fortune = uniform(self._calls.settings.answers.seed, endpoint, visit)
         match draw_fault(self._calls.settings.faults, streamed=False, fortune=fortune):
             case "overloaded":
                 raise self._messages.overloaded

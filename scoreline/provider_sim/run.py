@@ -1,4 +1,4 @@
-"""The simulator as a program: begins, says where it is, and goes on until it is told to stop."""
+"""The simulator as a program: starts, prints its address, and serves until it is stopped."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from scoreline.provider_sim.simulator import simulated
 async def run_until_stopped(
     settings: SimulatorSettings, *, host: str, port: int, announce: Callable[[str], None]
 ) -> None:
-    """Serve until SIGINT or SIGTERM; `announce` hears the base URL once it answers."""
+    """Serve until SIGINT or SIGTERM; `announce` receives the base URL once the server listens."""
     stop = stop_event()
     try:
         async with simulated(settings, host=host, port=port) as simulator:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scoreline.provider_sim.faults import luck
+from scoreline.provider_sim.faults import uniform
 from scoreline.provider_sim.http_messages import Json
 
 Schema = Mapping[str, Any]
@@ -16,14 +16,14 @@ _DEEPEST = 12
 
 @dataclass(frozen=True, slots=True)
 class AnswerQuality:
-    """Whether it is a good one, and the seed of all that is left open."""
+    """Whether the answer is a good one, and the seed of all other choices."""
 
     passed: bool
     seed: int
 
 
 def fill(schema: object, verdict: AnswerQuality) -> Json:
-    """Make a value of the schema: high numbers, true and good words for a pass, else the opposite."""
+    """Create a value of the schema: high numbers, true and positive words for a pass, else the opposite."""
     root = schema if isinstance(schema, Mapping) else {}
     return _value(root, root, verdict, "$")
 
@@ -76,24 +76,24 @@ def _type(schema: Schema) -> str:
 
 
 def _choice(values: list[Any], verdict: AnswerQuality, path: str) -> Json:
-    """Choose a good word for a pass and another for a fail; where none is known, the first is good."""
+    """Choose a positive word for a pass and another for a fail; by default the first is positive."""
     good = [value for value in values if str(value).lower() in _GOOD] or values[:1]
     pool = good if verdict.passed else [value for value in values if value not in good] or values
-    return pool[int(luck(verdict.seed, path) * len(pool))]
+    return pool[int(uniform(verdict.seed, path) * len(pool))]
 
 
 def _number(schema: Schema, verdict: AnswerQuality, path: str, *, whole: bool) -> float | int:
     """Choose from the upper part of the range for a pass, from the lower for a fail."""
     low, high = _range(schema, step=1 if whole else 0)
     base, width = (0.7, 0.29) if verdict.passed else (0.01, 0.39)
-    value = low + (high - low) * (base + width * luck(verdict.seed, path))
+    value = low + (high - low) * (base + width * uniform(verdict.seed, path))
     if whole:
         return int(min(max(round(value), low), high))
     return round(value, 3) if low < round(value, 3) < high else value
 
 
 def _range(schema: Schema, *, step: int) -> tuple[float, float]:
-    """Say from where to where a number may be; only whole numbers need to know what is left out."""
+    """Return the bounds of a number; integers exclude exclusive bounds."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None:
         low = schema["exclusiveMinimum"] + step if "exclusiveMinimum" in schema else None
@@ -104,5 +104,5 @@ def _range(schema: Schema, *, step: int) -> tuple[float, float]:
 
 
 def _text(schema: Schema, verdict: AnswerQuality) -> str:
-    said = "The answer meets the criteria." if verdict.passed else "The answer does not meet the criteria."
-    return said.ljust(int(schema.get("minLength", 0)), ".")[: int(schema.get("maxLength", 1_000_000))]
+    text = "The answer meets the criteria." if verdict.passed else "The answer does not meet the criteria."
+    return text.ljust(int(schema.get("minLength", 0)), ".")[: int(schema.get("maxLength", 1_000_000))]

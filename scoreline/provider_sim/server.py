@@ -1,4 +1,4 @@
-"""HTTP/1.1 over asyncio streams: keeps connections alive, and breaks them where it is told to."""
+"""HTTP/1.1 over asyncio streams: keeps connections alive, and aborts them on demand."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class SimulatorServer:
-    """Listens, and hands each request to whoever answers."""
+    """Listens, and dispatches each request."""
 
     def __init__(self, handler: Handler, *, largest: Callable[[str], int]) -> None:
         self._handler = handler
@@ -35,17 +35,17 @@ class SimulatorServer:
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return len(self._open)
 
     async def listen(self, host: str, port: int) -> int:
-        """Begin; say which port it is."""
+        """Start listening; returns the port."""
         self._listening = await asyncio.start_server(self._serve, host, port, backlog=_BACKLOG)
         chosen: int = self._listening.sockets[0].getsockname()[1]
         return chosen
 
     def reset_all(self) -> None:
-        """Break all connections, whatever is under way on them."""
+        """Abort all connections."""
         mine = asyncio.current_task()
         for task, writer in list(self._open.items()):
             if task is not mine:
@@ -53,7 +53,7 @@ class SimulatorServer:
                 task.cancel()
 
     async def close(self) -> None:
-        """Stop listening, and end what is open."""
+        """Stop listening, and close open connections."""
         if self._listening is not None:
             self._listening.close()
         tasks = list(self._open)
@@ -72,14 +72,14 @@ class SimulatorServer:
             if wanted.reset:
                 _break(writer)
         except (ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError):
-            pass  # gone, talking nonsense, or told to stop: either way there is nobody to answer
+            pass  # disconnected, invalid, or cancelled: there is no reply to send
         finally:
             del self._open[task]
             writer.close()
 
 
 class _Connection:
-    """One connection, request after request: read by h11, which takes no nonsense, and answered by hand."""
+    """One connection: requests are parsed by h11, replies are written directly."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -97,7 +97,7 @@ class _Connection:
             self._begin_again()
 
     def _begin_again(self) -> None:
-        """Expect the next request, of which something may have come already."""
+        """Wait for the next request, of which a part may have been received."""
         came, _ = self._h11.trailing_data
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=_READ)
         if came:
@@ -114,7 +114,7 @@ class _Connection:
     async def _received(
         self, head: h11.Request, body: IO[bytes], largest: Callable[[str], int]
     ) -> HttpRequest:
-        """Read all of it, even what is too large: who is still sending does not hear the answer."""
+        """Read all of it, even if it is too large: a client that still sends reads no reply."""
         target, _, query = head.target.decode("ascii").partition("?")
         path, size = unquote(target), 0
         most = largest(path)
@@ -160,7 +160,7 @@ def _head(reply: HttpReply, length: int | None) -> bytes:
 
 
 async def _let_through(writer: asyncio.StreamWriter) -> None:
-    """Give what was written time to leave: a reset drops what the other side has not read yet."""
+    """Wait until the written bytes have left: a reset drops what the client has not read yet."""
     await writer.drain()
     await asyncio.sleep(0.02)
 

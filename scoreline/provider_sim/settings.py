@@ -1,4 +1,4 @@
-"""How the simulator behaves: grouped for those who read it, flat for those who set it."""
+"""The simulator's settings: grouped for readers, flat for callers that set them."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -18,7 +18,7 @@ class InvalidSimulatorSettings(ValueError):  # noqa: N818 - the text is for the 
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """Who may ask, for what; nothing listed means anybody and anything."""
+    """Accepted keys and models; empty lists accept all."""
 
     keys: frozenset[str] = field(default=frozenset(), repr=False)
     models: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class AccessSettings:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSettings:
-    """What is said."""
+    """The content of answers."""
 
     seed: int = 0
     mode: Mode = "plausible"
@@ -41,7 +41,7 @@ class AnswerSettings:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRateLimits:
-    """How much is taken on; 0 is no limit."""
+    """Rate limits; 0 means unlimited."""
 
     rpm: Amount = 0
     tpm: Amount = 0
@@ -56,7 +56,7 @@ class SimulatedRateLimits:
 
 @dataclass(frozen=True, slots=True)
 class FaultSettings:
-    """What goes wrong, as shares of the calls that were taken on."""
+    """Rates of faults among admitted calls."""
 
     overloaded: Share = 0
     server_error: Share = 0
@@ -70,7 +70,7 @@ class FaultSettings:
 
 @dataclass(frozen=True, slots=True)
 class LatencySettings:
-    """How long an answer takes: lognormal by median and p95, or always the same where p95 is 0."""
+    """The latency: lognormal by median and p95, or constant if p95 is 0."""
 
     latency: Amount = 0
     latency_p95: Amount = 0
@@ -78,7 +78,7 @@ class LatencySettings:
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """How message batches fare."""
+    """The behaviour of message batches."""
 
     batch_seconds: Amount = 2.0
     batch_expiry: Amount = 86_400
@@ -86,7 +86,7 @@ class BatchSettings:
     batch_expired: Share = 0
     batch_canceled: Share = 0
     batch_unheard: Share = 0
-    """Batches that are made, though the connection breaks before their maker hears of it."""
+    """The share of created batches whose creation reply is lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,17 +39,17 @@ class Simulator:
 
     @property
     def settings(self) -> SimulatorSettings:
-        """How it behaves at present."""
+        """The current settings."""
         return self._calls.settings
 
     @property
     def stats(self) -> CallStats:
-        """What it has seen."""
+        """The counts of received calls."""
         return self._calls.stats
 
     @property
     def connections(self) -> int:
-        """How many are open."""
+        """The number of open connections."""
         return self._server.connections
 
     def change(self, **changes: object) -> None:
@@ -57,7 +57,7 @@ class Simulator:
         self._calls.settings = changed(self._calls.settings, changes)
 
     def reset(self) -> None:
-        """Forget all calls and batches."""
+        """Reset all counts and delete all batches."""
         self._calls.reset()
         self._batches.close()
 
@@ -97,21 +97,21 @@ class Simulator:
         return reply
 
     async def _refusing(self, request: HttpRequest, answering: Answering) -> HttpReply:
-        """Answer, or refuse in the words of whoever asks."""
+        """Handle a request, or reject it in the format of its API."""
         try:
             return await answering()
         except ApiError as refused:
             name = f"req_{self._calls.name()}"
-            dialect = AnthropicMessages() if "anthropic-version" in request.headers else OpenAIChat()
-            headers = {dialect.request_id_header: name}
-            return in_json(refused.status, dialect.error(refused, name), headers)
+            api = AnthropicMessages() if "anthropic-version" in request.headers else OpenAIChat()
+            headers = {api.request_id_header: name}
+            return in_json(refused.status, api.error(refused, name), headers)
 
 
 @asynccontextmanager
 async def simulated(
     settings: SimulatorSettings, *, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[Simulator]:
-    """Run a simulator in this process for a while."""
+    """Run a simulator in this process as a context."""
     simulator = Simulator(settings)
     await simulator.listen(host, port)
     try:

@@ -1,4 +1,4 @@
-"""What the simulator has seen, for those who check on the ones that call it."""
+"""Counts of received calls, for tests of the clients."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ class CallStats:
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By endpoint and status; a connection broken off counts under the name of the fault."""
     admitted: Counter[int] = field(default_factory=Counter)
-    """Calls taken on in each second since the start."""
+    """Admitted calls in each second since the start."""
     faults: Counter[str] = field(default_factory=Counter)
     bodies: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_KEPT), repr=False)
-    """The last calls that made sense, as they were asked."""
+    """The last valid calls, with their content."""
     visits: Counter[int] = field(default_factory=Counter, repr=False)
     answered: Counter[int] = field(default_factory=Counter, repr=False)
     input_tokens: int = 0
@@ -37,7 +37,7 @@ class CallStats:
         )
 
     def visited(self, digest: int) -> int:
-        """Say how often this request has come, this time included."""
+        """Count a request; returns how often it has been received, this time included."""
         if len(self.visits) > _MOST_REQUESTS:
             self.visits.clear()
             self.answered.clear()
@@ -45,7 +45,7 @@ class CallStats:
         return self.visits[digest]
 
     def began(self) -> None:
-        """A call is under way."""
+        """Count a call in flight."""
         self.in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
@@ -60,13 +60,13 @@ class CallStats:
         self.output_tokens += output_tokens
 
     def created_batch(self, digests: list[int]) -> None:
-        """A batch was made, that asks for these."""
+        """Count a created batch and its requests."""
         self.batches_created += 1
         self.batch_requests += len(digests)
         self.asked_in_batches.update(digests)
 
     def forget(self) -> None:
-        """Begin anew; what is under way stays so."""
+        """Reset; calls in flight stay."""
         under_way = self.in_flight
         for each in (
             self.calls,

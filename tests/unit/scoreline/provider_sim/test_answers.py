@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scoreline.provider_sim.answers import SimulatedAnswer, answer
 from scoreline.provider_sim.anthropic_messages import AnthropicMessages
-from scoreline.provider_sim.faults import draw_fault, draw_latency, luck
+from scoreline.provider_sim.faults import draw_fault, draw_latency, uniform
 from scoreline.provider_sim.http_messages import ApiError
 from scoreline.provider_sim.openai_chat import OpenAIChat, duration
 from scoreline.provider_sim.schemas import AnswerQuality, fill
@@ -176,21 +176,21 @@ def test_durations_are_written_as_openai_writes_them(seconds, written):
 def test_faults_come_in_the_shares_asked_for():
     """And each kind only where it can happen."""
     faults = FaultSettings(overloaded=0.1, reset_midway=0.1, html=0.1, stream_error=0.2)
-    drawn = [draw_fault(faults, streamed=False, fortune=luck(i)) for i in range(3_000)]
+    drawn = [draw_fault(faults, streamed=False, fortune=uniform(i)) for i in range(3_000)]
     assert 230 < drawn.count("html") < 370
     assert "stream_error" not in drawn
     assert 2_000 < drawn.count(None) < 2_200
-    streamed = [draw_fault(faults, streamed=True, fortune=luck(i)) for i in range(3_000)]
+    streamed = [draw_fault(faults, streamed=True, fortune=uniform(i)) for i in range(3_000)]
     assert "html" not in streamed
     assert 520 < streamed.count("stream_error") < 680
 
 
 def test_latency_has_the_median_and_the_p95_asked_for():
     """Lognormal between them; one number is always the same."""
-    drawn = sorted(draw_latency(LatencySettings(1.0, 4.0), luck(i)) for i in range(4_000))
+    drawn = sorted(draw_latency(LatencySettings(1.0, 4.0), uniform(i)) for i in range(4_000))
     assert drawn[2_000] == pytest.approx(1.0, rel=0.1)
     assert drawn[3_800] == pytest.approx(4.0, rel=0.15)
-    assert {draw_latency(LatencySettings(0.5), luck(i)) for i in range(9)} == {0.5}
+    assert {draw_latency(LatencySettings(0.5), uniform(i)) for i in range(9)} == {0.5}
 
 
 def test_settings_change_by_name_all_or_none():
