@@ -1,11 +1,11 @@
-"""Do budgets hold? Randomized batches against the provider simulator, and what it bills.
+"""Measures whether budgets hold: randomized batches against the provider simulator, compared with its bill.
 
     python -m bench.budget --json [--runs 50] [--seed 1] [--first 0]
 
-A real fleet on embedded servers of the bench's own: four executors of 16 slots. Each run draws latency, the
-length of prompts and answers, `max_tokens`, judges, time-outs, refusals and broken replies, executors that
-are killed, a lost budget account, and a limit in dollars or tokens. The overdraft is what the provider
-billed beyond the budget, as a share of it. Ends with 1 if one run exceeds 5 %.
+Limit: an overdraft (the bill beyond the budget, as a share of it) of 5 %; the exit code is 1 if any run
+exceeds it. Each run uses real processes on embedded servers: four executors of 16 slots. It draws latency,
+length of prompts and answers, `max_tokens`, evaluators, timeouts, rejected calls and broken replies,
+executors that are killed, a lost budget account, and a limit in dollars or tokens.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from statistics import median
 from typing import Any
 
 from bench.budget_trials import FLEET, BudgetBench, TrialResult, draw, run
-from bench.lanes_environment import KEY, all_present, provider, say
+from bench.lanes_environment import KEY, all_present, provider, report_progress
 from projections.database.readiness import prepare
 from scoreline.local import fleet as fleets
 from scoreline.local.embedded import embedded_servers
@@ -51,7 +51,7 @@ async def measure(runs: range, seed: int) -> list[TrialResult]:
             dice = Random(f"{seed}:{number}")
             outcome = await run(BudgetBench(servers, manager, root), sim, draw(dice), dice)
             outcomes.append(outcome)
-            say(
+            report_progress(
                 f"run {number}: {outcome.status}, {outcome.used:.1%} of the budget billed, "
                 f"{1 + outcome.recorded_overdraft:.1%} counted, {outcome.seconds:.0f} s"
             )
@@ -59,7 +59,7 @@ async def measure(runs: range, seed: int) -> list[TrialResult]:
 
 
 def summary(outcomes: list[TrialResult], *, seed: int) -> dict[str, Any]:
-    """Write what the runs came to."""
+    """Print the results of the runs."""
     paused = [each.used for each in outcomes if each.status == "paused"]
     return {
         "runs": len(outcomes),

@@ -1,4 +1,4 @@
-"""Randomized trials of budgets: what is drawn for each, what happens to it, what the provider bills."""
+"""Randomized trials of budgets: the drawn conditions, the run, and the provider's bill."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ NO_FAULTS = {"overloaded": 0.0, "server_error": 0.0, "reset_before": 0.0, "trunc
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one batch meets."""
+    """The drawn conditions of one batch."""
 
     cases: int
     longest_prompt: int
@@ -83,14 +83,14 @@ def draw(dice: Random) -> Trial:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """What a trial came to."""
+    """The result of a trial."""
 
     trial: Trial
     status: str
     overdraft: float
-    """What the provider billed beyond the budget, as a share of it; negative where it billed less."""
+    """The provider's bill beyond the budget, as a share of it; negative if it billed less."""
     recorded_overdraft: float
-    """The same of what is on record and counted."""
+    """The same for the recorded spend."""
     used: float
     """The share of the budget that was billed."""
     seconds: float
@@ -102,7 +102,7 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True)
 class BudgetBench:
-    """Where trials run."""
+    """The servers and processes that trials run on."""
 
     servers: Servers
     manager: ProcessManager
@@ -110,7 +110,7 @@ class BudgetBench:
 
 
 async def run(fleet: BudgetBench, sim: SimulatedProvider, trial: Trial, dice: Random) -> TrialResult:
-    """Run one batch to its pause or end, with all that happens meanwhile."""
+    """Run one batch to its pause or end, with the drawn faults."""
     loop = asyncio.get_running_loop()
     settings = {"latency": trial.latency, "latency_p95": trial.latency_p95, **trial.faults}
     await sim.change(output_tokens=trial.output_tokens, seed=dice.randrange(10**6), **settings)

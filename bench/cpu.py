@@ -1,4 +1,4 @@
-"""What some processes and all that came of them have used, from /proc."""
+"""CPU and memory usage of processes and their descendants, from /proc."""
 
 import os
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class ProcessCpu:
 
 
 def family(*roots: int) -> list[ProcessCpu]:
-    """Look at some processes and all their descendants."""
+    """Read the usage of processes and all their descendants."""
     parents, found = {}, {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             _, _, rest = (place / "stat").read_text().rpartition(") ")
             command = (place / "cmdline").read_text().replace("\0", " ").strip()
         except OSError:
-            continue  # gone meanwhile
+            continue  # ended meanwhile
         fields = rest.split()
         pid = int(place.name)
         parents[pid] = int(fields[1])
@@ -50,7 +50,7 @@ def server_pids(root: Path) -> list[int]:
 
 
 def room_of(used: ProcessCpu) -> str:
-    """Name the part of the system that a process belongs to."""
+    """Return the component that a process belongs to."""
     words = {
         "storage-worker start": "storage_worker",
         "worker start": "executors",

@@ -1,10 +1,11 @@
-"""How long each query of the dashboards takes, of a batch of a million.
+"""Measures the duration of each dashboard query on a batch of a million evaluations.
 
     python -m bench.dashboards --json [EVALUATIONS]
 
-One batch of so many evaluations, five events and a scorecard each, made in Postgres itself, beside ten
-batches of a thousand; one in fifty evaluations has failed. Each query is asked as Grafana would, as the
-role that only reads, and timed from here, rows fetched: the median of five, after one that is not counted.
+Limit: none; the figures are absolute milliseconds. One batch with five events and a scorecard per
+evaluation, created in Postgres itself, beside ten batches of a thousand; one in fifty evaluations has
+failed. Each query runs as in Grafana, with the read-only role, and is timed by the client, rows fetched:
+the median of five, after a warm-up.
 """
 
 import argparse
@@ -49,7 +50,7 @@ def questions() -> list[Sql]:
 
 
 def timed(conn: psycopg.Connection, statement: str) -> float:
-    """Ask once; returns milliseconds."""
+    """Run the query once; returns milliseconds."""
     started = time.perf_counter()
     conn.execute(statement.encode()).fetchall()
     return (time.perf_counter() - started) * 1000

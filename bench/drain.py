@@ -1,12 +1,12 @@
-"""How fast a storage worker drains a full log, against the raw limit of its two servers.
+"""Measures how fast a storage worker drains a full log, against the raw limit of its two servers.
 
     python -m bench.drain --json
 
-The limit is what cannot be avoided: reading and acknowledging as many entries with a plain consumer,
-and COPYing the same rows into a staging table and on into `events`; as 1/(1/read + 1/copy).
-The drain runs in a process of its own, through the real FastStream application, and does everything else
-as well: wake-ups, ordering, the state machine, evaluations, scorecards, counters, marks, expiry.
-Both are measured in turn, several times, and the medians compared.
+Limit: the unavoidable work, 1/(1/read + 1/copy): reading and acknowledging as many entries with a plain
+consumer, and COPYing the same rows into a staging table and on into `events`. The drain runs in a process
+of its own, through the real FastStream application, and does everything else as well: wake-up messages,
+ordering, the state machine, evaluations, scorecards, counters, marks, expiry. Both are measured in turn,
+several times, and the medians compared.
 """
 
 import argparse

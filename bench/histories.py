@@ -1,4 +1,4 @@
-"""What the benches write: short, complete lives of evaluations."""
+"""Event histories for benchmarks: short, complete evaluations."""
 
 from collections.abc import Iterator, Sequence
 

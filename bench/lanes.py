@@ -1,10 +1,11 @@
-"""How well lanes keep a fleet at a provider's limit, and what they cost.
+"""Measures how close lanes keep a fleet to a provider's rate limit, and what they cost.
 
     python -m bench.lanes --json
     python -m bench.lanes --only given_4,outage --seconds 30
 
-Every run has a simulated provider, servers and a fleet of its own, all of them processes. What was answered
-and what was refused is what the simulator counted, from the first call that it saw.
+Limit: the simulated provider's own requests per minute; goodput is the share of it that was answered, and
+refusals the share of calls that received 429, as counted by the simulator from its first call. Every run
+has its own simulator, servers and executors, all of them processes.
 """
 
 import argparse
@@ -16,12 +17,12 @@ from functools import partial
 from typing import Any
 
 from bench import lanes_faults, lanes_goodput, lanes_naive, lanes_sharing
-from bench.lanes_environment import say
+from bench.lanes_environment import report_progress
 
 Run = Callable[[float], Awaitable[dict[str, Any]]]
 
 RUNS: dict[str, Run] = {
-    **{name: partial(lanes_goodput.run, course) for name, course in lanes_goodput.COURSES.items()},
+    **{name: partial(lanes_goodput.run, plan) for name, plan in lanes_goodput.RUNS.items()},
     **{name: partial(lanes_naive.run, crowd) for name, crowd in lanes_naive.CROWDS.items()},
     "isolation": lanes_faults.isolation,
     "sharing": lanes_sharing.sharing,
@@ -35,9 +36,9 @@ async def measure(chosen: list[str], seconds: float) -> dict[str, Any]:
     """Measure one run after the other."""
     results: dict[str, Any] = {}
     for name in chosen:
-        say(f"{name} ...")
+        report_progress(f"{name} ...")
         results[name] = await RUNS[name](seconds) | {"machine_load": round(os.getloadavg()[0], 1)}
-        say(f"{name}: {json.dumps(results[name])}")
+        report_progress(f"{name}: {json.dumps(results[name])}")
     return results
 
 

@@ -1,4 +1,4 @@
-"""Where lanes are measured: a simulator, servers, and a fleet, all of them new for every run."""
+"""The environment of lane benchmarks: a simulator, servers and executors, all new for every run."""
 
 import asyncio
 import json
@@ -42,8 +42,8 @@ MODEL = "claude-haiku-4-5"
 LOOK_EVERY = 0.02
 
 
-def say(what: str) -> None:
-    """Tell whoever watches."""
+def report_progress(what: str) -> None:
+    """Print progress to standard error."""
     print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
@@ -53,14 +53,14 @@ class SimulatedProvider:
 
     url: str
 
-    async def look(self) -> SimulatorCounts:
-        """See what it has seen."""
+    async def counts(self) -> SimulatorCounts:
+        """Read the counts now."""
         before = time.monotonic()
         stats = await self.stats()
         return read_stats(stats, at=(before + time.monotonic()) / 2)
 
     async def stats(self) -> dict[str, Any]:
-        """Return all that it has counted."""
+        """Return the simulator's counts."""
         return dict(await self._control("stats"))
 
     async def change(self, **settings: object) -> None:
@@ -72,13 +72,13 @@ class SimulatedProvider:
         await self._control("outage", {"seconds": seconds})
 
     async def first_call(self) -> SimulatorCounts:
-        """Wait until somebody has called."""
-        while not (seen := await self.look()).came:  # noqa: ASYNC110 - another process
+        """Wait for the first call."""
+        while not (seen := await self.counts()).came:  # noqa: ASYNC110 - another process
             await asyncio.sleep(LOOK_EVERY)
         return seen
 
-    async def _control(self, what: str, told: object = None) -> Any:  # noqa: ANN401 - JSON
-        body = None if told is None else json.dumps(told).encode()
+    async def _control(self, what: str, document: object = None) -> Any:  # noqa: ANN401 - JSON
+        body = None if document is None else json.dumps(document).encode()
         asked = Request(f"{self.url}/_sim/{what}", data=body)
         return await asyncio.to_thread(_read, asked)
 
@@ -113,7 +113,7 @@ class LaneBench:
     root: Path
 
     async def run(self, sim: SimulatedProvider, *, cases: int, **flags: Any) -> str:  # noqa: ANN401 - as they are typed
-        """Hand a batch in whose target is a simulator; returns its id."""
+        """Submit a batch whose target is a simulator; returns its id."""
         target = {"type": "anthropic", "model": MODEL, "base_url": sim.url, "key_variable": KEY}
         given = {"targets": [target], "evaluators": ["exact"], "fail_fast_after": 0, **flags}
         plan = make_plan(None, given, folder=Path.cwd(), source=SyntheticSource(cases))
@@ -121,7 +121,7 @@ class LaneBench:
         return batch_id
 
     async def forget_lanes(self) -> int:
-        """Lose all that the fleet knows of its lanes."""
+        """Delete the state of all lanes in Redis."""
         redis = Redis.from_url(self.servers.redis_url)
         try:
             keys = [key async for key in redis.scan_iter("eval:lane:*")]
@@ -148,7 +148,7 @@ async def stage(executors: int, *, slots: int = 0) -> AsyncIterator[LaneBench]:
         await prepare(servers.postgres_url, shards=Settings().shards)
         environ = worker_environ(Settings(), servers) | {"EVAL_LOG_LEVEL": "ERROR"}
         manager = await stack.enter_async_context(process_manager(environ, log_to=sys.stderr.fileno()))
-        stack.callback(manager.kill)  # what is in hand is of no use any more
+        stack.callback(manager.kill)  # active tasks are discarded
         start(Fleet("bench", executors, concurrency=slots), manager)
         await all_present(servers, executors)
         yield LaneBench(servers, root)
@@ -165,5 +165,5 @@ async def all_present(servers: Servers, executors: int) -> None:
 
 
 def shares(before: Cpu, after: Cpu, seconds: float) -> dict[str, float]:
-    """Say which part of a core each part of the system used."""
+    """Return the share of a core that each component used."""
     return {room: round((after[room] - before[room]) / seconds, 3) for room in sorted(after)}

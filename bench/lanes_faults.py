@@ -1,14 +1,14 @@
-"""What trouble costs: a neighbour that is throttled or dead, an outage, and lanes that are lost.
+"""Lane benchmarks under faults: a throttled or dead neighbour, an outage, and lost lane state.
 
-In the last two the simulator has no limit of its own, so that every call counts that arrives: the limit is
-the fleet's to keep.
+For the last two the simulator has no rate limit, so that every arriving call counts: only lanes enforce the
+limit.
 """
 
 import asyncio
 from typing import Any
 
 from bench.lanes_environment import LOOK_EVERY, SimulatedProvider, provider, stage
-from bench.lanes_goodput import RPM, watched
+from bench.lanes_goodput import RPM, measure
 from bench.lanes_metrics import busiest, lost
 
 LIMITS = {"rpm": RPM}
@@ -21,7 +21,7 @@ THROTTLED_RPM = 120
 
 
 async def isolation(seconds: float) -> dict[str, Any]:
-    """Compare a lane by itself with one beside a throttled, and one beside a dead one."""
+    """Compare a lane alone with one beside a throttled lane, and one beside a dead lane."""
     done = {
         "alone": await _beside(seconds, None),
         "throttled": await _beside(seconds, {"rpm": THROTTLED_RPM}),
@@ -36,18 +36,18 @@ async def isolation(seconds: float) -> dict[str, Any]:
 
 
 async def _beside(seconds: float, trouble: dict[str, float] | None) -> float:
-    """Measure a lane that is well; a batch on another lane, in trouble, is under way before it."""
+    """Measure a healthy lane; a batch on a faulty lane is running before it."""
     cases = int(A_SECOND * (seconds + 30))
     async with provider(rpm=RPM) as well, provider(**(trouble or {})) as ill, stage(4) as here:
         if trouble:
             await here.run(ill, cases=cases, limits=LIMITS, retries=100)
             await _any_call(ill)
         await here.run(well, cases=cases, limits=LIMITS)
-        return float((await watched(here, well, seconds, rpm=RPM))["goodput_ratio"])
+        return float((await measure(here, well, seconds, rpm=RPM))["goodput_ratio"])
 
 
 async def _any_call(sim: SimulatedProvider) -> None:
-    while not (await sim.look()).admitted:  # noqa: ASYNC110 - another process
+    while not (await sim.counts()).admitted:  # noqa: ASYNC110 - another process
         await asyncio.sleep(LOOK_EVERY)
 
 
@@ -61,11 +61,11 @@ async def outage(seconds: float) -> dict[str, Any]:
         await sim.go_out(OUTAGE)
         over = asyncio.get_running_loop().time() + OUTAGE
         await asyncio.sleep(0.5)
-        before = await sim.look()
-        while (back := await sim.look()).ok == before.ok:  # noqa: ASYNC110 - another process
+        before = await sim.counts()
+        while (back := await sim.counts()).ok == before.ok:  # noqa: ASYNC110 - another process
             await asyncio.sleep(LOOK_EVERY)
         await asyncio.sleep(seconds / 2)
-        last = await sim.look()
+        last = await sim.counts()
     since = max(before.each_second) + 2
     fullest = busiest(last.each_second, since=since, seconds=1)
     return {
@@ -82,9 +82,9 @@ async def loss(seconds: float) -> dict[str, Any]:
         await here.run(sim, cases=int(A_SECOND * (seconds + 30)), limits=LIMITS)
         await sim.first_call()
         await asyncio.sleep(seconds / 2)
-        lanes, before = await here.forget_lanes(), await sim.look()
+        lanes, before = await here.forget_lanes(), await sim.counts()
         await asyncio.sleep(seconds / 2)
-        last = await sim.look()
+        last = await sim.counts()
     fullest = busiest(last.each_second, since=max(before.each_second), seconds=WINDOW)
     allowed = A_SECOND * (WINDOW + BURST)
     return {

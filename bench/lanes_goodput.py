@@ -1,4 +1,4 @@
-"""How much of a provider's limit a fleet uses, and how often it is refused, from a cold start."""
+"""Goodput of a fleet under a provider's limit, and its share of 429 replies, from a cold start."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,46 +12,46 @@ RPM, TPM = 3_000.0, 150_000.0
 
 @dataclass(frozen=True, slots=True)
 class GoodputRun:
-    """One run: who calls, under what limits, and what it is told of them."""
+    """One run: clients, limits, and how the limits are known."""
 
     executors: int
     tpm: float = 0.0
-    is_told: bool = True
-    """Whether the batch says the limits; else the provider's headers have to, or its refusals."""
+    is_declared: bool = True
+    """Whether the batch declares the limits; else they come from the provider's headers, or are learnt."""
     headers: bool = True
 
 
-COURSES = {
+RUNS = {
     "given_1": GoodputRun(1),
     "given_4": GoodputRun(4),
     "tokens_1": GoodputRun(1, tpm=TPM),
     "tokens_4": GoodputRun(4, tpm=TPM),
-    "learnt_4": GoodputRun(4, is_told=False),
-    "blind_4": GoodputRun(4, is_told=False, headers=False),
+    "learnt_4": GoodputRun(4, is_declared=False),
+    "blind_4": GoodputRun(4, is_declared=False, headers=False),
 }
 
 
-async def run(course: GoodputRun, seconds: float) -> dict[str, Any]:
-    """Measure one course."""
+async def run(plan: GoodputRun, seconds: float) -> dict[str, Any]:
+    """Measure one run."""
     cases = int(RPM * (seconds + 30) / 60)
-    flags = {"limits": _limits(course)} if course.is_told else {}
-    told = {} if course.headers else {"limit_headers": False}
-    async with provider(rpm=RPM, tpm=course.tpm, **told) as sim, stage(course.executors) as here:
+    flags = {"limits": _limits(plan)} if plan.is_declared else {}
+    overrides = {} if plan.headers else {"limit_headers": False}
+    async with provider(rpm=RPM, tpm=plan.tpm, **overrides) as sim, stage(plan.executors) as here:
         await here.run(sim, cases=cases, **flags)
-        return await watched(here, sim, seconds, rpm=RPM, tpm=course.tpm)
+        return await measure(here, sim, seconds, rpm=RPM, tpm=plan.tpm)
 
 
-async def watched(
+async def measure(
     here: LaneBench, sim: SimulatedProvider, seconds: float, *, rpm: float, tpm: float = 0.0
 ) -> dict[str, Any]:
-    """Watch the simulator for so long, from the first call that it sees."""
+    """Measure the simulator for so many seconds from its first call."""
     first = await sim.first_call()
     before = here.cpu()
     await asyncio.sleep(seconds - (asyncio.get_running_loop().time() - first.at))
-    last = await sim.look()
+    last = await sim.counts()
     busy = shares(before, here.cpu(), last.at - first.at)
     return goodput(SimulatorCounts(first.at), last, rpm=rpm, tpm=tpm) | {"cores": busy}
 
 
-def _limits(course: GoodputRun) -> dict[str, float]:
-    return {"rpm": RPM, "tpm": course.tpm} if course.tpm else {"rpm": RPM}
+def _limits(run: GoodputRun) -> dict[str, float]:
+    return {"rpm": RPM, "tpm": run.tpm} if run.tpm else {"rpm": RPM}

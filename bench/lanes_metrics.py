@@ -1,4 +1,4 @@
-"""What the simulator counted, put into figures. Pure."""
+"""Figures computed from the simulator's counts. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SimulatorCounts:
-    """What a simulator had seen at one moment of the bench's clock."""
+    """The simulator's counts at one moment of the benchmark's clock."""
 
     at: float
     ok: int = 0
@@ -18,17 +18,17 @@ class SimulatorCounts:
     admitted: int = 0
     tokens: int = 0
     each_second: Mapping[int, int] = field(default_factory=dict)
-    """Calls taken on, by the second of the simulator's own clock."""
+    """Admitted calls, by second of the simulator's clock."""
     most_in_flight: int = 0
 
     @property
     def came(self) -> int:
-        """Count the calls that arrived, taken on or not."""
+        """The number of received calls, admitted or not."""
         return self.admitted + self.too_many
 
 
 def read_stats(stats: Mapping[str, Any], *, at: float) -> SimulatorCounts:
-    """Read what `/_sim/stats` says."""
+    """Parse `/_sim/stats`."""
     statuses = stats["calls"].get(MESSAGES, {})
     return SimulatorCounts(
         at=at,
@@ -44,7 +44,7 @@ def read_stats(stats: Mapping[str, Any], *, at: float) -> SimulatorCounts:
 def goodput(
     first: SimulatorCounts, last: SimulatorCounts, *, rpm: float, tpm: float = 0.0
 ) -> dict[str, Any]:
-    """Say which part of a limit's worth was answered between two looks, and what was refused."""
+    """Return the share of the limit that was answered between two moments, and the share of 429 replies."""
     minutes = (last.at - first.at) / MINUTE
     done = last.tokens - first.tokens if tpm else last.ok - first.ok
     came = last.came - first.came
@@ -68,5 +68,5 @@ def busiest(each_second: Mapping[int, int], *, since: int, seconds: int) -> int:
 
 
 def lost(alone: float, beside: float) -> float:
-    """Say which part of what was done alone is missing beside another; more is not less than nothing."""
+    """Return the share of the throughput alone that is lost beside another lane, at least 0."""
     return round(max(0.0, 1 - beside / alone), 4) if alone else 0.0

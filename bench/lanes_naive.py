@@ -1,4 +1,4 @@
-"""What others do: so many calls at a time, and the SDK's own retries, straight at the provider.
+"""The baseline without lanes: a fixed number of concurrent calls, with the retries of the SDK.
 
 As a program it is one such process: `python -m bench.lanes_naive URL RETRIES AT_ONCE`.
 """
@@ -37,7 +37,7 @@ async def run(crowd: NaiveClients, seconds: float) -> dict[str, Any]:
     async with provider(rpm=RPM) as sim, _calling(crowd, sim.url):
         first = await sim.first_call()
         await asyncio.sleep(seconds - (asyncio.get_running_loop().time() - first.at))
-        return goodput(SimulatorCounts(first.at), await sim.look(), rpm=RPM)
+        return goodput(SimulatorCounts(first.at), await sim.counts(), rpm=RPM)
 
 
 @asynccontextmanager

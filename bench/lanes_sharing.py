@@ -1,4 +1,4 @@
-"""How batches share a lane, and what asking one costs."""
+"""Fairness of batches that share a lane, and the cost of one acquire request."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from bench.lanes_environment import LaneBench, provider, say, stage
+from bench.lanes_environment import LaneBench, provider, report_progress, stage
 from bench.lanes_goodput import RPM
 from bench.runner import run as run_to_its_end
 
@@ -55,7 +55,7 @@ async def overhead(seconds: float) -> dict[str, Any]:
         await run_to_its_end(here.servers, {"mode": "simulated", "limit": 500})
         for _ in range(rounds):
             pairs.append((await _cost(here, {}), await _cost(here, {"limits": GENEROUS})))
-            say(f"ms a task, without and with a lane: {pairs[-1]}")
+            report_progress(f"ms a task, without and with a lane: {pairs[-1]}")
     dearer = sorted(round(with_lane - without, 4) for without, with_lane in pairs)
     return {
         "lane_overhead_ms": round(median(dearer), 4),

@@ -1,10 +1,10 @@
-"""How long an event takes to be committed, and what recording it costs the executor.
+"""Measures the time from recording an event to its commit, and the cost of recording for the executor.
 
     python -m bench.latency --json
 
-A steady load (1,500 events a second) goes through one writer's event queue to a real storage worker.
-Committed means committed: Postgres' own commit timestamps are compared with the moment of recording.
-Then a thousand fast evaluations at once, for the depth of their queues; then the memory of a full tail.
+Limit: none; the figures are absolute. A steady load (1,500 events a second) goes through one executor's
+event queue to a real storage worker; the commit time is Postgres' own commit timestamp. Then a thousand
+fast evaluations at once, for the depth of their queues; then the memory of a full buffer.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class Stopwatch:
 
     @contextmanager
     def lap(self) -> Iterator[None]:
-        """Take the time of a block."""
+        """Measure the duration of a block."""
         started = time.perf_counter()
         yield
         self.times.append(time.perf_counter() - started)
@@ -104,7 +104,9 @@ async def _tracks_commits(servers: Servers) -> bool:
 def full_tail_mb() -> float:
     """Fill a queue's tail to the brim and weigh it."""
     tracemalloc.start()
-    queue = EventQueue(RedisEventLog.from_url("redis://nobody"), source="bench", settings=QueueSettings())
+    queue = EventQueue(
+        RedisEventLog.from_url("redis://unreachable"), source="bench", settings=QueueSettings()
+    )
     owned: list[OwnedAttempt] = []
     while queue.outbox.has_capacity:
         owned.append(queue.own(f"tail-{len(owned):06}", "bench"))

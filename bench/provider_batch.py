@@ -1,10 +1,10 @@
-"""What a batch costs that is answered by provider batches: memory, and whether anything is asked twice.
+"""Measures the memory of batches answered by provider batches, and whether any request is sent twice.
 
     python -m bench.provider_batch --json 10000 100000
 
-Each size is one batch on embedded servers of the bench's own, with real processes and a simulated provider.
-Memory is the peak of each process over the whole run, as the kernel has kept it. A ratio of the largest to
-the second largest size near 1 means flat.
+Limit: flat memory, a ratio of the largest to the second largest size near 1, and 0 duplicate requests. Each
+size is one batch on embedded servers, with real processes and a simulated provider. Memory is the peak of
+each process over the whole run, as the kernel reports it.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from bench.cpu import family, room_of, server_pids
-from bench.lanes_environment import LaneBench, SimulatedProvider, provider, say, stage
+from bench.lanes_environment import LaneBench, SimulatedProvider, provider, report_progress, stage
 
 KB_IN_MB = 1024
 LOOK_EVERY = 1.0
@@ -63,7 +63,7 @@ async def _watched(here: LaneBench, batch_id: str) -> Counter[str]:
 
 
 def _peak(pid: int) -> int:
-    """Read the most memory a process has had, in KB; nothing of one that is gone."""
+    """Read the peak memory of a process in KB; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -90,7 +90,7 @@ async def measure(sizes: list[int]) -> dict[str, Any]:
     results = []
     for size in sizes:
         results.append(await one_size(size))
-        say(json.dumps(results[-1]))
+        report_progress(json.dumps(results[-1]))
     found: dict[str, Any] = {"sizes": results}
     if len(results) > 1:
         smaller, larger = results[-2]["rss_mb"], results[-1]["rss_mb"]

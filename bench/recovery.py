@@ -1,12 +1,13 @@
-"""How long work stands still at default settings: an executor killed, one that hangs, Redis killed.
+"""Measures how long work stalls at default settings: an executor killed, one that hangs, Redis killed.
 
     python -m bench.recovery --json                 all three, one JSON object each
     python -m bench.recovery --only killed          one of: killed, hung, restarted
 
-Real processes on the embedded servers. Where Redis is killed, the target is an HTTP server in this process;
-where an executor is killed it is a Python function, because a lane begins with eight calls of an endpoint
-that has not answered yet. Times are from the fault, or the claims of an executor that hangs, to the claim
-of the next attempt, of each of the evaluations that the executor had claimed.
+Limit: none; the figures are absolute seconds. Real processes run on the embedded servers. Where Redis is
+killed, the target is an HTTP server in this process; where an executor is killed it is a Python function,
+because a lane starts with eight calls of an endpoint that has not responded yet. Times are from the fault,
+or the claims of an executor that hangs, to the claim of the next attempt, for each evaluation that the
+executor had claimed.
 """
 
 import argparse
@@ -65,7 +66,7 @@ SUBMIT = ("batch", "run", "--distributed", "--detach", "--json", "--dataset", "c
 
 @dataclass(slots=True)
 class RecoveryBench:
-    """A folder, servers, and an HTTP target that answers after a while."""
+    """A directory, servers, and an HTTP target with a delay."""
 
     folder: Path
     servers: Servers
@@ -104,7 +105,7 @@ class RecoveryBench:
             raise RuntimeError("the batch was not accepted")
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """Ask the database."""
+        """Query the database."""
         with psycopg.connect(self.servers.postgres_url) as conn:
             return conn.execute(statement.encode()).fetchall()
 
@@ -250,7 +251,7 @@ BENCHES = {"killed": killed, "hung": hung, "restarted": restarted}
 
 
 def main() -> None:
-    """Run what was asked for, and print it."""
+    """Run the selected scenarios, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m bench.recovery", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--only", choices=BENCHES, help="one of them")

@@ -1,10 +1,10 @@
-"""How fast a batch is verified and rebuilt, against plainly reading its events; and how flat memory stays.
+"""Measures how fast a batch is verified and rebuilt, against plainly reading its events, and peak memory.
 
     python -m bench.replay --json
 
-The limit is what cannot be avoided: fetching every event of the batch in order with a plain cursor, a
-page at a time, and looking at none. Verification and rebuild use as many processes as the command does.
-Memory is the peak of the largest of them, with the batch and with one a quarter the size.
+Limit: the unavoidable work: fetching every event of the batch in order with a plain cursor, a page at a
+time, without processing any. Verification and rebuild use as many processes as the command does. Memory is
+the peak of the largest process, with the batch and with one a quarter the size.
 """
 
 import argparse

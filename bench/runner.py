@@ -1,11 +1,11 @@
-"""How many evaluations a second the whole system manages, and how well it fills its slots.
+"""Measures the evaluations per second of the whole system, and its slot utilisation.
 
     python -m bench.runner --json
 
-Two runs on embedded servers of the bench's own, with real processes: executors, coordinator, storage
-workers. The first asks a target that answers at once: what is measured is Scoreline itself, from the
-submission to the last scorecard, the CPU of every process counted, servers included. The second asks a
-target that takes a second, with 500 slots: achieved ÷ ideal, from the first claim to the last scorecard.
+Limit: for utilisation, the ideal slots ÷ seconds; throughput is absolute. Two runs on embedded servers,
+with real processes: executors, coordinator, storage workers. The first uses a target that answers at once,
+from the submission to the last scorecard, with the CPU of every process, servers included. The second uses
+a target that takes a second, with 500 slots: achieved ÷ ideal, from the first claim to the last scorecard.
 """
 
 import argparse

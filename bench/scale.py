@@ -1,11 +1,11 @@
-"""What a large batch costs in memory: every process, and Redis, while it runs.
+"""Measures the memory of large batches: every process, and Redis, while they run.
 
     python -m bench.scale --json 10000 100000 1000000
 
-Each size is one batch on embedded servers of the bench's own, with real processes and a target that answers
-at once. Memory is looked at every second; the figure of a process is its peak once the first tenth of the
-batch is done, so that what grows with the batch would show. A ratio of the largest to the second largest
-size near 1 means flat.
+Limit: flat memory, a ratio of the largest to the second largest size near 1. Each size is one batch on
+embedded servers, with real processes and a target that answers at once. Memory is sampled every second; the
+figure of a process is its peak once the first tenth of the batch is done, so that growth with the batch is
+visible.
 """
 
 import argparse
@@ -45,7 +45,7 @@ class Peaks:
     redis: int = 0
 
     def see(self, root: Path, redis_bytes: int) -> None:
-        """Take one look; of several processes of a kind the largest counts."""
+        """Sample once; of several processes of a component the largest counts."""
         for used in family(os.getpid(), *server_pids(root)):
             room = room_of(used)
             self.rss[room] = max(self.rss[room], used.rss)

@@ -1,12 +1,12 @@
-"""What telemetry costs: the whole system with it and without it, in turn.
+"""Measures the overhead of telemetry: the whole system with it and without it, in turn.
 
     python -m bench.telemetry --json
 
-Each run is `bench.runner`'s first on fresh servers, in a process of its own, for a process has telemetry or
-has it not. With it, all processes serve `/metrics`, which are fetched every five seconds; one evaluation in
-a hundred is traced into files. `ratio` is throughput with ÷ without, of the medians; `cpu_ratio` that of
-the CPU time an evaluation takes, servers and whoever fetches counted. `off_ns_per_call` is what one call of
-an instrument costs a process that was not asked for telemetry.
+Limit: the same run without telemetry. Each run is the first of `bench.runner` on new servers, in its own
+process. With telemetry, all processes serve `/metrics`, which are scraped every five seconds; one
+evaluation in a hundred is traced into files. `ratio` is throughput with ÷ without, of the medians;
+`cpu_ratio` that of the CPU time per evaluation, servers and scraper included. `off_ns_per_call` is the cost
+of one call of an instrument in a process without telemetry.
 """
 
 import argparse
@@ -35,12 +35,12 @@ CALLS = 200_000
 
 
 def asked_for(root: Path) -> Settings:
-    """Ask for metrics and traces, as a deployment would."""
+    """Enable metrics and traces, as a deployment would."""
     return Settings(metrics_port=0, metrics_dir=root / "addresses", trace_dir=root / "spans")
 
 
 def fetch_all(folder: Path) -> int:
-    """Fetch the metrics of every process that has left word; returns their bytes."""
+    """Scrape the metrics of every registered process; returns their bytes."""
     fetched = 0
     for path in folder.glob("*.json"):
         [word] = json.loads(path.read_text(encoding="utf-8"))
@@ -90,7 +90,7 @@ def one_run(telemetry_is: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def compare(args: argparse.Namespace) -> dict[str, Any]:
-    """Run with and without in turn, and put them beside each other."""
+    """Run with and without telemetry in turn, and compare."""
     runs = [one_run(each, args) for _ in range(args.pairs) for each in ("off", "on")]
     speed, cpu = _medians(runs, "evaluations_per_s"), _medians(runs, "cpu_ms_per_evaluation")
     seconds = timeit.timeit(lambda: telemetry.nacked.add(1, telemetry.RETRY), number=CALLS)

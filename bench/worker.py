@@ -16,7 +16,7 @@ Connection = AsyncConnection[Any]
 
 @asynccontextmanager
 async def storage_workers(servers: Servers, count: int, *, batch_size: int) -> AsyncIterator[None]:
-    """Run storage workers; the block begins when they say that they are ready, before they read."""
+    """Run storage workers; the block starts when they are ready, before they read."""
     plan = WorkerPlan("bench", batch_size=batch_size)
     environ = worker_environ(Settings(), servers)
     processes = [await _start(worker_argv(plan, number), environ) for number in range(count)]
@@ -44,7 +44,7 @@ async def _until_ready(process: asyncio.subprocess.Process) -> None:
 
 
 async def until_completed(conn: Connection, evaluations: int) -> None:
-    """Wait until the counters say that so many evaluations are completed."""
+    """Wait until the counters show so many completed evaluations."""
     counted = -1
     while counted < evaluations:
         await asyncio.sleep(0.01)

@@ -1,7 +1,7 @@
-"""Admission by budget, before a task is taken: no slot ever sleeps on a budget.
+"""Admission by budget, before a task is fetched: no slot ever waits for a budget.
 
-A task is taken only with a reservation for all that it may pay for. Batches without a budget pass through
-untouched.
+A task is fetched only with a reservation for all calls that it may pay for. Batches without a budget are
+passed on unchanged.
 """
 
 from collections import Counter, defaultdict
@@ -19,11 +19,11 @@ from taskqueue.budget.estimates import FREE, Estimate, largest, together
 from taskqueue.queue_layout import SCORING_PARTITION, split_queue, target_number
 
 ASK_AGAIN = 0.1
-"""Seconds after which a batch without room is worth another request."""
+"""Seconds after which another request for an exhausted batch is sent."""
 
 
 class BudgetAdmission:
-    """`Admission` that reserves budget, then asks another one."""
+    """`Admission` that reserves budget, then delegates to another one."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class BudgetAdmission:
         self._reserved: dict[str, list[Reservation]] = defaultdict(list)
 
     async def admit(self, turns: Sequence[str]) -> Admitted:
-        """Reserve for the tasks of batches with a budget; what has no room is not asked for further."""
+        """Reserve for the tasks of batches with a budget; the others are not requested."""
         wanted = Counter(queue for queue in turns if self._has_budget(split_queue(queue)[0]))
         if not wanted:
             return await self._admission.admit(turns)
@@ -54,7 +54,7 @@ class BudgetAdmission:
         return Admitted(admitted.granted, {**short, **admitted.retry_in}, {*admitted.metered, *wanted})
 
     def take_permits(self, queue: str) -> Permits:
-        """Hand over what was reserved for one task of a queue."""
+        """Return the reservation and permits of one task of a queue."""
         permits, batch_id = self._admission.take_permits(queue), split_queue(queue)[0]
         amounts = self._reserved.get(queue)
         if not amounts and not self._has_budget(batch_id):
@@ -62,7 +62,7 @@ class BudgetAdmission:
         return replace(permits, budget=self._spending(batch_id, amounts.pop() if amounts else NOT_RESERVED))
 
     def return_unused(self, unused: Mapping[str, int]) -> None:
-        """Return what was reserved and found no task."""
+        """Release reservations for which the queue had no task."""
         for queue, number in unused.items():
             amounts = self._reserved.get(queue, [])
             back = [amounts.pop() for _ in range(min(number, len(amounts)))]

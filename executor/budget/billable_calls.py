@@ -17,7 +17,7 @@ def target_call(runtime: BatchRuntime, number: int, request: TargetRequest | Non
 
 
 def judge_call(judge: BatchEvaluator, judged: ScoringRequest | None = None) -> BillableCall:
-    """Describe a call of an evaluator; one that has no lane is free until it is seen to cost something."""
+    """Describe a call of an evaluator; one without a lane is free until a cost is observed."""
     evaluator = judge.evaluator
     size = evaluator.request_size(judged) if isinstance(evaluator, SupportsRequestSize) else None
     return BillableCall(f"judge:{judge.spec.name}", size, is_free=not judge.spec.is_metered)

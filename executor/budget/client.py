@@ -1,9 +1,10 @@
-"""An executor's side of budget accounts: what it holds, what it has settled, what it has observed.
+"""The executor's client of budget accounts: its reservations, settlements and observed costs.
 
-Every request declares all of it, so a request may be lost or repeated. One is under way at a time. What a
-call cost is declared before its event is appended: spend that Postgres has on record is never new to the
-account, which would count it twice. All else travels with the next request, or by itself a moment later; it
-is declared again every second, so that an account that was lost is whole again soon after it is published.
+Every request declares all of them, so a request may be lost or repeated. One request is in flight at a
+time. The cost of a call is declared before its event is appended: spend that Postgres has recorded is never
+new to the account, which would count it twice. Everything else is sent with the next request, or by itself
+after `LINGER`; it is declared again every second, so that a lost account is complete soon after it is
+published again.
 """
 
 import asyncio
@@ -39,7 +40,7 @@ NOT_RESERVED = Reservation()
 
 @dataclass(frozen=True, slots=True)
 class ReservationRequest:
-    """How many calls of a batch to reserve, and what for each."""
+    """How many calls of a batch to reserve, and the amounts of each."""
 
     wanted: int
     unit: Amount
@@ -88,7 +89,7 @@ class BudgetClient:
         self._settlements_declared = 0
 
     def batch(self, batch_id: str) -> BatchSpend:
-        """Return what is known of a batch."""
+        """Return the state of a batch."""
         return self._batches.setdefault(batch_id, BatchSpend())
 
     def maximum(self, batch_id: str, purpose: str) -> CostMaximum:
@@ -98,7 +99,7 @@ class BudgetClient:
     async def reserve(self, wanted: Mapping[str, ReservationRequest]) -> dict[str, BudgetGrant]:
         """Reserve for several batches in one round trip; raises `QueueUnavailable`."""
         async with self._asking:
-            for batch_id in wanted:  # what is reserved is not known yet if the reply is lost
+            for batch_id in wanted:  # the reservation is unknown if the reply is lost
                 self.batch(batch_id).is_declared = False
             grants = await self._request(wanted)
             for batch_id, grant in grants.items():
@@ -149,7 +150,7 @@ class BudgetClient:
         return Amount((total.cost // calls + most.cost) // 2, (total.tokens // calls + most.tokens) // 2)
 
     def forget_all_but(self, batch_ids: Container[str]) -> None:
-        """Forget batches that are gone, once nothing of them is held and that is declared."""
+        """Drop batches that have ended, once nothing of them is reserved and that is declared."""
         gone = [
             key
             for key, each in self._batches.items()
@@ -159,7 +160,7 @@ class BudgetClient:
             del self._batches[batch_id]
 
     async def run(self) -> None:
-        """Declare, for ever."""
+        """Declare until cancelled."""
         while True:
             try:
                 async with asyncio.timeout(RENEW):
@@ -174,7 +175,7 @@ class BudgetClient:
                 await asyncio.sleep(LINGER * 10)  # declared again with the next request
 
     async def declare(self, *, unless: Callable[[], bool] = lambda: False) -> None:
-        """Declare all that there is, unless the request before it has made that needless."""
+        """Declare the state of all batches, unless the preceding request has already done so."""
         async with self._asking:
             if unless():
                 return
@@ -190,13 +191,13 @@ class BudgetClient:
             self._settlements_declared = settlements
 
     async def declare_settlements(self) -> None:
-        """Return once the accounts have all that is settled so far; callers share round trips."""
+        """Return once all settlements so far are declared; callers share round trips."""
         settled = self._settlements
         while self._settlements_declared < settled:
             await self.declare(unless=lambda: self._settlements_declared >= settled)
 
     async def close(self) -> None:
-        """Declare for the last time: no call is under way, so nothing is reserved any more."""
+        """Declare for the last time: no call is in flight, so nothing is reserved."""
         for spend in self._batches.values():
             spend.held = spend.at_risk = NOTHING
         await self.declare()

@@ -1,8 +1,8 @@
-"""What a task in hand may spend: a reservation that its calls draw on, one after the other.
+"""The budget of one active task: a reservation that its calls draw on.
 
-It is reserved with the task, for the target and its paid evaluators together, so that what is begun can be
-ended. A call whose prompt turns out longer than those before it tops the reservation up. A call that raised
-without a reply is settled at nothing; one that may have been paid, at what it would likely have cost.
+It is reserved with the task, for the target and its paid evaluators together, so that a started attempt can
+be completed. A call with a longer prompt than estimated tops the reservation up. A call that raised without
+a reply is settled at 0; one that may have been charged, at its likely cost.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from taskqueue.tasks import QueueUnavailable
 T = TypeVar("T")
 
 PERHAPS_PAID = frozenset({"timeout", "invalid_response", "broken_stream", "content_filter"})
-"""Kinds of faults after which a provider may charge for an answer that nobody has."""
+"""Kinds of faults after which a provider may charge for an answer that was lost."""
 RETRY_AFTER = timedelta(seconds=1)
 
 
 class InsufficientBudget(RateLimited):
-    """The batch's budget has no room for a call now: the attempt is handed back, no retry is used."""
+    """The batch's budget has no room for a call now: the attempt is requeued, no retry is used."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why, retry_after=RETRY_AFTER)
 
 
 class CallCost(NamedTuple):
-    """What a call took."""
+    """The tokens and the cost of a call."""
 
     usage: TokenUsage
     cost_usd: float
@@ -51,7 +51,7 @@ class BillableCall:
     """One kind of call, and how large this one is."""
 
     purpose: str
-    """`target:0`, `judge:style`: calls whose costs are alike."""
+    """`target:0`, `judge:style`: calls with similar costs."""
     size: RequestSize | None = None
     is_free: bool = False
     """Whether such calls are free until one is seen to cost something."""
@@ -59,17 +59,17 @@ class BillableCall:
 
 @dataclass(slots=True)
 class Calibrations:
-    """What this process has observed, by batch and kind of call."""
+    """Observations of this process, by batch and kind of call."""
 
     known: dict[tuple[str, str], Calibration] = field(default_factory=dict)
 
     def of(self, batch_id: str, purpose: str) -> Calibration:
-        """Return what was observed of one kind of call."""
+        """Return the observations of one kind of call."""
         return self.known.get((batch_id, purpose), Calibration())
 
 
 class TaskBudget:
-    """What one task in hand may spend; one for a batch without a budget spends freely."""
+    """The budget of one active task; unlimited for a batch without a budget."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class TaskBudget:
         return got
 
     def expected(self, planned: BillableCall) -> Estimate:
-        """Estimate a call by what was observed."""
+        """Estimate a call from observations."""
         if self._client is None:
             return Estimate()
         maximum = self._client.maximum(self._batch_id, planned.purpose)
@@ -126,7 +126,7 @@ class TaskBudget:
         return found._replace(likely=self._client.typical(self._batch_id, planned.purpose))
 
     def release(self) -> None:
-        """Give back what was not drawn."""
+        """Release the rest of the reservation."""
         if self._client:
             self._client.release(self._batch_id, Reservation(self._left, self._likely))
             self._left = self._likely = NOTHING

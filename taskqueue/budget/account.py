@@ -1,11 +1,11 @@
-"""The rules of a budget account. Pure; budget.lua does the same, number by number.
+"""The rules of a budget account. Pure; budget.lua has the same operations.
 
     settled + reserved + estimate <= limit
 
-is checked and changed in one step. Two rules bend it without breaking it: a call that fits only alone gets
-all that is left, while nothing else is reserved (a pessimistic estimate would strand the rest of the
-budget, an unknown one everything); and a holder that is gone leaves what its calls likely cost behind as
-spend, for they were paid.
+is checked and changed in one step (compare-and-set). Two exceptions: a call that fits only alone gets all
+that is left, while nothing else is reserved (a pessimistic estimate would strand the rest of the budget, an
+unknown one everything); and the reservations of a holder that has expired become spend at their likely
+cost, because its calls were paid.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ from taskqueue.budget.contract import (
 )
 
 LEASE = 60.0
-"""Seconds after which a silent holder's reservations become spend."""
+"""Seconds after which the reservations of a holder without requests become spend."""
 
 
 @dataclass(frozen=True, slots=True)
 class HolderState:
-    """What one holder has declared."""
+    """The last declaration of one holder."""
 
     held: Amount = NOTHING
     settled: Amount = NOTHING
@@ -64,7 +64,7 @@ class BudgetAccount:
 def publish(
     account: BudgetAccount | None, now: float, terms: BudgetTerms, create: NewAccount | None
 ) -> tuple[BudgetAccount | None, BudgetView | None]:
-    """Take what Postgres has on record; the spend of an account never falls."""
+    """Adopt the recorded spend from Postgres; the spend of an account never decreases."""
     if account is None:
         if create is None:
             return None, None
@@ -89,7 +89,7 @@ def _remembered(name: str, create: NewAccount, now: float) -> HolderState:
 def request(
     account: BudgetAccount | None, now: float, asked: BudgetRequest
 ) -> tuple[BudgetAccount | None, BudgetGrant]:
-    """Take a holder's declaration, then reserve what fits."""
+    """Apply a holder's declaration, then reserve what fits."""
     if account is None:
         return None, NO_ACCOUNT
     account = _declared(_lapsed(account, now, frozenset()), now, asked)
@@ -121,7 +121,7 @@ def view(account: BudgetAccount) -> BudgetView:
 
 
 def _lapsed(account: BudgetAccount, now: float, dead: frozenset[str]) -> BudgetAccount:
-    """Turn the calls of holders that are gone into spend; Postgres knows of provider batches."""
+    """Convert the reservations of expired holders to spend; Postgres records those of provider batches."""
     holders, spent, unrecorded = dict(account.holders), account.spent, account.unrecorded
     for name, each in account.holders.items():
         if not each.held or (each.until > now and name not in dead):
@@ -211,7 +211,7 @@ def _reserved(account: BudgetAccount, asked: BudgetRequest, granted: int, each: 
         at_risk = state.at_risk + Amount(likely.cost * granted, likely.tokens * granted)
         state = replace(state, held=held, at_risk=at_risk)
         holders = {**account.holders, asked.holder: state}
-        # A smaller call that fits says nothing about the one that did not.
+        # A smaller call that fits gives no information about the one that did not.
         is_met = larger(asked.least, account.needed) == asked.least
         return replace(account, holders=holders, needed=NOTHING if is_met else account.needed)
     if asked.wanted > 0 and not _fits_alone(account, asked):

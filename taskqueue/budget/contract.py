@@ -1,9 +1,9 @@
-"""The contract of budget accounts: one reservation account per batch, shared by the whole fleet.
+"""The contract of budget accounts: one reservation account per batch, shared by all executors.
 
-Amounts are whole numbers, nanodollars and tokens, so that sums are exact on every side. A holder (an
-executor instance, or a provider batch) declares its cumulative state with every request: what it holds
-reserved, and what it has settled since it started. A repeated, reordered or lost request therefore changes
-nothing: the account takes differences of cumulative counters, as a grow-only counter (CRDT) does.
+Amounts are integers, nanodollars and tokens, so that sums are exact everywhere. A holder (an executor
+instance, or a provider batch) declares its cumulative state with every request: what it has reserved, and
+what it has settled since it started. A repeated, reordered or lost request therefore changes nothing: the
+account uses differences of cumulative counters, as a grow-only counter (CRDT) does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 NANO = 1_000_000_000
 UNKNOWN = 10**15
-"""An estimate that is not known: larger than any budget, so it never fits beside another reservation."""
+"""An unknown estimate: larger than any budget, so it never fits beside another reservation."""
 PROVIDER_BATCH = "provider-batch:"
 """Prefix of holders whose reservations the coordinator declares from Postgres, which is their authority."""
 
@@ -46,7 +46,7 @@ NOTHING = Amount()
 
 
 def larger(one: Amount, other: Amount) -> Amount:
-    """Take the larger of each figure."""
+    """Return the larger of each figure."""
     return Amount(max(one.cost, other.cost), max(one.tokens, other.tokens))
 
 
@@ -64,7 +64,7 @@ class CostMaximum(NamedTuple):
     tokens: int = 0
 
     def merged(self, other: "CostMaximum") -> "CostMaximum":
-        """Take the larger of each figure."""
+        """Return the larger of each figure."""
         return CostMaximum(*map(max, self, other))
 
 
@@ -83,29 +83,29 @@ class BudgetRequest:
     unrecorded: Amount = NOTHING
     """The part of it that no event records: the estimates of calls whose cost never became known."""
     at_risk: Amount = NOTHING
-    """What likely was spent of `held`, should the holder be gone: its calls were paid, answered or not."""
+    """The likely spend of `held` if the holder expires: its calls were paid, answered or not."""
     wanted: int = 0
     unit: Amount = NOTHING
-    """What to reserve for each call."""
+    """The amount to reserve for each call."""
     likely: Amount = NOTHING
-    """What each call likely costs."""
+    """The likely cost of each call."""
     least: Amount = NOTHING
-    """What must be left for a single call while nothing else is reserved."""
+    """The amount that must be left for a single call while nothing else is reserved."""
     own: Amount = NOTHING
-    """The part of `held` that the call draws on besides: a top-up."""
+    """The part of `held` that the call draws on in addition: a top-up."""
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetGrant:
-    """How many calls may start, and what is reserved for each."""
+    """The number of calls that may start, and the reservation of each."""
 
     exists: bool
     """False where the account is missing: nothing is granted until the coordinator publishes it."""
     granted: int = 0
     reserved: Amount = NOTHING
     used: Amount = NOTHING
-    """What is settled and reserved, before this grant."""
+    """The settled and reserved amounts before this grant."""
     limits_cost: bool = False
     limits_tokens: bool = False
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
@@ -116,7 +116,7 @@ NO_ACCOUNT = BudgetGrant(exists=False)
 
 @dataclass(frozen=True, slots=True)
 class BudgetTerms:
-    """What Postgres, the authority, has on record of a batch."""
+    """The recorded state of a batch in Postgres, the authority."""
 
     batch_id: str
     limit_cost: int | None
@@ -124,13 +124,13 @@ class BudgetTerms:
     recorded: Amount = NOTHING
     unrecorded: Amount = NOTHING
     dead: Sequence[str] = ()
-    """Holders that are gone: their reservations become spend at once."""
+    """Expired holders: their reservations become spend at once."""
     frozen: bool | None = None
     """Whether the account grants nothing from now on, so its figures are final; None changes nothing."""
 
 
 class HolderReservation(NamedTuple):
-    """What a holder has reserved, and what likely is spent of it should it be gone."""
+    """The reservation of a holder, and its likely spend if the holder expires."""
 
     held: Amount = NOTHING
     at_risk: Amount = NOTHING
@@ -138,14 +138,14 @@ class HolderReservation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewAccount:
-    """How to create an account that is missing."""
+    """The initial state of a missing account."""
 
     recovery: float = 0.0
     """Seconds during which nothing is granted: holders that live declare their state again."""
     settled: Mapping[str, Amount] = field(default_factory=dict)
-    """What Postgres has on record from each holder: only what it settled beyond that is added."""
+    """The recorded spend of each holder in Postgres: only settlements beyond it are added."""
     holding: Mapping[str, HolderReservation] = field(default_factory=dict)
-    """What was last seen of each holder, until it declares itself again, or is known to be gone."""
+    """The last known state of each holder, until it declares itself again, or has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,12 @@ class BudgetView:
     held: Amount = NOTHING
     unrecorded: Amount = NOTHING
     needed: Amount = NOTHING
-    """What the last refused call needs, where it does not fit even alone; nothing since a grant."""
+    """The amount that the last rejected call needs, if it does not fit even alone; None since a grant."""
     holders: Mapping[str, HolderReservation] = field(default_factory=dict)
-    """Who holds reservations."""
+    """The holders of reservations."""
     maxima: Mapping[str, CostMaximum] = field(default_factory=dict)
     settled: Mapping[str, Amount] = field(default_factory=dict)
-    """What each holder has settled that its events record, stored or not."""
+    """The recorded settlements of each holder, stored or not."""
 
 
 class BudgetAccounts(Protocol):

@@ -1,8 +1,9 @@
-"""What a call may cost, before it is made. Pure.
+"""Estimates of the cost of a call before it is made. Pure.
 
-Two sources, the tighter one counts. The bound: tokens of the prompt, estimated from its length, and
-`max_tokens`, at the model's prices. The running maximum of observed calls, raised by a margin that shrinks
-with the number of observations (1 + 2/sqrt(n)): a maximum of few calls says little about the next one.
+There are two estimates, of which the lower applies. The bound: tokens of the prompt, estimated from its
+length, and `max_tokens`, at the model's prices. The running maximum of observed calls, raised by a margin
+that shrinks with the number of observations (1 + 2/sqrt(n)), because a maximum of few calls is a weak
+estimate.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RequestSize:
-    """What bounds the cost of a call before it is made."""
+    """The size of a request, which bounds the cost of a call."""
 
     characters: int = 0
     """Of everything that is sent."""
@@ -35,13 +36,13 @@ class RequestSize:
 
 
 class Estimate(NamedTuple):
-    """What to reserve for a call."""
+    """The amounts to reserve for a call."""
 
     unit: Amount = NOTHING
     least: Amount = NOTHING
-    """What must be left for it to be made alone: the observed maximum."""
+    """The amount that must be left for it to be made alone: the observed maximum."""
     likely: Amount = NOTHING
-    """What counts as spent where its cost never becomes known."""
+    """The amount that counts as spent if its cost never becomes known."""
 
 
 FREE = Estimate()
@@ -49,13 +50,13 @@ FREE = Estimate()
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What this process has observed of one kind of call, besides its cost."""
+    """The observed sizes of one kind of call."""
 
     tokens_per_character: float = 0.0
     output_tokens: int = 0
 
     def observed(self, size: RequestSize, usage: TokenUsage) -> "Calibration":
-        """Take in one call: maxima, so that the next estimate is rather too high."""
+        """Add one observation; maxima are kept, so that the next estimate is rather too high."""
         per_character = max(0, usage.input_tokens - PROMPT_OVERHEAD) / max(1, size.characters)
         return Calibration(
             max(self.tokens_per_character, per_character), max(self.output_tokens, usage.output_tokens)
@@ -98,7 +99,7 @@ def together(estimates: Iterable[Estimate]) -> Estimate:
 
 
 def largest(estimates: Iterable[Estimate]) -> Estimate:
-    """Take the larger of each figure."""
+    """Return the larger of each figure."""
     found = FREE
     for each in estimates:
         found = Estimate(

@@ -1,7 +1,7 @@
 """Budget accounts on Redis: one hash per batch, one script that settles and reserves on the server's clock.
 
-A request whose reply was lost may have reserved something. The next request of the same holder declares
-anew what it holds, and so takes it back.
+A request whose reply was lost may have reserved an amount. The next request of the same holder declares
+what it holds, and so releases it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,13 +26,13 @@ from taskqueue.budget.contract import (
 from taskqueue.refusals import QUEUE_ERRORS
 
 STAYS = 30 * 86_400
-"""Seconds for which an account is kept that nothing touches."""
+"""Seconds after which an unused account expires."""
 
 _BUDGET = Script(Path(__file__).parent / "budget.lua")
 
 
 def budget_key(batch_id: str) -> str:
-    """Name the hash of a batch's account."""
+    """Return the Redis key of a batch's account."""
     return f"eval:budget:{{{batch_id}}}"
 
 
