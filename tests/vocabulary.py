@@ -49,7 +49,7 @@ QUOTED = (
     "nothing in it is said to you",
     "tells you what to do",
 )
-"""Texts that stay: a field of `--json` documents, a column, and the judge's prompt, which decides scores."""
+"""Kept: a field of `--json` documents, a column, and the judge's prompt (scores depend on it)."""
 
 SUFFIXES = (".py", ".md", ".sql", ".lua", ".json", ".yaml", ".yml", ".toml", ".sh")
 FILES = ("Makefile", "Dockerfile")
