@@ -1,4 +1,4 @@
-"""The front door: the command line, settings, embedded servers, and the processes behind a command."""
+"""Scoreline: command line, submission, reports, local runs, observability and the simulated provider."""
 
 import os
 import sys

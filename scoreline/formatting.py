@@ -8,18 +8,18 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
 def printable(text: str) -> str:
-    """Show text as text and everything else as escapes, so that no terminal obeys it."""
+    """Escape every character that a terminal could interpret as a control sequence."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def clipped(line: str, length: int) -> str:
-    """Show the beginning of a line as it stands: what differs may be its spaces."""
+    """Return the beginning of a line, with its spaces: they may be the difference."""
     shown = printable(line[: length + 1])
     return shown if len(shown) <= length else f"{shown[: length - 1]}…"
 
 
 def excerpt(text: str, length: int) -> str:
-    """Show the beginning of a text on one line."""
+    """Return the beginning of a text on one line."""
     # Cut before looking at each character: an output may be half a megabyte long.
     beginning = text[: length * 4]
     line = printable(" ".join(beginning.split()))
@@ -27,7 +27,7 @@ def excerpt(text: str, length: int) -> str:
 
 
 def span(time: timedelta) -> str:
-    """Say how long something took, in units a person thinks in."""
+    """Format a duration in its two largest units."""
     seconds = abs(time.total_seconds())
     sign = "-" if time < timedelta() else ""
     for at, (unit, size) in enumerate(_UNITS):
@@ -40,20 +40,20 @@ def span(time: timedelta) -> str:
 
 
 def stamp(at: datetime) -> str:
-    """Write a time in full, in UTC."""
+    """Format a date and time, in UTC."""
     return f"{clamped(at).astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
 
 
 def clock(at: datetime) -> str:
-    """Write a time of day, in UTC."""
+    """Format a time of day, in UTC."""
     return f"{clamped(at).astimezone(UTC):%H:%M:%S.%f}"[:-3]
 
 
 def counted(number: int, what: str, plural: str = "") -> str:
-    """Say how many there are of something."""
+    """Format a count with its noun."""
     return f"{number} {what}" if number == 1 else f"{number:,} {plural or what + 's'}"
 
 
 def money(amount: float) -> str:
-    """Write a cost without the zeros that say nothing."""
+    """Format a cost without trailing zeros."""
     return f"${amount:.6f}".rstrip("0").rstrip(".")

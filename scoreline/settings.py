@@ -1,4 +1,4 @@
-"""Settings from the environment: `EVAL_` names, checked whole. An unknown one is an error, not silence."""
+"""Settings from `EVAL_` environment variables, validated together. An unknown name is an error."""
 
 import os
 from collections.abc import Mapping
@@ -22,26 +22,26 @@ PREFIX = "EVAL_"
 _LABEL = LABEL_PATTERN.strip("^$")
 LABELS_PATTERN = rf"^$|^{_LABEL}(,{_LABEL})*$"
 TEST_PREFIX = "EVAL_TEST_"
-"""Names the test suite reads; they mean nothing here."""
+"""Variables of the test suite; ignored here."""
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
 class RateLimitMode(StrEnum):
-    """Who counts what is asked of a provider."""
+    """Scope of the rate limits of a provider."""
 
     DISTRIBUTED = "distributed"
-    """The whole fleet together, through Redis."""
+    """Shared by the fleet, through Redis."""
     PER_WORKER = "per_worker"
-    """Each worker by itself, with its share."""
+    """Each executor separately, with its share."""
 
 
 class SettingsError(Exception):
-    """A setting is unknown or makes no sense; says which, and what is allowed."""
+    """A setting is unknown or invalid; the text names it and what is allowed."""
 
 
 class Settings(TelemetrySettings, AlertSettings):
-    """What the environment says; a flag of the same name overrides it."""
+    """Settings from the environment; a flag of the same name overrides one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -55,7 +55,7 @@ class Settings(TelemetrySettings, AlertSettings):
     queue_backend: str = "redis"
     worker_id: str | None = Field(default=None, min_length=1, max_length=180)
     worker_labels: str = Field(default="", pattern=LABELS_PATTERN, max_length=5_000)
-    """What executors that are started here declare, between commas: gpu,region=eu."""
+    """Labels of executors started here, separated by commas: gpu,region=eu."""
     worker_concurrency: int = Field(default=16, ge=1, le=10_000)
     worker_max_retries: int = Field(default=3, ge=0, le=100)
     worker_task_timeout: Seconds = 300.0
@@ -71,26 +71,26 @@ class Settings(TelemetrySettings, AlertSettings):
     rate_limit_breaker_failures: int = Field(default=5, ge=1, le=1_000_000)
     rate_limit_breaker_seconds: Seconds = 30.0
     prices: Path | None = None
-    """A file with what tokens cost, for models that are not known here."""
+    """A file with the prices of models that have no built-in price."""
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
     runbook_url: str | None = Field(default=None, pattern="^https?://", max_length=2000)
     """Where docs/how-to/operations.md is published: the base of the links in alerts."""
 
     @property
     def labels(self) -> frozenset[str]:
-        """What executors that are started here declare."""
+        """Labels of executors started here."""
         return frozenset(label for label in self.worker_labels.split(",") if label)
 
     @property
     def limits(self) -> Limits:
-        """What batches that are submitted here may ask of providers, where they do not say themselves."""
+        """Rate limits of batches submitted here whose spec has none."""
         return Limits(
             self.rate_limit_rpm, self.rate_limit_tpm, self.rate_limit_max_concurrency, self.rate_limit_delay
         )
 
 
 def load_settings(environ: Mapping[str, str] | None = None, **flags: object) -> Settings:
-    """Read the settings, refusing names that nobody reads; a flag that was given overrides its name."""
+    """Read and validate the settings; an unknown name is an error, a given flag overrides its setting."""
     environ = os.environ if environ is None else environ
     given: dict[str, object] = {
         name.removeprefix(PREFIX).lower(): value

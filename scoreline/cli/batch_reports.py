@@ -1,4 +1,4 @@
-"""`scoreline batch list|status|dlq|export|compare`: looking at batches."""
+"""`scoreline batch list|status|dlq|export|compare`: reports about batches."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,8 +8,8 @@ import typer
 BATCH = typer.Argument(metavar="BATCH", help="Batch id.", show_default=False)
 LIST_EPILOG = "Example: scoreline batch list --status running --json"
 STATUS_EPILOG = (
-    "Ends with 0 if it is running or finished, 3 if finished with dead letters, "
-    "4 if paused, cancelled or out of time.\n\n"
+    "Exit codes: 0 running or completed, 3 completed with dead letters, "
+    "4 paused, cancelled or expired.\n\n"
     "Examples: scoreline batch status nightly   ·   scoreline batch status nightly --watch --alert"
 )
 DLQ_EPILOG = "Example: scoreline batch dlq nightly --limit 200 --json"
@@ -18,7 +18,7 @@ EXPORT_EPILOG = (
     "scoreline batch export nightly -o report.xml   ·   scoreline batch export nightly -o - | head"
 )
 COMPARE_EPILOG = (
-    "Ends with 0, or with 101 for a regression under --fail-on-regression.\n\n"
+    "Exit codes: 0, or 101 for a regression with --fail-on-regression.\n\n"
     "Examples: scoreline batch compare nightly-1 nightly-2 --all   ·   "
     "scoreline batch compare nightly-1 nightly-2 --fail-on-regression --significant"
 )
@@ -29,15 +29,13 @@ def list_(
     *,
     status: Annotated[
         str | None,
-        typer.Option(
-            help="Only with this status: running, paused, completed, cancelled, expired or external."
-        ),
+        typer.Option(help="Filter by status: running, paused, completed, cancelled, expired or external."),
     ] = None,
-    project: Annotated[str | None, typer.Option(help="Only batches of this project.")] = None,
+    project: Annotated[str | None, typer.Option(help="Filter by project.")] = None,
     limit: Annotated[
         int, typer.Option(min=1, max=100_000, help="Maximum number of rows, newest first.")
     ] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
     """List batches, newest first."""
     from scoreline.local.servers import ready_postgres
@@ -58,13 +56,13 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Refresh until the batch is over.")] = False,
     alert: Annotated[
         bool,
-        typer.Option("--alert", help="Show alerts: value, threshold, age, what to type [EVAL_ALERT_…]."),
+        typer.Option("--alert", help="Show alerts: value, threshold, age, command to run [EVAL_ALERT_…]."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object; with --watch one a line.")
+        bool, typer.Option("--json", help="One JSON object; with --watch one per line.")
     ] = False,
 ) -> None:
-    """Show how a batch stands, what it waits for, and how it goes on."""
+    """Show the status of a batch, what it waits for, and its rate."""
     from scoreline.local.servers import ready_postgres
     from scoreline.reports.status import Wanted, run_status
     from scoreline.settings import load_settings
@@ -82,9 +80,9 @@ def dlq(
     limit: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Maximum number of rows, newest first.")
     ] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
-    """List evaluations that were given up, why, and how to try them again."""
+    """List the dead letters of a batch, their errors, and how to retry them."""
     from scoreline.local.servers import ready_postgres
     from scoreline.reports.dlq import run_dlq
     from scoreline.settings import load_settings
@@ -102,7 +100,7 @@ def export(  # noqa: PLR0913 - a command has its flags
     ],
     form: Annotated[
         str | None,
-        typer.Option("--format", help="jsonl, json, csv, junit or parquet; by default from FILE's name."),
+        typer.Option("--format", help="jsonl, json, csv, junit or parquet; default: by FILE's suffix."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     failed: Annotated[bool, typer.Option("--failed", help="Only evaluations that did not pass.")] = False,
@@ -123,11 +121,13 @@ def export(  # noqa: PLR0913 - a command has its flags
 
 
 def compare(  # noqa: PLR0913 - a command has its flags
-    first: Annotated[str, typer.Argument(metavar="A", help="The batch before.", show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="B", help="The batch after.", show_default=False)],
+    first: Annotated[str, typer.Argument(metavar="A", help="Baseline batch id.", show_default=False)],
+    second: Annotated[
+        str, typer.Argument(metavar="B", help="Batch id to compare with the baseline.", show_default=False)
+    ],
     *,
     limit: Annotated[
-        int, typer.Option(min=0, max=1_000_000, help="Maximum number of changed cases shown of each kind.")
+        int, typer.Option(min=0, max=1_000_000, help="Maximum number of changed cases of each kind.")
     ] = 10,
     everything: Annotated[bool, typer.Option("--all", help="Show every changed case.")] = False,
     fail_on_regression: Annotated[
@@ -136,11 +136,13 @@ def compare(  # noqa: PLR0913 - a command has its flags
     ] = False,
     significant: Annotated[
         bool,
-        typer.Option("--significant", help="With it: only if chance is unlikely (McNemar, p < 0.05)."),
+        typer.Option(
+            "--significant", help="With --fail-on-regression: only if significant (McNemar, p < 0.05)."
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
-    """Compare two batches case by case: what fails now, what passes now, and whether it may be chance."""
+    """Compare two batches case by case: regressions, improvements, and their significance."""
     from scoreline.local.servers import ready_postgres
     from scoreline.reports.compare import Gate, run_compare
     from scoreline.settings import load_settings
@@ -164,6 +166,6 @@ def _format(output: Path, form: str | None) -> Any:  # noqa: ANN401 - its type i
     found = Format(form) if form else format_of(output)
     if found is None:
         raise typer.BadParameter(
-            f"the name {output.name!r} does not tell the format; give one of {known}", param_hint="--format"
+            f"the name {output.name!r} has no known suffix; give one of {known}", param_hint="--format"
         )
     return found

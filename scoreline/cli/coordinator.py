@@ -1,4 +1,4 @@
-"""`scoreline coordinator`: the service that publishes, looks after and ends batches."""
+"""`scoreline coordinator`: the service that publishes, supervises and completes batches."""
 
 import socket
 from typing import Annotated
@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="Run the service that publishes, looks after and ends batches.", no_args_is_help=True
+    help="Run the coordinator: it publishes, supervises and completes batches.", no_args_is_help=True
 )
 
 
 @app.callback()
 def group() -> None:
-    """Run the service that looks after batches."""
+    """Run the coordinator."""
 
 
 @app.command(
@@ -23,12 +23,12 @@ def start(
     name: Annotated[str | None, typer.Option(help="Name of this coordinator.")] = None,
     window: Annotated[
         int,
-        typer.Option(min=1, max=1_000_000, help="Evaluations of a batch under way."),
+        typer.Option(min=1, max=1_000_000, help="Maximum number of published evaluations of a batch."),
     ] = 20_000,
     run_id: Annotated[str, typer.Option("--run", hidden=True)] = "",
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Start a coordinator; of several, one leads and the others stand by."""
+    """Start a coordinator; one of several is elected leader, the others stand by."""
     import uvloop
 
     from coordinator.app import CoordinatorConfig, run
@@ -63,7 +63,7 @@ def start(
 
 @app.command(epilog="Example: scoreline coordinator check")
 def check() -> None:
-    """Say whether a coordinator leads, and is getting on with it."""
+    """Check that a coordinator is leader and makes progress; exit code 1 if not."""
     import asyncio
 
     from projections.leader_election.advisory_lock import COORDINATOR

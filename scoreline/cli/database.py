@@ -2,19 +2,19 @@
 
 import typer
 
-app = typer.Typer(help="Look after the database.", no_args_is_help=True)
+app = typer.Typer(help="Manage the database schema.", no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Look after the database."""
+    """Manage the database schema."""
 
 
 @app.command(
     epilog="Example: EVAL_POSTGRES_URL=postgresql://me@db/scoreline scoreline db migrate",
 )
 def migrate() -> None:
-    """Bring the database up to date. Safe to repeat, and when two run at once."""
+    """Apply pending migrations. Idempotent, and safe to run concurrently."""
     import asyncio
 
     from psycopg.errors import InsufficientPrivilege
@@ -32,9 +32,9 @@ def migrate() -> None:
         try:
             applied = await prepare(url, shards=settings.shards)
         except InsufficientPrivilege as denied:
-            said = (denied.diag.message_primary or "permission denied").rstrip(".")
+            reason = (denied.diag.message_primary or "permission denied").rstrip(".")
             raise Problem(
-                f"PostgreSQL denies this role to change the tables ({said}). Migrate as the owner of the"
+                f"PostgreSQL denies this role to change the tables ({reason}). Migrate as the owner of the"
                 " database, such as the migrator that deploy/postgres/init.sql makes."
             ) from denied
         _report([m.name for m in applied])

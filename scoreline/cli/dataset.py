@@ -1,4 +1,4 @@
-"""`scoreline dataset`: files of cases, brought into the database under a name."""
+"""`scoreline dataset`: files of cases, imported into the database under a name."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Import datasets, and see which there are.", no_args_is_help=True)
+app = typer.Typer(help="Import, list and show datasets.", no_args_is_help=True)
 
 Project = Annotated[str, typer.Option(help="Project of the dataset.")]
 
 
 @app.callback()
 def group() -> None:
-    """Import datasets, and see which there are."""
+    """Import, list and show datasets."""
 
 
 @app.command(
@@ -24,32 +24,32 @@ def group() -> None:
 )
 def import_(  # noqa: PLR0913 - a command has its flags
     file: Annotated[
-        Path, typer.Argument(help="JSONL, JSON, CSV or YAML, also with .gz.", show_default=False)
+        Path,
+        typer.Argument(help="Dataset file: JSONL, JSON, CSV or YAML, also with .gz.", show_default=False),
     ],
     *,
-    name: Annotated[str | None, typer.Option(help="Its name; the file's, unless given.")] = None,
+    name: Annotated[str | None, typer.Option(help="Dataset name; default: the file's name.")] = None,
     project: Project = "default",
-    tag: Annotated[list[str] | None, typer.Option(help="A label of the dataset; may be repeated.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="Tag of the dataset (repeatable).")] = None,
     records: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Where the list of rows is in a document: data.rows.")
+        str | None,
+        typer.Option(metavar="PATH", help="Path of the list of rows in the document: data.rows."),
     ] = None,
     id_: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help="Which column names the case.")
+        str | None, typer.Option("--id", metavar="COLUMN", help="Column of the case ids.")
     ] = None,
     input_: Annotated[
-        str | None, typer.Option("--input", metavar="COLUMN", help="Which column is the input.")
+        str | None, typer.Option("--input", metavar="COLUMN", help="Column of the inputs.")
     ] = None,
     expected: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Which column is the expected value.")
+        str | None, typer.Option(metavar="COLUMN", help="Column of the expected values.")
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Put it in the place of one of the same name.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a dataset of the same name.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object about the import.")
     ] = False,
 ) -> None:
-    """Import a file of cases: all of its rows, or none if one of them is wrong."""
+    """Import a file of cases: all rows, or none if a row is invalid."""
     from projections.datasets.repository import NewDataset
     from scoreline.local.servers import ready_postgres
     from scoreline.settings import load_settings
@@ -79,8 +79,8 @@ def _checked(check: Callable[[str], str], text: str, flag: str) -> str:
 @app.command("list", epilog="Example: scoreline dataset list --project nightly --json")
 def list_(
     *,
-    project: Annotated[str | None, typer.Option(help="Only of this project.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    project: Annotated[str | None, typer.Option(help="Filter by project.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
     """List imported datasets by name."""
     from scoreline.local.servers import ready_postgres
@@ -93,11 +93,11 @@ def list_(
 
 @app.command(epilog="Example: scoreline dataset show gsm8k --limit 3")
 def show(
-    name: Annotated[str, typer.Argument(help="Its name.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Dataset name.", show_default=False)],
     *,
     project: Project = "default",
     limit: Annotated[int, typer.Option(min=0, max=10_000, help="Maximum number of cases shown.")] = 10,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show a dataset and its first cases."""
     from scoreline.local.servers import ready_postgres

@@ -34,7 +34,7 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 app = typer.Typer(
     name="scoreline",
-    help="Runs evaluations, and keeps the life of each as an ordered log of events.",
+    help="Run evaluations of models, agents and code; each is recorded as an ordered log of events.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -70,11 +70,11 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take what comes before the command."""
+    """Declare the options of the program itself."""
 
 
 def main() -> None:
-    """Run a command; what can be explained is explained in one line."""
+    """Run a command; an error that the user can act on is printed as one line."""
     _ready_streams()
     STARTUP_INTERRUPT.imported()
     is_managed = READY_FD in os.environ
@@ -84,7 +84,7 @@ def main() -> None:
         try:
             _command()()
         finally:
-            sys.stdout.flush()  # while it can still be said that it went wrong
+            sys.stdout.flush()  # while an error can still be reported
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
@@ -94,15 +94,15 @@ def main() -> None:
     except Exception as error:
         if STARTUP_INTERRUPT.received:  # a library has made another error of it
             sys.exit(130)
-        said = str(error) if isinstance(error, _explained()) else _server_problem(error)
-        if said is None:
+        message = str(error) if isinstance(error, _explained()) else _server_problem(error)
+        if message is None:
             raise
-        typer.echo(_redacted(as_started(f"error: {said}")), err=True)
+        typer.echo(_redacted(as_started(f"error: {message}")), err=True)
         sys.exit(UNAVAILABLE if is_managed and isinstance(error, _server_away()) else 1)
 
 
 def _redact_secrets() -> None:
-    """Have the secrets of the environment redacted wherever this process writes."""
+    """Register the secrets of the environment for redaction in all output of this process."""
     from eventlog.redaction import KNOWN
     from eventlog.secret_sources import secrets_in
     from scoreline.observability.logs import redact_uncaught
@@ -150,7 +150,7 @@ def _server_away() -> type[Exception]:
 
 
 def _server_problem(error: Exception) -> str | None:
-    """Say in one line what an error of PostgreSQL or Redis means; None for any other."""
+    """Explain an error of PostgreSQL or Redis in one line; None for any other."""
     from scoreline.servers.errors import explain
 
     return explain(error)

@@ -1,4 +1,4 @@
-"""`scoreline quarantine`: what could not be taken as an event, and why."""
+"""`scoreline quarantine`: stream entries that are not valid events."""
 
 from typing import Annotated
 
@@ -9,20 +9,20 @@ app = typer.Typer(help="Inspect entries that are not valid events, and the reaso
 
 @app.callback()
 def group() -> None:
-    """See what could not be taken as an event, and why."""
+    """Inspect entries that are not valid events, and the reasons."""
 
 
 @app.command("list", epilog="Example: scoreline quarantine list --reason conflict --json")
 def list_(
     *,
-    evaluation: Annotated[str | None, typer.Option(help="Only of this evaluation.")] = None,
-    reason: Annotated[str | None, typer.Option(help="Only with this reason.")] = None,
+    evaluation: Annotated[str | None, typer.Option(help="Filter by evaluation id.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Filter by reason.")] = None,
     limit: Annotated[
         int, typer.Option(min=1, max=100_000, help="Maximum number of entries, newest first.")
     ] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> None:
-    """List what is in quarantine, newest first."""
+    """List quarantined entries, newest first."""
     from scoreline.local.servers import ready_servers
     from scoreline.reports.quarantine import show_list
     from scoreline.settings import load_settings
@@ -33,11 +33,11 @@ def list_(
 
 @app.command(epilog="Example: scoreline quarantine show 3fa9")
 def show(
-    identifier: Annotated[str, typer.Argument(help="The id, or the beginning of it.")],
+    identifier: Annotated[str, typer.Argument(help="Entry id, or a prefix of it.")],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Show one entry of the quarantine with its bytes."""
+    """Show one quarantined entry with its bytes."""
     from scoreline.local.servers import ready_servers
     from scoreline.reports.quarantine import show_one
     from scoreline.settings import load_settings

@@ -1,4 +1,4 @@
-"""`scoreline replay`: the life of an evaluation told again, and whole batches held against their log."""
+"""`scoreline replay`: one evaluation replayed from its events, or batches verified against the log."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,45 +33,40 @@ def run(  # noqa: PLR0913 - a command has its flags
         typer.Option(
             metavar="N|TIME",
             help="As of the first N entries in order of arrival, or of a time: "
-            "2026-11-16T09:30:00Z, or 09:30:00.5 of the evaluation's day. UTC unless it says otherwise.",
+            "2026-11-16T09:30:00Z, or 09:30:00.5 of the evaluation's day. UTC by default.",
         ),
     ] = None,
     attempt: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only this attempt.")] = None,
     other: Annotated[
         str | None,
-        typer.Option(
-            "--diff",
-            metavar="OTHER",
-            help="Side by side with another: ID, ID@2, or @2 of the same.",
-        ),
+        typer.Option("--diff", metavar="OTHER", help="Compare with another: ID, ID@2, or @2 of the same."),
     ] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on as events arrive, until it has ended and is stored.")
+        bool,
+        typer.Option("--follow", help="Follow new events until the evaluation has ended and is stored."),
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Also the prompt as it was sent, and the whole answer.")
+        bool, typer.Option("--full", help="Include the prompt as sent and the whole answer.")
     ] = False,
     batch: Annotated[
-        str | None, typer.Option(metavar="ID", help="A whole batch instead: its summary, or as follows.")
+        str | None, typer.Option(metavar="ID", help="Batch id, for --summary, --verify or --rebuild.")
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Do the tables equal the log? All batches, unless one is given."),
+        typer.Option("--verify", help="Verify the tables against the log; default: all batches."),
     ] = False,
     rebuild: Annotated[
         bool,
-        typer.Option(
-            "--rebuild", help="Make the tables anew from the log. All batches, unless one is given."
-        ),
+        typer.Option("--rebuild", help="Rebuild the tables from the log; default: all batches."),
     ] = False,
     summary: Annotated[
-        bool, typer.Option("--summary", help="A batch's life in one screen: what --batch alone shows.")
+        bool, typer.Option("--summary", help="Summary of a batch (the default with --batch).")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON document; with --follow one object a line.")
+        bool, typer.Option("--json", help="One JSON document; with --follow one object per line.")
     ] = False,
 ) -> None:
-    """Show the life of an evaluation: what arrived, in which order, and what became of it."""
+    """Replay an evaluation: its events in order of arrival, and how each was processed."""
     if batch is not None or verify or rebuild or summary:
         read_from = None if origin is Origin.BOTH else origin
         one = {"evaluation": evaluation, "from": read_from, "at": at, "attempt": attempt, "diff": other}
@@ -125,15 +120,15 @@ def _report(
 
 
 def _refuse_for_batches(**given: object) -> None:
-    """Refuse what is about one evaluation where whole batches were asked for."""
+    """Reject options of one evaluation in a command about batches."""
     for name, value in given.items():
         if value is not None:
-            said = "an EVALUATION" if name == "evaluation" else f"--{name}"
-            raise typer.BadParameter(f"{said} does not go with --batch, --verify, --rebuild or --summary")
+            option = "an EVALUATION" if name == "evaluation" else f"--{name}"
+            raise typer.BadParameter(f"{option} does not go with --batch, --verify, --rebuild or --summary")
 
 
 def _refuse_together(**given: object) -> None:
-    """Refuse flags that mean nothing together."""
+    """Reject flags that exclude each other."""
     for one, others in {
         "diff": ("at", "attempt", "follow", "full"),
         "follow": ("at", "attempt", "full"),

@@ -19,7 +19,8 @@ def group() -> None:
 def check(
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Try the walls only, as each executor does at its start.")
+        bool,
+        typer.Option("--quick", help="Only the isolation checks that each executor runs at its start."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

@@ -1,7 +1,7 @@
-"""Secrets from files: where `NAME_FILE` names one, what is written in it becomes `NAME`.
+"""Secrets from files: `NAME_FILE` names a file whose content becomes `NAME`.
 
-So a container's definition, its process list and its inspection show where a secret is, never what it is.
-Only names that hold secrets are heeded: programs beside us have `_FILE` names of their own.
+A container's definition, process list and inspection then show the path of a secret, never its value.
+Only names of secrets are read: other programs have `_FILE` variables of their own.
 """
 
 from collections.abc import MutableMapping
@@ -16,7 +16,7 @@ LONGEST = 65_536
 
 
 class SecretFileError(Problem):
-    """A secret can't be had from its file; names the file and the reason, never what was read."""
+    """A secret can't be read from its file; names the file and the reason, never the content."""
 
     def __init__(self, variable: str, problem: str) -> None:
         super().__init__(f"{variable} {problem}.")
@@ -24,7 +24,7 @@ class SecretFileError(Problem):
 
 
 def open_secret_files(environ: MutableMapping[str, str]) -> None:
-    """Put what the files hold into their names' places; a `NAME_FILE` that says nothing is dropped."""
+    """Replace each `NAME_FILE` by `NAME` with the content of the file; an empty `NAME_FILE` is removed."""
     for variable in [name for name in environ if names_secret_file(name)]:
         place = environ.pop(variable)
         name = variable.removesuffix(SUFFIX)
@@ -36,7 +36,7 @@ def open_secret_files(environ: MutableMapping[str, str]) -> None:
 
 
 def names_secret_file(variable: str) -> bool:
-    """Whether a variable is one that says where a secret is."""
+    """Whether a variable names the file of a secret."""
     name = variable.removesuffix(SUFFIX)
     return name != variable and (name in URLS or name.endswith(KEY))
 

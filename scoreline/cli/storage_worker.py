@@ -1,16 +1,18 @@
-"""`scoreline storage-worker`: the service that brings the log into the tables."""
+"""`scoreline storage-worker`: the service that applies events from the log to the tables."""
 
 import socket
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Run the service that brings the log into the tables.", no_args_is_help=True)
+app = typer.Typer(
+    help="Run storage workers: they apply events from the log to the tables.", no_args_is_help=True
+)
 
 
 @app.callback()
 def group() -> None:
-    """Run the service that brings the log into the tables."""
+    """Run storage workers: they apply events from the log to the tables."""
 
 
 @app.command(
@@ -21,7 +23,7 @@ def start(  # noqa: PLR0913 - a command has its flags
     *,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to run.")] = 1,
     name: Annotated[
-        str | None, typer.Option(help="Stable name of this worker; by default the host's.")
+        str | None, typer.Option(help="Stable consumer name; default: the host's name.")
     ] = None,
     ordering: Annotated[
         str | None, typer.Option(help="strict, or degraded: bridge gaps at once [EVAL_ORDERING].")
@@ -29,7 +31,9 @@ def start(  # noqa: PLR0913 - a command has its flags
     gap_timeout: Annotated[
         float | None, typer.Option(help="Seconds to wait for a missing event [EVAL_GAP_TIMEOUT].")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, max=50_000, help="Wake-ups read at a time.")] = 2_000,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=50_000, help="Maximum number of wake-ups per read.")
+    ] = 2_000,
     health_port: Annotated[
         int | None,
         typer.Option(
@@ -37,7 +41,7 @@ def start(  # noqa: PLR0913 - a command has its flags
         ),
     ] = None,
     restart: Annotated[
-        bool, typer.Option(help="Start a worker that ends again. Switch off where something else does.")
+        bool, typer.Option(help="Restart a worker that exits; use --no-restart under another supervisor.")
     ] = True,
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
@@ -57,15 +61,15 @@ def start(  # noqa: PLR0913 - a command has its flags
     plan = WorkerPlan(name or socket.gethostname(), workers, batch_size, health_port)
     with ready_servers(settings, service="storage") as servers:
         if settings.redis_url is None or settings.postgres_url is None:
-            _say_where(servers.redis_url, servers.postgres_url)
+            _print_addresses(servers.redis_url, servers.postgres_url)
         if restart or workers > 1:
             run_managed(plan, settings, servers)
         else:
             run_here(plan, settings, servers, report_ready=report_ready)
 
 
-def _say_where(redis_url: str, postgres_url: str) -> None:
-    """Say how to look into the embedded servers from another terminal."""
+def _print_addresses(redis_url: str, postgres_url: str) -> None:
+    """Print how to connect to the embedded servers from another terminal."""
     from scoreline.servers.availability import redact
 
     typer.echo(f'REDIS_CLI="redis-cli -s {redis_url.removeprefix("unix://")}"', err=True)

@@ -1,4 +1,4 @@
-"""`scoreline trace`: where the time of one evaluation went, across all processes."""
+"""`scoreline trace`: the trace of one evaluation, across all processes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,11 +16,11 @@ def run(
     *,
     folder: Annotated[
         Path | None,
-        typer.Option("--dir", metavar="D", help="Where processes write their spans [EVAL_TRACE_DIR]."),
+        typer.Option("--dir", metavar="D", help="Directory of the span files [EVAL_TRACE_DIR]."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
-    """Draw the spans of one evaluation as a tree, whichever processes they are of."""
+    """Show the spans of one evaluation as a tree, across all processes."""
     import json
 
     from scoreline.observability.reading import spans_of
@@ -37,7 +37,7 @@ def run(
     spans = spans_of(settings.trace_dir, evaluation)
     if not spans:
         raise Problem(
-            f"{settings.trace_dir} has no trace of {evaluation}. EVAL_TRACE_RATIO says which share of "
+            f"{settings.trace_dir} has no trace of {evaluation}. EVAL_TRACE_RATIO sets the share of "
             f"evaluations is traced, {settings.trace_ratio:g} here; 1 traces all that are submitted then."
         )
     if as_json:

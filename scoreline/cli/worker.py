@@ -1,4 +1,4 @@
-"""`scoreline worker`: executors, which take tasks and work on them."""
+"""`scoreline worker`: executors, which claim tasks and execute evaluations."""
 
 import socket
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ import typer
 if TYPE_CHECKING:
     from scoreline.settings import Settings
 
-app = typer.Typer(help="Run executors, which take tasks and work on them.", no_args_is_help=True)
+app = typer.Typer(help="Run executors: they claim tasks and execute evaluations.", no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Run executors, which take tasks and work on them."""
+    """Run executors: they claim tasks and execute evaluations."""
 
 
 @app.command(
@@ -28,18 +28,16 @@ def start(  # noqa: PLR0913 - a command has its flags
     *,
     name: Annotated[
         str | None,
-        typer.Option("--id", help="Its name; by default the host's [EVAL_WORKER_ID]."),
+        typer.Option("--id", help="Executor name; default: the host's name [EVAL_WORKER_ID]."),
     ] = None,
     concurrency: Annotated[
         int | None,
-        typer.Option(min=1, max=10_000, help="Evaluations in hand at a time [EVAL_WORKER_CONCURRENCY]."),
+        typer.Option(min=1, max=10_000, help="Concurrent evaluations (slots) [EVAL_WORKER_CONCURRENCY]."),
     ] = None,
-    project: Annotated[str | None, typer.Option(help="Work only on batches of this project.")] = None,
-    queue: Annotated[
-        str | None, typer.Option(metavar="URL", help="URL of the Redis to use [EVAL_REDIS_URL].")
-    ] = None,
+    project: Annotated[str | None, typer.Option(help="Execute only batches of this project.")] = None,
+    queue: Annotated[str | None, typer.Option(metavar="URL", help="Redis URL [EVAL_REDIS_URL].")] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Log each attempt, too [EVAL_LOG_LEVEL=DEBUG].")
+        bool, typer.Option("--verbose", help="Debug log, with each attempt [EVAL_LOG_LEVEL=DEBUG].")
     ] = False,
     label: Annotated[
         list[str] | None,
@@ -48,11 +46,11 @@ def start(  # noqa: PLR0913 - a command has its flags
             help="Label to declare (repeatable): batches that require it run here [EVAL_WORKER_LABELS].",
         ),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="End when there is nothing left to do.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Exit when no task is left.")] = False,
     run_id: Annotated[str, typer.Option("--run", hidden=True)] = "",
     follow_stdin: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
-    """Start a worker: it takes tasks until told to stop, then finishes what it has in hand."""
+    """Start an executor: it claims tasks until it is stopped, then finishes those it has claimed."""
     import os
     from datetime import timedelta
 
@@ -115,12 +113,14 @@ def check(
     *,
     name: Annotated[
         str | None,
-        typer.Option("--id", help="Name of the worker; by default the host's [EVAL_WORKER_ID]."),
+        typer.Option("--id", help="Executor name; default: the host's name [EVAL_WORKER_ID]."),
     ] = None,
-    alive: Annotated[bool, typer.Option("--alive", help="Ask, too, whether this worker is alive.")] = False,
-    sandbox: Annotated[bool, typer.Option(help="Try whether untrusted code can be run.")] = True,
+    alive: Annotated[
+        bool, typer.Option("--alive", help="Also check that the executor of this name is alive.")
+    ] = False,
+    sandbox: Annotated[bool, typer.Option(help="Check that the sandbox works.")] = True,
 ) -> None:
-    """Say whether a worker can do its work here, and if not, what is missing."""
+    """Check that an executor can run here; prints what is missing."""
     import asyncio
 
     from scoreline.reports.checks import check_sandbox, check_worker
@@ -158,7 +158,7 @@ def _checked(name: str | None) -> str:
 
 @contextmanager
 def _redis(settings: "Settings") -> Iterator[str]:
-    """Lend a Redis that answers: the given one, for a worker needs no database, or the embedded one."""
+    """Yield the URL of a reachable Redis, given or embedded; an executor needs no database."""
     import asyncio
 
     from scoreline.local.servers import named_servers

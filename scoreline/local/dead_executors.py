@@ -1,4 +1,4 @@
-"""Executors whose process is known to be dead: nobody has to wait until their heartbeats run out."""
+"""Executors whose process is known to be dead: they are deregistered before their heartbeats expire."""
 
 import logging
 import os
@@ -15,16 +15,16 @@ logger = logging.getLogger(__name__)
 
 
 async def report_dead(redis_url: str, *, fleet: str, is_dead: Callable[[int], bool]) -> None:
-    """Say which processes on this host are dead; where nobody listens, their heartbeats say so later."""
+    """Deregister executors of this host whose process is dead; without Redis, their leases expire."""
     try:
         async with fleet_reader(redis_url) as reader:
             host = socket.gethostname()
-            dead = await strike_off(reader.executor_registry, fleet=fleet, host=host, is_dead=is_dead)
+            dead = await deregister_dead(reader.executor_registry, fleet=fleet, host=host, is_dead=is_dead)
     except (QueueUnavailable, RedisError) as error:
-        told = {"fleet": fleet, "error": type(error).__name__}
-        logger.info("the dead are not struck off: Redis does not answer", extra=told)
+        context = {"fleet": fleet, "error": type(error).__name__}
+        logger.info("dead executors are not deregistered: Redis is unavailable", extra=context)
     else:
-        logger.info("struck off", extra={"executors": dead})
+        logger.info("dead executors deregistered", extra={"executors": dead})
 
 
 def is_gone(pid: int) -> bool:
@@ -38,12 +38,12 @@ def is_gone(pid: int) -> bool:
     return False
 
 
-async def strike_off(
+async def deregister_dead(
     executor_registry: ExecutorRegistry, *, fleet: str, host: str, is_dead: Callable[[int], bool]
 ) -> list[str]:
-    """Take what lived in dead processes off the executor registry; returns the instance.
+    """Deregister the executors of dead processes; returns their instance ids.
 
-    A pid alone may be somebody else's, where hosts share a name: the fleet's name is in the executor's.
+    A pid alone may belong to another fleet where hosts share a name, so the fleet's name is compared too.
     """
 
     def is_ours(one: ExecutorInstance) -> bool:

@@ -39,6 +39,6 @@ def _logged(lines: list[str]) -> str:
         with suppress(ValueError):
             found = json.loads(line)
             if found.get("level") in {"error", "critical"}:
-                said = str(found.get("exception") or found.get("message"))
-                return said.strip().splitlines()[-1]
+                text = str(found.get("exception") or found.get("message"))
+                return text.strip().splitlines()[-1]
     return ""

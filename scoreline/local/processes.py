@@ -26,7 +26,7 @@ from scoreline.local.readiness import READY_FD, UNAVAILABLE
 logger = logging.getLogger(__name__)
 
 STOP_PATIENCE = 20.0
-"""Seconds a child gets to finish what it has in hand."""
+"""Seconds a child gets to finish its work after SIGTERM."""
 START_ATTEMPTS = 3
 """Failed starts in a row after which a child is not started again."""
 STABLE_AFTER = 10.0
@@ -168,7 +168,7 @@ class ProcessManager:
             await (await self._fork_server).stop()
 
     def kill(self) -> None:
-        """End every child at once, whatever it has in hand."""
+        """Kill every child at once, without a graceful stop."""
         for child in self.children:
             if child.process and child.process.returncode is None:
                 with suppress(ProcessLookupError):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 READY_FD = "SCORELINE_READY_FD"
 """Names the descriptor by which a child reports that it has started."""
 UNAVAILABLE = 69
-"""Exit code (EX_UNAVAILABLE) of a child that found a server away: waiting mends that."""
+"""Exit code (EX_UNAVAILABLE) of a child whose server is unavailable: it is restarted until it is back."""
 
 
 def ready_report() -> Callable[[], None]:

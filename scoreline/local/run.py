@@ -25,7 +25,7 @@ from scoreline.local.interruption import InterruptedRun, Interruption
 from scoreline.local.process_log import log_of
 from scoreline.local.processes import service_argv
 from scoreline.local.servers import ready_servers
-from scoreline.local.supervisor import Drive, drive
+from scoreline.local.supervisor import RunRequest, supervise
 from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.private_files import default_root, open_private
 from scoreline.problem import Problem
@@ -45,7 +45,7 @@ from taskqueue.backends import BadBackend, choose
 LOCAL_EXECUTORS = 4
 """Executors of a local run at most: as many as its evaluations can fill."""
 NO_SPEC = (
-    "There is no scoreline.yaml in {folder}. Name a spec: scoreline batch run -c FILE. Or say what to run: "
+    "There is no scoreline.yaml in {folder}. Name a spec: scoreline batch run -c FILE. Or use flags: "
     "scoreline batch run --dataset FILE --target TARGET --evaluator EVALUATOR. "
     "To try it without either: scoreline batch run --mode simulated"
 )
@@ -53,8 +53,8 @@ NOT_JUDGED = "Not scored: there is no evaluator, answers are recorded only. To s
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """Where a batch runs."""
+class Placement:
+    """Placement a batch runs."""
 
     distributed: bool = False
     workers: int | None = None
@@ -83,7 +83,7 @@ class Where:
         return settings
 
     def preflight(self, settings: Settings) -> Preflight:
-        """Say what is checked before anything starts."""
+        """Return which checks run before anything starts."""
         allowed = settings.worker_allow_unsandboxed
         return Preflight(self.distributed, is_wanted=self.checks, allow_unsandboxed=allowed)
 
@@ -109,17 +109,19 @@ def local_executors(pending: int, concurrency: int) -> int:
     return max(1, min(LOCAL_EXECUTORS, -(-pending // concurrency)))
 
 
-def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *, as_json: bool) -> int:
+def run_batch(
+    spec_file: Path | None, flags: Mapping[str, Any], placement: Placement, *, as_json: bool
+) -> int:
     """Submit a batch and drive it to its end; returns the exit code."""
-    settings = where.settings()
-    outputs = read_outputs(where.outputs)
+    settings = placement.settings()
+    outputs = read_outputs(placement.outputs)
     spec_file = spec_file or _spec_here(flags)
     flags = _with_settings(flags, settings)
     plan = make_plan(spec_file, flags, folder=Path.cwd(), limits=settings.limits)
     console = Console(stderr=True, highlight=False)
-    plan = preflight(plan, console, where.preflight(settings))
+    plan = preflight(plan, console, placement.preflight(settings))
     with _ready(settings) as (servers, interruption):
-        run_id = where.new_run()
+        run_id = placement.new_run()
         try:
             batch_id, total = asyncio.run(
                 submit(plan, servers, settings, console, run_id=run_id, check=interruption.check)
@@ -131,9 +133,9 @@ def run_batch(spec_file: Path | None, flags: Mapping[str, Any], where: Where, *,
         console.print(f"{batch_id}: {counted(total, 'evaluation')} accepted", markup=False)
         if not plan.batch.evaluators:
             console.print(NOT_JUDGED, markup=False, soft_wrap=True)
-        fleet = where.fleet(batch_id, settings, run_id, plan.batch.requires, pending=total)
-        wanted = Drive(batch_id, fleet, as_json, plan.min_pass_rate, outputs)
-        return _go_on(wanted, where, servers, settings, console, interruption)
+        fleet = placement.fleet(batch_id, settings, run_id, plan.batch.requires, pending=total)
+        wanted = RunRequest(batch_id, fleet, as_json, plan.min_pass_rate, outputs)
+        return _go_on(wanted, placement, servers, settings, console, interruption)
 
 
 @contextmanager
@@ -153,7 +155,7 @@ def _ready(settings: Settings) -> Iterator[tuple[Servers, Interruption]]:
 
 def resume_batch(  # noqa: PLR0913 - what a resume may change
     batch_id: str,
-    where: Where,
+    placement: Placement,
     *,
     as_json: bool,
     min_pass_rate: float | None = None,
@@ -161,7 +163,7 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
     batch_api: bool | str | None = None,
 ) -> int:
     """Go on with a batch, perhaps with a new budget, or with provider batches; returns the exit code."""
-    settings = where.settings()
+    settings = placement.settings()
     console = Console(stderr=True, highlight=False)
     with _ready(settings) as (servers, interruption):
         asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
@@ -169,36 +171,36 @@ def resume_batch(  # noqa: PLR0913 - what a resume may change
             moved = asyncio.run(_ask_in_batches(batch_id, servers, settings, wanted=batch_api))
             if batch_api:
                 console.print(_who_asks(moved), markup=False)
-        run_id = where.new_run()
+        run_id = placement.new_run()
         batch = asyncio.run(_ask_to_resume(batch_id, budget or BudgetChange(), servers, settings, run_id))
         pending = batch.total - batch.ended
-        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
-        wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
-        return _go_on(wanted, where, servers, settings, console, interruption)
+        fleet = placement.fleet(batch_id, settings, run_id, requires_of(batch), pending=pending)
+        wanted = RunRequest(batch_id, fleet, as_json, min_pass_rate, read_outputs(placement.outputs))
+        return _go_on(wanted, placement, servers, settings, console, interruption)
 
 
 def retry_batch(
     batch_id: str,
     only: Sequence[str],
-    where: Where,
+    placement: Placement,
     *,
     as_json: bool,
     min_pass_rate: float | None = None,
 ) -> int:
     """Try dead letters again, and drive the batch to its end; returns the exit code."""
-    settings = where.settings()
+    settings = placement.settings()
     console = Console(stderr=True, highlight=False)
     with _ready(settings) as (servers, interruption):
         asyncio.run(_check_gate(batch_id, servers, min_pass_rate))
-        run_id = where.new_run()
+        run_id = placement.new_run()
         batch, reopened = asyncio.run(_ask_to_retry(batch_id, only, servers, settings, run_id))
         if not reopened:
             return _nothing_to_retry(batch_id, only, console, as_json=as_json)
         many = counted(reopened, "evaluation is", "evaluations are")
         console.print(f"{batch_id}: {many} tried again", markup=False, highlight=False)
-        fleet = where.fleet(batch_id, settings, run_id, requires_of(batch), pending=reopened)
-        wanted = Drive(batch_id, fleet, as_json, min_pass_rate, read_outputs(where.outputs))
-        return _go_on(wanted, where, servers, settings, console, interruption)
+        fleet = placement.fleet(batch_id, settings, run_id, requires_of(batch), pending=reopened)
+        wanted = RunRequest(batch_id, fleet, as_json, min_pass_rate, read_outputs(placement.outputs))
+        return _go_on(wanted, placement, servers, settings, console, interruption)
 
 
 async def _check_gate(batch_id: str, servers: Servers, min_pass_rate: float | None) -> None:
@@ -225,17 +227,17 @@ def _nothing_to_retry(batch_id: str, only: Sequence[str], console: Console, *, a
 
 
 def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
-    wanted: Drive,
-    where: Where,
+    wanted: RunRequest,
+    placement: Placement,
     servers: Servers,
     settings: Settings,
     console: Console,
     interruption: Interruption,
 ) -> int:
-    if not where.detach or interruption.received:
-        return drive(wanted, servers, settings, console, interruption)
+    if not placement.detach or interruption.received:
+        return supervise(wanted, servers, settings, console, interruption)
     if wanted.fleet:
-        _drive_in_background(wanted, where, settings)
+        _supervise_in_background(wanted, placement, settings)
     if wanted.as_json:
         print(json.dumps({"batch_id": wanted.batch_id, "status": "running"}), flush=True)  # noqa: T201 - for machines
     console.print(
@@ -244,17 +246,17 @@ def _go_on(  # noqa: PLR0913, PLR0917 - all that a drive needs
     return 0
 
 
-def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> None:
+def _supervise_in_background(wanted: RunRequest, placement: Placement, settings: Settings) -> None:
     """Leave a process behind that drives the batch, and ends with it."""
     argv = service_argv("batch", "resume", wanted.batch_id)
-    argv += ["--distributed"] if where.distributed else []
+    argv += ["--distributed"] if placement.distributed else []
     argv += ["--workers", str(wanted.fleet.executors if wanted.fleet else 0)]
     argv += ["--concurrency", str(settings.worker_concurrency)]
-    argv += ["--verbose"] if where.verbose else []
+    argv += ["--verbose"] if placement.verbose else []
     argv += ["--min-pass-rate", str(wanted.min_pass_rate)] if wanted.min_pass_rate is not None else []
-    argv += [word for path in where.outputs for word in ("--output", str(path.absolute()))]
+    argv += [word for path in placement.outputs for word in ("--output", str(path.absolute()))]
     # Not as an argument: a URL may hold a password, and a process list shows those.
-    environ = {**os.environ, **({"EVAL_REDIS_URL": where.queue} if where.queue else {})}
+    environ = {**os.environ, **({"EVAL_REDIS_URL": placement.queue} if placement.queue else {})}
     log_path = log_of(settings.data_dir or default_root(), wanted.batch_id)
     with open_private(log_path) as log:
         subprocess.Popen(  # noqa: S603 - this very program
@@ -263,7 +265,7 @@ def _drive_in_background(wanted: Drive, where: Where, settings: Settings) -> Non
 
 
 def _with_settings(flags: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Let a setting that somebody made stand where no flag was given."""
+    """Use a setting of the environment where no flag was given."""
     made = settings.model_fields_set
     given = {
         "retries": settings.worker_max_retries if "worker_max_retries" in made else None,
@@ -273,12 +275,12 @@ def _with_settings(flags: Mapping[str, Any], settings: Settings) -> dict[str, An
 
 
 def _spec_here(flags: Mapping[str, Any]) -> Path | None:
-    """Use the spec of this folder where nothing on the command line says what to run."""
+    """Use the spec of this folder unless flags describe the batch."""
     here = Path("scoreline.yaml")
-    says_what = any(flags.get(key) for key in ("dataset", "targets", "mode"))
-    if not says_what and not here.exists():
+    is_described = any(flags.get(key) for key in ("dataset", "targets", "mode"))
+    if not is_described and not here.exists():
         raise Problem(NO_SPEC.format(folder=Path.cwd()))
-    return None if says_what else here
+    return None if is_described else here
 
 
 async def _ask_to_resume(

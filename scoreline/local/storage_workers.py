@@ -25,7 +25,7 @@ class WorkerPlan:
 
 
 def storage_settings(plan: WorkerPlan, settings: Settings, servers: Servers) -> StorageSettings:
-    """Tell a worker what it needs to know."""
+    """Build the settings of a storage worker."""
     return StorageSettings(
         redis_url=servers.redis_url,
         postgres_url=servers.postgres_url,
@@ -40,7 +40,7 @@ def storage_settings(plan: WorkerPlan, settings: Settings, servers: Servers) -> 
 
 
 def worker_environ(settings: Settings, servers: Servers, *, alone: bool = False) -> dict[str, str]:
-    """Say the same to a child through its environment, where no process list shows it.
+    """Build the environment of a child; unlike arguments, no process list shows it.
 
     Only a child that is alone can have the port that was named: of several, each needs its own.
     """
@@ -66,14 +66,14 @@ def worker_environ(settings: Settings, servers: Servers, *, alone: bool = False)
 
 def _telemetry(settings: Settings, *, alone: bool) -> dict[str, str]:
     port = settings.metrics_port if alone or settings.metrics_port is None else 0
-    said = {
+    values = {
         "EVAL_METRICS_PORT": port,
         "EVAL_METRICS_HOST": settings.metrics_host,
         "EVAL_METRICS_DIR": settings.metrics_dir,
         "EVAL_TRACE_DIR": settings.trace_dir,
         "EVAL_TRACE_RATIO": settings.trace_ratio,
     }
-    return {name: str(value) for name, value in said.items() if value is not None}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def worker_argv(plan: WorkerPlan, number: int) -> list[str]:
@@ -88,7 +88,7 @@ def worker_argv(plan: WorkerPlan, number: int) -> list[str]:
 def run_here(
     plan: WorkerPlan, settings: Settings, servers: Servers, *, report_ready: Callable[[], None]
 ) -> None:
-    """Be a storage worker until told to stop."""
+    """Run a storage worker until a stop signal."""
     import uvloop
 
     from scoreline.observability.wiring import Service, telemetry_for
@@ -103,7 +103,7 @@ def run_here(
 def run_managed(
     plan: WorkerPlan, settings: Settings, servers: Servers, *, log_to: IO[bytes] | int = 2
 ) -> None:
-    """Keep storage workers alive until told to stop."""
+    """Supervise storage workers until a stop signal."""
     asyncio.run(_manage(plan, settings, servers, log_to))
 
 

@@ -1,8 +1,8 @@
-"""Driving a batch to its end: the processes it needs, its progress, and what the command ends with.
+"""Supervision of a batch until it is over: its processes, its progress, and the exit code of the command.
 
-The first interrupt (SIGINT, SIGTERM, or SIGHUP when the terminal is lost) pauses the batch on record, lets
-executors finish what they have in hand, and prints how to go on; the second ends this process at once, and
-all it started ends with it. A process that can't start pauses the batch as well. Once the batch is over,
+The first interrupt (SIGINT, SIGTERM, or SIGHUP when the terminal is lost) pauses the batch, lets executors
+finish their claimed tasks, and prints how to resume; the second exits immediately, and all child processes
+end with this one. A process that can't start pauses the batch as well. Once the batch is over,
 an interrupt pauses nothing: the report, the exports and the exit code are those of a batch that has ended.
 """
 
@@ -56,19 +56,19 @@ Result = TypeVar("Result")
 BELOW_THE_GATE = 100
 FAILED = 1
 DRAIN = 15.0
-"""Seconds that executors of a local fleet get to finish what they have in hand."""
+"""Seconds that executors of a local fleet get to finish their claimed tasks."""
 STARTING = 15.0
-"""Seconds after which a fleet that is not there is news."""
+"""Seconds after which missing executors are reported."""
 ABANDONED = 2.0
-"""Seconds that a query which is no longer wanted gets to end."""
+"""Seconds that a cancelled query gets to end."""
 
 Beside = Callable[[ProcessManager], Coroutine[Any, Any, None]]
-"""What is done to the processes of a fleet while the batch goes on."""
+"""A coroutine that runs beside the supervisor, with the processes of its fleet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drive:
-    """How a batch is driven."""
+class RunRequest:
+    """What to supervise, and how."""
 
     batch_id: str
     fleet: fleets.Fleet | None
@@ -82,7 +82,7 @@ class Drive:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a run ends before its batch is over."""
+    """Why a run is stopped before its batch is over."""
 
     reason: str
     code: int
@@ -90,19 +90,23 @@ class Stop:
     """Whether the batch is paused with this reason."""
 
 
-def drive(
-    wanted: Drive, servers: Servers, settings: Settings, console: Console, interruption: Interruption
+def supervise(
+    wanted: RunRequest,
+    servers: Servers,
+    settings: Settings,
+    console: Console,
+    interruption: Interruption,
 ) -> int:
-    """Drive a batch until it is over, and return the exit code."""
-    return asyncio.run(Driving(wanted, servers, settings, console, interruption).run())
+    """Supervise a batch until it is over, and return the exit code."""
+    return asyncio.run(BatchSupervisor(wanted, servers, settings, console, interruption).run())
 
 
-class Driving:
-    """One batch on its way to its end."""
+class BatchSupervisor:
+    """Supervises one batch until it is over."""
 
     def __init__(
         self,
-        wanted: Drive,
+        wanted: RunRequest,
         servers: Servers,
         settings: Settings,
         console: Console,
@@ -115,7 +119,7 @@ class Driving:
         self._is_over = False
         self._stopping = asyncio.Event()
         self._began_by = monotonic() + STARTING
-        self._errands: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._manager: ProcessManager | None = None
 
     @property
@@ -124,12 +128,12 @@ class Driving:
         return self.settings.log_level == "DEBUG"
 
     async def run(self) -> int:
-        """Drive it, report, and return the exit code."""
+        """Supervise, report, and return the exit code."""
         stopped = await self.until_over()
         return await self._report() if stopped is None else stopped
 
     async def until_over(self) -> int | None:
-        """Drive it until it is over; the exit code if the run had to stop before that."""
+        """Supervise until the batch is over; returns an exit code if the run was stopped before."""
         with self.interruption.announced(self._interrupted, self._end_at_once):
             async with AsyncExitStack() as stack:
                 await asyncio.sleep(0)  # a signal may have come before
@@ -141,39 +145,39 @@ class Driving:
             outcome = await self._after_stop(await pausing)
             if self.stop is None or (outcome and outcome.is_over):
                 return None
-            self._tell_outcome(self.stop, outcome)
+            self._report_outcome(self.stop, outcome)
             return self.stop.code
 
     async def _after_stop(self, outcome: PauseOutcome | None) -> PauseOutcome | None:
-        """Count again what has ended: executors finished what they had in hand after the pause."""
+        """Read the counts again: executors finished claimed tasks after the pause."""
         if outcome is None:
             return None
         await record_unrecorded(self.servers, self.settings, self.wanted.batch_id)
         return await read_outcome(self.servers, self.wanted.batch_id, self._run_id) or outcome
 
     async def start(self, fleet: fleets.Fleet, stack: AsyncExitStack) -> None:
-        """Start a fleet, and what is to be done to it, until the stack is left."""
+        """Start a fleet, and the coroutine beside it, until the stack is left."""
         manager = await stack.enter_async_context(self.processes(stack))
-        stack.push_async_callback(end, self._errands)
+        stack.push_async_callback(end, self._tasks)
         self._manager = manager
         # Those of an earlier command that was killed: what they had in hand need not wait for them.
-        self._run_errand(report_dead(self.servers.redis_url, fleet=fleet.name, is_dead=is_gone))
+        self._spawn(report_dead(self.servers.redis_url, fleet=fleet.name, is_dead=is_gone))
         fleets.start(fleet, manager)
         if self.wanted.beside:
-            self._run_errand(self.wanted.beside(manager))
+            self._spawn(self.wanted.beside(manager))
 
-    def _run_errand(self, errand: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(errand)
-        self._errands.add(task)
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
         task.add_done_callback(self._done_with)
 
     def _done_with(self, task: "asyncio.Task[None]") -> None:
-        self._errands.discard(task)
+        self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            logger.error("an errand failed", exc_info=error)
+            logger.error("a background task of the run failed", exc_info=error)
 
     def processes(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[ProcessManager]:
-        """Keep processes alive that know where the servers are, and write to one log."""
+        """Return the process manager of the fleet; its processes share one log."""
         log = sys.stderr.fileno() if self._verbose else stack.enter_context(open_private(self.log_path))
         settings = self.settings.model_copy(update={"worker_drain": min(DRAIN, self.settings.worker_drain)})
         environ = worker_environ(settings, self.servers)
@@ -206,14 +210,14 @@ class Driving:
         if received is None or self.stop:
             return
         if self._is_over:
-            self._say(
+            self._print(
                 f"{received.name}: {batch_id} is over, and its report follows. Once more ends at once."
             )
             return
         reason = f"interrupted by {received.name}"
         self._stop(Stop(reason, INTERRUPTED, pauses=self._serves))
         if self._serves:
-            self._say(
+            self._print(
                 f"{reason}: pausing {batch_id}. Nothing new is started; what is in flight finishes within "
                 f"{min(DRAIN, self.settings.worker_drain):g} s or is handed back. "
                 f"Once more ends it at once. To go on later: {batch_command('resume', batch_id)}"
@@ -222,27 +226,27 @@ class Driving:
     def _could_not_start(self, child: Child) -> None:
         error = last_error(self.log_path, since=child.log_offset) or f"exit code {child.exits[-1]}"
         reason = f"{child.name} could not start, {START_ATTEMPTS} times in a row: {error}"
-        self._say(f"error: {reason}. Its log: {self.log_path}")
+        self._print(f"error: {reason}. Its log: {self.log_path}")
         self._stop(Stop(reason, FAILED))
 
     def _restarted(self, child: Child) -> None:
-        self._say_restarted(child)
+        self._report_restart(child)
         if child.process and self.wanted.fleet:
             # So that the batch is spared the wait for a heartbeat that will not come.
             pid, fleet = child.process.pid, self.wanted.fleet.name
-            self._run_errand(report_dead(self.servers.redis_url, fleet=fleet, is_dead=pid.__eq__))
+            self._spawn(report_dead(self.servers.redis_url, fleet=fleet, is_dead=pid.__eq__))
 
-    def _say_restarted(self, child: Child) -> None:
+    def _report_restart(self, child: Child) -> None:
         code = child.exits[-1]
         how = f"killed by signal {-code}" if code < 0 else f"code {code}"
-        self._say(f"{child.name} ended ({how}): started again; see {self.log_path}")
+        self._print(f"{child.name} ended ({how}): started again; see {self.log_path}")
 
-    def _say(self, words: str) -> None:
+    def _print(self, words: str) -> None:
         with suppress(OSError):  # a terminal that is gone
             self.console.print(words, markup=False, highlight=False, soft_wrap=True)
 
     async def _paused(self) -> PauseOutcome | None:
-        """Pause the batch on record, as far as the run must stop; None if that is not known."""
+        """Pause the batch if the run must stop; None if the outcome is unknown."""
         if self.stop is None or not self.stop.pauses:
             return None
         return await pause_on_record(
@@ -250,33 +254,33 @@ class Driving:
         )
 
     def _end_at_once(self) -> None:
-        """End all processes, then see to it that the pause is on record: this runs in a signal handler."""
+        """Kill all processes, then record the pause: this runs in a signal handler."""
         if self._manager:
             self._manager.kill()
         if self._serves and self.stop:
             outcome = pause_at_once(
                 self.servers, self.wanted.batch_id, self._run_id, reason=self.stop.reason
             )
-            self._tell_outcome(self.stop, outcome)
+            self._report_outcome(self.stop, outcome)
 
-    def _tell_outcome(self, stop: Stop, outcome: PauseOutcome | None) -> None:
+    def _report_outcome(self, stop: Stop, outcome: PauseOutcome | None) -> None:
         batch_id = self.wanted.batch_id
-        self._say(_outcome_words(batch_id, stop, outcome))
+        self._print(_outcome_words(batch_id, stop, outcome))
         if self.wanted.as_json:
-            told: dict[str, str | int] = {
+            document: dict[str, str | int] = {
                 "batch_id": batch_id,
                 "status": outcome.status if outcome else "running",
             }
             if outcome and outcome.status == "paused":
-                told |= {"reason": outcome.reason, "ended": outcome.ended, "total": outcome.total}
+                document |= {"reason": outcome.reason, "ended": outcome.ended, "total": outcome.total}
             with suppress(OSError):
-                print(json.dumps(told), flush=True)  # noqa: T201 - machines read stdout
+                print(json.dumps(document), flush=True)  # noqa: T201 - machines read stdout
 
     # -- watching
 
     async def _watch(self) -> None:
         async with fleet_reader(self.servers.redis_url) as fleet:
-            poller = BatchPoller(self.servers.postgres_url, self.wanted.batch_id, fleet, self._say)
+            poller = BatchPoller(self.servers.postgres_url, self.wanted.batch_id, fleet, self._print)
             try:
                 await self._watch_with(poller)
             finally:
@@ -310,7 +314,7 @@ class Driving:
         return None
 
     def _show(self, display: ProgressDisplay, view: BatchView) -> None:
-        """Show progress; that nothing works on it is no news while its processes are being started."""
+        """Show progress; missing executors are not reported while the fleet starts."""
         is_served = bool(view.fleet.serving(view.snapshot)) and view.unpublished < view.snapshot.total
         began = not self.wanted.fleet or is_served or monotonic() > self._began_by
         self._began_by = 0.0 if began else self._began_by
@@ -335,7 +339,7 @@ class Driving:
         for output in self.wanted.outputs:
             wanted = Wanted(self.wanted.batch_id, output.path, output.format, force=True)
             rows = await export_to(self.servers.postgres_url, wanted)
-            self._say(f"{rows:,} evaluations written to {printable(str(output.path))}")
+            self._print(f"{rows:,} evaluations written to {printable(str(output.path))}")
 
     def _exit_code(self, view: BatchView) -> int:
         code = exit_code(view.snapshot)
@@ -344,13 +348,13 @@ class Driving:
             return code
         rate = batch_pass_rate(view.snapshot)
         if rate.value is None or rate.value < gate:
-            self._say(f"{rate.words() or 'nothing'} of all evaluations, below --min-pass-rate {gate:.1%}")
+            self._print(f"{rate.words() or 'nothing'} of all evaluations, below --min-pass-rate {gate:.1%}")
             return BELOW_THE_GATE
         return code
 
 
 def _outcome_words(batch_id: str, stop: Stop, outcome: PauseOutcome | None) -> str:
-    """Say what becomes of a batch whose run had to stop."""
+    """Describe the state of a batch whose run was stopped."""
     resume, watch = batch_command("resume", batch_id), batch_command("status", batch_id, "--watch")
     if stop.code == ExitCode.STOPPED:
         return f"{batch_id} is served by another command now; this one ends. To watch it: {watch}"

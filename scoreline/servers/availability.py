@@ -1,7 +1,7 @@
-"""Is there a Redis and a PostgreSQL to work with? Asked before any work, answered in one line.
+"""Checks that Redis and PostgreSQL are reachable and supported, before a command starts its work.
 
-Messages of the drivers are never passed on: they quote pieces of the URL, and where a password
-is badly escaped those pieces are the password.
+Messages of the drivers are never printed: they quote parts of the URL, which are the password where it is
+badly escaped.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _POSTGRES_REASONS = {
 
 
 class Unavailable(Exception):  # noqa: N818 - a state of the world, not a mistake
-    """A service cannot be used; the message is one line that says why and what to do."""
+    """A server can't be used; the message states in one line why, and what to do."""
 
     def __init__(self, service: str, problem: str, advice: str) -> None:
         super().__init__(f"{service} {problem}. {advice}")
@@ -76,7 +76,7 @@ async def check_redis(url: str) -> None:
 
 
 def unsupported(info: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Say why a server of another kind or age cannot be used, and what to use instead."""
+    """Return why a server of another kind or version can't be used, and what to use instead."""
     match info.get("redis_mode"):
         case "cluster":
             return "is part of a cluster, which is not supported", "Use a Redis or Valkey of its own."
@@ -186,8 +186,8 @@ async def _postgres_state(url: str) -> tuple[int, bool]:
 def _postgres_reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    said = str(error).lower()
-    known = (reason for words, reason in _POSTGRES_REASONS.items() if words in said)
+    text = str(error).lower()
+    known = (reason for words, reason in _POSTGRES_REASONS.items() if words in text)
     return next(known, "connection failed")
 
 

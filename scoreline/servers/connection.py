@@ -19,7 +19,7 @@ NEARBY = 20
 
 @asynccontextmanager
 async def connected(postgres_url: str) -> AsyncIterator[Connection]:
-    """Lend a connection; a batch that nobody knows becomes a problem that names those near it."""
+    """Yield a connection; an unknown batch becomes a `Problem` that names similar ids."""
     logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
     try:
         opened = await AsyncConnection.connect(
@@ -38,7 +38,9 @@ async def connected(postgres_url: str) -> AsyncIterator[Connection]:
             # Not the driver's words: they may quote pieces of the URL.
             raise Problem("PostgreSQL went away; nothing is half done. Try again.") from error
         except DataError as error:
-            raise Problem(f"A row can't be read: {str(error).strip()}. Mend it by hand first.") from error
+            raise Problem(
+                f"A row can't be read: {str(error).strip()}. Correct it by hand first."
+            ) from error
         except UnicodeEncodeError:
             raise Problem("That is no id: it is not valid UTF-8.") from None
         except BrokenExecutor as error:

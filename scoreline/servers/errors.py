@@ -1,8 +1,8 @@
-"""What an error of PostgreSQL or Redis means, and what to do about it: two tables, one line each.
+"""Explanations of errors of PostgreSQL and Redis, with advice: one table for each.
 
-PostgreSQL's errors are told apart by their SQLSTATE and quoted with the server's own message, which names
-tables and roles. An error without a SQLSTATE comes from the driver; its words may quote pieces of a URL
-and are never passed on.
+PostgreSQL's errors are classified by SQLSTATE and quoted with the server's own message, which names tables
+and roles. An error without a SQLSTATE comes from the driver; its message may quote parts of a URL and is
+never printed.
 """
 
 from collections.abc import Iterator
@@ -54,12 +54,12 @@ _REDIS_WORDS = {
 
 
 def explain(error: BaseException) -> str | None:
-    """Say in one line what a server's error means; None for what is no server's, or a mistake of ours."""
+    """Explain a server's error in one line; None for any other error, or a bug of this program."""
     for beneath in _chain(error):
-        if isinstance(beneath, psycopg.Error) and (said := explain_postgres(beneath)):
-            return said
-        if isinstance(beneath, redis_errors.RedisError) and (said := explain_redis(beneath)):
-            return said
+        if isinstance(beneath, psycopg.Error) and (explanation := explain_postgres(beneath)):
+            return explanation
+        if isinstance(beneath, redis_errors.RedisError) and (explanation := explain_redis(beneath)):
+            return explanation
     match error:
         case DatabaseUnavailable():
             return "PostgreSQL went away; nothing is half done. Try again."
@@ -70,7 +70,7 @@ def explain(error: BaseException) -> str | None:
 
 
 def explain_postgres(error: psycopg.Error) -> str | None:
-    """Say what an error of PostgreSQL means; None for a statement that is wrong."""
+    """Explain an error of PostgreSQL; None for an invalid statement."""
     state = error.sqlstate or ""
     for known in (state, state[:3], state[:2]):
         if known in _POSTGRES_STATES:
@@ -82,13 +82,13 @@ def explain_postgres(error: psycopg.Error) -> str | None:
 
 
 def explain_redis(error: redis_errors.RedisError) -> str | None:
-    """Say what an error of Redis means; None for a command that is wrong."""
-    said = str(error)
+    """Explain an error of Redis; None for an invalid command."""
+    message = str(error)
     if isinstance(error, redis_errors.NoPermissionError):
-        return _line(*_with(said, "NOPERM"))
+        return _line(*_with(message, "NOPERM"))
     for word in _REDIS_WORDS:
-        if said.upper().startswith(word):
-            return _line(*_with(said, word))
+        if message.upper().startswith(word):
+            return _line(*_with(message, word))
     if isinstance(error, redis_errors.AuthenticationError):
         return _line(*_with(None, "WRONGPASS"))
     if isinstance(error, redis_errors.ReadOnlyError):
@@ -98,18 +98,18 @@ def explain_redis(error: redis_errors.RedisError) -> str | None:
     return None
 
 
-def _with(said: str | None, word: str) -> tuple[str, str | None, str]:
+def _with(message: str | None, word: str) -> tuple[str, str | None, str]:
     meaning, advice = _REDIS_WORDS[word]
-    return meaning, said, advice
+    return meaning, message, advice
 
 
-def _line(meaning: str, said: str | None, advice: str) -> str:
-    quoted = " ".join(said.split()).rstrip(".") if said else ""
+def _line(meaning: str, message: str | None, advice: str) -> str:
+    quoted = " ".join(message.split()).rstrip(".") if message else ""
     return f"{meaning} ({quoted}). {advice}" if quoted else f"{meaning}. {advice}"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Go from an error down to what it was raised from."""
+    """Yield an error and the chain of its causes."""
     seen: set[int] = set()
     beneath: BaseException | None = error
     while beneath is not None and id(beneath) not in seen:

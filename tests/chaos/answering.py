@@ -16,7 +16,7 @@ from tests.chaos.notebook import Notebook
 ANSWER = p.TokenUsage(input_tokens=11, output_tokens=5)
 JUDGEMENT = p.TokenUsage(output_tokens=3)
 SHORTEST, LONGEST = 0.02, 0.18
-"""Seconds that an answer takes, and a judgement: an executor may well be struck down meanwhile."""
+"""Seconds that an answer takes, and a judgement: an executor may well be killed down meanwhile."""
 IMPATIENT = 0.04
 """The share of calls that are turned away for a moment."""
 SOON = timedelta(milliseconds=100)

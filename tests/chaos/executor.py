@@ -22,7 +22,7 @@ from tests.chaos.witness import Witness, WitnessedLog
 AT_ONCE = 6
 USAGE = p.TokenUsage(input_tokens=11, output_tokens=5)
 UNHURRIED = QueueSettings(linger=0.01)
-"""So that an executor has something unsent when it is struck down."""
+"""So that an executor has something unsent when it is killed down."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Killing an executor that has work in hand.
+"""Kills an executor that has claimed tasks.
 
-Recorded answers are there at once, so an executor holds each evaluation for some milliseconds only. To hit
-one for certain all are frozen, and while none can move each is asked for what it has claimed and not
-finished. The first with something in hand stays frozen, as a machine that hangs, and is killed; the others
-go on unharmed. Where none has, all go on for some milliseconds and are frozen again.
+Recorded answers are there at once, so an executor holds each evaluation for some milliseconds only. All
+executors are stopped with SIGSTOP, and the tasks are read that each has claimed and not finished. The first
+that has such tasks stays stopped, as a machine that hangs, and is killed; the others continue. If none has,
+all continue for some milliseconds and are stopped again.
 """
 
 import asyncio
@@ -35,40 +35,40 @@ HANGING = 1.0
 """Seconds for which an executor hangs before it is killed."""
 
 
-class Held(Enum):
-    """How far an executor has come with a task that it holds."""
+class TaskProgress(Enum):
+    """The progress of an executor with a delivered task."""
 
     UNCLAIMED = "unclaimed"
-    IN_HAND = "in hand"
+    CLAIMED = "claimed"
     FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True)
-class Struck:
-    """An executor that was killed, and what it had in hand."""
+class KilledExecutor:
+    """An executor that was killed, and the evaluations it had claimed."""
 
     executor: str
-    """What its process is called here."""
+    """Name of its process."""
     instance_id: str
     pid: int
     done: int
-    """How much of the batch was done."""
-    in_hand: tuple[str, ...]
+    """Evaluations of the batch that had ended."""
+    claimed: tuple[str, ...]
 
 
 @dataclass(slots=True)
-class Striker:
-    """Waits until a third of a batch is done, then kills one executor that has something in hand."""
+class ExecutorKiller:
+    """Waits until a third of a batch has ended, then kills one executor that has claimed tasks."""
 
     redis_url: str
     shards: int
     batch_id: str
     total: int
-    say: Callable[[str], None]
-    struck: Struck | None = None
+    print_line: Callable[[str], None]
+    killed: KilledExecutor | None = None
 
-    async def strike(self, manager: ProcessManager) -> None:
-        """Kill one, unless the batch is over before anybody was found with something in hand."""
+    async def run(self, manager: ProcessManager) -> None:
+        """Kill one executor, unless the batch is over before one was found with claimed tasks."""
         log = RedisEventLog.from_url(self.redis_url, shards=self.shards)
         try:
             if not await self._until_third(log.redis):
@@ -81,12 +81,14 @@ class Striker:
             await log.aclose()
 
     async def _until_third(self, redis: Redis) -> bool:
-        """Wait; False if all is done by then."""
-        is_told = False
+        """Wait; False if all evaluations have ended by then."""
+        is_published = False
         while True:
             done = await self._done(redis)
-            is_told = is_told or done < self.total  # before, its queue is as empty as after its end
-            if is_told and done >= self.total // 3:
+            is_published = (
+                is_published or done < self.total
+            )  # before, its queue is as empty as after its end
+            if is_published and done >= self.total // 3:
                 return done < self.total
             await asyncio.sleep(LOOK_EVERY)
 
@@ -95,62 +97,64 @@ class Striker:
         return self.total - counts.ready - counts.delayed - counts.owned
 
     async def _freeze_and_kill(self, log: RedisEventLog, manager: ProcessManager) -> bool:
-        """Freeze our executors; kill one that has something in hand, and let the others go on."""
+        """Stop the executors of this run; kill one that has claimed tasks, and continue the others."""
         names = {child.process.pid: child.name for child in manager.children if child.process}
         present = await RedisExecutorRegistry(log.redis).live()
         frozen = {each.pid: each for each in present if each.pid in names}
         try:
             _send(signal.SIGSTOP, frozen)
             await asyncio.sleep(SETTLING)
-            struck = await self._found(log, frozen.values(), names)
-            if struck is None:
+            killed = await self._found(log, frozen.values(), names)
+            if killed is None:
                 return False
-            del frozen[struck.pid]
+            del frozen[killed.pid]
         finally:
             _send(signal.SIGCONT, frozen)
-        await self._kill(struck)
+        await self._kill(killed)
         return True
 
     async def _found(
         self, log: RedisEventLog, frozen: Iterable[ExecutorInstance], names: Mapping[int, str]
-    ) -> Struck | None:
-        """Find an executor with something in hand among those that can't move."""
+    ) -> KilledExecutor | None:
+        """Find a stopped executor that has claimed tasks."""
         done = await self._done(log.redis)
         for executor in frozen:
-            if in_hand := await self._in_hand(log, executor.instance_id):
-                return Struck(names[executor.pid], executor.instance_id, executor.pid, done, in_hand)
+            if claimed := await self._claimed(log, executor.instance_id):
+                return KilledExecutor(
+                    names[executor.pid], executor.instance_id, executor.pid, done, claimed
+                )
         return None
 
-    async def _kill(self, struck: Struck) -> None:
-        """Let a frozen executor hang for a while, then kill it."""
-        self.struck = struck
+    async def _kill(self, killed: KilledExecutor) -> None:
+        """Leave a stopped executor for a while, then kill it."""
+        self.killed = killed
         try:
-            self._say_frozen(struck)
+            self._report_stopped(killed)
             await asyncio.sleep(HANGING)
-            self.say(
-                f"kill -9 {struck.pid}: {struck.executor} dies; a coordinator will find what it had in hand"
+            self.print_line(
+                f"kill -9 {killed.pid}: {killed.executor} is killed; its claimed tasks are retried"
             )
         finally:
-            _send(signal.SIGKILL, [struck.pid])
+            _send(signal.SIGKILL, [killed.pid])
 
-    def _say_frozen(self, struck: Struck) -> None:
-        self.say(
-            f"kill -STOP {struck.pid}: {struck.executor} hangs, with {struck.done} of {self.total} done "
-            f"and {len(struck.in_hand)} in hand: {', '.join(struck.in_hand)}"
+    def _report_stopped(self, killed: KilledExecutor) -> None:
+        self.print_line(
+            f"kill -STOP {killed.pid}: {killed.executor} hangs, with {killed.done} of {self.total} done "
+            f"and {len(killed.claimed)} claimed: {', '.join(killed.claimed)}"
         )
 
-    async def _in_hand(self, log: RedisEventLog, instance_id: str) -> tuple[str, ...]:
-        """Name what an executor has claimed and not finished; nothing if it holds a task without a claim.
+    async def _claimed(self, log: RedisEventLog, instance_id: str) -> tuple[str, ...]:
+        """List what an executor has claimed and not finished; nothing if it holds an unclaimed task.
 
-        Such a task would keep everybody waiting until it was idle for long, and there is nothing to see.
+        Such a task is redelivered only after it was idle for long, and the demo would wait for that.
         """
         tasks = await _held(log.redis, self.batch_id, instance_id)
         streams = await log.read([task.evaluation_id for task in tasks], limit=100) if tasks else []
         found = [held(task, stream, instance_id) for task, stream in zip(tasks, streams, strict=True)]
-        if Held.UNCLAIMED in found:
+        if TaskProgress.UNCLAIMED in found:
             return ()
         pairs = zip(tasks, found, strict=True)
-        return tuple(task.evaluation_id for task, how in pairs if how is Held.IN_HAND)
+        return tuple(task.evaluation_id for task, progress in pairs if progress is TaskProgress.CLAIMED)
 
 
 def _send(which: signal.Signals, pids: Iterable[int]) -> None:
@@ -161,7 +165,7 @@ def _send(which: signal.Signals, pids: Iterable[int]) -> None:
 
 
 async def _held(redis: Redis, batch_id: str, consumer: str) -> list[Task]:
-    """Ask the queue which tasks a consumer holds."""
+    """List the tasks that are pending for a consumer."""
     name, tasks = keys.tasks_key(batch_id), []
     pending: list[Any] = await redis.xpending_range(name, keys.GROUP, "-", "+", 100, consumername=consumer)
     for each in pending:
@@ -170,12 +174,16 @@ async def _held(redis: Redis, batch_id: str, consumer: str) -> list[Task]:
     return tasks
 
 
-def held(task: Task, stream: Sequence[RawEntry], instance_id: str) -> Held:
-    """Say how far an executor has come with a task, from the evaluation's stream."""
+def held(task: Task, stream: Sequence[RawEntry], instance_id: str) -> TaskProgress:
+    """Read from the evaluation's stream how far an executor has come with a task."""
     read = [read_entry(task.evaluation_id, raw) for raw in stream]
     events = [one.event for one in read if not isinstance(one, RejectedEntry)]
     events = [event for event in events if event.attempt == task.attempt]
     if any(event.type in CLOSING_TYPES for event in events):
-        return Held.FINISHED
+        return TaskProgress.FINISHED
     claims = [event.data for event in events if isinstance(event.data, p.Provisioning)]
-    return Held.IN_HAND if any(claim.executor == instance_id for claim in claims) else Held.UNCLAIMED
+    return (
+        TaskProgress.CLAIMED
+        if any(claim.executor == instance_id for claim in claims)
+        else TaskProgress.UNCLAIMED
+    )

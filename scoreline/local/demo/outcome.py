@@ -1,4 +1,4 @@
-"""What a demo came to, and whether that is what must come out. Pure."""
+"""The result of a demo, compared with the published one. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,26 +6,26 @@ from typing import Any
 
 from projections.queries.batches import BatchSnapshot
 from projections.verification.verify import VerificationResult
-from scoreline.local.demo.executor_kill import Struck
+from scoreline.local.demo.executor_kill import KilledExecutor
 from scoreline.reports.export_record import Record
 
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """How one target did, beside what its authors have published."""
+    """The result of one target, beside the published one."""
 
     target: str
     total: int
     passed: int
     published: int
-    """How many of the same answers the authors found right."""
+    """How many of the same answers are correct by the publication."""
     differing: int = 0
-    """How many verdicts are not the authors'."""
+    """How many verdicts differ from the published ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that a report needs."""
+    """The result of a demo."""
 
     snapshot: BatchSnapshot
     targets: Sequence[TargetResult]
@@ -33,7 +33,7 @@ class Outcome:
     """A few of those that failed, with their reasons."""
     verified: VerificationResult
     verified_in: float
-    struck: Struck | None
+    killed: KilledExecutor | None
     again: int
     """How many evaluations took more than one attempt."""
     seconds: float
@@ -42,7 +42,7 @@ class Outcome:
 def target_results(
     records: Sequence[Record], published: Mapping[str, Mapping[str, bool]]
 ) -> list[TargetResult]:
-    """Hold each target's results against what was published."""
+    """Compare the results of each target with the published ones."""
     return [_result(target, records, verdicts) for target, verdicts in published.items()]
 
 
@@ -66,7 +66,7 @@ def some_failed(records: Sequence[Record], *, of_each: int = 2) -> list[Record]:
 
 
 def complaints(outcome: Outcome) -> Iterator[str]:
-    """Say all that is not as it must be; nothing where all is well."""
+    """List all results that are not as expected."""
     if outcome.snapshot.completed != outcome.snapshot.total:
         yield f"{outcome.snapshot.completed} of {outcome.snapshot.total} evaluations completed"
     for each in outcome.targets:
@@ -82,8 +82,8 @@ def complaints(outcome: Outcome) -> Iterator[str]:
 
 
 def document(outcome: Outcome) -> dict[str, Any]:
-    """Write it for machines."""
-    struck = outcome.struck
+    """Build the JSON document of the result."""
+    killed = outcome.killed
     return {
         "batch_id": outcome.snapshot.batch_id,
         "targets": [
@@ -96,12 +96,12 @@ def document(outcome: Outcome) -> dict[str, Any]:
             }
             for each in outcome.targets
         ],
-        "killed": struck
+        "killed": killed
         and {
-            "executor": struck.instance_id,
-            "pid": struck.pid,
-            "done": struck.done,
-            "in_hand": list(struck.in_hand),
+            "executor": killed.instance_id,
+            "pid": killed.pid,
+            "done": killed.done,
+            "in_hand": list(killed.claimed),
         },
         "retried": outcome.again,
         "verified": not outcome.verified.differing,

@@ -1,4 +1,4 @@
-"""What the demo shows at its end: scorecards, failures, a life with a death in it, and the proof."""
+"""The report of the demo: scorecards, failures, the replay of a retried evaluation, the verification."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ REASON_SHOWN = 90
 
 
 def show(console: Console, outcome: Outcome, history: EvaluationHistory | None) -> None:
-    """Print all of it; `history` is the life of one that was in the killed executor's hands."""
+    """Print the report; `history` is an evaluation that the killed executor had claimed."""
     _head(console, "Scorecards")
     console.print(_scorecards(outcome.targets))
     _head(console, "Some that failed")
@@ -31,7 +31,7 @@ def show(console: Console, outcome: Outcome, history: EvaluationHistory | None) 
     show_verified(console, Finding(outcome.verified, outcome.verified_in, []))
     _head(console, "Go on")
     for words in next_steps(outcome):
-        _say(console, words)
+        _print(console, words)
     _show_end(console, outcome)
 
 
@@ -40,7 +40,7 @@ def _head(console: Console, words: str) -> None:
     console.print(Text(words, style="bold"), soft_wrap=True)
 
 
-def _say(console: Console, words: str, style: str = "") -> None:
+def _print(console: Console, words: str, style: str = "") -> None:
     console.print(Text(words, style=style), soft_wrap=True)
 
 
@@ -72,16 +72,16 @@ def _failures(failed: Sequence[Record]) -> Table:
 
 
 def _show_death(console: Console, outcome: Outcome, history: EvaluationHistory | None) -> None:
-    struck = outcome.struck
-    if struck is None:
-        _head(console, "Nobody was killed")
-        _say(console, "All was done before an executor was found with something in hand.")
+    killed = outcome.killed
+    if killed is None:
+        _head(console, "No executor was killed")
+        _print(console, "All evaluations had ended before an executor was found with claimed tasks.")
         return
-    _head(console, f"What became of what {struck.executor} had in hand")
-    _say(
+    _head(console, f"Retries of what {killed.executor} had claimed")
+    _print(
         console,
-        f"It died with {counted(len(struck.in_hand), 'evaluation')} in hand. "
-        f"{counted(outcome.again, 'evaluation')} began again, as attempt 2.",
+        f"It had claimed {counted(len(killed.claimed), 'evaluation')}. "
+        f"{counted(outcome.again, 'evaluation')} were retried, as attempt 2.",
     )
     if history:
         _head(console, f"$ {typed('replay', history.evaluation_id, '--from', 'postgres')}")
@@ -91,7 +91,7 @@ def _show_death(console: Console, outcome: Outcome, history: EvaluationHistory |
 def next_steps(outcome: Outcome) -> list[str]:
     """List the commands that a person may type next."""
     batch_id = outcome.snapshot.batch_id
-    one = outcome.struck.in_hand[0] if outcome.struck else outcome.failed[0].evaluation_id
+    one = outcome.killed.claimed[0] if outcome.killed else outcome.failed[0].evaluation_id
     return [
         batch_command("status", batch_id),
         batch_command("dlq", batch_id),
@@ -106,9 +106,9 @@ def _show_end(console: Console, outcome: Outcome) -> None:
     console.print()
     problems = list(complaints(outcome))
     for problem in problems:
-        _say(console, f"✗ {problem}", "bold red")
+        _print(console, f"✗ {problem}", "bold red")
     if not problems:
         snapshot, published = outcome.snapshot, "as many as the authors found right"
         took = f"{outcome.seconds:.0f} s"
         words = f"✓ {snapshot.passed} of {snapshot.total} passed, {published}; nothing lost, in {took}"
-        _say(console, words, "bold green")
+        _print(console, words, "bold green")

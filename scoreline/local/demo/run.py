@@ -1,4 +1,4 @@
-"""The demo from end to end: a batch like any other, but that one of its executors is killed."""
+"""The demo: an ordinary batch, during which one executor is killed."""
 
 import asyncio
 import json
@@ -13,13 +13,13 @@ from projections.queries.batches import read_snapshot
 from projections.queries.export import export_rows
 from projections.verification.verify import verify
 from scoreline.local.demo import gsm8k
-from scoreline.local.demo.executor_kill import Striker
+from scoreline.local.demo.executor_kill import ExecutorKiller
 from scoreline.local.demo.outcome import Outcome, complaints, document, some_failed, target_results
 from scoreline.local.demo.report import show
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.servers import ready_servers
-from scoreline.local.supervisor import Drive, Driving
+from scoreline.local.supervisor import BatchSupervisor, RunRequest
 from scoreline.observability.wiring import Service, telemetry_for
 from scoreline.reports.export_record import Record, make_record
 from scoreline.reports.labels import variant_labels
@@ -35,9 +35,9 @@ from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.submission import submit
 
 SLOTS = 4
-"""Evaluations that an executor has in hand at a time: few, so that all executors get some."""
+"""Slots of each executor: few, so that all executors get tasks."""
 GAPS = {"gap_timeout": 4.0, "gap_warning": 2.0}
-"""So short that storage workers look every two seconds for what has not moved."""
+"""Short, so that storage workers scan every two seconds."""
 
 
 def run_demo(*, executors: int, as_json: bool) -> int:
@@ -58,25 +58,25 @@ class _Demo:
         run_id = token_hex(8)
         targets = [target.label for target in plan.batch.targets]
         batch_id, total = await submit(plan, self.servers, self.settings, self.console, run_id=run_id)
-        self._say(f"{batch_id}: {total} evaluations accepted, {total // len(targets)} questions of GSM8K")
-        self._say(f"answered by {' and '.join(targets)}; {executors} executors will score them")
-        striker = Striker(self.servers.redis_url, self.settings.shards, batch_id, total, self._say)
-        wanted = Drive(batch_id, Fleet(batch_id, executors, SLOTS, run_id=run_id), beside=striker.strike)
+        self._print(f"{batch_id}: {total} evaluations accepted, {total // len(targets)} questions of GSM8K")
+        self._print(f"answered by {' and '.join(targets)}; {executors} executors will score them")
+        killer = ExecutorKiller(self.servers.redis_url, self.settings.shards, batch_id, total, self._print)
+        wanted = RunRequest(batch_id, Fleet(batch_id, executors, SLOTS, run_id=run_id), beside=killer.run)
         with Interruption() as interruption:
-            driving = Driving(wanted, self.servers, self.settings, self.console, interruption)
+            driving = BatchSupervisor(wanted, self.servers, self.settings, self.console, interruption)
             stopped = await driving.until_over()
         if stopped is not None:
             return stopped
-        outcome = await self._outcome(batch_id, targets, striker)
-        show(self.console, outcome, await self._story(outcome))
+        outcome = await self._outcome(batch_id, targets, killer)
+        show(self.console, outcome, await self._history(outcome))
         if as_json:
             print(json.dumps(document(outcome)), flush=True)  # noqa: T201 - machines read stdout
         return int(any(complaints(outcome)))
 
-    def _say(self, words: str) -> None:
+    def _print(self, words: str) -> None:
         self.console.print(Text(words), soft_wrap=True)
 
-    async def _outcome(self, batch_id: str, targets: list[str], striker: Striker) -> Outcome:
+    async def _outcome(self, batch_id: str, targets: list[str], killer: ExecutorKiller) -> Outcome:
         async with connected(self.servers.postgres_url) as conn:
             async with conn.transaction():
                 snapshot = await read_snapshot(conn, batch_id)
@@ -89,17 +89,17 @@ class _Demo:
             some_failed(records),
             verified,
             verified_in=time.monotonic() - started,
-            struck=striker.struck,
+            killed=killer.killed,
             again=sum(record.attempts > 1 for record in records),
             seconds=time.monotonic() - self.began,
         )
 
-    async def _story(self, outcome: Outcome) -> EvaluationHistory | None:
-        """Tell the life of one that the killed executor had in hand."""
-        if outcome.struck is None:
+    async def _history(self, outcome: Outcome) -> EvaluationHistory | None:
+        """Replay an evaluation that the killed executor had claimed."""
+        if outcome.killed is None:
             return None
         async with open_sources(self.settings, self.servers, Origin.POSTGRES) as sources:
-            return (await find(sources, outcome.struck.in_hand[0])).history
+            return (await find(sources, outcome.killed.claimed[0])).history
 
 
 async def _records(conn: Connection, batch_id: str, spec: str | None) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Using the embedded servers: join the users, have a guardian, wait for its word."""
+"""A client of the embedded servers: takes the users' lock, ensures a guardian, waits for its status."""
 
 import fcntl
 import os

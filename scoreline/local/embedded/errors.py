@@ -34,8 +34,8 @@ def log_tail(log: Path, since: int = 0) -> str:
             lines = stream.read().decode(errors="replace").splitlines()
     except OSError:
         return ""
-    telling = [line for line in lines if not any(echo in line for echo in _ECHOES)]
-    return "\n".join(f"  {line}" for line in telling[-_LINES_SHOWN:])
+    relevant = [line for line in lines if not any(echo in line for echo in _ECHOES)]
+    return "\n".join(f"  {line}" for line in relevant[-_LINES_SHOWN:])
 
 
 def advice(home: Path, log: str) -> str:

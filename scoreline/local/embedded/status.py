@@ -1,4 +1,4 @@
-"""What the guardian tells the users: the addresses of ready servers, or why there are none."""
+"""The status file of the guardian: the URLs of ready servers, or the error."""
 
 import json
 from dataclasses import asdict
@@ -11,23 +11,23 @@ from scoreline.servers.addresses import Servers
 
 def publish(path: Path, outcome: Servers | EmbeddedServerError, *, guardian: int) -> None:
     """Let every user see the outcome, whole or not at all."""
-    told: dict[str, Any] = {"guardian": guardian}
+    document: dict[str, Any] = {"guardian": guardian}
     match outcome:
         case Servers():
-            told["servers"] = asdict(outcome)
+            document["servers"] = asdict(outcome)
         case EmbeddedServerError():
-            told["error"] = vars(outcome)
+            document["error"] = vars(outcome)
     draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(told))
+    draft.write_text(json.dumps(document))
     draft.replace(path)
 
 
 def read(path: Path) -> Servers | EmbeddedServerError | None:
-    """What the guardian told last; None while it has nothing to tell."""
+    """Read the published status; None before there is one."""
     try:
-        told = json.loads(path.read_text())
+        document = json.loads(path.read_text())
     except FileNotFoundError:
         return None
-    if "servers" in told:
-        return Servers(**told["servers"])
-    return EmbeddedServerError(**told["error"])
+    if "servers" in document:
+        return Servers(**document["servers"])
+    return EmbeddedServerError(**document["error"])

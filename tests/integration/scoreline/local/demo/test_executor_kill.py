@@ -1,4 +1,4 @@
-"""Whom the demo kills: an executor with work in hand, and only such a one."""
+"""The demo kills an executor that has claimed tasks, and no other."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from eventlog import payloads as p
 from eventlog.log import Append
 from eventlog.redis_streams import RedisEventLog
-from scoreline.local.demo.executor_kill import Striker
+from scoreline.local.demo.executor_kill import ExecutorKiller
 from scoreline.local.processes import Child, ProcessManager, process_manager
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
@@ -33,13 +33,13 @@ class Scene:
     log: RedisEventLog
     executor: Child
     manager: ProcessManager
-    striker: Striker
+    killer: ExecutorKiller
     said: list[str]
     taken: list[Delivery] = field(default_factory=list)
 
     def begin(self) -> "asyncio.Task[None]":
         """Begin to look for somebody to kill."""
-        return asyncio.create_task(self.striker.strike(self.manager))
+        return asyncio.create_task(self.killer.run(self.manager))
 
     async def looks(self) -> int:
         """How often scripts have been run, of which each look at the queue is one."""
@@ -86,12 +86,12 @@ async def scene(redis_url: str) -> AsyncIterator[Scene]:
             ExecutorInstance(ME, "b-0", "here", child.process.pid)
         )
         await RedisTaskQueue(log.redis).enqueue_batch("b", [Task(f"e-{n}", 1) for n in (1, 2, 3)])
-        striker = Striker(redis_url, log.shards, "b", 3, said.append)
-        yield Scene(log, child, manager, striker, said)
+        killer = ExecutorKiller(redis_url, log.shards, "b", 3, said.append)
+        yield Scene(log, child, manager, killer, said)
     await log.aclose()
 
 
-async def test_an_executor_is_killed_with_work_in_hand(redis_url: str) -> None:
+async def test_an_executor_is_killed_with_claimed_tasks(redis_url: str) -> None:
     """What it holds without a claim does not count: it is let go on, until it has claimed something."""
     async with scene(redis_url) as here:
         await here.take(finish=True)
@@ -103,13 +103,13 @@ async def test_an_executor_is_killed_with_work_in_hand(redis_url: str) -> None:
         await here.claim("e-2")
         await striking
         await until(lambda: here.executor.exits == [-9])
-        assert here.striker.struck
-        assert here.striker.struck.in_hand == ("e-2",)
+        assert here.killer.killed
+        assert here.killer.killed.claimed == ("e-2",)
         assert [line.split()[1] for line in here.said] == ["-STOP", "-9"]
 
 
-async def test_nobody_is_killed_before_a_third_is_done(redis_url: str) -> None:
-    """With work in hand and nothing done it is left alone; then one is done, and it is its turn."""
+async def test_no_executor_is_killed_before_a_third_has_ended(redis_url: str) -> None:
+    """An executor with claimed tasks is killed only once a third of the batch has ended."""
     async with scene(redis_url) as here:
         await here.take()
         await here.claim("e-1")
@@ -123,12 +123,12 @@ async def test_nobody_is_killed_before_a_third_is_done(redis_url: str) -> None:
         assert here.said == []
         await here.take(finish=True)
         await striking
-        assert here.striker.struck
-        assert (here.striker.struck.done, here.striker.struck.in_hand) == (1, ("e-1",))
+        assert here.killer.killed
+        assert (here.killer.killed.done, here.killer.killed.claimed) == (1, ("e-1",))
 
 
 async def test_nobody_is_killed_where_all_is_done(redis_url: str) -> None:
-    """A batch that is over before anybody was found with something in hand is left at that."""
+    """A batch that is over before an executor has claimed a task goes on without a kill."""
     async with scene(redis_url) as here:
         await here.take()
         striking, before = here.begin(), await here.looks()
@@ -139,5 +139,5 @@ async def test_nobody_is_killed_where_all_is_done(redis_url: str) -> None:
         await until(has_looked)
         await here.finish_all()
         await striking
-        assert here.striker.struck is None
+        assert here.killer.killed is None
         assert here.executor.exits == []

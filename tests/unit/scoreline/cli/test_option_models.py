@@ -1,0 +1,101 @@
+"""Option models: each field of a dataclass is a flag of the command that takes it."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from scoreline.cli.batch_options import BatchOptions, ProviderBatchOptions, RunOptions
+from scoreline.cli.option_models import filled
+from scoreline.cli.provider_sim import SimulatorOptions
+from scoreline.provider_sim.settings import SimulatorSettings, flat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Colours:
+    red: Annotated[int, typer.Option(min=0, help="Amount of red.")] = 1
+    names: Annotated[list[str] | None, typer.Option("--name", help="Name.")] = None
+
+
+def invoked(*argv: str) -> tuple[int, str, list[object]]:
+    received: list[object] = []
+    app = typer.Typer()
+
+    @app.command()
+    @filled
+    def paint(wall: str, *, colours: Colours, dry: bool = False) -> None:
+        """Paint a wall."""
+        received.extend([wall, colours, dry])
+
+    result = CliRunner().invoke(app, argv)
+    return result.exit_code, result.output, received
+
+
+def test_a_model_receives_its_flags():
+    """Flags and defaults alike, next to ordinary parameters."""
+    code, _, received = invoked("north", "--name", "brick", "--name", "rust", "--dry")
+    assert (code, received) == (0, ["north", Colours(red=1, names=["brick", "rust"]), True])
+
+
+def test_the_bounds_of_a_field_are_checked():
+    """As they are for a parameter of the command itself."""
+    code, output, received = invoked("north", "--red", "-1")
+    assert code == 2
+    assert "--red" in output
+    assert received == []
+
+
+def test_help_lists_the_fields():
+    """And not the model."""
+    _, output, _ = invoked("--help")
+    assert "Amount of red." in output
+    assert "colours" not in output
+
+
+def test_flags_of_a_batch_are_keys_of_its_spec():
+    """Limits are collected under one key; flags that were not given are None."""
+    flags = BatchOptions(name="nightly", rpm_limit=["60"], max_concurrency=["judge=2"]).flags()
+    assert flags["name"] == "nightly"
+    assert flags["limits"] == {"rpm": 60}
+    assert "judge" in flags["named_limits"]
+    assert not {"config", "rpm_limit", "tpm_limit", "delay"} & flags.keys()
+    assert flags["targets"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        (ProviderBatchOptions(), None),
+        (ProviderBatchOptions(batch_api=False), False),
+        (ProviderBatchOptions(batch_fallback="sync"), "sync"),
+    ],
+)
+def test_two_flags_are_one_key(options: ProviderBatchOptions, value: object) -> None:
+    """`--batch-fallback` implies the batch API."""
+    assert options.value() == value
+
+
+@pytest.mark.parametrize(("batch_api", "fallback"), [(None, "never"), (False, "sync")])
+def test_a_fallback_without_the_batch_api_is_rejected(batch_api: bool | None, fallback: str) -> None:
+    """So is one that does not exist."""
+    with pytest.raises(typer.BadParameter):
+        ProviderBatchOptions(batch_api=batch_api, batch_fallback=fallback).value()
+
+
+def test_run_options_become_a_placement(tmp_path):
+    """What `run`, `resume` and `retry` hand over."""
+    placement = RunOptions(workers=3, output=[tmp_path / "a.csv"]).placement(checks=False)
+    assert (placement.workers, placement.outputs, placement.checks) == (3, (tmp_path / "a.csv",), False)
+
+
+def test_flags_of_the_simulator_are_its_settings():
+    """By the same names, with the same defaults."""
+    defaults = {name: value for name, value in flat(SimulatorSettings()).items() if name != "answers"}
+    changes = SimulatorOptions().changes()
+    assert changes.keys() == defaults.keys()
+    lists = {"keys", "models", "forbidden_models"}
+    assert {key: changes[key] for key in changes.keys() - lists} == {
+        key: defaults[key] for key in defaults.keys() - lists
+    }
