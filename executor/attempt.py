@@ -52,7 +52,7 @@ MAX_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class ClaimedAttempt:
     """An attempt that this executor owns."""
 
     task: ActiveTask
@@ -170,7 +170,7 @@ class AttemptPipeline:
         """Run the steps between claim and ack."""
         if isinstance(runtime, BatchRuntime):
             task.deadline = runtime.spec.attempt_deadline.total_seconds()
-        attempt = Attempt(task, claimed.attempt, runtime, _replayed(task, claimed))
+        attempt = ClaimedAttempt(task, claimed.attempt, runtime, _replayed(task, claimed))
         self._log("attempt claimed", task)
         try:
             closing = await self._traced(attempt)
@@ -189,7 +189,7 @@ class AttemptPipeline:
         self._ack(task, closing)
         self._observe(task, closing, runtime)
 
-    async def _traced(self, attempt: Attempt) -> Closing | None:
+    async def _traced(self, attempt: ClaimedAttempt) -> Closing | None:
         """Run the steps, under a span where the evaluation is traced, and await their acknowledgement."""
         task, replayed = attempt.task, attempt.replayed
         if isinstance(replayed, Permanent) or replayed.traceparent is None:
@@ -204,7 +204,7 @@ class AttemptPipeline:
             await attempt.owned.acknowledged()
         return closing
 
-    async def _run_to_close(self, attempt: Attempt) -> Closing | None:
+    async def _run_to_close(self, attempt: ClaimedAttempt) -> Closing | None:
         """Prepare, run, record, score; then close with the result or the fault; None: batch stopped."""
         try:
             prepared = await self._prepare(attempt)
@@ -222,7 +222,7 @@ class AttemptPipeline:
 
     # prepare
 
-    async def _prepare(self, attempt: Attempt) -> PreparedAttempt:
+    async def _prepare(self, attempt: ClaimedAttempt) -> PreparedAttempt:
         """Validate batch, case and context, and render the request, before anything is paid for."""
         replayed, runtime = required(attempt.replayed), required(attempt.runtime)
         delivery, opening, spec = attempt.task.delivery, replayed.opening, runtime.spec
@@ -242,7 +242,7 @@ class AttemptPipeline:
 
     # run
 
-    async def _run(self, attempt: Attempt, prepared: PreparedAttempt) -> TargetReply:
+    async def _run(self, attempt: ClaimedAttempt, prepared: PreparedAttempt) -> TargetReply:
         """Append `running`, then call the target; an answer on record is taken instead.
 
         A crash during the call is the one place where a call may be paid for twice.
@@ -257,7 +257,7 @@ class AttemptPipeline:
 
     # record
 
-    def _record(self, attempt: Attempt, prepared: PreparedAttempt, answer: p.Answer) -> None:
+    def _record(self, attempt: ClaimedAttempt, prepared: PreparedAttempt, answer: p.Answer) -> None:
         """Append `responded` before scoring: from here on the answer is never paid for again.
 
         The answer of an attempt that was fenced meanwhile is kept all the same, for its cost.
@@ -273,7 +273,7 @@ class AttemptPipeline:
     # score
 
     async def _score(
-        self, attempt: Attempt, prepared: PreparedAttempt, answer: p.Answer
+        self, attempt: ClaimedAttempt, prepared: PreparedAttempt, answer: p.Answer
     ) -> Sequence[p.Score]:
         """Call the evaluators without a score on record; each paid score is appended as `scored`."""
         task, request = attempt.task, prepared.request
@@ -289,7 +289,7 @@ class AttemptPipeline:
 
     # close
 
-    def _close(self, attempt: Attempt, closing: Closing) -> Closing:
+    def _close(self, attempt: ClaimedAttempt, closing: Closing) -> Closing:
         """Append the closing event and free the slot; reasons are truncated if the event is too large."""
         try:
             attempt.owned.record(closing)
@@ -301,7 +301,7 @@ class AttemptPipeline:
         attempt.task.mark_recorded()
         return closing
 
-    def _closing_after(self, error: BaseException, attempt: Attempt) -> Closing:
+    def _closing_after(self, error: BaseException, attempt: ClaimedAttempt) -> Closing:
         replayed, number = attempt.replayed, attempt.task.delivery.task.attempt
         retries = 0 if isinstance(replayed, Permanent) else replayed.opening.retries
         now, jitter = self.now(), self.jitter()

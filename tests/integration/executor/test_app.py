@@ -1,4 +1,4 @@
-"""Executors on a real Redis: in this process, and as the command that people start."""
+"""Executors on a real Redis: in this process, and as the command."""
 
 import asyncio
 import signal
@@ -34,7 +34,7 @@ WHOLE_LIFE = "queued provisioning running responded completed"
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """A real one, with a coordinator's hands in it."""
+    """A real server, with the operations of a coordinator."""
 
     url: str
     log: RedisEventLog
@@ -75,8 +75,8 @@ async def redis(redis_url: str) -> AsyncIterator[Redis]:
     await client.aclose()
 
 
-async def test_a_batch_is_worked_off(redis):
-    """Every evaluation has its whole life in the log, and nothing is left in the queue."""
+async def test_a_batch_is_completed(redis):
+    """Every evaluation has all its events in the log, and the queue is empty."""
     ids = await redis.submit(300, RIGHT)
     settings = ExecutorSettings("worker", slots=50, once=True)
     await run_executor(RedisSettings(redis.url), settings, environment=ExecutionEnvironment())
@@ -87,8 +87,8 @@ async def test_a_batch_is_worked_off(redis):
     assert await redis.queues.executor_registry.live() == []
 
 
-async def test_two_executors_share_a_batch_and_nothing_is_done_twice(redis):
-    """A claim has one owner; both had a part."""
+async def test_two_executors_share_a_batch_and_no_attempt_runs_twice(redis):
+    """A claim has one owner; both executors had some."""
     ids = await redis.submit(300, RIGHT)
     both = [ExecutorSettings(name, slots=8, once=True) for name in ("one", "two")]
     await asyncio.gather(
@@ -99,14 +99,14 @@ async def test_two_executors_share_a_batch_and_nothing_is_done_twice(redis):
     assert owners == {"one", "two"}
 
 
-def test_once_the_command_ends_when_nothing_is_left(redis_url):
-    """Also where there was nothing to begin with."""
+def test_once_the_command_ends_when_no_task_is_left(redis_url):
+    """Also where there was none."""
     ended = scoreline("worker", "start", "--once", EVAL_REDIS_URL=redis_url)
     assert ended.returncode == 0, ended.stderr
 
 
-def test_a_name_that_can_not_be_written_is_refused():
-    """It would stand in every claim."""
+def test_an_invalid_name_is_rejected():
+    """It is part of every claim."""
     ended = scoreline("worker", "start", "--id", "a\nb")
     assert ended.returncode == 2
     assert "printable" in ended.stderr
@@ -126,8 +126,8 @@ async def command(redis: Redis, *arguments: str) -> AsyncIterator[asyncio.subpro
         await started.communicate()
 
 
-async def test_the_command_works_without_a_database_and_leaves_in_good_order(redis):
-    """Told to stop, it says goodbye and ends with 0."""
+async def test_the_command_needs_no_database_and_shuts_down_gracefully(redis):
+    """At SIGTERM it deregisters and exits with 0."""
     ids = await redis.submit(20, RIGHT)
     async with command(redis, "--concurrency", "5", "--id", "mine") as worker:
         await until(redis.is_drained, timeout=30)
@@ -139,8 +139,8 @@ async def test_the_command_works_without_a_database_and_leaves_in_good_order(red
     assert await redis.queues.executor_registry.live() == []
 
 
-async def test_a_stopped_batch_leaves_the_command_free(redis):
-    """What was in hand is aborted, and let go."""
+async def test_a_stopped_batch_frees_the_slots_of_the_command(redis):
+    """Active tasks are interrupted and acked."""
     ids = await redis.submit(2, SLOW)
     async with command(redis):
         await until(lambda: _all_running(redis, ids), timeout=30)
@@ -149,13 +149,13 @@ async def test_a_stopped_batch_leaves_the_command_free(redis):
     assert await redis.stories(*ids) == {"queued provisioning running"}
 
 
-async def test_told_twice_the_command_leaves_at_once(redis):
-    """People know what they want."""
+async def test_a_second_signal_exits_immediately(redis):
+    """Without a drain."""
     ids = await redis.submit(1, SLOW)
     async with command(redis) as worker:
         await until(lambda: _all_running(redis, ids), timeout=30)
         worker.send_signal(signal.SIGINT)
-        await asyncio.wait_for(_says(worker, b"draining"), 20)
+        await asyncio.wait_for(_logs(worker, b"draining"), 20)
         worker.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(worker.wait(), 20) == 130
 
@@ -164,7 +164,7 @@ async def _all_running(redis: Redis, ids: list[str]) -> bool:
     return await redis.stories(*ids) == {"queued provisioning running"}
 
 
-async def _says(worker: asyncio.subprocess.Process, word: bytes) -> None:
+async def _logs(worker: asyncio.subprocess.Process, text: bytes) -> None:
     assert worker.stderr
-    while word not in await worker.stderr.readline():
+    while text not in await worker.stderr.readline():
         pass

@@ -59,12 +59,12 @@ def virtually(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
     return run
 
 
-async def answer_at_once(_question: TargetRequest) -> TargetReply:
+async def answer_at_once(_request: TargetRequest) -> TargetReply:
     return TargetReply(ANSWER)
 
 
 async def agree(judged: ScoringRequest) -> p.Score:
-    return p.Score(evaluator="whoever", score=1.0, passed=judged.output == judged.case.expected)
+    return p.Score(evaluator="unnamed", score=1.0, passed=judged.output == judged.case.expected)
 
 
 async def hang(_anything: object) -> Any:
@@ -80,7 +80,7 @@ def raising(error: BaseException) -> Callable[[object], Awaitable[Any]]:
 
 @dataclass
 class FakeTarget:
-    """Answers as it is told; remembers what it was asked."""
+    """Answers as scripted; remembers its requests."""
 
     how: Ask = answer_at_once
     asked: list[TargetRequest] = field(default_factory=list)
@@ -101,7 +101,7 @@ class FakeTarget:
 
 @dataclass(slots=True)
 class FakeEvaluator:
-    """Judges as it is told."""
+    """Scores as scripted; remembers its requests."""
 
     how: Judge = agree
     judged: list[ScoringRequest] = field(default_factory=list)
@@ -144,18 +144,18 @@ class Stage:
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
 
-    def make_target(self, spec: TargetSpec, _surroundings: ExecutionEnvironment) -> Target:
+    def make_target(self, spec: TargetSpec, _environment: ExecutionEnvironment) -> Target:
         if spec.type != "fake":
             raise ValueError(f"there is no target {spec.type!r}")
         return self.target
 
-    def make_evaluator(self, spec: EvaluatorSpec, _surroundings: ExecutionEnvironment) -> Evaluator:
+    def make_evaluator(self, spec: EvaluatorSpec, _environment: ExecutionEnvironment) -> Evaluator:
         if spec.type != "fake":
             raise ValueError(f"there is no evaluator {spec.type!r}")
         return self.evaluators.setdefault(spec.name, FakeEvaluator())
 
     def lane_use(
-        self, spec: TargetSpec | EvaluatorSpec, _place: BatchContext, _surroundings: ExecutionEnvironment
+        self, spec: TargetSpec | EvaluatorSpec, _place: BatchContext, _environment: ExecutionEnvironment
     ) -> LaneUse | None:
         return self.uses.get(spec.label if isinstance(spec, TargetSpec) else spec.name)
 
@@ -170,8 +170,8 @@ class Stage:
     async def write(
         self, payload: p.AnyPayload, evaluation_id: str, *, attempt: int, sequence: int
     ) -> None:
-        said = event(payload, evaluation_id=evaluation_id, attempt=attempt, sequence=sequence)
-        await self.log.append([Append(evaluation_id, records([said]), epoch="")])
+        new = event(payload, evaluation_id=evaluation_id, attempt=attempt, sequence=sequence)
+        await self.log.append([Append(evaluation_id, records([new]), epoch="")])
 
     async def queue(
         self,
@@ -181,14 +181,14 @@ class Stage:
         attempt: int = 1,
         opening: p.Queued | None = None,
     ) -> None:
-        """Be the coordinator: open an attempt, and put its task into the queue."""
+        """Act as the coordinator: open an attempt and enqueue its task."""
         opening = opening or p.Queued(case=CASE)
         await self.write(opening, evaluation_id, attempt=attempt, sequence=0)
         queue = QueueLayout(batch_id, self.spec).queue_for(opening)
         await self.tasks.enqueue(queue, Task(evaluation_id, attempt))
 
     async def fence(self, evaluation_id: str, *, attempt: int = 2) -> None:
-        """Be the coordinator: end the evaluation by opening an attempt that ends it."""
+        """Act as the coordinator: fence the evaluation by an attempt that ends it."""
         await self.write(p.Cancelled(by="operator"), evaluation_id, attempt=attempt, sequence=0)
 
     async def events(self, evaluation_id: str) -> list[Event]:
@@ -209,7 +209,7 @@ class Stage:
     async def executor(
         self, *, admission: Admission | None = None, log: Any = None, **instead: Any
     ) -> AsyncIterator[Executor]:
-        """Run an executor; leaving asks it to stop and waits until it has."""
+        """Run an executor; leaving the block stops it and waits for the end."""
         self.lives += 1
         instance_id = f"{self.settings.name}-{self.lives}"
         events = EventQueue(log or self.log, source=instance_id, now=self.now, clock=self.loop.time)

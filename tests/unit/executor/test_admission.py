@@ -1,4 +1,4 @@
-"""Advice before a task is taken: what is not granted stays in the queue, and costs nobody a slot."""
+"""Admission control: a task that is not granted stays in the queue and occupies no slot."""
 
 import asyncio
 from collections import Counter
@@ -12,7 +12,7 @@ from tests.waiting import until
 
 
 class Budget:
-    """Grants so many evaluations of each batch, and no more."""
+    """Grants a fixed number of evaluations of each batch."""
 
     def __init__(self, **left: int) -> None:
         self.left = Counter(left)
@@ -21,9 +21,9 @@ class Budget:
         wanted = Counter(turns)
         granted = wanted & self.left
         self.left -= granted
-        return Admitted(granted, {line: 0.05 for line in wanted if granted[line] < wanted[line]})
+        return Admitted(granted, {queue: 0.05 for queue in wanted if granted[queue] < wanted[queue]})
 
-    def take_permits(self, line: str) -> Permits:
+    def take_permits(self, queue: str) -> Permits:
         return NO_PERMITS
 
     def return_unused(self, unused: Mapping[str, int]) -> None:
@@ -46,8 +46,8 @@ async def ready(stage: Stage, batch: str) -> int:
 
 
 @virtually
-async def test_no_more_is_taken_than_is_granted():
-    """The rest is there for whoever is granted more."""
+async def test_no_more_tasks_are_fetched_than_granted():
+    """The rest stays in the queue for other executors."""
     stage = await filled("a")
     async with stage.executor(admission=Budget(a=3)):
         await asyncio.sleep(5)
@@ -55,8 +55,8 @@ async def test_no_more_is_taken_than_is_granted():
 
 
 @virtually
-async def test_the_slots_of_a_limited_batch_go_to_others():
-    """No slot sleeps on a limit."""
+async def test_slots_of_a_limited_batch_go_to_other_batches():
+    """No slot waits for a limit."""
     stage = await filled("limited", "free")
     async with stage.executor(admission=Budget(limited=1, free=10)):
         await until(lambda: stage.is_drained("free"))
@@ -65,8 +65,8 @@ async def test_the_slots_of_a_limited_batch_go_to_others():
 
 
 @virtually
-async def test_what_found_no_task_is_given_back():
-    """Asking a batch that has nothing to do uses nothing up."""
+async def test_grants_without_a_task_are_returned():
+    """Polling an empty batch consumes no capacity."""
     stage, budget = await filled("a"), Budget(a=10, empty=10)
     await stage.register("empty")
     async with stage.executor(admission=budget):

@@ -1,4 +1,4 @@
-"""An executor on a queue, a batch registry and a log in memory: what becomes of a task."""
+"""The attempt pipeline, on a queue, a registry and a log in memory."""
 
 import asyncio
 from dataclasses import replace
@@ -32,7 +32,7 @@ A_DAY = 86_400
 
 
 async def done(stage: Stage, *batches: str) -> None:
-    """Wait until the queue has heard that everything is done."""
+    """Wait until every task is acked."""
 
     async def all_drained() -> bool:
         return all([await stage.is_drained(batch) for batch in batches or (BATCH,)])
@@ -55,8 +55,8 @@ async def give_paid_score(_judged: object) -> p.Score:
 
 
 @virtually
-async def test_a_task_becomes_a_completed_evaluation():
-    """Claimed, run, answered, judged, closed, acknowledged; the verdict sums it all up."""
+async def test_a_task_passes_every_step_of_the_pipeline():
+    """Claimed, run, recorded, scored, closed, acked; `completed` aggregates it."""
     stage = Stage(BatchSpec("batch", (TARGET,), ("{input} = ?",), evaluators=judged_by("a", "b")))
     stage.evaluators["b"] = FakeEvaluator(give_paid_score)
     await run_one(stage)
@@ -70,8 +70,8 @@ async def test_a_task_becomes_a_completed_evaluation():
 
 
 @virtually
-async def test_each_variant_and_repetition_is_asked_as_it_is():
-    """Prompt and target are those of the variant; the target hears which repetition it is."""
+async def test_each_variant_and_repetition_has_its_own_request():
+    """Prompt and target are those of the variant; the request carries the repetition."""
     spec = BatchSpec("batch", (TARGET, TargetSpec("fake", "other")), ("a {input}", "b {id}"))
     stage = Stage(spec)
     await run_one(stage, p.Queued(case=CASE, variant=3, repetition=5))
@@ -81,8 +81,8 @@ async def test_each_variant_and_repetition_is_asked_as_it_is():
 
 
 @virtually
-async def test_a_hundred_tasks_go_through_four_slots():
-    """No more than the slots are in hand at a time, and all of them are worked on."""
+async def test_a_hundred_tasks_share_four_slots():
+    """Never more tasks are active than there are slots, and all of them complete."""
     stage, at_once, most = Stage(), 0, 0
 
     async def count(_question):
@@ -105,8 +105,8 @@ async def test_a_hundred_tasks_go_through_four_slots():
 
 
 @virtually
-async def test_an_answer_on_record_is_not_asked_for_again():
-    """A former attempt paid for it: it is scored, and not counted as spent a second time."""
+async def test_a_recorded_answer_is_not_requested_again():
+    """An earlier attempt paid for it: it is scored, and its cost is not counted again."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a")))
     await stage.register()
     earlier: list[p.AnyPayload] = [
@@ -115,8 +115,8 @@ async def test_an_answer_on_record_is_not_asked_for_again():
         p.Running(target="fake"),
         p.Responded(output="4", cost_usd=0.5),
     ]
-    for sequence, said in enumerate(earlier):
-        await stage.write(said, "e-1", attempt=1, sequence=sequence)
+    for sequence, payload in enumerate(earlier):
+        await stage.write(payload, "e-1", attempt=1, sequence=sequence)
     await stage.queue("e-1", attempt=2)
     async with stage.executor():
         await done(stage)
@@ -128,8 +128,8 @@ async def test_an_answer_on_record_is_not_asked_for_again():
 
 
 @virtually
-async def test_a_score_on_record_is_not_paid_for_again():
-    """Only who has not judged yet is asked, and the verdict holds what both said."""
+async def test_a_recorded_score_is_not_paid_for_again():
+    """Only the missing evaluator is called, and `completed` carries both scores."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge", "a")))
     await run_one(stage, p.Queued(case=CASE, answer=ANSWER, scores=(PAID_SCORE,)))
     assert stage.evaluators["judge"].judged == []
@@ -139,8 +139,8 @@ async def test_a_score_on_record_is_not_paid_for_again():
 
 
 @virtually
-async def test_a_case_that_objects_is_a_failed_verdict_and_no_fault():
-    """Not passing is a result like any other."""
+async def test_a_failed_case_is_a_verdict_and_no_fault():
+    """Not passing is a result."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a")))
     await run_one(stage, p.Queued(case=p.Case(id="c", expected="5")))
     assert (await stage.last("e-1")).verdict == "failed"
@@ -151,8 +151,8 @@ async def test_a_case_that_objects_is_a_failed_verdict_and_no_fault():
 
 
 @virtually
-async def test_a_target_that_hangs_is_cut_off_and_tried_again():
-    """The time-out of the batch ends it; the slot is free for others."""
+async def test_a_target_that_times_out_is_retried():
+    """The batch's timeout cancels the call and frees the slot."""
     stage = Stage(BatchSpec("batch", (TARGET,), timeout=30.0))
     stage.target.how = hang
     await run_one(stage, p.Queued(case=CASE, retries=1))
@@ -163,8 +163,8 @@ async def test_a_target_that_hangs_is_cut_off_and_tried_again():
 
 
 @virtually
-async def test_a_target_that_hangs_once_too_often_is_timed_out():
-    """With no retry left the evaluation is settled, and its task is a dead letter."""
+async def test_a_time_out_without_retries_left_settles_the_evaluation():
+    """It is `timed_out`, and its task a dead letter."""
     stage = Stage(BatchSpec("batch", (TARGET,), timeout=30.0))
     stage.target.how = hang
     await run_one(stage, p.Queued(case=CASE, retries=0))
@@ -175,8 +175,8 @@ async def test_a_target_that_hangs_once_too_often_is_timed_out():
 
 
 @virtually
-async def test_whatever_a_target_raises_closes_only_its_own_attempt():
-    """Each fault ends as the table has it, and the executor goes on."""
+async def test_a_fault_of_a_target_closes_only_its_own_attempt():
+    """Each fault closes as the table of `outcome` has it, and the executor goes on."""
     stage = Stage()
     faults = {
         "limited": RateLimited(retry_after=timedelta(seconds=9)),
@@ -217,7 +217,7 @@ async def test_whatever_a_target_raises_closes_only_its_own_attempt():
 
 
 @virtually
-async def test_an_evaluator_that_fails_does_not_lose_the_answer_nor_what_others_were_paid_for():
+async def test_a_fault_of_an_evaluator_loses_neither_answer_nor_paid_scores():
     """The answer and the paid score are on record; the next attempt pays for neither."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("shaky", "judge")))
     stage.evaluators["shaky"] = FakeEvaluator(raising(Transient("network")))
@@ -239,8 +239,8 @@ async def test_an_evaluator_that_fails_does_not_lose_the_answer_nor_what_others_
 
 
 @virtually
-async def test_an_evaluator_that_cancels_itself_does_not_silence_the_others():
-    """All are heard out, and the fault is that evaluator's."""
+async def test_an_evaluator_that_cancels_itself_does_not_cancel_the_others():
+    """All of them finish, and the fault is that evaluator's."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("odd", "judge")))
     stage.evaluators["odd"] = FakeEvaluator(raising(asyncio.CancelledError()))
 
@@ -255,8 +255,8 @@ async def test_an_evaluator_that_cancels_itself_does_not_silence_the_others():
 
 
 @virtually
-async def test_an_evaluator_that_hangs_is_tried_again():
-    """Its own time-out ends the attempt; it is transient."""
+async def test_an_evaluator_that_times_out_is_retried():
+    """Its own timeout ends the call, which is a transient fault."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", timeout=7.0)))
     stage.evaluators["a"] = FakeEvaluator(hang)
     await run_one(stage)
@@ -266,7 +266,7 @@ async def test_an_evaluator_that_hangs_is_tried_again():
 
 
 @virtually
-async def test_scores_are_kept_where_evaluators_fail_for_good():
+async def test_scores_are_kept_where_other_evaluators_fail_permanently():
     """Paid or not, they are on record and in `failed`, which names the missing; a retry runs the rest."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "odd", "judge", "shaky")))
     stage.evaluators["odd"] = FakeEvaluator(raising(ValueError("no verdict")))
@@ -289,7 +289,7 @@ async def test_scores_are_kept_where_evaluators_fail_for_good():
 
 
 @virtually
-async def test_what_can_not_be_worked_on_fails_before_anything_is_paid_for():
+async def test_an_invalid_evaluation_fails_before_any_call():
     """Unknown field, unknown variant, unknown target, unknown evaluator, unreadable spec."""
     missing = Stage(BatchSpec("batch", (TARGET,), ("{nowhere}",)))
     variant = Stage()
@@ -308,8 +308,8 @@ async def test_what_can_not_be_worked_on_fails_before_anything_is_paid_for():
 
 
 @virtually
-async def test_a_spec_that_can_not_be_read_fails_its_evaluations():
-    """They say why, instead of waiting for somebody who can read it."""
+async def test_an_unreadable_spec_fails_its_evaluations():
+    """They fail with the reason instead of waiting for an executor that can read it."""
     stage = Stage()
     await stage.register()
     stage.batch_registry._entries[BATCH] = (
@@ -323,8 +323,8 @@ async def test_a_spec_that_can_not_be_read_fails_its_evaluations():
 
 
 @virtually
-async def test_a_verdict_that_is_too_long_for_an_event_is_shortened():
-    """Judges who talk too much do not keep the evaluation from its end."""
+async def test_reasons_are_truncated_where_the_closing_event_is_too_large():
+    """Long reasons do not keep an evaluation from completing."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "b", "c")))
 
     async def talk(_judged):
@@ -339,7 +339,7 @@ async def test_a_verdict_that_is_too_long_for_an_event_is_shortened():
 
 
 @virtually
-async def test_what_earlier_evaluations_left_fills_the_prompt():
+async def test_the_context_of_a_serial_group_fills_the_prompt():
     """Stored outputs are fields, earlier turns are history."""
     stage = Stage(BatchSpec("batch", (TARGET,), ("{plan}: {input}",)))
     left = b'{"stored": {"plan": "add"}, "history": [["hello", "hi"]]}'
@@ -350,7 +350,7 @@ async def test_what_earlier_evaluations_left_fills_the_prompt():
 
 
 @virtually
-async def test_a_context_that_is_not_there_is_waited_for():
+async def test_a_missing_context_is_retried():
     """It may have been lost with Redis; the coordinator writes it again."""
     stage = Stage()
     await run_one(stage, p.Queued(case=CASE, in_group=True))
@@ -363,8 +363,8 @@ async def test_a_context_that_is_not_there_is_waited_for():
 
 
 @virtually
-async def test_a_claim_that_is_refused_costs_nothing():
-    """Somebody else has the attempt: the task is let go, and the target is not asked."""
+async def test_a_rejected_claim_acks_the_task_without_a_call():
+    """The attempt has another owner: the target is not called."""
     stage = Stage()
     await stage.register()
     await stage.queue("e-1")
@@ -377,13 +377,13 @@ async def test_a_claim_that_is_refused_costs_nothing():
 
 @pytest.mark.parametrize("seconds", [0, 5])
 @virtually
-async def test_an_answer_that_comes_too_late_is_kept(seconds):
-    """The attempt was fenced while the target was at work; the money was spent all the same."""
+async def test_an_answer_of_a_fenced_attempt_is_kept(seconds):
+    """The attempt was fenced during the call; its cost is counted all the same."""
     stage = Stage()
 
     async def be_overtaken(_question):
         await stage.fence("e-1")
-        await asyncio.sleep(seconds)  # long enough for the executor to hear that the attempt is lost
+        await asyncio.sleep(seconds)  # long enough for the executor to learn that the attempt is lost
         return TargetReply(ANSWER)
 
     stage.target.how = be_overtaken
@@ -393,8 +393,8 @@ async def test_an_answer_that_comes_too_late_is_kept(seconds):
 
 
 @virtually
-async def test_a_task_that_comes_twice_is_worked_on_once():
-    """Also by the same executor in the same moment: each delivery claims in its own name."""
+async def test_a_task_delivered_twice_runs_once():
+    """Also by the same executor at the same time: each delivery has its own nonce."""
     stage = Stage()
     await stage.register()
     await stage.queue("e-1")
@@ -406,7 +406,7 @@ async def test_a_task_that_comes_twice_is_worked_on_once():
 
 
 @virtually
-async def test_a_task_that_names_no_evaluation_does_not_keep_its_neighbours_from_being_claimed():
+async def test_an_invalid_task_does_not_keep_the_others_from_being_claimed():
     """One bad task stops only itself."""
     stage = Stage()
     await stage.register()
@@ -422,8 +422,8 @@ async def test_a_task_that_names_no_evaluation_does_not_keep_its_neighbours_from
 
 
 @virtually
-async def test_a_task_left_idle_by_another_is_taken_over():
-    """Whoever took it died before the claim."""
+async def test_a_task_of_a_dead_consumer_is_taken_over():
+    """Its consumer died before the claim."""
     stage = Stage()
     await stage.register()
     await stage.queue("e-1")
@@ -435,8 +435,8 @@ async def test_a_task_left_idle_by_another_is_taken_over():
 
 
 @virtually
-async def test_a_task_at_work_for_long_is_not_taken_from_its_executor():
-    """It is extended with each heartbeat, and the executor is seen to be alive."""
+async def test_a_long_task_is_not_taken_over():
+    """Each heartbeat extends it, and the executor stays registered."""
     stage = Stage(BatchSpec("batch", (TARGET,), timeout=1_000.0))
 
     async def take_long(_question):

@@ -1,4 +1,4 @@
-"""What a batch needs in a process: made once, closed once, and never in the way of others."""
+"""The runtime of a batch: created once, closed once, isolated from other batches."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ class SlowBatchRegistry(MemoryBatchRegistry):
 
 
 class Workshop:
-    """Makes targets, and remembers them."""
+    """Creates targets, and remembers them."""
 
     def __init__(self) -> None:
         self.targets: list[FakeTarget] = []
@@ -60,21 +60,21 @@ async def runtimes(workshop: Workshop) -> RuntimeCache:
     )
 
 
-async def test_a_kit_is_made_once_however_many_ask_at_once(runtimes, workshop):
-    """Connections and processes hang on it."""
+async def test_concurrent_requests_create_one_runtime(runtimes, workshop):
+    """It owns connections and processes."""
     one, other = await asyncio.gather(runtimes.of("b"), runtimes.of("b"))
     assert one is other
     assert (len(workshop.targets), len(workshop.evaluators)) == (1, 1)
 
 
-async def test_what_is_made_knows_where_the_batch_came_from(runtimes, workshop):
+async def test_targets_know_where_the_batch_was_submitted(runtimes, workshop):
     """`python:` targets are imported from there."""
     await runtimes.of("b")
     assert workshop.environment == [ExecutionEnvironment(workdir="/from/here", slots=7)]
 
 
-async def test_what_can_not_be_made_fails_only_those_who_need_it(runtimes, workshop):
-    """The variants of the other target can be worked on."""
+async def test_a_target_that_can_not_be_created_fails_only_its_own_variants(runtimes, workshop):
+    """The variants of the other target run."""
     runtime = await runtimes.of("b")
     assert isinstance(runtime, BatchRuntime)
     assert runtime.target(0) is runtime.target(2) is workshop.targets[0]
@@ -82,7 +82,7 @@ async def test_what_can_not_be_made_fails_only_those_who_need_it(runtimes, works
         runtime.target(3)
 
 
-async def test_a_batch_that_is_not_up_has_no_kit_and_is_asked_for_again(runtimes):
+async def test_an_unregistered_batch_has_no_runtime_and_is_looked_up_again(runtimes):
     """The batch registry may have been lost for a moment."""
     missing = await runtimes.of("later")
     assert isinstance(missing, Permanent)
@@ -90,7 +90,7 @@ async def test_a_batch_that_is_not_up_has_no_kit_and_is_asked_for_again(runtimes
     assert isinstance(await runtimes.of("later"), BatchRuntime)
 
 
-async def test_kits_of_batches_that_are_gone_are_closed_whatever_happens_then(runtimes, workshop, caplog):
+async def test_runtimes_of_unregistered_batches_are_closed(runtimes, workshop, caplog):
     """One that fails to close does not keep the others open."""
     await runtimes.of("b")
 
@@ -105,8 +105,8 @@ async def test_kits_of_batches_that_are_gone_are_closed_whatever_happens_then(ru
     assert "closing a target or an evaluator failed" in caplog.text
 
 
-async def test_a_batch_that_ends_while_its_kit_is_made_breaks_nothing(runtimes, monkeypatch):
-    """The runtime is returned as it was made: the executor goes on."""
+async def test_a_batch_that_ends_while_its_runtime_is_created_breaks_nothing(runtimes, monkeypatch):
+    """The runtime is returned all the same: the executor goes on."""
 
     async def end(_batch_id, _lanes):
         await runtimes.keep_only(())

@@ -1,4 +1,4 @@
-"""A limit that is set only once something waits behaves as one that was set from the start."""
+"""A deadline whose timer is set only once the call suspends behaves like one set from the start."""
 
 import asyncio
 
@@ -20,13 +20,13 @@ async def for_ever() -> None:
 
 
 @pytest.mark.parametrize("waits", [(), (0.0,), (0.0, 0.001, 0.0)])
-async def test_what_is_done_in_time_returns(waits):
-    """Whether it waits never, once or often."""
+async def test_a_call_before_its_deadline_returns(waits):
+    """Whether it suspends never, once or often."""
     assert await with_deadline(LONG, answer(*waits)) == "answer"
 
 
-async def test_what_waits_too_long_is_overdue():
-    """It is cancelled, may clean up, and the task it ran in goes on."""
+async def test_a_call_beyond_its_deadline_is_cancelled():
+    """It may clean up, and the task that awaited it goes on."""
     cleaned: list[str] = []
 
     async def tidy() -> None:
@@ -47,8 +47,8 @@ async def test_what_waits_too_long_is_overdue():
 
 
 @pytest.mark.parametrize("waits", [(), (0.0,)])
-async def test_what_the_work_raises_is_raised(waits):
-    """Also a time-out of its own, which is not ours."""
+async def test_an_exception_of_the_call_is_raised(waits):
+    """Also a timeout of its own, which is not the deadline."""
 
     async def fails() -> None:
         await answer(*waits)
@@ -58,8 +58,8 @@ async def test_what_the_work_raises_is_raised(waits):
         await with_deadline(LONG, fails())
 
 
-async def test_limits_within_limits_are_told_apart():
-    """The inner one was set first, and each is raised where it belongs."""
+async def test_nested_deadlines_are_distinguished():
+    """The inner one is set first, and each is raised where it belongs."""
 
     async def impatient() -> str:
         try:
@@ -79,14 +79,14 @@ async def test_limits_within_limits_are_told_apart():
 
 
 async def test_cancellation_reaches_the_work():
-    """It is no time-out, and it goes all the way in and all the way out."""
-    heard = asyncio.Event()
+    """It is no timeout, and it passes through in both directions."""
+    cancelled = asyncio.Event()
 
     async def listens() -> None:
         try:
             await for_ever()
         except asyncio.CancelledError:
-            heard.set()
+            cancelled.set()
             raise
 
     task = asyncio.create_task(with_deadline(LONG, listens()))
@@ -94,11 +94,11 @@ async def test_cancellation_reaches_the_work():
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert heard.is_set()
+    assert cancelled.is_set()
 
 
-async def test_tasks_of_its_own_are_waited_for():
-    """A group that was opened before the limit was set is left in order."""
+async def test_child_tasks_of_the_call_are_awaited():
+    """A task group that was entered before the timer was set is left in order."""
 
     async def together() -> list[str]:
         async with asyncio.TaskGroup() as group:
@@ -108,8 +108,8 @@ async def test_tasks_of_its_own_are_waited_for():
     assert await with_deadline(LONG, together()) == ["answer"] * 3
 
 
-async def test_whatever_can_be_awaited_may_be_limited():
-    """A future has no beginning of its own."""
+async def test_any_awaitable_may_have_a_deadline():
+    """A future has no first step."""
     never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     with pytest.raises(DeadlineExceeded):
         await with_deadline(0.001, never)

@@ -1,4 +1,4 @@
-"""An executor among others: paused, stopped, told to leave, cut off from its queue."""
+"""An executor's life: pauses, stops, shutdown, outages, eligibility."""
 
 import asyncio
 from contextlib import suppress
@@ -53,8 +53,8 @@ async def asked(stage: Stage, number: int = 1) -> None:
 
 
 @virtually
-async def test_an_executor_without_a_batch_notices_the_next_one_at_once():
-    """Executors that looked in turn, a second apart, would leave slots empty while others are at work."""
+async def test_an_idle_executor_polls_the_registry_often():
+    """Executors that polled a second apart would leave slots empty while others are busy."""
     stage = Stage()
     stage.target.how = hang
     async with stage.executor():
@@ -68,8 +68,8 @@ async def test_an_executor_without_a_batch_notices_the_next_one_at_once():
 
 
 @virtually
-async def test_a_paused_batch_is_not_taken_from_but_work_in_hand_goes_on():
-    """What was begun is finished; what was not stays in the queue."""
+async def test_a_pause_stops_fetching_and_lets_active_tasks_finish():
+    """Started attempts finish; other tasks stay in the queue."""
     stage = Stage(LONG, replace(SETTINGS, slots=1))
     stage.target.how = taking(30)
     await stage.register()
@@ -87,7 +87,7 @@ async def test_a_paused_batch_is_not_taken_from_but_work_in_hand_goes_on():
 
 
 @virtually
-async def test_a_stopped_batch_is_aborted_at_once():
+async def test_active_tasks_of_a_stopped_batch_are_interrupted():
     """The target is cancelled at the next poll of the batch registry; the attempt is left open."""
     stage = Stage(LONG)
     stage.target.how = hang
@@ -103,8 +103,8 @@ async def test_a_stopped_batch_is_aborted_at_once():
 
 
 @virtually
-async def test_an_answer_of_a_stopped_batch_is_on_record():
-    """It had arrived, and was being judged: it was paid for."""
+async def test_an_answer_of_a_stopped_batch_is_recorded():
+    """It was being scored when the batch stopped: it was paid for."""
     stage = Stage(replace(LONG, evaluators=judged_by("a", timeout=9_000.0)))
     stage.evaluators["a"] = FakeEvaluator(hang)
     await stage.register()
@@ -117,8 +117,8 @@ async def test_an_answer_of_a_stopped_batch_is_on_record():
 
 
 @virtually
-async def test_a_batch_of_another_project_is_left_alone():
-    """Executors may be reserved."""
+async def test_a_batch_of_another_project_is_not_served():
+    """Executors may be reserved for a project."""
     stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(project="search")))
     await stage.register("theirs", project="ads")
     await stage.register("ours", project="search")
@@ -131,8 +131,8 @@ async def test_a_batch_of_another_project_is_left_alone():
 
 
 @virtually
-async def test_a_batch_that_has_left_the_batch_registry_leaves_nothing_behind():
-    """Its targets and evaluators are closed, but not before the work in hand is done."""
+async def test_the_runtime_of_an_unregistered_batch_is_closed():
+    """Its targets and evaluators are closed, but not before its active tasks are done."""
     stage = Stage(replace(LONG, evaluators=judged_by("a")))
     stage.target.how = taking(20)
     await stage.register()
@@ -148,8 +148,8 @@ async def test_a_batch_that_has_left_the_batch_registry_leaves_nothing_behind():
 
 
 @virtually
-async def test_a_large_batch_does_not_keep_a_small_one_waiting():
-    """Turns go round, by priority."""
+async def test_a_large_batch_does_not_starve_a_small_one():
+    """Slots are shared by priority."""
     stage = Stage(LONG, replace(SETTINGS, slots=2))
     stage.target.how = taking(1)
     await stage.register("large")
@@ -169,8 +169,8 @@ async def test_a_large_batch_does_not_keep_a_small_one_waiting():
 
 
 @virtually
-async def test_stop_requested_it_finishes_what_it_has_in_hand():
-    """Within the drain nothing is interrupted, and nothing more is taken."""
+async def test_stop_drains_active_tasks():
+    """During the drain no task is interrupted and none is fetched."""
     stage = Stage(LONG, replace(SETTINGS, slots=1))
     stage.target.how = taking(15)
     await stage.register()
@@ -185,8 +185,8 @@ async def test_stop_requested_it_finishes_what_it_has_in_hand():
 
 
 @virtually
-async def test_what_outlasts_the_drain_is_handed_back_and_costs_nothing():
-    """Its target is cancelled, its attempt closed, and another executor may begin at once."""
+async def test_attempts_that_outlast_the_drain_are_closed_as_uncharged_retries():
+    """The target is cancelled, the attempt closed, and another executor may retry at once."""
     stage = Stage(LONG)
     stage.target.how = hang
     await stage.register()
@@ -202,8 +202,8 @@ async def test_what_outlasts_the_drain_is_handed_back_and_costs_nothing():
 
 
 @virtually
-async def test_a_target_that_will_not_be_cancelled_does_not_keep_the_executor():
-    """Some libraries swallow it: after its last words the executor leaves all the same."""
+async def test_a_target_that_ignores_cancellation_does_not_block_shutdown():
+    """Some libraries swallow it: after the shutdown grace the executor ends all the same."""
     stage = Stage(LONG)
 
     async def insist(_question):
@@ -220,8 +220,8 @@ async def test_a_target_that_will_not_be_cancelled_does_not_keep_the_executor():
 
 
 @virtually
-async def test_tasks_that_come_while_it_is_stopping_go_back():
-    """A request was under way: what it brings was not claimed, so others may have it."""
+async def test_tasks_delivered_during_shutdown_are_nacked():
+    """A fetch was under way: its tasks are not claimed, so other executors may have them."""
     stage = Stage()
     held = asyncio.Event()
 
@@ -243,8 +243,8 @@ async def test_tasks_that_come_while_it_is_stopping_go_back():
 
 
 @virtually
-async def test_once_it_ends_by_itself_when_nothing_is_left():
-    """Also what is delayed, or in the hands of others, is waited for."""
+async def test_once_ends_when_no_task_is_left():
+    """Tasks that other executors hold are waited for, too."""
     stage = Stage(settings=replace(SETTINGS, once=True))
     await stage.register()
     await stage.queue("e-1")
@@ -257,8 +257,8 @@ async def test_once_it_ends_by_itself_when_nothing_is_left():
 
 
 @virtually
-async def test_killed_it_says_nothing_more():
-    """Whoever cancels an executor outright gets what a crash would leave: nothing is closed or let go."""
+async def test_a_cancelled_executor_records_nothing_more():
+    """Cancelling an executor outright is a crash: no attempt is closed, no task acked."""
     stage = Stage(LONG)
     stage.target.how = hang
     await stage.register()
@@ -282,7 +282,7 @@ async def _be_killed(stage: Stage) -> None:
 
 
 class Flaky:
-    """A queue, a batch registry, an executor registry or a log that can't be reached for a while."""
+    """A queue, a registry or a log that is unavailable for a while."""
 
     def __init__(self, inner: Any, error: type[Exception] = QueueUnavailable) -> None:
         self._inner = inner
@@ -303,8 +303,8 @@ class Flaky:
 
 
 @virtually
-async def test_an_outage_of_the_queue_is_survived(caplog):
-    """It is said once, work in hand goes on, and what could not be acknowledged is, later."""
+async def test_an_outage_of_the_queue_is_waited_out(caplog):
+    """It is logged once, active tasks go on, and acks are sent afterwards."""
     stage = Stage(LONG, replace(SETTINGS, timings=Timings(take_over_every=timedelta(days=1))))
     stage.target.how = taking(20)
     ports = {
@@ -326,14 +326,14 @@ async def test_an_outage_of_the_queue_is_survived(caplog):
         await until(stage.is_drained)
         await stage.queue("e-2")
         await until(stage.is_drained, timeout=60)
-    said = [record.message for record in caplog.records if "unavailable" in record.message]
-    assert len(said) == 1
+    logged = [record.message for record in caplog.records if "unavailable" in record.message]
+    assert len(logged) == 1
     assert isinstance(await stage.last("e-2"), p.Completed)
 
 
 @virtually
-async def test_a_task_is_let_go_only_when_its_end_is_on_record():
-    """While the log is away it stays in hand: were the executor to die now, others must find it."""
+async def test_a_task_is_acked_only_after_its_closing_event():
+    """While the log is unavailable the task stays in the queue: after a crash it must be redelivered."""
     stage = Stage(LONG)
     log = Flaky(stage.log, LogUnavailable)
 
@@ -354,8 +354,8 @@ async def test_a_task_is_let_go_only_when_its_end_is_on_record():
 
 
 @virtually
-async def test_an_executor_that_has_never_reached_its_queue_can_be_stopped():
-    """It had not arrived, so it has nothing to finish."""
+async def test_an_executor_that_never_reached_its_queue_can_be_stopped():
+    """It is not registered, so it has nothing to drain."""
     stage = Stage()
     away = {
         "tasks": Flaky(stage.tasks),
@@ -370,8 +370,8 @@ async def test_an_executor_that_has_never_reached_its_queue_can_be_stopped():
 
 
 @virtually
-async def test_a_lost_batch_registry_does_not_stop_the_work_in_hand():
-    """Redis was lost whole: the answer is still worth something, and its events are put back."""
+async def test_a_lost_batch_registry_does_not_interrupt_active_tasks():
+    """Redis lost everything: the answer is still recorded, and its events are appended again."""
     stage = Stage(LONG)
     stage.target.how = taking(20)
     await stage.register()
@@ -386,8 +386,8 @@ async def test_a_lost_batch_registry_does_not_stop_the_work_in_hand():
 
 
 @virtually
-async def test_a_full_event_queue_takes_on_no_more_work():
-    """What can't be said must not be begun."""
+async def test_a_full_event_queue_stops_fetching():
+    """Backpressure: an attempt whose events can't be buffered must not start."""
     stage = Stage()
     await stage.register()
     async with stage.executor() as executor:
@@ -406,8 +406,8 @@ async def test_a_full_event_queue_takes_on_no_more_work():
     [("tasks", "consume"), ("tasks", "extend"), ("tasks", "ack"), ("batch_registry", "list")],
 )
 @virtually
-async def test_a_part_that_breaks_ends_the_executor(port, method):
-    """Half an executor would go unnoticed: its supervisor starts a whole one."""
+async def test_a_loop_that_fails_ends_the_executor(port, method):
+    """An executor without one of its loops would fail silently; its supervisor restarts it."""
     stage = Stage()
     stage.target.how = taking(7)
     broken = Flaky(getattr(stage, port))
@@ -424,7 +424,7 @@ async def test_a_part_that_breaks_ends_the_executor(port, method):
 
 
 @virtually
-async def test_an_executor_serves_its_own_run_and_nothing_else():
+async def test_an_executor_of_a_local_run_serves_only_that_run():
     """Neither another run's batch nor the fleet's: environment, folder and keys are the run's."""
     stage = Stage(settings=replace(SETTINGS, eligibility=Eligibility(run_id="run-1")))
     for name, run_id in (("own", "run-1"), ("other", "run-2"), ("shared", "")):
@@ -437,8 +437,8 @@ async def test_an_executor_serves_its_own_run_and_nothing_else():
 
 
 @virtually
-async def test_an_executor_of_the_fleet_leaves_local_runs_alone():
-    """A local run's batch waits for the executors that were started with it."""
+async def test_an_executor_of_the_fleet_serves_no_local_run():
+    """Only the executors that a local run has started serve it."""
     stage = Stage()
     await stage.register("local", run_id="run-1")
     await stage.register("shared")

@@ -1,4 +1,4 @@
-"""An executor that sees a batch fail over and over takes none of it until the coordinator has decided."""
+"""Consecutive failures of a batch: the executor holds it until the coordinator has decided."""
 
 from dataclasses import replace
 
@@ -21,8 +21,8 @@ def observed(*closings: object, attempt: int = 1, limit: int = 3) -> FailureStre
     return streaks
 
 
-def test_failures_in_a_row_hold_a_batch_for_a_moment() -> None:
-    """Only at the first attempt, without another end among them, and where fail-fast is on."""
+def test_consecutive_failures_hold_a_batch() -> None:
+    """Only first attempts count, without another outcome in between, and where fail-fast is on."""
     assert observed(FAILED, FAILED, FAILED).held(HOLD - 0.1) == {"b"}
     assert not observed(FAILED, FAILED, FAILED).held(HOLD)
     assert not observed(FAILED, FAILED, COMPLETED, FAILED).held(0.0)
@@ -31,16 +31,16 @@ def test_failures_in_a_row_hold_a_batch_for_a_moment() -> None:
     assert not observed(*[FAILED] * 50, limit=0).held(0.0)
 
 
-def test_a_batch_that_does_not_run_is_counted_anew() -> None:
-    """A pause ends both the row and the hold."""
+def test_a_paused_batch_starts_from_zero() -> None:
+    """A pause resets both streak and hold."""
     streaks = observed(FAILED, FAILED, FAILED, FAILED)
     streaks.forget_all_but([])
     assert not streaks.held(0.0)
 
 
 @virtually
-async def test_an_executor_alone_starts_few_more_than_fail_fast_allows() -> None:
-    """Without a coordinator's decision it stops at the limit and what its slots have in flight."""
+async def test_without_a_coordinator_starts_are_bounded_by_the_limit_and_the_slots() -> None:
+    """The executor stops at the limit plus the attempts in flight."""
     spec = BatchSpec("batch", (TargetSpec("fake", "model"),), fail_fast_after=10)
     stage = Stage(spec, replace(SETTINGS, slots=SLOTS))
     stage.target.how = raising(Permanent("error", "wrong key"))

@@ -1,4 +1,4 @@
-"""The table of faults, row by row: which closing event follows from what went wrong."""
+"""The table of `outcome`, row by row: the closing event of every fault."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -35,13 +35,13 @@ from tests.builders import START
 
 SOON = START + timedelta(seconds=9)
 BACKOFF = START + timedelta(seconds=2)
-"""Half of the four seconds that the third attempt waits at most."""
+"""Half of the four seconds that bound the backoff of the third attempt."""
 
 LIMITED = RateLimited("slow down", retry_after=timedelta(seconds=9))
 ROWS: dict[str, tuple[BaseException, tuple[str, str], tuple[str, str]]] = {
     "rate limit": (LIMITED, ("retrying", "rate_limited"), ("retrying", "rate_limited")),
     "transient": (Transient("network", "reset"), ("retrying", "network"), ("failed", "network")),
-    "nobody there": (Unreachable("network", "no"), ("retrying", "network"), ("failed", "network")),
+    "no response": (Unreachable("network", "no"), ("retrying", "network"), ("failed", "network")),
     "no connection": (NoConnection("no"), ("retrying", "connection"), ("failed", "connection")),
     "never reached": (NeverReached("no"), ("retrying", "unreachable"), ("retrying", "unreachable")),
     "judge never reached": (
@@ -95,8 +95,8 @@ def _kind(closed: p.Retrying | p.Failed | p.TimedOut) -> str:
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("retries", [0, 1, 7])
 @pytest.mark.parametrize("phase", [Phase.PROVISIONING, Phase.RUNNING, Phase.RESPONDED])
-def test_every_fault_closes_as_the_table_has_it_and_legally_in_every_state(name, retries, phase):
-    """By fault, retries and state: the event follows from the first two, and is legal in the third."""
+def test_every_fault_has_its_closing_event_legal_in_every_state(name, retries, phase):
+    """The event follows from fault and retries, and is legal in every state."""
     error, with_retries, without = ROWS[name]
     closed = closing(error, retries=retries)
     assert (type_of(closed), _kind(closed)) == (with_retries if retries else without)
@@ -115,8 +115,8 @@ def test_every_kind_of_fault_is_in_the_table():
 
 
 @pytest.mark.parametrize("wrapped", [lambda error: error, lambda error: EvaluatorFault("j", error)])
-def test_a_rate_limit_waits_as_long_as_it_was_told(wrapped: Callable[[CallFault], BaseException]):
-    """No backoff of our own, and no retry used up."""
+def test_a_rate_limit_waits_for_its_retry_after(wrapped: Callable[[CallFault], BaseException]):
+    """Without backoff, and without using up a retry."""
     closed = closing(wrapped(LIMITED), retries=0)
     assert isinstance(closed, p.Retrying)
     assert closed.retry_at == SOON
@@ -124,8 +124,8 @@ def test_a_rate_limit_waits_as_long_as_it_was_told(wrapped: Callable[[CallFault]
 
 
 @pytest.mark.parametrize("asked", [timedelta(days=-1), timedelta(days=400_000)])
-def test_a_rate_limit_that_asks_for_nonsense_is_not_obeyed(asked):
-    """Neither the past nor the end of time."""
+def test_an_absurd_retry_after_is_bounded(asked):
+    """Neither in the past nor beyond a day."""
     closed = closing(RateLimited(retry_after=asked), retries=0)
     assert isinstance(closed, p.Retrying)
     assert START <= closed.retry_at <= START + timedelta(days=1)
@@ -134,8 +134,8 @@ def test_a_rate_limit_that_asks_for_nonsense_is_not_obeyed(asked):
 @pytest.mark.parametrize(
     "error", [Transient("network"), TargetTimedOut(1.0), EvaluatorFault("j", Transient("n"))]
 )
-def test_what_may_pass_is_tried_again_after_a_backoff(error):
-    """Somewhere in a bound that doubles with the attempt."""
+def test_a_transient_fault_is_retried_after_a_backoff(error):
+    """Within a bound that doubles with the attempt."""
     closed = closing(error, retries=1)
     assert isinstance(closed, p.Retrying)
     assert closed.retry_at == BACKOFF
@@ -149,8 +149,8 @@ def test_a_backoff_stays_within_its_bounds(attempt, jitter):
     assert timedelta(0) <= full_jitter(attempt, jitter) <= bound
 
 
-def test_messages_say_what_happened_and_to_whom():
-    """A fault by its own words, anything else by its type as well."""
+def test_messages_name_fault_and_evaluator():
+    """A fault by its message, any other exception by its type as well."""
     assert closing(Permanent("refused", "no"), retries=0).error == p.ErrorDetail(
         kind="refused", message="no"
     )
@@ -159,8 +159,8 @@ def test_messages_say_what_happened_and_to_whom():
 
 
 @given(st.text(), st.text())
-def test_whatever_a_fault_says_can_be_recorded(kind, message):
-    """Kinds are names, and messages have an end: a fault may not be lost for its wording."""
+def test_any_kind_and_message_can_be_recorded(kind, message):
+    """Kinds are names and messages are bounded: no fault is lost for its text."""
     closed = closing(Permanent(kind, message + "x" * MAX_MESSAGE), retries=0)
     assert closed.error
     assert len(closed.error.message) <= MAX_MESSAGE

@@ -5,7 +5,7 @@ from executor.stride_scheduler import EMPTY_PAUSE
 
 
 def test_a_queue_without_history_is_probed_beside_another():
-    """One that had tasks takes all turns; an empty one rests; if all rest the longest rested is asked."""
+    """One with tasks gets all turns; an empty one is skipped; if all are, the first empty one is polled."""
     selector, queues = QueueSelector(), {"b": ["first", "second"]}
     assert selector.choose(queues, 0.0) == {"b": QueueChoice("second", ("first",))}
     selector.learn({"first": 1, "second": 2}, {"first": 1, "second": 2}, retry_in={}, now=0.0)
@@ -19,7 +19,7 @@ def test_a_queue_without_history_is_probed_beside_another():
     assert selector.choose(queues, 2 * EMPTY_PAUSE) == {"b": QueueChoice("second", ("first",))}
 
 
-def test_a_batch_all_of_whose_queues_are_closed_is_not_asked():
+def test_a_batch_with_only_closed_queues_is_skipped():
     """Until the first of them opens; a closed queue is not an empty one."""
     selector, queues = QueueSelector(), {"b": ["first", "second"], "other": ["other"]}
     selector.learn({}, {}, retry_in={"first": 2.0, "second": 1.0}, now=0.0)
@@ -31,7 +31,7 @@ def test_a_batch_all_of_whose_queues_are_closed_is_not_asked():
 
 
 def test_an_empty_queue_that_takes_permits_is_idle_until_it_has_tasks():
-    """Its batch is dry meanwhile, and asks for nothing."""
+    """Its batch counts as empty meanwhile, and acquires no permit."""
     selector, queues = QueueSelector(), {"b": ["queue"]}
     selector.learn({"queue": 2}, {"queue": 1}, retry_in={"queue": 5.0}, metered={"queue"}, now=0.0)
     assert selector.are_empty(queues["b"], 0.0)
@@ -47,7 +47,7 @@ def test_an_empty_queue_that_takes_permits_is_idle_until_it_has_tasks():
     assert selector.idle_queues(9.0) == []
 
 
-def test_turns_of_batches_are_those_of_their_lines():
-    """What is looked into beside comes once, before the batch's first turn."""
+def test_turns_of_batches_become_turns_of_queues():
+    """Each probe comes once, before the batch's first turn."""
     choices = {"a": QueueChoice("a2", ("a1",)), "b": QueueChoice("b")}
     assert list(in_queues(["a", "b", "a"], choices)) == ["a1", "a2", "b", "a2"]

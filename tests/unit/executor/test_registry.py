@@ -1,4 +1,4 @@
-"""The registry: what people type becomes a spec, and a spec becomes a target or an evaluator."""
+"""The registry: short forms and mappings become specs, and specs targets or evaluators."""
 
 from importlib.metadata import EntryPoint, EntryPoints
 
@@ -50,18 +50,18 @@ def plugins(monkeypatch):
         ({"type": "recorded", "path": "x.jsonl"}, "recorded", {"path": "x.jsonl"}, "recorded:x.jsonl"),
     ],
 )
-def test_what_people_type_becomes_a_target(text, type_, options, label):
-    """Every short form, and a mapping, comes to a type, its options and a label."""
+def test_every_form_of_a_target_is_parsed(text, type_, options, label):
+    """Short forms and mappings have a type, options and a label."""
     assert parse_target(text) == TargetSpec(type=type_, label=label, options=options)
 
 
 def test_a_label_holds_no_password():
-    """Labels are shown everywhere: what a URL may hide is left out of them."""
+    """Labels are public: credentials of a URL are left out."""
     assert parse_target("https://me:secret@h/x?key=secret").label == "https://h/x"
 
 
 def test_a_long_label_is_cut_and_stays_on_one_line():
-    """A label must fit into a name, whatever it was made of."""
+    """A label must be a valid name."""
     label = parse_target({"type": "recorded", "path": "x\n" * 200}).label
     assert len(label) == 200
     assert "\n" not in label
@@ -69,7 +69,7 @@ def test_a_long_label_is_cut_and_stays_on_one_line():
 
 @pytest.mark.parametrize("text", ["simulatd", "simulatd:x", {"type": "simulatd"}])
 def test_an_unknown_target_is_refused_with_the_nearest_name(text):
-    """A slip of the finger is answered with what was probably meant."""
+    """A typo is answered with the closest name."""
     with pytest.raises(UnknownType, match="there is no target type 'simulatd'; did you mean") as caught:
         parse_target(text)
     assert caught.value.nearest == "simulated"
@@ -77,8 +77,8 @@ def test_an_unknown_target_is_refused_with_the_nearest_name(text):
 
 
 @pytest.mark.parametrize("bad", ["simulated:fast", {"path": "x"}, {"type": 3}])
-def test_what_can_not_be_read_is_a_sentence(bad):
-    """What is no short form and no mapping with a type is refused, and the right form is shown."""
+def test_an_invalid_form_is_rejected_with_an_example(bad):
+    """Neither a short form nor a mapping with a type: the message shows the right form."""
     with pytest.raises(ValueError, match="mapping"):
         parse_target(bad)
 
@@ -90,20 +90,20 @@ def test_an_evaluator_has_a_name_and_a_time_out_besides_its_options():
     assert parse_evaluator("numeric").name == "numeric"
 
 
-def test_an_impossible_time_out_is_a_sentence():
-    """A bad value is named with the evaluator it belongs to."""
+def test_an_invalid_timeout_is_rejected_by_name():
+    """The message names value and evaluator."""
     with pytest.raises(ValueError, match="evaluator 'exact': timeout"):
         parse_evaluator({"type": "exact", "timeout": -1})
 
 
 def test_an_unknown_evaluator_is_refused_with_the_nearest_name():
-    """Evaluators are known by other names than targets."""
+    """Evaluators and targets have separate namespaces."""
     with pytest.raises(UnknownType, match="no evaluator type 'exakt'; did you mean 'exact'"):
         parse_evaluator("exakt")
 
 
-def test_a_spec_becomes_what_it_describes():
-    """The registry makes targets and evaluators, each with its options."""
+def test_a_spec_creates_its_target_or_evaluator():
+    """Each with its options."""
     target = make_target(parse_target({"type": "simulated", "pass_rate": 0.5}), ExecutionEnvironment())
     assert isinstance(target, SimulatedTarget)
     assert target.options.pass_rate == 0.5
@@ -113,13 +113,13 @@ def test_a_spec_becomes_what_it_describes():
 
 
 def test_an_entry_point_is_a_type_like_any_other(plugins):
-    """What others install can be named, made and suggested."""
+    """An installed plugin can be named, created and suggested."""
     assert target_type("ours") is SIMULATED
     assert parse_target("ours").type == "ours"
 
 
-def test_a_broken_entry_point_names_itself_and_harms_nobody_else(plugins):
-    """Only who asks for the broken type hears of it."""
+def test_a_broken_plugin_fails_only_by_its_own_name(plugins):
+    """Other types load."""
     for name, value in (("ruin", "no_such_module:TARGET"), ("odd", "json:dumps")):
         with pytest.raises(
             BrokenType, match=f"the target type '{name}' .{value}. can't be loaded"
@@ -129,40 +129,40 @@ def test_a_broken_entry_point_names_itself_and_harms_nobody_else(plugins):
     assert target_type("ours") is target_type("simulated") is SIMULATED
 
 
-def test_a_built_in_name_can_not_be_taken_over(plugins):
-    """An entry point called like a built-in type is not even looked at."""
+def test_a_plugin_can_not_replace_a_built_in_type(plugins):
+    """An entry point with a built-in name is not loaded."""
     assert target_type("recorded") is RECORDED
     assert registry.TARGETS.names.count("recorded") == 1
 
 
 @pytest.mark.parametrize("name", registry.EVALUATORS.builtin)
-def test_every_evaluator_says_what_it_thinks_of_an_unknown_option(name):
-    """An unknown option is refused with the name of the type, never ignored."""
+def test_every_evaluator_rejects_an_unknown_option(name):
+    """The message names the type; the option is never ignored."""
     with pytest.raises(ValueError, match=f"the {name} evaluator"):
         evaluator_type(name).check({"no_such_option": 1})
 
 
 @pytest.mark.parametrize("name", registry.TARGETS.builtin)
-def test_every_target_says_what_it_thinks_of_an_unknown_option(name):
-    """An unknown option is refused with the name of the type, never ignored."""
+def test_every_target_rejects_an_unknown_option(name):
+    """The message names the type; the option is never ignored."""
     with pytest.raises(ValueError, match=f"the {name} target"):
         target_type(name).check({"no_such_option": 1})
 
 
 def test_an_unknown_option_is_answered_with_the_nearest_one():
-    """A slip of the finger in an option is answered with what was probably meant."""
+    """A typo in an option is answered with the closest one."""
     with pytest.raises(ValueError, match="has no option 'passrate'; did you mean 'pass_rate'"):
         target_type("simulated").check({"passrate": 1})
 
 
-def test_an_unknown_option_is_told_before_the_missing_one_that_was_meant():
-    """`functon` is the slip of the finger; that `function` is missing follows from it."""
+def test_an_unknown_option_is_reported_before_the_missing_one():
+    """`functon` is the typo; that `function` is missing follows from it."""
     with pytest.raises(ValueError, match="has no option 'functon'; did you mean 'function'"):
         target_type("python").check({"functon": "app:answer"})
 
 
 def test_a_wrong_value_is_not_repeated():
-    """What was written by mistake may be a secret: the message says where and what is wrong."""
+    """It may be a secret: the message names place and error only."""
     with pytest.raises(ValueError, match="the simulated target: pass_rate") as caught:
         target_type("simulated").check({"pass_rate": "s3cr3t"})
     assert "s3cr3t" not in str(caught.value)
@@ -178,18 +178,18 @@ def test_a_wrong_value_is_not_repeated():
     ],
 )
 def test_an_evaluator_has_a_short_form(text, options):
-    """What one option tells can be typed behind the name."""
+    """The main option follows the name."""
     assert parse_evaluator(text).options == options
 
 
 def test_a_short_form_that_an_evaluator_does_not_have_is_refused():
-    """It says how options are written."""
+    """The message shows how options are written."""
     with pytest.raises(ValueError, match="write a mapping"):
         parse_evaluator("exact:Paris")
 
 
-def test_the_time_limit_of_code_is_its_own():
-    """Running out of it is a verdict; the executor waits longer, and only for a sandbox that hangs."""
+def test_the_code_evaluator_enforces_its_own_timeout():
+    """Exceeding it is a score; the executor's deadline is longer, for a sandbox that hangs."""
     spec = parse_evaluator({"type": "code", "program": "{output}", "timeout": 3})
     assert spec.options["timeout"] == 3
     assert spec.timeout > 3

@@ -1,4 +1,4 @@
-"""What a claim finds: given a stream, this is known of the evaluation."""
+"""Replay of a stream at the claim: opening, answer and scores on record."""
 
 import pytest
 
@@ -17,75 +17,75 @@ def given(*events: Event, attempt: int = 1) -> ReplayedAttempt:
     return replay(EVALUATION, attempt, wire(events))
 
 
-def said(answer: p.Answer) -> p.Responded:
+def as_event(answer: p.Answer) -> p.Responded:
     return p.Responded(output=answer.output, cost_usd=answer.cost_usd)
 
 
-def test_a_fresh_attempt_has_a_case_and_nothing_else():
-    """The opening is what the coordinator wrote."""
+def test_a_first_attempt_has_only_its_opening():
+    """The opening is the coordinator's event."""
     opening = p.Queued(case=CASE, variant=2, repetition=3, retries=1, in_group=True)
-    known = given(*history("queued provisioning", queued=opening))
-    assert known == ReplayedAttempt(opening, None, {})
+    replayed = given(*history("queued provisioning", queued=opening))
+    assert replayed == ReplayedAttempt(opening, None, {})
 
 
-def test_an_answer_of_an_earlier_attempt_is_known():
-    """Whoever paid for it, it is there."""
-    known = given(
-        *history("queued provisioning running responded retrying", responded=said(FIRST)),
+def test_an_answer_of_an_earlier_attempt_is_found():
+    """Whichever attempt paid for it."""
+    replayed = given(
+        *history("queued provisioning running responded retrying", responded=as_event(FIRST)),
         *history("queued:retry provisioning", attempt=2),
         attempt=2,
     )
-    assert known.answer == said(FIRST)
-    assert known.opening.reason is p.OpeningReason.RETRY
+    assert replayed.answer == as_event(FIRST)
+    assert replayed.opening.reason is p.OpeningReason.RETRY
 
 
-def test_an_answer_that_the_opening_brings_is_known():
+def test_an_answer_of_the_opening_is_found():
     """Recorded, cached, or from Postgres after Redis was lost."""
-    known = given(event(p.Queued(case=CASE, answer=FIRST, scores=(JUDGED,))))
-    assert (known.answer, known.scores) == (FIRST, {"judge": JUDGED})
+    replayed = given(event(p.Queued(case=CASE, answer=FIRST, scores=(JUDGED,))))
+    assert (replayed.answer, replayed.scores) == (FIRST, {"judge": JUDGED})
 
 
-def test_the_newest_answer_counts_wherever_it_stands_in_the_stream():
-    """Attempts decide, not arrival."""
-    newer = history("queued provisioning running responded", attempt=2, responded=said(SECOND))
-    older = history("queued provisioning running responded", responded=said(FIRST))
-    known = given(*newer, *older, event("queued", attempt=3), attempt=3)
-    assert known.answer == said(SECOND)
+def test_the_newest_answer_counts_in_any_order():
+    """The attempt decides, not the position in the stream."""
+    newer = history("queued provisioning running responded", attempt=2, responded=as_event(SECOND))
+    older = history("queued provisioning running responded", responded=as_event(FIRST))
+    replayed = given(*newer, *older, event("queued", attempt=3), attempt=3)
+    assert replayed.answer == as_event(SECOND)
 
 
 def test_scores_of_the_same_answer_add_up_over_attempts():
-    """Each judge is paid once."""
+    """Each evaluator is paid once."""
     one, two = (p.Scored(evaluator=name, score=1.0) for name in ("one", "two"))
-    known = given(
-        *history("queued provisioning running responded scored", responded=said(FIRST), scored=one),
+    replayed = given(
+        *history("queued provisioning running responded scored", responded=as_event(FIRST), scored=one),
         *history(
-            "queued provisioning running responded scored", attempt=2, responded=said(FIRST), scored=two
+            "queued provisioning running responded scored", attempt=2, responded=as_event(FIRST), scored=two
         ),
         event("queued", attempt=3),
         attempt=3,
     )
-    assert known.scores == {"one": one, "two": two}
+    assert replayed.scores == {"one": one, "two": two}
 
 
 def test_a_score_of_an_older_answer_is_not_one_of_the_newer():
-    """What was said of another answer does not count."""
-    known = given(
-        *history("queued provisioning running responded scored", responded=said(FIRST)),
+    """A score of another answer does not count."""
+    replayed = given(
+        *history("queued provisioning running responded scored", responded=as_event(FIRST)),
         event(p.Queued(case=CASE, answer=SECOND), attempt=2),
         attempt=2,
     )
-    assert (known.answer, known.scores) == (SECOND, {})
+    assert (replayed.answer, replayed.scores) == (SECOND, {})
 
 
 def test_the_first_entry_of_a_key_is_the_event():
-    """As for every reader."""
-    [_, _, _, mine] = history("queued provisioning running responded", responded=said(FIRST))
-    [_, _, _, other] = history("queued provisioning running responded", responded=said(SECOND))
-    assert given(event("queued"), mine, other).answer == said(FIRST)
+    """As for every consumer of the log."""
+    [_, _, _, mine] = history("queued provisioning running responded", responded=as_event(FIRST))
+    [_, _, _, other] = history("queued provisioning running responded", responded=as_event(SECOND))
+    assert given(event("queued"), mine, other).answer == as_event(FIRST)
 
 
-def test_garbage_in_the_stream_is_passed_over():
-    """One bad entry does not hide its neighbours."""
+def test_unreadable_entries_are_skipped():
+    """One bad entry does not hide the others."""
     stream = [
         (b"1-0", [b"nonsense", b"here"]),
         raw_entry(event("responded", sequence=3), event=b"{"),
@@ -94,7 +94,7 @@ def test_garbage_in_the_stream_is_passed_over():
     assert replay(EVALUATION, 1, stream).answer is None
 
 
-def test_fields_in_another_order_are_read_all_the_same():
+def test_fields_in_another_order_are_decoded():
     """Any client may write to the log."""
     [(entry_id, fields)] = wire([event(p.Queued(case=CASE, answer=FIRST))])
     names, values = fields[::2][::-1], fields[1::2][::-1]
@@ -103,8 +103,8 @@ def test_fields_in_another_order_are_read_all_the_same():
 
 
 @pytest.mark.parametrize("stream", [[], history("queued"), [event("cancelled", attempt=2)]])
-def test_without_a_readable_opening_there_is_nothing_to_do(stream):
-    """It can't get better: the evaluation fails, and says why."""
+def test_an_unreadable_opening_is_a_permanent_fault(stream):
+    """A retry would not help: the evaluation fails with the reason."""
     with pytest.raises(Permanent) as caught:
         given(*stream, attempt=2)
     assert caught.value.kind == "invalid"

@@ -1,4 +1,4 @@
-"""Whose turn it is: everybody's, by priority, and nobody's share is wasted."""
+"""Stride scheduling among batches: shares by priority, and no share is wasted."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ PRIORITIES = st.dictionaries(
 
 
 class Race:
-    """Batches with so many tasks each, and an executor that asks for them."""
+    """Batches with a number of tasks each, and an executor that fetches them."""
 
     def __init__(self, priorities: dict[str, int], backlog: dict[str, int]) -> None:
         self.priorities = priorities
@@ -36,8 +36,8 @@ class Race:
 
 
 @given(PRIORITIES, st.lists(st.integers(1, 20), min_size=1, max_size=60))
-def test_where_all_have_tasks_each_gets_its_share(priorities, rounds):
-    """However the slots come free, no batch is ever further behind its share than others can be ahead."""
+def test_batches_with_tasks_get_their_shares(priorities, rounds):
+    """However slots come free, the lag of a batch behind its share is bounded."""
     race = Race(priorities, dict.fromkeys(priorities, 10**6))
     for free in rounds:
         assert race.ask(free).total() == free
@@ -48,8 +48,8 @@ def test_where_all_have_tasks_each_gets_its_share(priorities, rounds):
 
 
 @given(PRIORITIES, st.data())
-def test_unused_shares_go_to_others(priorities, data):
-    """As long as anybody has a task, asking a few times fills every slot."""
+def test_unused_shares_go_to_other_batches(priorities, data):
+    """While any batch has a task, a few fetches fill every slot."""
     backlog = {batch: data.draw(st.integers(0, 40)) for batch in priorities}
     free = data.draw(st.integers(1, 20))
     race = Race(priorities, backlog)
@@ -61,8 +61,8 @@ def test_unused_shares_go_to_others(priorities, data):
 
 
 @given(PRIORITIES, st.integers(1, 4), st.data())
-def test_nobody_starves(priorities, free, data):
-    """A batch with one task gets its turn within as many rounds as the weights allow, whoever waits."""
+def test_no_batch_starves(priorities, free, data):
+    """A batch with one task gets its turn within the number of rounds that the weights allow."""
     patient = data.draw(st.sampled_from(sorted(priorities)))
     race = Race(priorities, dict.fromkeys(priorities, 10**6) | {patient: 1})
     for _ in range(sum(priorities.values()) + len(priorities)):
@@ -72,8 +72,8 @@ def test_nobody_starves(priorities, free, data):
 
 
 @given(PRIORITIES, st.integers(1, 4))
-def test_where_nobody_has_tasks_everybody_is_asked_in_turn(priorities, free):
-    """With fewer slots than batches, too: a task that comes is found."""
+def test_empty_batches_are_polled_in_turn(priorities, free):
+    """With fewer slots than batches, too: a new task is found."""
     race, asked = Race(priorities, dict.fromkeys(priorities, 0)), set()
     for _ in range(2 * len(priorities)):
         plan = race.fairness.plan(priorities, free, now=race.now)
@@ -84,15 +84,15 @@ def test_where_nobody_has_tasks_everybody_is_asked_in_turn(priorities, free):
     assert race.fairness.plan(priorities, free, now=race.now).may_wait
 
 
-def test_who_was_away_has_saved_up_no_turns():
-    """A batch that comes late shares from now on; it does not catch up."""
+def test_a_new_batch_has_saved_up_no_turns():
+    """A batch that joins late shares from now on; it does not catch up."""
     race = Race({"old": 1}, {"old": 10**6, "new": 10**6})
     race.ask(1_000)
     race.priorities = {"old": 1, "new": 1}
     assert race.ask(10) == Counter(old=5, new=5)
 
 
-def test_who_ran_dry_has_saved_up_no_turns():
+def test_an_empty_batch_has_saved_up_no_turns():
     """A batch that had no tasks for long shares from now on; it does not catch up."""
     race = Race({"busy": 1, "idle": 1}, {"busy": 10**6, "idle": 0})
     for _ in range(50):
@@ -108,23 +108,23 @@ def test_who_ran_dry_has_saved_up_no_turns():
     assert abs(race.taken["busy"] - race.taken["idle"]) <= 10
 
 
-def test_a_dry_batch_is_asked_again_after_a_rest():
-    """Its tasks are not forgotten because it had none a moment ago."""
+def test_an_empty_batch_is_polled_again_after_a_pause():
+    """New tasks are found after a moment."""
     race = Race({"a": 1, "b": 1}, {"a": 10**6, "b": 0})
     race.ask(4)
     assert "b" not in race.fairness.plan(race.priorities, 4, now=race.now).wanted
     assert "b" in race.fairness.plan(race.priorities, 4, now=race.now + EMPTY_PAUSE).wanted
 
 
-def test_nothing_is_wanted_where_there_is_nothing():
-    """No batches, no wishes."""
+def test_without_batches_the_plan_is_empty():
+    """No batch, no turn."""
     assert StrideScheduler().plan({}, 5, now=0.0).wanted == {}
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 3))
-def test_those_who_share_a_limit_share_it_by_priority_however_fast_others_run(one, other, permits):
-    """Two batches get a few permits a round between them, while a third takes all it wants."""
+def test_batches_that_share_a_limit_share_it_by_priority(one, other, permits):
+    """Two batches get a few permits a round between them, while a third is unlimited."""
     fairness, taken = StrideScheduler(), Counter[str]()
     priorities = {"a": one, "b": other, "fast": 1}
     for _ in range(400):

@@ -1,4 +1,4 @@
-"""What an executor counts, shows and traces."""
+"""Metrics and spans of an executor."""
 
 import asyncio
 from dataclasses import replace
@@ -52,7 +52,7 @@ async def work_off(stage: Stage, *evaluation_ids: str, **opening: Any) -> None:
 
 @virtually
 async def test_an_evaluation_is_counted_and_timed():
-    """With the type of its target, and what the event queue had to do for it."""
+    """With the type of its target, and the metrics of the event queue."""
     stage = Stage()
     with measuring() as measured:
         await work_off(stage, "e-1", "e-2")
@@ -72,8 +72,8 @@ async def test_an_evaluation_is_counted_and_timed():
         (RateLimited("slower"), 0, "retry"),
     ],
 )
-def test_each_end_has_its_status(error, retries, status):
-    """A retry is no failure."""
+def test_each_closing_event_has_its_status(error, retries, status):
+    """A retry is not a failure."""
 
     @virtually
     async def run() -> None:
@@ -87,8 +87,8 @@ def test_each_end_has_its_status(error, retries, status):
 
 
 @virtually
-async def test_a_time_out_and_a_lost_attempt_have_theirs():
-    """What others have ended was no work of ours to finish."""
+async def test_a_time_out_and_a_fenced_attempt_have_a_status():
+    """A fenced attempt is neither success nor failure."""
     stage = Stage(BatchSpec("batch", (TARGET,), timeout=5.0))
     stage.target.how = hang
     with measuring() as measured:
@@ -103,8 +103,8 @@ async def test_a_time_out_and_a_lost_attempt_have_theirs():
     assert measured["eval_event_refused_total", "fenced"] == 1
 
 
-async def test_an_executor_that_breaks_says_so():
-    """Told or broken: a killed one says nothing."""
+async def test_a_crash_is_counted_apart_from_a_shutdown():
+    """`requested` or `crashed`; a killed process counts nothing."""
     with measuring() as measured, pytest.raises(ZeroDivisionError):  # noqa: SIM117
         with metrics_of(ExecutorCounters("brittle"), SlotPool(1), is_disconnected=lambda: False):
             raise ZeroDivisionError
@@ -112,13 +112,13 @@ async def test_an_executor_that_breaks_says_so():
     assert measured["eval_worker_stopped_total", "requested", "brittle"] == 0
 
 
-async def test_slots_and_the_oldest_task_are_seen():
-    """What is in hand for longer than it may be is overdue, by so much."""
-    hands = SlotPool(4)
-    with measuring() as idle, metrics_of(ExecutorCounters("seen"), hands, is_disconnected=lambda: True):
+async def test_slots_and_the_oldest_task_are_gauges():
+    """A task past its attempt deadline is overdue."""
+    pool = SlotPool(4)
+    with measuring() as idle, metrics_of(ExecutorCounters("seen"), pool, is_disconnected=lambda: True):
         idle.look()
         assert idle.gauge("eval_worker_oldest_task_seconds", "seen") == 0
-        first, _ = hands.acquire([Delivery(BATCH, str(n), Task(f"e-{n}", 1)) for n in (1, 2)])
+        first, _ = pool.acquire([Delivery(BATCH, str(n), Task(f"e-{n}", 1)) for n in (1, 2)])
         first.acquired_at, first.deadline = monotonic() - 100, 60.0
         busy = idle.look()
         assert busy.gauge("eval_worker_slots", "busy", "seen") == 2
@@ -130,8 +130,8 @@ async def test_slots_and_the_oldest_task_are_seen():
 
 
 @virtually
-async def test_a_task_knows_its_limit():
-    """One call of its target and the slowest of its evaluators."""
+async def test_an_active_task_has_its_attempt_deadline():
+    """One call of the target and the slowest evaluator."""
     spec = BatchSpec("batch", (TARGET,), evaluators=judged_by("a", "b", timeout=7.0), timeout=50.0)
     stage = Stage(spec)
     stage.target.how = hang
@@ -139,12 +139,12 @@ async def test_a_task_knows_its_limit():
     await stage.queue("e-1")
     async with stage.executor() as executor:
         await until(lambda: stage.target.asked, timeout=86_400)
-        assert [(hand.deadline, hand.mode) for hand in executor.slot_pool] == [(57.0, "fake")]
+        assert [(task.deadline, task.mode) for task in executor.slot_pool] == [(57.0, "fake")]
         await until(stage.is_drained, timeout=86_400)
 
 
 @virtually
-async def test_the_depth_of_the_event_queue_is_seen():
+async def test_the_depth_of_the_event_queue_is_a_gauge():
     """Events that the log has not acknowledged, and the bytes they hold."""
     stage = Stage()
     await stage.register()
@@ -170,7 +170,7 @@ def test_programs_and_kills_are_counted():
     assert measured["eval_sandbox_kills_total", "memory"] == 1
 
 
-def test_a_lane_tells_what_it_granted_refused_and_how_long_it_had_nothing():
+def test_grants_refusals_and_waits_of_a_lane_are_counted():
     """The wait is from the first refusal to the next permit."""
     metrics = LaneMetrics()
     with measuring() as measured:
@@ -187,19 +187,19 @@ def test_a_lane_tells_what_it_granted_refused_and_how_long_it_had_nothing():
 
 
 @virtually
-async def test_an_executor_tells_of_the_lanes_it_uses():
-    """Permits, and the calls that were refused as too many."""
+async def test_the_lanes_of_an_executor_are_counted():
+    """Permits, and throttled calls."""
     stage = Stage(BatchSpec("batch", (METERED,)))
     stage.lanes = MemoryLanes(stage.clock)
-    stage.uses = {"model": LaneUse("told", LanePolicy(rpm=6_000))}
+    stage.uses = {"model": LaneUse("shared", LanePolicy(rpm=6_000))}
     stage.target.how = raising(RateLimited("slower"))
     await stage.register()
     with measuring() as measured:
         await stage.queue("e-1")
         async with stage.executor():
             await until(lambda: _is_done(stage), timeout=86_400)
-    assert measured["eval_rate_limit_acquired_total", "told"] >= 1
-    assert measured["eval_rate_limit_throttled_total", "told"] == 1
+    assert measured["eval_rate_limit_acquired_total", "shared"] >= 1
+    assert measured["eval_rate_limit_throttled_total", "shared"] == 1
 
 
 async def _is_done(stage: Stage) -> bool:
@@ -208,10 +208,10 @@ async def _is_done(stage: Stage) -> bool:
 
 
 class Views:
-    """Lanes that say how they stand, and count how often they were asked."""
+    """Lanes with scripted views that count their reads."""
 
     def __init__(self, *views: LaneView) -> None:
-        self.said = list(views)
+        self.scripted = list(views)
         self.asked = 0
 
     async def acquire(self, _requests: Any) -> list[Grant]:
@@ -219,13 +219,13 @@ class Views:
 
     async def views(self, _lanes: Any) -> list[LaneView]:
         self.asked += 1
-        if not self.said:
+        if not self.scripted:
             raise LanesUnavailable("away")
-        return self.said
+        return self.scripted
 
 
-async def test_lanes_are_looked_at_only_while_somebody_wants_to_know():
-    """Without anybody who asks, nobody is asked; what can't be reached is not said."""
+async def test_lanes_are_read_only_while_metrics_are_collected():
+    """Without a collection there is no read; an unreachable lane reports nothing."""
     lanes = Views(
         LaneView("a", blocked_by=BlockedBy.BREAKER, rpm=60.0, in_flight=2, concurrency=8.5, breaker="open")
     )
@@ -244,10 +244,10 @@ async def test_lanes_are_looked_at_only_while_somebody_wants_to_know():
         assert now.gauge("eval_lane_rpm_limit", "a") == 60
         assert now.gauge("eval_lane_tpm_limit", "a") is None
         assert now.gauge("eval_lane_breaker_state", "a") == 2
-        lanes.said = [LaneView("a", blocked_by=BlockedBy.RATE)]
+        lanes.scripted = [LaneView("a", blocked_by=BlockedBy.RATE)]
         await monitor.poll()
         assert measured.look().gauge("eval_lane_open", "a") == 1  # it paces, and lets calls through
-        lanes.said = []
+        lanes.scripted = []
         await monitor.poll()
         assert measured.look().gauge("eval_lane_open", "a") is None
     finally:
@@ -261,8 +261,8 @@ async def traced(stage: Stage, evaluation_id: str, *, traceparent: str | None = 
 
 
 @virtually
-async def test_a_traced_evaluation_leaves_its_spans():
-    """From the opening to the word to the queue, all in the trace that its opening names."""
+async def test_a_traced_evaluation_has_its_spans():
+    """From the opening to the ack, all in the trace of its opening."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
     await stage.register()
     with tracing_spans() as spans:
@@ -289,8 +289,8 @@ async def test_a_traced_evaluation_leaves_its_spans():
         "status": "success",
         "eval_mode": "fake",
     }
-    said = dict(found["eval.worker.ask"].attributes or {})
-    assert said == {"target": "fake", "tokens": 8, "cost_usd": 0.5}
+    attributes = dict(found["eval.worker.ask"].attributes or {})
+    assert attributes == {"target": "fake", "tokens": 8, "cost_usd": 0.5}
     judged = dict(found["eval.worker.evaluate"].attributes or {})
     assert judged == {
         "test_case_id": CASE.id,
@@ -302,7 +302,7 @@ async def test_a_traced_evaluation_leaves_its_spans():
 
 @virtually
 async def test_events_of_a_traced_evaluation_carry_its_traceparent_on():
-    """All but the claim, which is made before the opening was read; others carry nothing."""
+    """All but the claim, which precedes the replay of the opening."""
     stage = Stage()
     await stage.register()
     await traced(stage, "traced")
@@ -316,7 +316,7 @@ async def test_events_of_a_traced_evaluation_carry_its_traceparent_on():
 
 @virtually
 async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
-    """Given up for good; and claimed as stalled: from which executor, by which."""
+    """Dead-lettered; and claimed as stalled: from which executor, by which."""
     stage = Stage(settings=replace(SETTINGS, slots=1))
     stage.target.how = raising(Permanent("no", "sk-secret"))
     await stage.register()
@@ -335,7 +335,7 @@ async def test_a_dead_letter_and_a_task_taken_over_have_their_spans():
 
 @virtually
 async def test_a_permit_has_its_span():
-    """Which lane, for how many tokens, and how long it had nothing."""
+    """With lane, tokens and wait."""
     stage = Stage(BatchSpec("batch", (METERED,)))
     stage.lanes = MemoryLanes(stage.clock)
     stage.uses = {"model": LaneUse("lane", LanePolicy(rpm=6_000, tpm=60_000), estimate=12.0)}
@@ -347,14 +347,14 @@ async def test_a_permit_has_its_span():
         async with stage.executor():
             await until(lambda: _is_done(stage), timeout=86_400)
     [acquired] = [each for each in spans if each.name == "eval.rate_limiter.acquire"]
-    said = dict(acquired.attributes or {})
-    assert (said["lane"], said["tokens_requested"]) == ("lane", 12.0)
-    assert cast("float", said["wait_ms"]) > 0  # the lane knew nothing of us before
+    attributes = dict(acquired.attributes or {})
+    assert (attributes["lane"], attributes["tokens_requested"]) == ("lane", 12.0)
+    assert cast("float", attributes["wait_ms"]) > 0  # the lane was new to this executor
 
 
 @virtually
-async def test_a_judge_that_fails_ends_its_span_with_a_type():
-    """And the attempt with its status."""
+async def test_a_fault_of_an_evaluator_is_in_its_span():
+    """And the status in that of the attempt."""
     stage = Stage(BatchSpec("batch", (TARGET,), evaluators=judged_by("judge")))
     stage.evaluators["judge"] = FakeEvaluator(raising(Transient("blip", "sk-secret")))
     stage.target.how = _with(ANSWER)
@@ -374,7 +374,7 @@ def _with(answer: p.Answer) -> Any:
     return reply
 
 
-def test_every_answer_that_is_no_record_has_its_label():
-    """The labels are the answers of `append.lua`, in small letters."""
+def test_every_refusal_of_an_append_has_its_label():
+    """The labels are the results of `append.lua`, in lower case."""
     refused = {answer.lower() for answer in AppendResult if not answer.acknowledged}
     assert refused == {"fenced", "closed", "conflict", "epoch"}
