@@ -53,7 +53,7 @@ class AttemptOpener:
         await self._publisher.publish(layout_of(batch), ((one.events, one.epoch) for one in queued))
         # An ending concerns nobody who had not heard of the evaluation.
         endings = [one for one in opened if not is_to_be_run(one.events) and one.was_published]
-        await self._tell_of_endings([UnpublishedOpening(one.evaluation_id, one.events) for one in endings])
+        await self._publish_endings([UnpublishedOpening(one.evaluation_id, one.events) for one in endings])
         left = [one for one in opened if is_to_be_run(one.events) and one.was_published and not one.epoch]
         await self._publisher.let_go([one.events[0][0] for one in left])
         return len(opened)
@@ -71,9 +71,9 @@ class AttemptOpener:
     async def publish_endings(self) -> None:
         """Tell of endings that somebody committed, and did not come to tell of."""
         while endings := await self._ledger.unpublished_endings(limit=self._settings.page_size):
-            await self._tell_of_endings(endings)
+            await self._publish_endings(endings)
 
-    async def _tell_of_endings(self, endings: Sequence[UnpublishedOpening]) -> None:
+    async def _publish_endings(self, endings: Sequence[UnpublishedOpening]) -> None:
         """Fence off whoever still works on what has ended in Postgres, whatever the epoch."""
         # What an operator has reopened since is no ending any more.
         ended = [one.events for one in endings if not is_to_be_run(one.events)]

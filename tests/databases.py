@@ -11,7 +11,7 @@ from psycopg import sql
 
 @contextmanager
 def fresh_database(postgres_url: str) -> Iterator[str]:
-    """Lend an empty database on a server, under a name that nobody else has."""
+    """Lend an empty database on a server, under a unique name."""
     name = f"test_{uuid.uuid4().hex}"
     database = sql.Identifier(name)
     with psycopg.connect(postgres_url, autocommit=True) as admin:

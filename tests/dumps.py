@@ -9,7 +9,7 @@ from projections.store.memory import MemoryStore
 
 TABLES = ("evaluations", "events", "scorecards", "batch_progress", "gap_bridges", "quarantine")
 ARRIVAL = ["entry_id", "head", "recorded_at", "updated_at", "bridged_at", "quarantined_at", "last_ended_at"]
-"""The columns that say where or when something arrived; no other may depend on it."""
+"""The columns that record where or when something arrived; no other may depend on it."""
 
 
 def memory_dump(tables: MemoryStore) -> list[bytes]:

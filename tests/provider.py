@@ -20,6 +20,6 @@ from scoreline.provider_sim.simulator import Simulator, simulated
 
 @asynccontextmanager
 async def provider(**settings: object) -> AsyncIterator[Simulator]:
-    """Lend a simulator that behaves as told."""
+    """Run a simulator with these settings."""
     async with simulated(changed(SimulatorSettings(), settings)) as simulator:
         yield simulator

@@ -21,7 +21,7 @@ PATIENCE = GapPolicy(GAP_TIMEOUT, GAP_WARNING)
 
 
 class World:
-    """Time moves only when told; events are put into streams as a plain XADD does, past every fence."""
+    """Time moves only by `advance`; events are put into streams as a plain XADD does, past every fence."""
 
     def __init__(self) -> None:
         self.now_ms = FIRST_ARRIVAL_MS
@@ -40,7 +40,7 @@ class World:
         return Storage(log or self.log, tables or self.tables, patience, breaker=breaker)
 
     def xadd(self, *events: Event, **instead: bytes) -> None:
-        """Put events into their streams, in this order, telling nobody."""
+        """Put events into their streams, in this order, without wake-ups."""
         for each in events:
             _, fields = raw_entry(each, **instead)
             self.xadd_fields(each.evaluation_id, *fields)
@@ -55,7 +55,7 @@ class World:
         self.now_ms += int(time.total_seconds() * 1000)
 
     def verdicts(self, evaluation_id: str = EVALUATION) -> dict[EventKey, str]:
-        """Say what became of an evaluation's events."""
+        """Return the dispositions of an evaluation's events."""
         return {
             (attempt, sequence): kept.verdict
             for (stored_of, attempt, sequence), kept in self.tables.events.items()
@@ -63,11 +63,11 @@ class World:
         }
 
     def cursor(self, evaluation_id: str = EVALUATION) -> Cursor:
-        """Say how far an evaluation has come."""
+        """Return how far an evaluation has come."""
         return self.tables.evaluations[evaluation_id].row.cursor
 
     def reasons(self) -> list[str]:
-        """Say why things are in quarantine."""
+        """Return the reasons of the quarantine."""
         return sorted(bad.reason for bad in self.tables.quarantined.values())
 
 

@@ -87,7 +87,7 @@ class Measured:
         return float(self.after[name, labels].sum - (before.sum if before else 0))
 
     def gauge(self, name: str, *labels: str) -> float | None:
-        """Where a gauge stands; None if nobody tells."""
+        """Return a gauge's value; None if it is not reported."""
         found = self.after.get((name, labels))
         return float(found.value) if found else None
 

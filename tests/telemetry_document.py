@@ -15,7 +15,7 @@ _WORD = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric, as Prometheus knows it; `labels` has the values that are told beforehand."""
+    """One metric, as Prometheus knows it; `labels` has the values that are known beforehand."""
 
     section: str
     name: str

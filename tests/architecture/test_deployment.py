@@ -30,7 +30,7 @@ SCALED = ("coordinator", "executor", "storage-worker")
 PASSING = ("migrate", "cli")
 """Services that end by themselves."""
 MADE = ("./deploy/secrets/", "./deploy/project")
-"""What is made on the machine: secrets by a script, the project by whoever submits."""
+"""What is made on the machine: secrets by a script, the project by the submitting user."""
 DASHBOARDS = "./grafana/"
 """The folder of dashboards and rules, which may not be there yet."""
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
@@ -91,11 +91,11 @@ def test_every_file_that_is_named_exists():
 
 
 def test_the_script_makes_every_secret_and_keeps_it(tmp_path):
-    """Run twice it changes nothing, and nobody but the owner gets into its folder."""
-    told = {**os.environ, "SECRETS": str(tmp_path / "secrets")}
+    """Run twice it changes nothing, and only the owner can open its folder."""
+    environ = {**os.environ, "SECRETS": str(tmp_path / "secrets")}
     seen = []
     for _ in range(2):
-        subprocess.run([ROOT / "deploy" / "secrets.sh"], env=told, check=True, capture_output=True)
+        subprocess.run([ROOT / "deploy" / "secrets.sh"], env=environ, check=True, capture_output=True)
         made = {file.name: file.read_text() for file in (tmp_path / "secrets").iterdir() if file.is_file()}
         seen.append(made)
     assert seen[0] == seen[1]
@@ -152,7 +152,7 @@ def test_every_command_is_one_of_ours(name):
 
 @pytest.mark.parametrize("name", OURS)
 def test_every_setting_is_one_of_ours(name):
-    """With nothing set, what a service is told makes settings; secrets come from files that it is given."""
+    """With nothing set, the environment of a service makes settings; secrets come from files."""
     environ = {key: default(value) for key, value in OURS[name]["environment"].items()}
     files = {key: value for key, value in environ.items() if names_secret_file(key)}
     mounted = {f"/run/secrets/{secret}" for secret in OURS[name]["secrets"]}
@@ -270,14 +270,14 @@ GUIDE = ROOT / "docs" / "how-to" / "deploy.md"
 
 
 def test_the_guide_names_every_service_and_every_variable():
-    """Whoever deploys finds each explained."""
+    """Each is explained in the guide."""
     text = GUIDE.read_text(encoding="utf-8")
     assert [name for name in SERVICES if f"`{name}`" not in text] == []
     variables = {found[1] for found in VARIABLE.finditer(TEXT)}
     assert [name for name in sorted(variables) if f"`{name}`" not in text] == []
 
 
-def test_the_guide_says_what_was_not_run():
+def test_the_guide_lists_what_was_not_run():
     """No engine was at hand: the guide must not sound as if one had been."""
     text = GUIDE.read_text(encoding="utf-8")
     assert "## What was not run" in text

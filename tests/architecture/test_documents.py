@@ -1,4 +1,4 @@
-"""What the documents say of the code is true."""
+"""Statements of the documents about the code are true."""
 
 import re
 import tomllib

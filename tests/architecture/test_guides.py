@@ -115,7 +115,7 @@ TYPES = [
 
 @pytest.mark.parametrize(("kind", "name", "model"), TYPES)
 def test_every_option_of_a_type_is_in_its_table_with_its_default(kind, name, model):
-    """Whoever reads the table of a type knows all of its options, and what happens without them."""
+    """The table of a type has all of its options, and what happens without them."""
     text = section(guide("reference/targets.md"), HEADINGS.get((kind.noun, name), name))
     rows = dict(OPTION_ROW.findall(text))
     for attribute, field in model.model_fields.items():
@@ -162,7 +162,7 @@ def test_every_key_of_a_spec_is_explained():
 
 
 def test_exit_codes_states_and_columns_are_listed():
-    """Scripts can rely on what the tables say."""
+    """Scripts can rely on the tables."""
     codes = re.findall(r"^\| (\d+) \|", guide("reference/exit-codes.md"), re.MULTILINE)
     assert {int(code) for code in codes} == {1, 2, *ExitCode, BELOW_THE_GATE, INTERRUPTED}
     assert [state for state in STATUSES if f"`{state}`" not in guide("reference/results.md")] == []
@@ -219,7 +219,7 @@ def command_lines() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in command_lines()])
 def test_every_command_that_is_shown_exists(line):
-    """Whoever copies a line from the guide gets neither an unknown command nor an unknown flag."""
+    """A line copied from the guide has neither an unknown command nor an unknown flag."""
     words = shlex.split(line.removesuffix("&").replace("…", ""), comments=True)[1:]
     if not words:
         return

@@ -28,7 +28,7 @@ def test_every_alert_has_its_section_and_no_other_has_one():
 
 
 def test_every_alert_names_an_action_that_its_section_has():
-    """Whoever reads the runbook finds what the alert told them to type."""
+    """The runbook has the commands that the alert names."""
     text = guide("how-to/operations.md")
     for name, alert in ALERTS.items():
         section = text.partition(f"\n### {name}\n")[2].partition("\n###")[0]
@@ -49,7 +49,7 @@ def command_lines() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=place) for place, line in command_lines()])
 def test_every_command_exists(line: str):
-    """Nobody types at night what is not there."""
+    """Every command of the runbook exists."""
     words = shlex.split(line.replace("…", ""), comments=True)[1:]
     if not words:
         return
@@ -59,7 +59,7 @@ def test_every_command_exists(line: str):
 
 
 def test_every_service_that_is_named_exists():
-    """In the runbook, and in what alerts say."""
+    """In the runbook, and in the texts of alerts."""
     texts = [*map(guide, GUIDES), *(alert.action for alert in ALERTS.values())]
     for found in COMPOSE.finditer("\n".join(texts)):
         words = re.sub(r"--(?:scale (\S+?)=\d+|tail \d+|since \w+|detach)", r"\1", found[1]).split()
@@ -84,7 +84,7 @@ def messages() -> Iterator[str]:
 
 @pytest.mark.parametrize("words", sorted(set(messages())))
 def test_every_message_that_is_explained_is_one_of_ours(words: str):
-    """Whoever searches for what they saw finds it as they saw it."""
+    """A search for a message as it was printed finds its section."""
     assert words in source()
 
 

@@ -11,7 +11,7 @@ from tests.chaos.proof import Matrix
 
 
 def main() -> int:
-    """Run the rows asked for, print the table, and say whether anything was amiss."""
+    """Run the requested rows and print the table; returns 1 if anything was amiss."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--fault", action="append", default=[], metavar="NAME", help="only this row")
     parser.add_argument("--runs", type=int, default=20, help="runs of each row (20)")
@@ -22,7 +22,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.keep and Path(asked.keep).exists():
         parser.error(f"{asked.keep} exists; each time needs servers of its own")
-    logging.disable(logging.WARNING)  # writers tell of every outage: there will be many
+    logging.disable(logging.WARNING)  # writers log every outage: there will be many
     matrix = Matrix(asked.runs, first_seed=asked.seed, names=asked.fault)
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as scratch:
         asyncio.run(matrix.run(Path(asked.keep or scratch)))

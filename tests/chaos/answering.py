@@ -24,7 +24,7 @@ SOON = timedelta(milliseconds=100)
 
 @dataclass(slots=True)
 class Answering:
-    """A target that says what it was asked, after a while."""
+    """A target that echoes its input after a while."""
 
     executor: str
     books: Notebook
@@ -71,7 +71,7 @@ def _a_while(rng: Random) -> float:
 
 
 def factories(executor: str, books: Path) -> Factories:
-    """Make both for one executor, whatever the spec says."""
+    """Make both for one executor, whatever the spec has."""
     kept = Notebook(books)
 
     def target(_spec: TargetSpec, _here: ExecutionEnvironment) -> Answering:
@@ -95,15 +95,15 @@ class Books:
         return cls(Notebook(path).counts())
 
     def total(self, word: str) -> int:
-        """Say how often something was done."""
+        """Return how often something was done."""
         return sum(times for line, times in self.counts.items() if line.startswith(f"{word} "))
 
-    def in_hand(self, executor: str) -> int:
-        """Say how many calls of an executor have not been answered."""
+    def active(self, executor: str) -> int:
+        """Return how many calls of an executor have not been answered."""
         asked, answered = (self.total(f"{word} {executor}") for word in ("asked", "answered"))
         return asked - answered
 
     @property
     def most_paid(self) -> int:
-        """All that can have been paid for: nobody says more than that was done."""
+        """All that can have been paid for: no record may show more than that."""
         return self.total("answered") * ANSWER.total + self.total("judged") * JUDGEMENT.total

@@ -1,7 +1,7 @@
-"""The checker: whatever happened, the tables must be such that nobody could tell. It asserts nothing.
+"""The checker: whatever happened, the tables must be as without it. It asserts nothing.
 
 `projections.verification.verify` compares the tables with the log. Here is what the log itself can't
-know: what the writers were told was on record, what they paid, which poison was put in, which events were
+know: what the log acknowledged was on record, what they paid, which poison was put in, which events were
 made away with; and that nothing is left in anybody's hands in Redis.
 """
 
@@ -48,7 +48,7 @@ class Expected:
     batch_id: str
     evaluations: set[str]
     acknowledged: Mapping[EventName, bytes] = field(default_factory=dict)
-    """Events whose writers were told that they are on record."""
+    """Events that were acknowledged to their writers."""
     tokens: tuple[int, int] = (0, 0)
     """The least and the most that can have been paid: two numbers only where a writer died unheard."""
     poison: Counter[tuple[str | None, str]] = field(default_factory=Counter)
@@ -75,7 +75,9 @@ async def _check_evaluations(conn: Conn, expected: Expected, found: Findings) ->
     ended = dict(await _ask(conn, EVALUATIONS, expected.batch_id))
     found.lost += sorted(expected.evaluations - ended.keys())
     found.stuck += sorted(key for key, is_over in ended.items() if not is_over)
-    found.violations += (f"{key}: nobody wrote it" for key in sorted(ended.keys() - expected.evaluations))
+    found.violations += (
+        f"{key}: no writer wrote it" for key in sorted(ended.keys() - expected.evaluations)
+    )
 
 
 async def _check_events(conn: Conn, expected: Expected, found: Findings) -> None:
@@ -109,7 +111,7 @@ async def _check_quarantine(conn: Conn, expected: Expected, found: Findings) -> 
     for what, missing in (expected.poison - listed).items():
         found.lost.append(f"{missing} of {what} is not in the quarantine")
     for what, more in (listed - expected.poison).items():
-        found.violations.append(f"{more} of {what} in the quarantine, which nobody put in")
+        found.violations.append(f"{more} of {what} in the quarantine, which no row put in")
 
 
 async def _check_tokens(conn: Conn, expected: Expected, found: Findings) -> None:
@@ -118,7 +120,7 @@ async def _check_tokens(conn: Conn, expected: Expected, found: Findings) -> None
     if tokens < least:
         found.lost.append(f"{least - tokens} tokens that were paid for are not counted")
     elif tokens > most:
-        found.doubled.append(f"{tokens - most} tokens are counted that nobody paid for")
+        found.doubled.append(f"{tokens - most} tokens are counted that were not paid for")
 
 
 async def _check_tables(conn: Conn, expected: Expected, found: Findings) -> None:
@@ -130,8 +132,8 @@ async def _check_tables(conn: Conn, expected: Expected, found: Findings) -> None
     found.violations += map(str, verified.differences)
 
 
-async def in_hand(redis: Redis) -> str:
-    """Say what is still in somebody's hands, or unread; nothing if all is done."""
+async def pending_work(redis: Redis) -> str:
+    """Return what is still pending or unread; nothing if all is done."""
     for stream in map(wake_key, range(DEFAULT_SHARDS)):
         try:
             groups = {group["name"].decode(): group for group in await redis.xinfo_groups(stream)}
@@ -140,16 +142,16 @@ async def in_hand(redis: Redis) -> str:
         except (RedisError, KeyError) as error:  # lost: a worker is about to make it anew
             return f"{stream}: {type(error).__name__} {error}"
         if unread or group["pending"]:
-            return f"{stream}: {group['pending']} in hand, {len(unread or ())} or more unread"
+            return f"{stream}: {group['pending']} pending, {len(unread or ())} or more unread"
     return ""
 
 
 async def wait_for_empty_hands(redis_url: str, patience: float) -> str:
-    """Wait until nothing is in hand, and return what still is when the time is up."""
+    """Wait until nothing is pending, and return what still is when the time is up."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + patience
     async with Redis.from_url(redis_url) as redis:
-        while (left := await in_hand(redis)) and loop.time() < give_up:  # noqa: ASYNC110 - nobody tells
+        while (left := await pending_work(redis)) and loop.time() < give_up:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
     return left
 

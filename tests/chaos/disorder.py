@@ -1,7 +1,7 @@
 """A network on a bad day: a `LogWriter` between the writers and the real one that jumbles what passes.
 
 Each event of a call travels alone, over one of several connections, after a delay of its own; some
-arrive twice, and a few not at all although their writer was told OK. Only an attempt's first event is
+arrive twice, and a few not at all although their writer received OK. Only an attempt's first event is
 spared: Redis accepts nothing of an attempt that has not been opened.
 """
 
@@ -125,7 +125,7 @@ def _apart(call: Append) -> list[Append]:
 
 
 async def write_plainly(log: RedisEventLog, record: EncodedEvent) -> None:
-    """Write as a client without our script does: two XADDs, and nobody to notice a duplicate."""
+    """Write as a client without our script does: two XADDs, and no check for duplicates."""
     event = record.event
     shard = shard_of(event.evaluation_id, log.shards)
     fields = fields_of(event, record.body)

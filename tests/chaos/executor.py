@@ -40,7 +40,7 @@ class Job:
 
 
 def work(job: Job) -> None:
-    """Do the job, writing down what the log says."""
+    """Run the attempt, noting what the log returns."""
     logging.basicConfig(level=logging.INFO)
     asyncio.run(execute(job, Witness(job.journal)))
 
@@ -64,7 +64,7 @@ async def _one(
         if key in job.plainly:
             await _write_plainly(job, key, log, rng)
         else:
-            with suppress(AttemptLost):  # somebody else has it now: stop, and drop the work
+            with suppress(AttemptLost):  # another executor owns it: stop, and drop the work
                 await _run(job, key, queue, rng)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def after(owner: Any, name: str, observe: Callable[[Any], None]) -> None:
-    """Let somebody see what an asynchronous function has returned, before its caller does."""
+    """Call an observer with the result of an asynchronous function before its caller gets it."""
     original = getattr(owner, name)
 
     @wraps(original)

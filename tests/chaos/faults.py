@@ -1,7 +1,7 @@
 """The fault matrix: the rows of the core (storage worker, event queue, Redis, Postgres), then the fleet's.
 
 `make test` runs each once, `make proof` at least twenty times. A row is a function with one sentence: what
-is done, and what is expected. The rows of the core have writers of their own, which say and swallow what no
+is done, and what is expected. The rows of the core have writers of their own, which send and lose what no
 executor would; where they need a coordinator, a few lines of test code open the next attempt
 (`control.py`). The rows of the fleet run the real coordinators and executors. Clocks are the writers': no
 other is read for anything that matters.
@@ -74,7 +74,7 @@ class Fault:
     inject: Callable[[Run], Awaitable[None]]
     setup: Setup = field(default_factory=Setup)
     impossible: Callable[[], str] = str
-    """Says why the row can't be run here; nothing if it can."""
+    """Returns why the row can't be run here; nothing if it can."""
 
     @property
     def name(self) -> str:

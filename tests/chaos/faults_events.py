@@ -61,7 +61,7 @@ async def _write_illegal(run: Run, key: str) -> None:
 
 
 async def _wake_badly(run: Run) -> None:
-    """Write wake-ups that name nobody."""
+    """Write wake-ups that name no evaluation."""
     async with Redis.from_url(run.world.servers.redis_url) as redis:
         for number, field in enumerate(("id", "di", "")):
             await redis.xadd(wake_key(number), {field: f"{run.batch_id}\x01{number}"})

@@ -42,7 +42,7 @@ async def _strike(run: Run, blow: signal.Signals) -> None:
         await _finish(run, job, lost, child)
     run.witness.absorb(job.journal)
     least, most = tokens_in(run.witness.acknowledged.values()), tokens_in(run.witness.sent.values())
-    # A zombie lives to hear every answer; of what the dead had sent nobody knows whether it arrived.
+    # A zombie receives every answer; whether the requests of the dead arrived is unknown.
     run.expected.tokens = (least, least if blow is signal.SIGSTOP else most)
 
 

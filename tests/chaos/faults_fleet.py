@@ -26,7 +26,7 @@ WHERE evaluation_id = ANY(%s) AND type = 'queued' AND event->'data'->>'reason' =
 
 
 async def coordinator_killed_in_mid_submit(run: Run) -> None:
-    """Whoever accepts a batch is killed: before the commit nothing is there; the same again succeeds."""
+    """A submission is killed: before the commit nothing is there; the same again succeeds."""
     fleet = Fleet(run)
     await fleet.start()
     for point in run.rng.sample([READING, *BEFORE_COMMIT], 2):
@@ -67,7 +67,7 @@ async def coordinator_killed_in_mid_batch(run: Run) -> None:
 
 
 async def executors_killed(run: Run) -> None:
-    """Executors are killed with work in hand: it begins again, and no answer on record is bought twice."""
+    """Executors are killed with active tasks: they run again, and no answer on record is bought twice."""
     fleet = await fleet_of(run)
     for turn, number in enumerate(run.rng.sample(range(EXECUTORS), EXECUTORS)):
         await fleet.moment(0.05 + 0.3 * turn, 0.3 + 0.3 * turn)
@@ -78,7 +78,7 @@ async def executors_killed(run: Run) -> None:
 
 
 async def executor_frozen(run: Run) -> None:
-    """An executor sleeps for longer than a heartbeat lasts: others do its work; what it says is stale."""
+    """An executor sleeps for longer than a heartbeat lasts: others do its work; its events are stale."""
     fleet = await fleet_of(run)
     await fleet.moment(0.05, 0.5)
     await _freeze_an_executor(fleet)
@@ -112,7 +112,7 @@ async def redis_killed_under_a_fleet(run: Run) -> None:
 
 
 async def redis_lost_under_a_fleet(run: Run) -> None:
-    """Redis forgets all, or the last of it: owners put their attempts back, the rest is told again."""
+    """Redis forgets all, or the last of it: owners append their attempts again, the rest is republished."""
     fleet = await fleet_of(run)
     await fleet.moment()
     await run.rng.choice(FORGETTING)(run)
@@ -148,8 +148,8 @@ async def fleet_everything_in_turn(run: Run) -> None:
     for number, blow in enumerate(run.rng.sample(BLOWS, len(BLOWS))):
         await fleet.progress(0.02 + 0.12 * number)
         await blow(fleet)
-    # What only Redis and one executor knew is gone when both are: nobody was promised otherwise.
-    await fleet.finish(heard=False)
+    # What only Redis and one executor knew is gone when both are: no guarantee covers that.
+    await fleet.finish(acknowledged=False)
 
 
 async def _kill_an_executor(fleet: Fleet) -> None:
@@ -161,7 +161,7 @@ async def _kill_the_leader(fleet: Fleet) -> None:
 
 
 async def _kill_a_storage_worker(fleet: Fleet) -> None:
-    await fleet.run.world.crew.kill()
+    await fleet.run.world.workers.kill()
 
 
 async def _kill_redis(fleet: Fleet) -> None:

@@ -13,7 +13,7 @@ SEVER = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE app
 
 
 async def redis_stalls(run: Run) -> None:
-    """Redis answers nobody, often for longer than any time-out: what may have happened is asked again."""
+    """Redis answers no request, often beyond any time-out: requests of unknown outcome are repeated."""
     await run.moment()
     await run.world.redis("CLIENT", "PAUSE", run.rng.randint(200, 2_000), "ALL")
 

@@ -9,7 +9,7 @@ Blow = Callable[[Run], Awaitable[None]]
 
 
 async def _kill_a_worker(run: Run) -> None:
-    await run.world.crew.kill(run.rng.randrange(2))
+    await run.world.workers.kill(run.rng.randrange(2))
 
 
 async def _kill_redis(run: Run) -> None:

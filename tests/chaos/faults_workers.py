@@ -25,7 +25,7 @@ async def worker_dies_after_commit(run: Run) -> None:
 
 async def _die(run: Run, point: str) -> None:
     await run.moment(0.0, 0.3)
-    await run.world.crew.muster(1, dies=point, dies_at_call=run.rng.randint(1, LATEST_CALL))
+    await run.world.workers.muster(1, dies=point, dies_at_call=run.rng.randint(1, LATEST_CALL))
     await until(lambda: run.noted()["worker killed"] > 0, 60)
 
 
@@ -33,20 +33,20 @@ async def two_workers_killed(run: Run) -> None:
     """Two workers race for the same evaluations and are killed in turn: each event is counted once."""
     for turn, number in enumerate((0, 1, run.rng.randrange(2))):
         await run.moment(0.05 + 0.2 * turn, 0.25 + 0.2 * turn)
-        await run.world.crew.kill(number)
+        await run.world.workers.kill(number)
 
 
 async def redelivery_storm(run: Run) -> None:
-    """All workers are killed with all wake-ups in hand: others take them over, few at a time."""
-    await run.world.crew.dismiss()
+    """All workers are killed with all wake-ups pending: others take them over, few at a time."""
+    await run.world.workers.dismiss()
     await until(run.all_written.is_set, 60)
     async with run.world.postgres() as conn, conn.transaction():
         await conn.execute("LOCK TABLE evaluations")
-        await run.world.crew.muster(2, called="deceased")
-        await until(lambda: _all_in_hand(run), 60)
-        await run.world.crew.dismiss()
+        await run.world.workers.muster(2, called="deceased")
+        await until(lambda: _all_pending(run), 60)
+        await run.world.workers.dismiss()
         await until(lambda: _all_gone(run), 60)
-    await run.world.crew.muster(2, called="heir", claim_idle=0.3, take_over_count=CLAIMS_AT_ONCE)
+    await run.world.workers.muster(2, called="heir", claim_idle=0.3, take_over_count=CLAIMS_AT_ONCE)
     await run.until_ended()
     most = CLAIMS_AT_ONCE * DEFAULT_SHARDS
     takings = [
@@ -55,7 +55,7 @@ async def redelivery_storm(run: Run) -> None:
     run.complaints += [f"{taken} wake-ups were claimed at once" for taken in takings if taken > most]
 
 
-async def _all_in_hand(run: Run) -> bool:
+async def _all_pending(run: Run) -> bool:
     async with Redis.from_url(run.world.servers.redis_url) as redis:
         groups = [await redis.xinfo_groups(wake_key(shard)) for shard in range(DEFAULT_SHARDS)]
     held: int = sum(

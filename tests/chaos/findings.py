@@ -22,6 +22,6 @@ class Findings:
         return bool(self.lost or self.doubled or self.stuck or self.violations)
 
     def brief(self) -> str:
-        """Say the first of each kind; nothing if there is nothing to say."""
+        """Return the first of each kind; nothing if there is none."""
         kinds = {name: getattr(self, name) for name in ("violations", "lost", "doubled", "stuck")}
         return "; ".join(f"{len(found)} {name}: {found[0]}" for name, found in kinds.items() if found)

@@ -1,6 +1,6 @@
 """A real fleet for one run: executors, coordinators of which one leads, and a batch that is handed in.
 
-Storage workers are the world's. Everybody reaches the servers through the world's links, and whoever ends
+Storage workers are the world's. All reach the servers through the world's links, and a process that ends
 is started again.
 """
 
@@ -15,7 +15,6 @@ from domain.ids import evaluation_id
 from eventlog import payloads as p
 from tests.chaos.answering import Books
 from tests.chaos.children import Child
-from tests.chaos.crew import Crew
 from tests.chaos.fleet_checker import check_fleet
 from tests.chaos.fleet_members import (
     CoordinatorOrders,
@@ -25,6 +24,7 @@ from tests.chaos.fleet_members import (
 )
 from tests.chaos.run import PATIENCE, Run
 from tests.chaos.submitting import Submission, hand_in
+from tests.chaos.worker_group import WorkerGroup
 from tests.waiting import until
 
 EVALUATIONS = 120
@@ -50,16 +50,16 @@ class Fleet:
         self.books_path = home / "books"
         self.journals = home
         self.leader_path = home / "leader"
-        notebook, log = world.crew.orders.notebook, home / "fleet.log"
-        postgres_url = world.crew.orders.postgres_url
+        notebook, log = world.workers.orders.notebook, home / "fleet.log"
+        postgres_url = world.workers.orders.postgres_url
         self.submission = Submission(postgres_url, NewBatch(run.batch_id, SPEC), _evaluations())
-        self.executors = Crew(
+        self.executors = WorkerGroup(
             ExecutorOrders(world.writers_redis, "", notebook, self.books_path, home),
             be_executor,
             log,
             kind="executor",
         )
-        self.coordinators = Crew(
+        self.coordinators = WorkerGroup(
             CoordinatorOrders(world.writers_redis, postgres_url, "", notebook, self.leader_path),
             be_coordinator,
             log,
@@ -78,7 +78,7 @@ class Fleet:
         await self.coordinators.muster(COORDINATORS, called="coordinator", dies=dies, dies_at_call=at_call)
 
     async def submit(self, *, dies: str | None = None, at_call: int = 1) -> int:
-        """Have somebody hand the batch in, perhaps to his death; returns his exit code."""
+        """Submit the batch in a process that may be killed; returns its exit code."""
         orders = replace(self.submission, dies=dies, dies_at_call=at_call)
         child = Child(hand_in, orders, log=self._log)
         self.run.stack.push_async_callback(child.kill)
@@ -109,13 +109,13 @@ class Fleet:
         return name if name in names else ""
 
     async def kill_executor(self, number: int) -> None:
-        """kill -9 an executor that has work in hand."""
-        await self._with_work_in_hand(number)
+        """kill -9 an executor that has an active task."""
+        await self._with_active_task(number)
         await self.executors.kill(number)
 
     async def freeze_executor(self, number: int, until_then: Callable[[], object]) -> None:
-        """Stop an executor that has work in hand until something is the case, and let it go on."""
-        await self._with_work_in_hand(number)
+        """Stop an executor that has an active task until a condition holds, then continue it."""
+        await self._with_active_task(number)
         child = await until(lambda: self.executors.hands[number].child, PATIENCE)
         child.signal(signal.SIGSTOP)
         try:
@@ -123,15 +123,15 @@ class Fleet:
         finally:
             child.signal(signal.SIGCONT)
 
-    async def _with_work_in_hand(self, number: int) -> None:
-        """Wait for it; when all is done nobody has."""
+    async def _with_active_task(self, number: int) -> None:
+        """Wait for one; when all is done there is none."""
         name, share = self.executors.hands[number].orders.name, len(self.submission.evaluations)
-        await until(lambda: self.books.in_hand(name) > 0 or self.books.total("answered") >= share, PATIENCE)
+        await until(lambda: self.books.active(name) > 0 or self.books.total("answered") >= share, PATIENCE)
 
-    async def finish(self, *, heard: bool = True) -> None:
+    async def finish(self, *, acknowledged: bool = True) -> None:
         """Wait until the batch is over, and see whether all is as it should be."""
         await self.run.until_ended()
-        if heard:
+        if acknowledged:
             for journal in sorted(self.journals.glob("*.journal")):
                 self.run.witness.absorb(journal)
         await check_fleet(self.run, self.books)

@@ -2,7 +2,7 @@
 
     over         the batch is finished, and of its evaluations none failed but those that took three
                  executors with them, or needed the answer of one that did
-    paid once    whoever claims an attempt with an answer, or a paid score, on record does not buy it again
+    paid once    an answer or a paid score on record is not bought again by the next claim
     cleared up   nothing of it is in the registry or in the queue, and what is left of it in Redis expires
 
 All of it is read from the log for good and from Redis; only what was paid at most is in the target's books.
@@ -80,7 +80,7 @@ async def _left_for_good(run: Run) -> list[str]:
     """Wait until nothing is left of the batch, and return what still is when the time is up."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + PATIENCE / 3
-    while (left := await _leftovers(run)) and loop.time() < give_up:  # noqa: ASYNC110 - nobody tells
+    while (left := await _leftovers(run)) and loop.time() < give_up:  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.02)
     return left
 

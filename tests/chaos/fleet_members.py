@@ -1,7 +1,7 @@
 """Executors and coordinators, each in a process of its own.
 
 They are the real ones, in a hurry: only their pauses are shorter. Executors let a witness see what they
-append; coordinators say who leads, and are mortal at named points.
+append; coordinators write down which leads, and die at named points.
 """
 
 import logging
@@ -75,7 +75,7 @@ AT_THE_END: dict[str, Point] = {
 
 @dataclass(frozen=True, slots=True)
 class ExecutorOrders:
-    """What an executor is told."""
+    """Configuration of an executor."""
 
     redis_url: str
     name: str
@@ -86,25 +86,25 @@ class ExecutorOrders:
     life: int = 1
 
     def reborn(self) -> "ExecutorOrders":
-        """Tell whoever follows: it keeps a journal of its own."""
+        """Return the configuration of the next process: it keeps a journal of its own."""
         return replace(self, life=self.life + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorOrders:
-    """What a coordinator is told."""
+    """Configuration of a coordinator."""
 
     redis_url: str
     postgres_url: str
     name: str
     notebook: Path
     leader: Path
-    """Where whoever leads leaves its name."""
+    """Where the leader writes its name."""
     dies: str | None = None
     dies_at_call: int = 1
 
     def reborn(self) -> "CoordinatorOrders":
-        """Tell whoever follows: it dies once."""
+        """Return the configuration of the next process: it dies once."""
         return replace(self, dies=None, dies_at_call=1)
 
 

@@ -22,7 +22,7 @@ SIZE = "32m"
 
 @cache
 def no_small_disk() -> str:
-    """Say why no small disk can be had here; nothing if it can."""
+    """Return why no small disk can be had here; nothing if it can."""
     with tempfile.TemporaryDirectory() as place:
         try:
             with mounted(Path(place)):
@@ -58,11 +58,11 @@ async def small_disk(run: Run) -> AsyncIterator[Path]:
             await admin.execute(sql.SQL("CREATE DATABASE {} TABLESPACE {}").format(database, disk))
             run.postgres_url = _other_database(run.postgres_url, name)
             await prepare(run.postgres_url, shards=DEFAULT_SHARDS)
-            crew = run.world.crew
-            await crew.muster(1, postgres_url=_other_database(crew.orders.postgres_url, name))
+            workers = run.world.workers
+            await workers.muster(1, postgres_url=_other_database(workers.orders.postgres_url, name))
             await until(lambda: _is_used(admin, name), 60)
             yield Path(place)
-            await crew.dismiss()
+            await workers.dismiss()
             await admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(database))
             await admin.execute(sql.SQL("DROP TABLESPACE {}").format(disk))
 

@@ -69,7 +69,7 @@ class Link:
             if self.open_to_new:
                 await self._join(reader, writer)
         except (OSError, asyncio.CancelledError):
-            pass  # cut, or nobody there: the client sees its connection end
+            pass  # cut, or no server: the client sees its connection end
         finally:
             self._serving.discard(task)
             writer.transport.abort()
@@ -116,7 +116,7 @@ class Link:
 
     @asynccontextmanager
     async def closed(self) -> AsyncIterator[None]:
-        """Let nobody through for a while."""
+        """Refuse all connections for a while."""
         self.open_to_new = False
         try:
             await self.cut()
@@ -149,7 +149,7 @@ def slowly(rng: Random, longest: float) -> Manner:
 
 
 async def silently(_connection: Connection, _way: Way, _chunk: bytes) -> bytes:
-    """Swallow everything, and say nothing: neither side learns that the other is gone."""
+    """Swallow everything: neither side learns that the other is gone."""
     return b""
 
 

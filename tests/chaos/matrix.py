@@ -37,7 +37,7 @@ def regressions() -> list[Regression]:
 
 
 async def run_once(world: World, fault: Fault, seed: int) -> Findings:
-    """Run one fault with one seed, and say what is not as it should be."""
+    """Run one fault with one seed, and return what is not as it should be."""
     run = Run.begin(
         world, _name(world, f"{fault.name}.{seed}"), Random(f"{fault.name} {seed}"), fault.setup
     )
@@ -49,7 +49,7 @@ async def run_once(world: World, fault: Fault, seed: int) -> Findings:
             run.complaints.append("".join(traceback.format_exception_only(error)).strip())
         findings = await _findings(run)
     if findings:
-        await world.mend()
+        await world.restore()
     return findings
 
 
@@ -62,7 +62,7 @@ def _name(world: World, wanted: str) -> str:
 
 async def _disturb(run: Run, fault: Fault) -> None:
     if fault.setup.workers:
-        await run.world.crew.muster(fault.setup.workers, gap_timeout=fault.setup.gap_timeout)
+        await run.world.workers.muster(fault.setup.workers, gap_timeout=fault.setup.gap_timeout)
     writing = asyncio.create_task(run.write())
     try:
         await fault.inject(run)
@@ -80,7 +80,7 @@ async def _findings(run: Run) -> Findings:
     async with run.world.postgres(run.postgres_url) as conn:
         findings = await check(conn, expected)
     findings.violations = run.complaints + findings.violations
-    findings.violations += [f"in hand at the end: {left}"] if left else []
+    findings.violations += [f"pending at the end: {left}"] if left else []
     findings.paths.update({answer.value: n for answer, n in run.witness.answers.items()})
     findings.paths.update(run.noted() + run.notes)
     return findings

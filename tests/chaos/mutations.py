@@ -65,7 +65,7 @@ class Mutating:
 
 
 class Conflicting(Mutating):
-    """Somebody else claims, for some events, that something else happened."""
+    """Another writer sends different events under some keys."""
 
     async def spoil(self, record: EncodedEvent) -> None:
         """Write another body under the same key, by the script or past it."""
@@ -134,7 +134,7 @@ def _spoilt(rng: Random, record: EncodedEvent) -> tuple[QuarantineReason, dict[A
 
 
 class Dropping(Mutating):
-    """Some events never arrive, although their writer was told that they had; a few turn up in the end."""
+    """Some events never arrive, although they were acknowledged; a few turn up in the end."""
 
     async def append(self, calls: Sequence[Append]) -> list[AppendResponse]:
         """Append what is not lost, and answer as if all were."""
@@ -143,10 +143,10 @@ class Dropping(Mutating):
         answers = []
         for call, rest in zip(calls, kept, strict=True):
             reply = next(replies) if rest.records else AppendResponse((), call.epoch)
-            said = dict(zip((record.event.key for record in rest.records), reply.results, strict=True))
+            results = dict(zip((record.event.key for record in rest.records), reply.results, strict=True))
             answers.append(
                 AppendResponse(
-                    tuple(said.get(r.event.key, AppendResult.OK) for r in call.records), reply.epoch
+                    tuple(results.get(r.event.key, AppendResult.OK) for r in call.records), reply.epoch
                 )
             )
         return answers
@@ -176,7 +176,7 @@ async def bring_back(run: Run, records: Sequence[EncodedEvent]) -> None:
 
 
 def jumping_clock(rng: Random) -> Callable[[], datetime]:
-    """Tell a time that may be hours off, another number of hours each time."""
+    """Return a time that may be hours off, by another number of hours each time."""
 
     def now() -> datetime:
         return utc_now() + timedelta(hours=rng.choice((-30, -3, 0, 0, 2, 48)))

@@ -23,7 +23,7 @@ SELDOM = {
     "rejected": "an event stood where it may not",
     "bridged": "a gap was stepped over",
     "taken over": "wake-ups of a dead worker were taken over",
-    "redelivered": "a worker found what it had in hand when it died",
+    "redelivered": "a worker found what was pending when it died",
     "read twice": "a reader met an event it had",
     "lost race": "two workers moved one evaluation, and one lost",
     "worker left by itself": "a worker ended because Redis had lost its groups",

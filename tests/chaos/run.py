@@ -79,12 +79,12 @@ class Run:
             verdicts=setup.verdicts,
         )
         run = cls(world, batch_id, rng, setup, expected, world.servers.postgres_url)
-        run._plans, run._notes_before = plans, world.crew.notebook.counts()
+        run._plans, run._notes_before = plans, world.workers.notebook.counts()
         return run
 
     def noted(self) -> Counter[str]:
         """What the workers have written down since the run began."""
-        return self.world.crew.notebook.counts() - self._notes_before
+        return self.world.workers.notebook.counts() - self._notes_before
 
     async def moment(self, earliest: float = 0.05, latest: float = 0.6) -> None:
         """Wait for a moment, drawn by lot, at which so much of the batch is on record."""
@@ -131,7 +131,7 @@ class Run:
         """Wait until every evaluation has ended, or for as long as patience lasts."""
         loop = asyncio.get_running_loop()
         give_up = loop.time() + PATIENCE
-        while not await self._all_ended(give_up) and loop.time() < give_up:  # noqa: ASYNC110 - nobody tells
+        while not await self._all_ended(give_up) and loop.time() < give_up:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
 
     async def _all_ended(self, give_up: float) -> bool:

@@ -1,4 +1,4 @@
-"""Somebody who hands a batch in, in a process of his own, mortal at named points of the transaction."""
+"""A process that submits a batch and dies at named points of the transaction."""
 
 import logging
 import sys
@@ -20,7 +20,7 @@ from tests.chaos.fleet_members import Point
 
 ACCEPT_CHUNK = 16
 BATCH_EXISTS = 3
-"""The exit code of somebody who hands in what is there already."""
+"""The exit code of a submission that exists already."""
 READING = "an evaluation is read"
 BEFORE_COMMIT: dict[str, Point] = {
     "the batch is inserted": (ledger_postgres, "_insert_head"),
@@ -33,7 +33,7 @@ AFTER_COMMIT: dict[str, Point] = {"the batch is accepted": (PostgresLedger, "acc
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What somebody hands in, and where he dies."""
+    """What is submitted, and where the process dies."""
 
     postgres_url: str
     batch: NewBatch
@@ -43,7 +43,7 @@ class Submission:
 
 
 def hand_in(submission: Submission) -> None:
-    """Hand a batch in; whoever comes second leaves with an exit code of his own."""
+    """Submit a batch; a second submission has an exit code of its own."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     vars(ledger_postgres)["ACCEPT_CHUNK"] = ACCEPT_CHUNK
     burn = fuse(submission.dies_at_call)

@@ -1,4 +1,4 @@
-"""A checker that can't fail is worthless: whatever row of whatever table is tampered with, it says so.
+"""A checker that can't fail is worthless: whatever row of whatever table is tampered with, it is reported.
 
 Each case has a batch of its own in one database: `whole`, an evaluation like any other; `bridged`, of
 which one event got lost; and `contradicted`, of which one event was written a second time, differently.
@@ -32,7 +32,7 @@ OF_WHOLE = "WHERE evaluation_id = %(batch)s || '-whole'"
 
 
 class Tampering(NamedTuple):
-    """What is done to the tables, and what the checker must say."""
+    """What is done to the tables, and what the checker must report."""
 
     statement: str
     kind: str
@@ -71,7 +71,7 @@ TAMPERINGS = {
         "INSERT INTO evaluations SELECT %(batch)s || '-ghost', batch_id, month, shard, attempt, sequence,"
         f" state, owner, bridged, epoch, published, ended_at FROM evaluations {OF_WHOLE}",
         "violations",
-        "-ghost: nobody wrote it",
+        "-ghost: no writer wrote it",
     ),
     "scorecard gone": Tampering(f"DELETE FROM scorecards {OF_WHOLE}", "violations", "scorecards"),
     "scorecard altered": Tampering(
@@ -102,7 +102,7 @@ TAMPERINGS = {
     "poison invented": Tampering(
         "INSERT INTO quarantine VALUES (%(batch)s, %(batch)s || '-whole', 'garbage', '', '1-0', '')",
         "violations",
-        "nobody put in",
+        "no row put in",
     ),
     "batch gone": Tampering("DELETE FROM batches WHERE batch_id = %(batch)s", "lost", "There is no batch"),
     "batch moved": Tampering(
@@ -151,17 +151,15 @@ def write(world: World, batch: str) -> list[str]:
     for name, events in evaluations(batch).items():
         world.xadd(*(one for one in events if not (name.endswith("bridged") and one.sequence == SCORED)))
         if name.endswith("contradicted"):
-            told_before = events[2]
+            earlier = events[2]
             world.xadd(
-                event(
-                    told_before.data, evaluation_id=name, batch_id=batch, sequence=2, source="an impostor"
-                )
+                event(earlier.data, evaluation_id=name, batch_id=batch, sequence=2, source="an impostor")
             )
     return list(evaluations(batch))
 
 
 async def found_in(url: str, batch: str) -> Findings:
-    """What the checker says of a batch."""
+    """What the checker reports of a batch."""
     sent = {(key, *one.key): encode(one) for key, events in evaluations(batch).items() for one in events}
     lost = (f"{batch}-bridged", 1, SCORED)
     del sent[lost]
@@ -186,10 +184,10 @@ async def test_nothing_is_found_where_nothing_was_done(database: str) -> None:
 
 @pytest.mark.parametrize("case", TAMPERINGS)
 async def test_tampering_is_found(database: str, case: str) -> None:
-    """Whoever changes a row behind the workers' back is found out, and the row is named."""
+    """A row that is changed behind the workers' back is reported by its key."""
     statement, kind, words = TAMPERINGS[case]
     async with await AsyncConnection.connect(database, autocommit=True) as conn:
         changed = await conn.execute(statement.encode(), {"batch": case})
     assert changed.rowcount > 0
-    said = getattr(await found_in(database, case), kind)
-    assert any(words in finding for finding in said), said
+    results = getattr(await found_in(database, case), kind)
+    assert any(words in finding for finding in results), results

@@ -44,4 +44,4 @@ async def must_be_clean(here: World, row: Fault, seed: int) -> None:
     again = f"python -m tests.chaos --fault {row.name} --seed {seed} --runs 1"
     print(again)
     found = (await run_once(here, row, seed)).brief()
-    assert not found, f"{found}. Again: {again}. Once mended, add it to {REGRESSIONS.name}."
+    assert not found, f"{found}. Again: {again}. Once fixed, add it to {REGRESSIONS.name}."

@@ -19,18 +19,18 @@ def test_what_was_on_record_at_the_claim_may_not_be_bought_again(kind: str) -> N
 
 
 def test_what_came_after_the_claim_could_not_be_known() -> None:
-    """A late answer of somebody who was taken for dead is no fault of whoever asked meanwhile."""
+    """A late answer of an executor presumed dead is no fault of the one that called meanwhile."""
     seen = life((1, "provisioning", 1), (1, "responded", 7), (2, "provisioning", 6), (2, "responded", 9))
     assert bought_again("e", seen) == []
 
 
 def test_an_answer_from_the_record_is_not_bought() -> None:
-    """Whoever says again what is on record pays nothing."""
+    """An executor that repeats what is on record pays nothing."""
     events = ((1, "provisioning", 1), (1, "responded", 5), (2, "provisioning", 6), (2, "responded", 9))
     assert bought_again("e", life(*events, cached=True)) == []
 
 
-def test_entries_of_one_millisecond_are_told_apart() -> None:
+def test_entries_of_one_millisecond_are_distinguished() -> None:
     """Arrivals are compared as Redis counts them, not as text."""
     claim = Seen(2, "provisioning", "5-10", cached=False, reason="")
     answers = [Seen(n, "responded", at, cached=False, reason="") for n, at in ((1, "5-9"), (2, "6-0"))]

@@ -64,7 +64,7 @@ async def test_ten_kills_cost_no_second_submission(here: House, sim: Simulator, 
 
 
 async def moves(here: House, sim: Simulator) -> int:
-    """Say how far it has come."""
+    """Return how far it has come."""
     calls = sum(number for (endpoint, _), number in sim.stats.calls.items() if "batches" in endpoint)
     return calls + (await answers(here))[0] // SETTINGS.provider.page
 

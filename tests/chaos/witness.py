@@ -1,4 +1,4 @@
-"""Between a writer and the log: remembers what was sent and what the log said, past a writer's death."""
+"""Between a writer and the log: records what was sent and what the log returned, past a writer's death."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -24,11 +24,11 @@ class Witness:
         self._journal: BinaryIO | None = journal.open("ab", buffering=0) if journal else None
 
     def before(self, bodies: Iterable[bytes]) -> None:
-        """Take down what is about to be sent."""
+        """Record what is about to be sent."""
         self._take(b"sent", bodies)
 
     def after(self, answer: AppendResult, body: bytes) -> None:
-        """Take down what the log said to it."""
+        """Record what the log returned."""
         self._take(answer.encode(), [body])
 
     def _take(self, word: bytes, bodies: Iterable[bytes]) -> None:
@@ -78,6 +78,6 @@ class WitnessedLog(RedisEventLog):
 
 
 def tokens_in(bodies: Iterable[bytes]) -> int:
-    """Add up what these events say was paid for answers and scores."""
-    said = (decode_body(body).data for body in bodies)
-    return sum(data.usage.total for data in said if isinstance(data, p.Responded | p.Scored))
+    """Add up what was paid for the answers and scores of these events."""
+    results = (decode_body(body).data for body in bodies)
+    return sum(data.usage.total for data in results if isinstance(data, p.Responded | p.Scored))

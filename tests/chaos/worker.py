@@ -34,7 +34,7 @@ AFTER_COMMIT = ("after the commit", "after the marks")
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What a worker is told."""
+    """Configuration of a worker."""
 
     redis_url: str
     postgres_url: str
@@ -48,12 +48,12 @@ class Orders:
     dies_at_call: int = 1
 
     def reborn(self) -> "Orders":
-        """Tell whoever follows: it dies once."""
+        """Return the configuration of the next process: it dies once."""
         return replace(self, dies=None, dies_at_call=1)
 
 
 def work(orders: Orders) -> None:
-    """Be a storage worker until told to stop, or until the wanted point is reached."""
+    """Run a storage worker until SIGTERM, or until the wanted point is reached."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     _hurry(orders)
     _take_notes(Notebook(orders.notebook))

@@ -23,9 +23,9 @@ from projections.database.readiness import prepare
 from scoreline.local.embedded import embedded_servers
 from scoreline.local.embedded.layout import Layout
 from scoreline.servers.addresses import Servers
-from tests.chaos.crew import Crew
 from tests.chaos.link import Link, faithfully, link
 from tests.chaos.worker import Orders, work
+from tests.chaos.worker_group import WorkerGroup
 from tests.processes import children
 from tests.waiting import until
 
@@ -49,7 +49,7 @@ class World:
     layout: Layout
     servers: Servers
     links: Links
-    crew: Crew[Orders]
+    workers: WorkerGroup[Orders]
     batches: set[str] = field(default_factory=set)
 
     @property
@@ -105,11 +105,11 @@ class World:
         os.kill(postmaster, signal.SIGQUIT)
         await until(lambda: self._is_another_postgres(postmaster), 60)
 
-    async def mend(self) -> None:
+    async def restore(self) -> None:
         """End every fault that a failed run may have left, and all workers."""
         for way in (self.links.worker_to_redis, self.links.worker_to_postgres, self.links.writer_to_redis):
             way.manner, way.open_to_new = faithfully, True
-        await self.crew.dismiss()
+        await self.workers.dismiss()
         await self.redis("CLIENT", "UNPAUSE")
         await self.redis("CONFIG", "SET", "maxmemory", 0)
 
@@ -161,9 +161,9 @@ async def world(root: Path) -> AsyncIterator[World]:
             "chaos",
             root / "notebook",
         )
-        crew = Crew(orders, work, root / "workers.log")
-        stack.push_async_callback(crew.dismiss)
-        yield World(layout, servers, links, crew)
+        workers = WorkerGroup(orders, work, root / "workers.log")
+        stack.push_async_callback(workers.dismiss)
+        yield World(layout, servers, links, workers)
 
 
 async def _links(stack: AsyncExitStack, ways: Path, sockets: Path) -> Links:

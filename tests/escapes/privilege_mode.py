@@ -99,21 +99,21 @@ async def _run(program: EscapeProgram, host: AttackedHost) -> tuple[SandboxOutco
 
 def _problems(program: EscapeProgram, outcome: SandboxOutcome, reports: ReportListener | None) -> list[str]:
     """List what is wrong with an outcome; nothing, if the program was contained."""
-    said = outcome.stdout + outcome.stderr
+    output = outcome.stdout + outcome.stderr
     checks = {
         "the program did not make its attempt": b"TRIED" not in outcome.stdout,
-        "escaped": b"ESCAPED" in said,
+        "escaped": b"ESCAPED" in output,
         f"ended by {outcome.killed_by}": outcome.killed_by not in program.ends,
         f"exit code {outcome.exit_code}": outcome.killed_by is None
         and outcome.exit_code not in program.exit_codes,
         f"took {outcome.seconds:.1f} s": outcome.seconds > program.seconds + GRACE,
-        "more output than allowed": len(said) > program.limits.output_bytes,
-        "control characters on the screen": "\x1b" in printable(said.decode(errors="replace")),
+        "more output than allowed": len(output) > program.limits.output_bytes,
+        "control characters on the screen": "\x1b" in printable(output.decode(errors="replace")),
         "another result": program.result is not None
         and (reports is None or reports.result is None or reports.result.output != program.result),
     }
     found = [problem for problem, is_true in checks.items() if is_true]
-    return [*found, said[-600:].decode(errors="replace")] if found else []
+    return [*found, output[-600:].decode(errors="replace")] if found else []
 
 
 async def run_mode(
@@ -155,8 +155,8 @@ async def _cancel_all(programs: list[EscapeProgram], host: AttackedHost) -> list
 async def _next_run(host: AttackedHost) -> list[str]:
     """Run a harmless program; it must find nothing of those before it."""
     outcome, _ = await _run(replace(CORPUS[0], source=NEXT_RUN, reports=True), host)
-    said = outcome.stdout.decode()
-    return [] if said == "['program.py', 'shown'] [] 2\n" else [f"the next run found {said} {outcome}"]
+    output = outcome.stdout.decode()
+    return [] if output == "['program.py', 'shown'] [] 2\n" else [f"the next run found {output} {outcome}"]
 
 
 async def _wait_for_the_dead(known: set[int]) -> None:

@@ -119,10 +119,10 @@ def _counts_memory(root: Path) -> bool:
     return (root / V1.limit).exists() or (control.exists() and "memory" in control.read_text())
 
 
-def _report(rights: ExecutorRights, said: str, errors: str, left: list[str]) -> FootingReport:
-    if not said:
+def _report(rights: ExecutorRights, output: str, errors: str, left: list[str]) -> FootingReport:
+    if not output:
         return FootingReport(rights, [], [], 0, 0, unavailable=errors.strip()[-2_000:])
-    found = json.loads(said)
+    found = json.loads(output)
     known = {program.name: program for program in CORPUS}
     rows = [
         CorpusRow(known[each["name"]], rights, each["problems"], each["ended_by"], each["seconds"])

@@ -48,9 +48,9 @@ def main() -> int:
             started = time.monotonic()
             red = kill(copy, mutant, python)
             survivors += red is None
-            said = f"red: {red}" if red else "SURVIVED: nothing went red"
+            outcome = f"red: {red}" if red else "SURVIVED: nothing went red"
             took = time.monotonic() - started
-            print(f"{number:3}  without {mutant.mechanism:52} {said}  ({took:.0f} s)", flush=True)
+            print(f"{number:3}  without {mutant.mechanism:52} {outcome}  ({took:.0f} s)", flush=True)
     print(f"{len(chosen) - survivors} of {len(chosen)} mechanisms removed were noticed")
     return int(survivors > 0)
 

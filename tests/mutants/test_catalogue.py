@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.mechanism)
-def test_mechanism_is_where_the_catalogue_says(mutant: Mutant) -> None:
+def test_each_mechanism_is_in_its_file_once(mutant: Mutant) -> None:
     """Its text is there once, and so are the tests that guard it."""
     assert (ROOT / mutant.path).read_text(encoding="utf-8").count(mutant.old) == 1
     assert all((ROOT / test.partition("::")[0]).exists() for test in mutant.tests)

@@ -6,7 +6,7 @@ import sys
 from tests.protocol_model.proof import outcome_of
 from tests.protocol_model.rules import EVERY_RULE, Rule
 from tests.protocol_model.scenarios import BY_NAME, SCENARIOS
-from tests.protocol_model.verdict import Verdict, examine, told
+from tests.protocol_model.verdict import Verdict, examine, printed
 
 
 def main() -> int:
@@ -20,7 +20,7 @@ def main() -> int:
         verdicts.append(verdict)
         print(verdict, flush=True)
         if verdict.stories:
-            print(told(verdict.stories), flush=True)
+            print(printed(verdict.stories), flush=True)
     seconds = sum(verdict.seconds for verdict in verdicts)
     print(f"{sum(verdict.worlds for verdict in verdicts):,} states in {seconds:.0f} s of processor time")
     return 0 if outcome_of(verdicts).is_clean else 1

@@ -39,7 +39,7 @@ def _owns(seen: Seen, claim: Event, answer: AppendResult, stream: Stream) -> Mov
         stage=Stage.RUNNING,
         knows_answer=_finds_answer(seen, stream),
         outbox=(seen.event(2, "running"),),
-        # An older tail may go: that this attempt could be claimed says that Postgres is past it.
+        # An older tail may go: that this attempt could be claimed proves that Postgres is past it.
         tail=(claim,),
         delivery=seen.me.delivery + 1,
         asked=False,

@@ -62,7 +62,7 @@ class Seen(NamedTuple):
 
 
 def deciding_coordinator(setup: Setup) -> Actor:
-    """Cast a coordinator as the one who decides; it does so only when it has nothing in hand."""
+    """Let a coordinator decide; it does so only when it has no pending step."""
     own = f"coordinator_{setup.slot}"
     sees = (own, "postgres", "stream", "tasks", "epoch", "budget", "presence_0", "presence_1")
     # Where both are idle it does not matter who decides.
@@ -71,7 +71,7 @@ def deciding_coordinator(setup: Setup) -> Actor:
 
 
 def _reconciles(seen: Seen) -> Iterator[Move]:
-    """Say what the evaluation needs next, if anything."""
+    """Return what the evaluation needs next, if anything."""
     attempt = seen.stream.attempt(seen.postgres.attempt)
     if seen.postgres.ended:
         yield from _after_the_end(seen)
@@ -150,7 +150,7 @@ def _publishes(seen: Seen, why: str, *, epoch: int) -> Move:
 
 
 def _opens_closed(seen: Seen) -> Move:
-    """Cancel and time-out wait for nobody."""
+    """Cancel and time-out do not wait."""
     return _opens(seen, f"is asked for {seen.postgres.wish}", event_type=seen.postgres.wish)
 
 

@@ -36,11 +36,11 @@ class Seen(NamedTuple):
 
     @property
     def process(self) -> str:
-        """The incarnation that claims carry and heartbeats prove."""
+        """The instance id that claims carry and heartbeats prove."""
         return self.presence.process
 
     def becomes(self, story: str, me: Executor, **changes: Any) -> Move:
-        """Tell a move of this executor, and let the others see what it has become."""
+        """Make a move of this executor, and publish its new state."""
         return step(self, story, me=me, presence=presence_of(self.setup, me), **changes)
 
     def event(self, sequence: int, event_type: str) -> Event:
@@ -50,11 +50,11 @@ class Seen(NamedTuple):
 
 def _process(setup: Setup, me: Executor) -> str:
     # Two slots of one process share its name.
-    return "E" if setup.scenario.one_process else f"E{setup.slot}.{me.incarnation}"
+    return "E" if setup.scenario.one_process else f"E{setup.slot}.{me.instance}"
 
 
 def presence_of(setup: Setup, me: Executor) -> Presence:
-    """Say what the others can know of an executor."""
+    """Return what the others can know of an executor."""
     holding = me.stage is Stage.HOLDING
     return Presence(
         _process(setup, me),
@@ -67,7 +67,7 @@ def presence_of(setup: Setup, me: Executor) -> Presence:
 
 def idle(me: Executor, *, tail: tuple[Event, ...] = ()) -> Executor:
     """Put the task down; a nonce that Redis may have seen is not used again."""
-    return Executor(tail=tail, epoch=me.epoch, incarnation=me.incarnation, delivery=me.delivery + me.asked)
+    return Executor(tail=tail, epoch=me.epoch, instance=me.instance, delivery=me.delivery + me.asked)
 
 
 Part = Callable[[Seen], Iterator[Move]]
@@ -159,7 +159,7 @@ def _crashes(seen: Seen) -> Iterator[Move]:
         return
     # The queue gives an unacknowledged task to another, if it is still the queue that gave it.
     returned = (me.attempt,) if me.stage is not Stage.IDLE and me.epoch == seen.epoch else ()
-    reborn = Executor(epoch=seen.epoch, incarnation=me.incarnation + 1)
+    reborn = Executor(epoch=seen.epoch, instance=me.instance + 1)
     tasks = tuple(sorted(seen.tasks + returned))
     mourned = seen.ledger._replace(paid=seen.ledger.paid - {me.attempt, *(e.attempt for e in me.tail)})
     story = f"crashes while {me.stage.value}"

@@ -31,7 +31,7 @@ class Fault(StrEnum):
 FATE = frozenset(
     {Fault.CANCEL, Fault.DEADLINE, Fault.DUPLICATE_TASK, Fault.REDIS_LOST, Fault.REDIS_RESTARTED}
 )
-"""What happens to the world rather than to somebody in it."""
+"""What happens to the world rather than to one process."""
 
 Budget = tuple[Fault, ...]
 """The faults that may still happen, sorted."""

@@ -104,9 +104,9 @@ def broken_by_expiry(postgres: Postgres, stream: Stream) -> Broken:
 
 def _is_dead(world: World, attempt: int) -> bool:
     over = world.postgres.attempt > attempt or world.postgres.ended
-    # A coordinator at work has yet to tell Redis; until then a claim may well succeed.
-    told = world.postgres.published and world.coordinator_0 is None and world.coordinator_1 is None
-    return over and told
+    # A coordinator at work has yet to publish to Redis; until then a claim may succeed.
+    printed = world.postgres.published and world.coordinator_0 is None and world.coordinator_1 is None
+    return over and printed
 
 
 def _is_contiguous(planned: Applying) -> bool:

@@ -1,4 +1,4 @@
-"""How a step is told: an actor looks at some parts of the world and says what they may become.
+"""Steps: an actor reads some parts of the world and returns what they may become.
 
 An actor's view is a named tuple: first its `Setup`, then the parts it sees. `step` makes the move.
 What an actor does depends on its view alone, so the search asks only once for each view.
@@ -56,7 +56,7 @@ def step(
     check: Check | None = None,
     **changes: Any,
 ) -> Move:
-    """Tell a move by what it changes in the view; a fault is taken out of the budget."""
+    """Make a move from what it changes in the view; a fault is taken out of the budget."""
     if fault:
         changes["budget"] = spend(view.budget, fault)
     words = f"{view.setup.name} {story}" + f"   [{fault}]" * bool(fault)

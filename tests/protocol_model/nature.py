@@ -1,4 +1,4 @@
-"""What nobody in the protocol decides: people's wishes, losses, duplicates, and the passing of time."""
+"""What no process decides: requests of users, losses, duplicates, and the passing of time."""
 
 from collections.abc import Iterator
 from itertools import product

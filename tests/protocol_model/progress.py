@@ -15,10 +15,10 @@ def ended(world: World) -> bool:
 
 
 def clean(world: World) -> bool:
-    """Whether besides the end is made known, nobody works any more, and the stream may expire."""
+    """Whether besides the end is published, no executor works any more, and the stream may expire."""
     idle = world.executor_0.stage is world.executor_1.stage is Stage.IDLE
     idle = idle and world.worker_0 is None and world.worker_1 is None
-    # An end by opening is news to whoever is at work; an owner's own closing event is not.
+    # An end by opening is news to the executor at work; an owner's own closing event is not.
     known = world.postgres.published or world.postgres.sequence > 0
     return ended(world) and idle and known and world.stream.newest <= world.postgres.attempt
 
@@ -34,7 +34,7 @@ GOALS: dict[Invariant, tuple[Goal, tuple[str, ...]]] = {
 
 
 def stuck(findings: Findings) -> dict[Invariant, list[int]]:
-    """Name the worlds without a way to each goal; only a complete search can tell."""
+    """Name the worlds without a way to each goal; only a complete search can prove it."""
     if not findings.is_complete:
         return {}
     lost = {invariant: _without_a_way(findings, *goal) for invariant, goal in GOALS.items()}

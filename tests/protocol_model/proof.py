@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tests.proof.outcome import Outcome
 from tests.protocol_model.invariants import Invariant
 from tests.protocol_model.scenarios import SCENARIOS
-from tests.protocol_model.verdict import Verdict, documented, examine, told
+from tests.protocol_model.verdict import Verdict, documented, examine, printed
 
 STUCK = {Invariant.ENDS, Invariant.CLEANS_UP, Invariant.ATTEMPTS_ARE_BOUNDED}
 DOUBLED = {
@@ -32,7 +32,7 @@ def outcome_of(verdicts: Iterable[Verdict]) -> Outcome:
             outcome.doubled += broken in DOUBLED
             outcome.violations += broken not in STUCK | DOUBLED
         if verdict.unexpected:
-            outcome.failures.append(f"{verdict.scenario.name}\n{told(verdict.unexpected)}")
+            outcome.failures.append(f"{verdict.scenario.name}\n{printed(verdict.unexpected)}")
         for missing in documented(verdict.scenario) - verdict.stories.keys():
             outcome.violations += 1
             outcome.failures.append(f"{verdict.scenario.name}: not seen, guarantee {missing}")

@@ -17,7 +17,7 @@ def append(
         return answer, stream
     begins = event.sequence == 0 or event.attempt > stream.newest
     persists = begins and Rule.OPENING_PERSISTS in rules
-    # The fence notes in which epoch sequence 0 came, whatever its body says.
+    # The fence notes in which epoch sequence 0 came, whatever its body has.
     entry = event if event.sequence else event._replace(epoch=epoch)
     return answer, Stream((*stream.entries, entry), stream.expiring and not persists)
 

@@ -15,7 +15,7 @@ class Rule(Enum):
     ROW_IS_LOCKED = (
         "2: an opening commits only if the row is still at the attempt that was read and not ended"
     )
-    COUNTERS_FROM_LOCKED_ROW = "3: an opening moves the counters from what the locked row says"
+    COUNTERS_FROM_LOCKED_ROW = "3: an opening moves the counters from the locked row"
     OPENED_UNPUBLISHED = "3: an opening is unpublished until it is in the stream and in the queue"
     OPENING_CARRIES_ANSWER = "4: `queued` carries the newest answer on record"
     ANSWER_READ_IN_TRANSACTION = "4: the answer is read inside the transaction that opens"
@@ -40,7 +40,7 @@ class Rule(Enum):
     TAIL_OUTLIVES_ACK = "17: a tail is kept after the ack until Postgres has the attempt"
     DROP_UNCLAIMED_ON_EPOCH = "18: on EPOCH, tasks not claimed yet are dropped"
     UNANSWERED_CLAIM_ASKED_AGAIN = (
-        "18: on EPOCH, a claim of unknown fate is asked again: its nonce tells whether it was accepted"
+        "18: on EPOCH, a claim of unknown fate is sent again: its nonce shows whether it was accepted"
     )
     TAIL_PUT_BACK = "18: on EPOCH, the kept tail is appended again"
     TAIL_WHOLE_OR_NOT = "18: a tail is appended in one call, whole or not at all"

@@ -26,7 +26,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """Say what is unusual about it."""
+        """Return what is unusual about it."""
         faults = [f"{self.budget.count(fault)} {fault}" for fault in dict.fromkeys(self.budget)]
         notes = {
             self.beginning: self.beginning != "published",

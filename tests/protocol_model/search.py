@@ -113,12 +113,12 @@ class Findings:
     """Of processor time."""
 
     def story_of(self, at: int) -> list[str]:
-        """Tell how a world came about."""
-        told: list[str] = []
+        """Return the moves that led to a world."""
+        printed: list[str] = []
         while move := self.came_by[at]:
-            told.append(move.story)
+            printed.append(move.story)
             at = self.came_from[at]
-        return told[::-1]
+        return printed[::-1]
 
 
 def search(

@@ -14,7 +14,7 @@ from tests.protocol_model.world import Event, Stage
 def writes(seen: Seen) -> Iterator[Move]:
     """Send what is recorded; a loss of Redis comes first."""
     if seen.me.epoch != seen.epoch:
-        yield _hears_of_the_loss(seen)
+        yield _learns_of_the_loss(seen)
     elif seen.me.outbox:
         first, *others = seen.me.outbox
         yield from _sends(seen, first)
@@ -38,7 +38,7 @@ def _sends(seen: Seen, event: Event, *, fault: Fault | None = None) -> Iterator[
         yield seen.becomes(f"{story}, but the reply is lost", me, stream=stream, fault=Fault.LOST_REPLY)
 
 
-def _hears_of_the_loss(seen: Seen) -> Move:
+def _learns_of_the_loss(seen: Seen) -> Move:
     """EPOCH comes with the next word, or within a second without one."""
     me, rules = seen.me, seen.setup.rules
     aware = me._replace(epoch=seen.epoch)
@@ -48,11 +48,11 @@ def _hears_of_the_loss(seen: Seen) -> Move:
     if me.stage is Stage.HOLDING and Rule.DROP_UNCLAIMED_ON_EPOCH in rules and not asks_again:
         aware = idle(aware, tail=me.tail)
     if not me.tail:
-        return seen.becomes("hears EPOCH", aware)
+        return seen.becomes("receives EPOCH", aware)
     if Rule.TAIL_PUT_BACK not in rules:
-        return seen.becomes("hears EPOCH, drops everything", idle(aware))
+        return seen.becomes("receives EPOCH, drops everything", idle(aware))
     answer, stream = append_tail(seen.stream, me.tail, epoch=seen.epoch, rules=rules)
-    story = f"hears EPOCH, puts its tail of attempt {me.tail[0].attempt} back: {answer}"
+    story = f"receives EPOCH, puts its tail of attempt {me.tail[0].attempt} back: {answer}"
     if answer is AppendResult.OK:
         return seen.becomes(story, aware, stream=stream)
     return seen.becomes(f"{story}, drops it", idle(aware), stream=stream)

@@ -1,4 +1,4 @@
-"""The storage worker: what the stream adds to the row, committed if nobody was faster (rules 19 to 21)."""
+"""The storage worker: what the stream adds to the row, committed by compare-and-set (rules 19 to 21)."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""The model says what the code says: its Redis and its storage worker against the log and the timeline."""
+"""The model equals the code: its Redis and its storage worker against the log and the timeline."""
 
 from typing import Any
 

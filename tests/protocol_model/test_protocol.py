@@ -8,7 +8,7 @@ import pytest
 from tests.protocol_model.invariants import Invariant
 from tests.protocol_model.proof import outcome_of
 from tests.protocol_model.scenarios import BY_NAME, SCENARIOS
-from tests.protocol_model.verdict import examine, told
+from tests.protocol_model.verdict import examine, printed
 
 SHARE = 400
 """States a scenario; what is cut short is judged by what it saw, but not for being stuck."""
@@ -27,15 +27,15 @@ SMALL = {
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_no_order_of_steps_breaks_a_promise(scenario):
-    """Whatever comes first, and whatever fails meanwhile: nothing doubled, nobody stuck."""
+    """Whatever comes first, and whatever fails meanwhile: nothing doubled, nothing stuck."""
     is_small = scenario.name in SMALL
     verdict = examine(scenario, limit=WHOLE if is_small else SHARE)
-    assert not verdict.unexpected, told(verdict.unexpected)
+    assert not verdict.unexpected, printed(verdict.unexpected)
     assert verdict.is_complete or not is_small
 
 
 def test_a_grace_that_is_too_short_is_paid_for():
-    """What a live executor keeps is paid for again if nobody waits for it: there, and nowhere else."""
+    """What a live executor keeps is paid for again if it is not awaited: there, and nowhere else."""
     hurried = examine(BY_NAME["1 Redis lost, 1 grace too short"], limit=WHOLE, stop_when_broken=True)
     assert hurried.stories.keys() == {Invariant.KEPT_ANSWER_AWAITED}
     assert outcome_of([hurried]).is_clean

@@ -5,7 +5,7 @@ import pytest
 from tests.protocol_model.invariants import Invariant
 from tests.protocol_model.rules import EVERY_RULE, Rule
 from tests.protocol_model.scenarios import BY_NAME
-from tests.protocol_model.verdict import examine, told
+from tests.protocol_model.verdict import examine, printed
 
 NEEDED = {
     Rule.ROW_IS_LOCKED: ("2 coordinators, 1 Redis lost", Invariant.KEY_APPLIED_ONCE),
@@ -64,7 +64,7 @@ IN_DEPTH = {
     Rule.CLOSING_LEFT_TO_STORAGE: "1 Redis lost",
     Rule.LOST_CLAIM_REPLACED: "1 Redis restarted",
 }
-"""Defence in depth: what these prevent, another rule prevents as well, and a scenario that could tell."""
+"""Defence in depth: what these prevent, another rule prevents as well, and a scenario that shows it."""
 
 
 def test_every_rule_is_either_needed_or_defence_in_depth():
@@ -86,7 +86,7 @@ def test_without_defence_in_depth_the_other_rules_hold(rule):
     """Safe to lose, within the model; kept because worlds are larger than models."""
     verdict = examine(BY_NAME[IN_DEPTH[rule]], rules=EVERY_RULE - {rule}, limit=8_000)
     assert verdict.is_complete
-    assert not verdict.stories, told(verdict.stories)
+    assert not verdict.stories, printed(verdict.stories)
 
 
 def test_the_unique_key_and_the_compare_and_set_stand_behind_each_other():

@@ -40,7 +40,7 @@ class Verdict:
 
 
 def documented(scenario: Scenario) -> frozenset[Invariant]:
-    """Guarantee 8 ends where the grace does: whoever reconnects later finds its work paid for again."""
+    """Guarantee 8 ends where the grace does: the work of a later executor is paid for again."""
     hurried = Fault.GRACE_TOO_SHORT in scenario.budget
     return frozenset({Invariant.KEPT_ANSWER_AWAITED} if hurried else ())
 
@@ -58,8 +58,8 @@ def examine(
     return Verdict(scenario, len(findings.worlds), findings.is_complete, findings.seconds, stories, counts)
 
 
-def told(stories: dict[Invariant, list[str]]) -> str:
-    """Tell each story in numbered steps, and what it breaks."""
+def printed(stories: dict[Invariant, list[str]]) -> str:
+    """Print each history in numbered steps, and the invariant it breaks."""
     return "\n".join(line for broken, story in stories.items() for line in _lines(broken, story))
 
 

@@ -34,7 +34,7 @@ class Event(NamedTuple):
 
     @property
     def brings_answer(self) -> bool:
-        """Whether whoever reads this need not ask the model again."""
+        """Whether a reader need not read the model again."""
         return self.answer or self.type in {"responded", "completed"}
 
     def __str__(self) -> str:
@@ -112,11 +112,11 @@ class Executor(NamedTuple):
     outbox: tuple[Event, ...] = ()
     tail: tuple[Event, ...] = ()
     epoch: int = 0
-    incarnation: int = 0
+    instance: int = 0
     delivery: int = 0
     """The nonce of the claim at hand; it goes up once Redis may have seen it."""
     asked: bool = False
-    """Whether a claim was sent that nobody answered."""
+    """Whether a claim was sent that was not answered."""
 
 
 class Presence(NamedTuple):

@@ -26,7 +26,7 @@ SOMETIMES = (
         "open: TimedOut",
         "ended in flight",
     ),
-    *("pause", "resume", "cancel", "retry", "refused", "told to stop", "task taken over"),
+    *("pause", "resume", "cancel", "retry", "refused", "asked to stop", "task taken over"),
     *("target hung", "asked again", "late answer kept"),
     *("verdict stale", "verdict late", "verdict rejected", "bridged", "not ended, with a reason"),
     *("at last completed", "at last failed", "at last timed_out", "at last cancelled"),
@@ -48,8 +48,8 @@ class Failure:
     violations: list[Violation]
 
     def __str__(self) -> str:
-        said = "; ".join(f"{harm}: {what}" for harm, what in self.violations[:3])
-        return f"seed {self.seed} ({self.profile}): {said}. Again: {again(self.seed)}"
+        event = "; ".join(f"{harm}: {what}" for harm, what in self.violations[:3])
+        return f"seed {self.seed} ({self.profile}): {event}. Again: {again(self.seed)}"
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Campaign:
 
 
 def again(seed: int) -> str:
-    """Say how to play a seed again."""
+    """Return the command that runs a seed again."""
     return f"python -m tests.simulation --seed {seed} --trace"
 
 

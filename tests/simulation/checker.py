@@ -48,23 +48,23 @@ class _Checker:
         self.unended: dict[str, str] = {}
 
     def check_acknowledged(self) -> None:
-        """Every event that a writer was told is on record is in the tables, as it was written."""
-        for told in self.world.knowledge.acknowledged:
-            stored = self.tables.events.get((told.evaluation_id, *told.key))
-            if stored is None and not self._may_be_gone(told):
-                self._lost(f"{_named(told.evaluation_id, told.key)} was acknowledged to {told.writer}")
-            elif stored is not None and stored.event != told.body and not self._may_be_gone(told):
-                self._lost(f"{_named(told.evaluation_id, told.key)} is stored with another body")
+        """Every acknowledged event is in the tables, as it was written."""
+        for ack in self.world.knowledge.acknowledged:
+            stored = self.tables.events.get((ack.evaluation_id, *ack.key))
+            if stored is None and not self._may_be_gone(ack):
+                self._lost(f"{_named(ack.evaluation_id, ack.key)} was acknowledged to {ack.writer}")
+            elif stored is not None and stored.event != ack.body and not self._may_be_gone(ack):
+                self._lost(f"{_named(ack.evaluation_id, ack.key)} is stored with another body")
 
-    def _may_be_gone(self, told: Acknowledgement) -> bool:
+    def _may_be_gone(self, ack: Acknowledgement) -> bool:
         """Redis was lost since; its writer is dead, was refused then, or had been replaced before."""
         knowledge = self.world.knowledge
-        if self.world.redis.losses == told.losses:
+        if self.world.redis.losses == ack.losses:
             return False
         return (
-            told.writer in knowledge.dead
-            or (told.writer, told.evaluation_id, told.key[0]) in knowledge.refused
-            or knowledge.replaced.get(told.evaluation_id, 0) > told.key[0]
+            ack.writer in knowledge.dead
+            or (ack.writer, ack.evaluation_id, ack.key[0]) in knowledge.refused
+            or knowledge.replaced.get(ack.evaluation_id, 0) > ack.key[0]
         )
 
     def check_owners(self) -> None:
@@ -76,9 +76,9 @@ class _Checker:
             if len(found) > 1:
                 self._wrong(f"attempt {attempt} of {key} has several writers: {sorted(found)}")
         claims: dict[tuple[str, EventKey], set[str]] = defaultdict(set)
-        for told in self.world.knowledge.acknowledged:
-            if told.key[1] == 1 and told.writer.startswith("executor"):
-                claims[told.evaluation_id, told.key].add(told.writer)
+        for ack in self.world.knowledge.acknowledged:
+            if ack.key[1] == 1 and ack.writer.startswith("executor"):
+                claims[ack.evaluation_id, ack.key].add(ack.writer)
         for (key, place), writers in sorted(claims.items()):
             if len(writers) > 1 and not self.world.redis.losses:
                 self._wrong(f"{_named(key, place)} was granted to {sorted(writers)}")
@@ -93,12 +93,12 @@ class _Checker:
                 yield key, event
 
     def check_bodies(self) -> None:
-        """What is stored is what an honest writer said, whatever others said later; nothing is bridged."""
+        """What is stored is what an honest writer sent, whatever others sent later; nothing is bridged."""
         bodies = self.world.knowledge.bodies
         for key, event in self._submitted_events():
             place = (event.attempt, event.sequence)
             if event.event not in bodies.get((key, place), ()):
-                self._wrong(f"{_named(key, place)} is stored as no writer said it")
+                self._wrong(f"{_named(key, place)} is stored as no writer sent it")
             ended_above = event.attempt < self.tables.evaluations[key].row.cursor.attempt
             if event.verdict not in {
                 Disposition.APPLIED,
@@ -158,20 +158,18 @@ class _Checker:
             state = self.world.ledger.batches.held[event.batch_id].state
             if event.type == "cancelled" and state != "cancelled":
                 self._wrong(f"{event.batch_id} was cancelled, and is {state}")
-        for key in sorted(
-            key for key, told in self.world.ledger._publications.items() if not told.published
-        ):
-            self._wrong(f"nobody was told that {key} has ended")
+        for key in sorted(key for key, ack in self.world.ledger._publications.items() if not ack.published):
+            self._wrong(f"the end of {key} was never published")
 
     def check_budgets(self) -> None:
-        """Nobody tries more often than the batch allows, an operator's word apart."""
+        """No evaluation has more attempts than the batch allows, an operator's retry apart."""
         for key, held in self.tables.evaluations.items():
             batch = self.world.ledger.batches.held.get(held.row.batch_id)
             if batch and (most := _most_charged(self.tables, key)) > spec_of(batch).retries:
                 self._wrong(f"{key} was tried again {most} times after faults that are charged")
 
     def check_strangers(self) -> None:
-        """What a stranger wrote has ended, or can't; what nobody touched is as it was meant."""
+        """What a stranger wrote has ended, or can't; what no stranger touched is as it was meant."""
         for key, events in self.stranger.written.items():
             held = self.tables.evaluations.get(key)
             phase = held.row.cursor.phase if held else None
@@ -200,7 +198,7 @@ class _Checker:
         return "no closing event beyond the gap" if gap else "its life does not end"
 
     def check_leftovers(self) -> None:
-        """Nobody holds what Postgres has, and no stream outlives its evaluation.
+        """No writer holds what Postgres has, and no stream outlives its evaluation.
 
         Three things may be left behind: what a sweep had ended when its worker died, streams whose expiry
         Redis has lost, and tails whose mark Redis has lost if their wake-ups were lost before.
@@ -219,7 +217,7 @@ class _Checker:
                 self._wrong(f"the stream of {key} outlives it")
 
     def count(self) -> None:
-        """Note what became of everything, for whoever wants to know that it can happen."""
+        """Note what became of everything, so that coverage of outcomes can be checked."""
         seen, tables = self.world.seen, self.tables
         seen.update(f"verdict {event.verdict}" for event in tables.events.values())
         seen.update(f"quarantined: {bad.reason}" for bad in tables.quarantined.values())

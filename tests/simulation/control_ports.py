@@ -104,7 +104,7 @@ class _WatchedLedger:
                 world.knowledge.bodies.setdefault((one.evaluation_id, event.key), set()).add(body)
             opening = one.events[0][0]
             world.knowledge.opened[one.evaluation_id, opening.attempt] = world.clock()
-            world.tell("ledger", f"{one.evaluation_id} {opening.attempt}: {_reason(opening.data)}")
+            world.log_line("ledger", f"{one.evaluation_id} {opening.attempt}: {_reason(opening.data)}")
             world.seen[f"open: {_reason(opening.data)}"] += 1
             if isinstance(opening.data, p.Queued) and one.evaluation_id in answered:
                 if opening.data.answer is None:
@@ -114,7 +114,7 @@ class _WatchedLedger:
         return opened
 
     async def openings(self, evaluation_ids: Sequence[str]) -> list[UnpublishedOpening]:
-        """Count: nobody asks for these but to publish them again."""
+        """Count: these are read only to publish them again."""
         self._world.seen["published again"] += len(evaluation_ids)
         return await self._ledger.openings(evaluation_ids)
 
@@ -168,7 +168,7 @@ class _WatchedQueue:
         world = self._life.world
         if world.ledger.batches.held[batch_id].finished:
             world.seen["enqueued too late"] += 1
-            who = "nobody" if world.is_belated else self._life.name
+            who = "no process" if world.is_belated else self._life.name
             world.knowledge.strays.setdefault(batch_id, set()).add(who)
         if world.chance(world.faults.doubled_tasks):
             world.seen["task doubled"] += 1
@@ -181,7 +181,7 @@ class _WatchedQueue:
         """Take tasks."""
         taken = await self._queue.consume(consumer, wanted, block=block)
         for each in taken:
-            self._life.world.tell(consumer, f"  takes {each.task.evaluation_id} {each.task.attempt}")
+            self._life.world.log_line(consumer, f"  takes {each.task.evaluation_id} {each.task.attempt}")
         return taken
 
     async def take_over(

@@ -48,10 +48,10 @@ def coordinator_of(life: Life) -> Coordinator:
 
 
 class Coordinating(Process):
-    """Goes round for ever; nobody keeps two of them apart."""
+    """Runs cycles for ever; no leader election keeps two of them apart."""
 
     async def main(self, life: Life) -> None:
-        """Go round after round; what failed in one is tried again in the next."""
+        """Run cycle after cycle; what failed in one is tried again in the next."""
         world, coordinator = self.world, coordinator_of(life)
         while True:
             world.going_round.add(life.name)
@@ -59,7 +59,7 @@ class Coordinating(Process):
             try:
                 await coordinator.run_cycle()
             except AWAY as error:
-                world.tell(life.name, f"the round was interrupted: {error}")
+                world.log_line(life.name, f"the round was interrupted: {error}")
             finally:
                 world.going_round.discard(life.name)
             await asyncio.sleep(world.random.uniform(0.3, 0.8))
@@ -67,7 +67,7 @@ class Coordinating(Process):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A batch that somebody hands in, and when."""
+    """A batch that is submitted, and when."""
 
     at: float
     batch: NewBatch
@@ -76,7 +76,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody asks of a batch, and when."""
+    """A command on a batch, and when."""
 
     at: float
     batch_id: str
@@ -84,7 +84,7 @@ class Request:
 
 
 class People(Process):
-    """Submit, pause, resume, cancel and retry; each has all the tries it takes to be heard."""
+    """Submit, pause, resume, cancel and retry; each is tried until it succeeds."""
 
     def __init__(
         self, world: World, name: str, *, submissions: list[Submission], requests: list[Request]
@@ -94,7 +94,7 @@ class People(Process):
 
     @property
     def are_done(self) -> bool:
-        """Whether nobody wants anything any more."""
+        """Whether no command is left."""
         return not self.submissions and not self.requests
 
     async def main(self, life: Life) -> None:
@@ -109,7 +109,7 @@ class People(Process):
                 for request in [each for each in self.requests if each.at <= now]:
                     await self._ask(operator, request)
             except AWAY as error:
-                self.world.tell(life.name, f"tries again: {error}")
+                self.world.log_line(life.name, f"tries again: {error}")
 
     async def _submit(self, life: Life, submission: Submission) -> None:
         ledger, shards = distant_ledger(life), self.world.redis.log.shards
@@ -125,7 +125,7 @@ class People(Process):
         batch_id = request.batch_id
         if any(each.batch.batch_id == batch_id for each in self.submissions):
             return
-        self.world.tell(self.name, f"{request.verb} {batch_id}")
+        self.world.log_line(self.name, f"{request.verb} {batch_id}")
         try:
             match request.verb:
                 case "pause":
@@ -137,7 +137,7 @@ class People(Process):
                 case "retry":
                     await operator.retry(batch_id)
         except OperationRejected as refused:
-            self.world.tell(self.name, str(refused))
+            self.world.log_line(self.name, str(refused))
             self.world.seen["refused"] += 1
         else:
             self.world.seen[request.verb] += 1

@@ -61,7 +61,9 @@ class Embedder(Process):
             owned.record(fact)
         await owned.acknowledged()
         if owned.depth:
-            self.world.violate(Harm.VIOLATION, f"{life.name} was told that all is on record, but it is not")
+            self.world.violate(
+                Harm.VIOLATION, f"{life.name} received an acknowledgement of all, but not all is on record"
+            )
 
     def _facts(self, name: str) -> Iterator[Fact]:
         random = self.world.random

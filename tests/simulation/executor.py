@@ -1,4 +1,4 @@
-"""The data plane: the real executor, its real event queue, and targets that do as the seed says."""
+"""The data plane: the real executor, its real event queue, and targets that do as the seed decides."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from tests.simulation.world import World
 QUEUE_SETTINGS = QueueSettings(release_interval=1.2)
 TIMINGS = Timings(
     refresh=timedelta(seconds=0.6),
-    idle_refresh=timedelta(seconds=0.6),  # every look draws a fate: old seeds would tell other stories
+    idle_refresh=timedelta(seconds=0.6),  # every poll draws a fate: old seeds would give other histories
     block=timedelta(seconds=0.6),
     poll=timedelta(seconds=0.2),
     heartbeat=timedelta(seconds=0.9),
@@ -40,7 +40,7 @@ class Executing(Process):
         super().__init__(world, name)
 
     async def main(self, life: Life) -> None:
-        """Be an executor until killed, or told to stop."""
+        """Run an executor until it is killed or stopped."""
         self.executor = None
         self.queue = queue = EventQueue(
             DistantLog(life),
@@ -85,27 +85,27 @@ class Executing(Process):
 
     @property
     def is_idle(self) -> bool:
-        """Whether it has nothing in hand, and the queue has heard of everything."""
+        """Whether it has no active task, and the queue has all its acknowledgements."""
         return self.executor is not None and self.executor.is_idle
 
     @property
     def is_up_to_date(self) -> bool:
-        """Whether it is awake, knows of every loss of Redis, and all it has to say is on record."""
+        """Whether it is awake, knows of every loss of Redis, and all its events are on record."""
         if self.queue is None or self.life.is_dead or self.life.frozen_until > self.world.clock():
             return False
         shards = {self.queue._shard(draft) for draft in self.kept}
-        told = all(self.queue._epochs.get(shard) == self.world.redis.epoch(shard) for shard in shards)
-        return told and all(draft.acknowledged for draft in self.kept)
+        ack = all(self.queue._epochs.get(shard) == self.world.redis.epoch(shard) for shard in shards)
+        return ack and all(draft.acknowledged for draft in self.kept)
 
 
 class Target:
-    """Answers, fails or hangs; and sees that nobody pays twice."""
+    """Answers, fails or hangs; and checks that no call is paid twice."""
 
     def __init__(self, life: Life) -> None:
         self.life, self.world = life, life.world
 
     async def call(self, question: TargetRequest) -> TargetReply:
-        """Do what the seed says."""
+        """Do what the seed decides."""
         world, random, key = self.world, self.world.random, question.evaluation_id
         check_payment(self.life, key)
         await asyncio.sleep(random.choice((0.0, 0.0, 0.01, 0.3, 1.2, 1.8)))
@@ -140,7 +140,7 @@ class Evaluator:
         self.life, self.world, self.spec = life, life.world, spec
 
     async def score(self, judged: ScoringRequest) -> p.Score:
-        """Do what the seed says."""
+        """Do what the seed decides."""
         world, random = self.world, self.world.random
         check_judging(self.life, judged.case.id, self.spec.name, judged.output)
         await asyncio.sleep(random.choice((0.0, 0.0, 0.01, 0.4)))

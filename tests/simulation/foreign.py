@@ -17,7 +17,7 @@ KINDS = ("dropped", "dropped", "doubled", "contradicted", "garbled", "contrary",
 
 @dataclass(slots=True)
 class Stranger:
-    """Some evaluations that nobody submitted."""
+    """Some evaluations that were never submitted."""
 
     world: World
     written: dict[str, list[Event]] = field(default_factory=dict)
@@ -35,7 +35,9 @@ class Stranger:
         for evaluation_id, fields in arriving:
             if world.clock() < until:
                 await asyncio.sleep(world.random.choice((0.0, 0.01, 0.3, 1.0)))
-            world.tell("stranger", f"xadd {evaluation_id} {b' '.join(fields[:6]).decode(errors='replace')}")
+            world.log_line(
+                "stranger", f"xadd {evaluation_id} {b' '.join(fields[:6]).decode(errors='replace')}"
+            )
             world.redis.xadd(evaluation_id, fields)
             world.redis.wake(evaluation_id)
 

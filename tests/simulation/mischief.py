@@ -15,7 +15,7 @@ from tests.simulation.world import World
 
 @dataclass(slots=True)
 class Mischief:
-    """Loses, doubles, shuffles, freezes and pollutes, as often as the seed says."""
+    """Loses, doubles, shuffles, freezes and pollutes, as often as the seed decides."""
 
     world: World
     executors: Sequence[Executing]
@@ -41,7 +41,7 @@ class Mischief:
 
     def _note(self, what: str) -> None:
         self.world.seen[what] += 1
-        self.world.tell("mischief", what)
+        self.world.log_line("mischief", what)
 
     def _lose_everything(self) -> None:
         self._note("Redis lost whole")
@@ -82,11 +82,11 @@ class Mischief:
         life = self.world.random.choice([*self.executors, *self.others]).life
         life.frozen_until = self.world.clock() + self.world.random.uniform(1.0, 9.0)
         self._note("frozen")
-        self.world.tell(life.name, "stands still")
+        self.world.log_line(life.name, "stands still")
 
     def _stop(self) -> None:
         executor = self.world.random.choice(self.executors)
-        self._note("told to stop")
+        self._note("asked to stop")
         executor.stop()
 
     def _set_a_clock(self) -> None:
@@ -95,7 +95,7 @@ class Mischief:
         self._note("clock set")
 
     def _pollute(self) -> None:
-        """Write into a stream of others: what is already said, otherwise, or nonsense."""
+        """Write into a stream of others: a duplicate, a conflict, or nonsense."""
         world = self.world
         streams = sorted(key for key in world.redis.log._streams if world.redis.stream(key).entries)
         if not streams:

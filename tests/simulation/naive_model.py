@@ -24,7 +24,7 @@ class NaiveTable(NaiveReader):
     openings: int = 0
     bodies: dict[EventKey, bytes] = field(default_factory=dict)
     contradictions: set[bytes] = field(default_factory=set)
-    """What says otherwise under a key that is taken: kept apart, once each."""
+    """Conflicting events under a key that is taken: kept apart, once each."""
 
     def look(self, stream: list[Entry], *, ripe_ms: int) -> None:
         """Read a stream from its beginning, and step over what has waited for too long."""
@@ -72,7 +72,7 @@ class NaiveModel:
     postgres: dict[str, NaiveTable] = field(default_factory=dict)
 
     def submit(self, key: str) -> None:
-        """Hear of an evaluation."""
+        """Take in an evaluation."""
         self.redis[key], self.postgres[key] = [], NaiveTable()
 
     def keys(self, key: str) -> list[EventKey]:
@@ -84,7 +84,7 @@ class NaiveModel:
         return max((attempt for attempt, _ in self.keys(key)), default=0)
 
     def may_be_claimed(self, key: str) -> bool:
-        """Whether the newest attempt is open, and nobody's."""
+        """Whether the newest attempt is open, and has no owner."""
         attempt = self.newest(key)
         opened = any(e.key == (attempt, 0) and e.event.type == "queued" for e in self.redis[key])
         return opened and (attempt, 1) not in self.keys(key)

@@ -1,4 +1,4 @@
-"""Nobody pays twice: what must hold whenever a target is asked.
+"""No call is paid twice: what must hold whenever a target is called.
 
 A second call for an evaluation is wrong where an answer is on record: in its opening, in the stream that
 its claim brought, or with a writer that lives and had the grace to put it back after Redis was lost.
@@ -25,7 +25,7 @@ def check_payment(life: Life, key: str) -> None:
     attempt = claims[-1]
     asked.add(attempt)
     world.seen["asked again"] += len(asked) > 1
-    world.tell(life.name, f"  asks for {key} {attempt}")
+    world.log_line(life.name, f"  asks for {key} {attempt}")
     if not _has_its_turn(world, key):
         world.violate(Harm.VIOLATION, f"{life.name} asks for {key}, whose turn has not come")
     for what in (
@@ -47,15 +47,15 @@ def check_judging(life: Life, key: str, evaluator: str, output: str) -> None:
 
 
 def _has_its_turn(world: World, key: str) -> bool:
-    """Whether whoever it follows in its group has ended, once at least."""
+    """Whether the one before it in its group has ended, once at least."""
     link = world.ledger._links.get(key)
     before = world.tables.stored_of(link.follows).values() if link else ()
     return link is None or any(row.type in ENDINGS for row in before)
 
 
 def _claims(life: Life, key: str) -> list[int]:
-    told = life.world.knowledge.acknowledged
-    return [t.key[0] for t in told if t.writer == life.name and t.evaluation_id == key and t.key[1] == 1]
+    ack = life.world.knowledge.acknowledged
+    return [t.key[0] for t in ack if t.writer == life.name and t.evaluation_id == key and t.key[1] == 1]
 
 
 def _in_opening(world: World, key: str, attempt: int) -> str:
@@ -76,24 +76,20 @@ def _in_stream(world: World, key: str, attempt: int) -> str:
 
 
 def _held(world: World, key: str, attempt: int) -> str:
-    for told in world.knowledge.acknowledged:
-        if (
-            told.evaluation_id == key
-            and told.key[0] < attempt
-            and _was_to_be_waited_for(world, told, attempt)
-        ):
-            return f"held by {told.writer}, of attempt {told.key[0]}"
+    for ack in world.knowledge.acknowledged:
+        if ack.evaluation_id == key and ack.key[0] < attempt and _was_to_be_waited_for(world, ack, attempt):
+            return f"held by {ack.writer}, of attempt {ack.key[0]}"
     return ""
 
 
-def _was_to_be_waited_for(world: World, told: Acknowledgement, attempt: int) -> bool:
+def _was_to_be_waited_for(world: World, ack: Acknowledgement, attempt: int) -> bool:
     """Whether Redis was lost, the writer lives, and the attempt was opened within the grace."""
-    data = decode_body(told.body).data
-    if not isinstance(data, p.Responded) or data.cached or told.losses == world.redis.losses:
+    data = decode_body(ack.body).data
+    if not isinstance(data, p.Responded) or data.cached or ack.losses == world.redis.losses:
         return False
-    knowledge, opened_at = world.knowledge, world.knowledge.opened[told.evaluation_id, attempt]
-    refused_at = knowledge.refused.get((told.writer, told.evaluation_id, told.key[0]), opened_at)
-    if told.writer in knowledge.dead or refused_at < opened_at:
+    knowledge, opened_at = world.knowledge, world.knowledge.opened[ack.evaluation_id, attempt]
+    refused_at = knowledge.refused.get((ack.writer, ack.evaluation_id, ack.key[0]), opened_at)
+    if ack.writer in knowledge.dead or refused_at < opened_at:
         return False
-    losses = [at for at in world.redis.lost_times if told.at < at <= opened_at]
+    losses = [at for at in world.redis.lost_times if ack.at < at <= opened_at]
     return bool(losses) and opened_at - losses[-1] < GRACE.total_seconds()

@@ -16,7 +16,7 @@ from tests.simulation.world import Acknowledgement, Harm
 
 
 class DistantLog:
-    """`EventLog`, and a notebook of what its writers were told."""
+    """`EventLog`, and a notebook of what it acknowledged to its writers."""
 
     def __init__(self, life: Life) -> None:
         self.shards = life.world.redis.log.shards
@@ -44,7 +44,7 @@ class DistantLog:
         return replies
 
     async def _watched(self, calls: Sequence[Append]) -> tuple[list[AppendResponse], int]:
-        """Append, and see that nothing passes the fence; say also how often Redis had been lost."""
+        """Append, and check that nothing passes the fence; returns also how often Redis had been lost."""
         newest = [self._log._alive(call.evaluation_id).newest for call in calls]
         replies = await self._log.append(calls)
         for call, reply, highest in zip(calls, replies, newest, strict=True):
@@ -57,12 +57,19 @@ class DistantLog:
 
     def _note(self, call: Append, reply: AppendResponse, losses: int) -> None:
         world, writer = self._life.world, self._life.name
-        world.tell(writer, f"  {call.evaluation_id}: {' '.join(reply.results)}")
+        world.log_line(writer, f"  {call.evaluation_id}: {' '.join(reply.results)}")
         for record, answer in zip(call.records, reply.results, strict=True):
             world.seen[f"answer {answer}"] += 1
-            told = (writer, call.evaluation_id, record.event.key, record.body, losses, world.clock())
+            ack = (
+                writer,
+                call.evaluation_id,
+                record.event.key,
+                record.body,
+                losses,
+                world.clock(),
+            )
             if answer.acknowledged:
-                world.knowledge.acknowledged.append(Acknowledgement(*told))
+                world.knowledge.acknowledged.append(Acknowledgement(*ack))
             elif call.mode is Mode.CLAIM:
                 world.seen["claim refused"] += 1
             else:
@@ -91,9 +98,9 @@ class DistantLog:
         return await self._life.call("closing", partial(self._log.closing, evaluation_ids), LogUnavailable)
 
     async def settle(self, marks: Sequence[CommitMark]) -> None:
-        """Say how far Postgres is."""
-        said = (f"{m.evaluation_id}:{m.attempt}/{m.sequence}{' ended' * m.ended}" for m in marks)
-        await self._life.call(f"settle {' '.join(said)}", partial(self._log.settle, marks), LogUnavailable)
+        """Mark how far Postgres is."""
+        event = (f"{m.evaluation_id}:{m.attempt}/{m.sequence}{' ended' * m.ended}" for m in marks)
+        await self._life.call(f"settle {' '.join(event)}", partial(self._log.settle, marks), LogUnavailable)
 
     async def now_ms(self) -> int:
         """Ask for the time."""
@@ -127,7 +134,7 @@ class DistantTables:
         committed = await self._life.call(what, partial(self._watched, changes), DatabaseUnavailable)
         if committed.lost:
             self._life.world.seen["compare-and-set lost"] += 1
-            self._life.world.tell(self._life.name, f"  lost the race for {sorted(committed.lost)}")
+            self._life.world.log_line(self._life.name, f"  lost the race for {sorted(committed.lost)}")
         return committed
 
     async def _watched(self, changes: Sequence[Change]) -> CommitResult:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Life:
-    """One incarnation of a process: once dead, it reaches nothing any more."""
+    """One life of a process: once dead, it reaches nothing any more."""
 
     def __init__(self, world: World, process: "Process", name: str) -> None:
         self.world = world
@@ -38,14 +38,14 @@ class Life:
     def kill(self) -> None:
         """Die between two instructions."""
         self.end()
-        self.world.tell(self.name, "dies")
+        self.world.log_line(self.name, "dies")
         self.world.seen["crash"] += 1
         self._process.died()
 
     def depart(self) -> None:
         """Be done, in good order."""
         self.end()
-        self.world.tell(self.name, "departs")
+        self.world.log_line(self.name, "departs")
         self._process.died()
 
     def end(self) -> None:
@@ -73,7 +73,7 @@ class Life:
         if fate not in {Fate.FINE, Fate.REPLY_LOST, Fate.KILLED_AFTER}:
             await self._unheard(what, happen, fate, unavailable)
         answer = await happen()
-        self.world.tell(self.name, what if fate is Fate.FINE else f"{what} [{fate}]")
+        self.world.log_line(self.name, what if fate is Fate.FINE else f"{what} [{fate}]")
         if fate is Fate.KILLED_AFTER:
             self.kill()
         await self.travel()
@@ -86,7 +86,7 @@ class Life:
         self, what: str, happen: Callable[[], Awaitable[T]], fate: Fate, unavailable: type[Exception]
     ) -> None:
         """Let the caller see nothing of its call, which may yet happen."""
-        self.world.tell(self.name, f"{what} [{fate}]")
+        self.world.log_line(self.name, f"{what} [{fate}]")
         if fate is Fate.KILLED_BEFORE:
             self.kill()
             await asyncio.get_running_loop().create_future()

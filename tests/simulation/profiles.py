@@ -41,11 +41,11 @@ class Faults:
     frozen: float = 0.0
     """Each second, of an executor: it stands still for longer than it is trusted."""
     stopped: float = 0.0
-    """Each second, of an executor: it is told to stop, and started again."""
+    """Each second, of an executor: it is stopped, and started again."""
     lost_whole: float = 0.0
     """Each second: Redis forgets everything."""
     lost_part: float = 0.0
-    """Each second: Redis forgets what it heard last."""
+    """Each second: Redis loses its last writes."""
     wake_ups: float = 0.0
     """Each second: wake-ups are lost, doubled, shuffled or nonsense."""
     doubled_tasks: float = 0.0
@@ -53,11 +53,11 @@ class Faults:
     clock_jumps: float = 0.0
     """Each second, of an executor: its wall clock is set."""
     strangers: int = 0
-    """Evaluations that somebody writes with plain XADDs."""
+    """Evaluations that a stranger writes with plain XADDs."""
     mutations: float = 0.0
     """Of a stranger's event: it is dropped, doubled, swapped or spoiled."""
     pollution: float = 0.0
-    """Each second: somebody writes nonsense into a stream that is not his."""
+    """Each second: a stranger writes nonsense into a stream."""
 
 
 def draw_faults(random: Random, profile: Profile) -> Faults:

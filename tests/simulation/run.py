@@ -89,7 +89,7 @@ def _one_run(world: World, seed: int) -> Iterator[None]:
 
 
 class _Witness(logging.Handler):
-    """Takes an error that somebody logged and survived for what it is."""
+    """Records an error that a component logged and survived."""
 
     def __init__(self, world: World) -> None:
         super().__init__(logging.INFO)
@@ -115,7 +115,7 @@ class _Silent:
         self.committed = log.committed
 
     async def settle(self, marks: Sequence[CommitMark]) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 class Simulation:
@@ -169,7 +169,7 @@ class Simulation:
         """Let all faults be over, and people be reasonable."""
         world = self.world
         world.faults, world.is_over = NO_FAULTS, True
-        world.tell("world", "the faults are over")
+        world.log_line("world", "the faults are over")
         wishes = last_wishes(world.random, world.clock(), sorted(world.ledger.batches.held))
         self.people[0].requests += wishes
 
@@ -177,25 +177,27 @@ class Simulation:
         """Wait until nothing is left to do; what is left for ever is the checker's to name."""
         deadline = self.world.clock() + PATIENCE_AFTER_FAULTS
         await asyncio.sleep(2.5 * QUEUE_SETTINGS.release_interval)  # by then a loss has been noticed
-        if self.stranger.written:  # whose gaps nobody but a sweep looks at
+        if self.stranger.written:  # whose gaps only a sweep reads
             await asyncio.sleep(PATIENCE.timeout.total_seconds())
         while not self._is_at_rest() and self.world.clock() < deadline:  # noqa: ASYNC110 - costs no time
             await asyncio.sleep(1.0)
         restless: list[Process] = [*self.workers, *self.coordinators, *self.people]
         for process in restless:
             process.retire()
-        self.world.tell("world", "at rest" if self._is_at_rest() else "no rest found")
+        self.world.log_line("world", "at rest" if self._is_at_rest() else "no rest found")
 
     def _is_at_rest(self) -> bool:
         world = self.world
         batches = world.ledger.batches.held.values()
         over = all(batch.finished or batch.state == "paused" for batch in batches)
         cleared = not any(world.left_behind(batch.batch_id) for batch in batches if batch.finished)
-        told = all(known.published for known in world.ledger._publications.values())
+        acknowledgement = all(known.published for known in world.ledger._publications.values())
         idle = all(executor.is_idle and executor.is_up_to_date for executor in self.executors)
         busy = world.belated or any(worker.unswept for worker in self.workers)
         done = all(people.are_done for people in self.people) and self.embedder.is_done
-        return over and cleared and told and idle and done and world.redis.is_drained and not busy
+        return (
+            over and cleared and acknowledgement and idle and done and world.redis.is_drained and not busy
+        )
 
     async def _look_again(self) -> None:
         """Let a worker look at everything once more: nothing may change."""

@@ -25,7 +25,7 @@ class Delivery:
 
 @dataclass(slots=True)
 class Memory:
-    """What Redis would know again if it lost all it heard from now on."""
+    """What Redis would have again if it lost all writes from now on."""
 
     streams: dict[str, _Stream]
     unread: list[str]
@@ -55,27 +55,27 @@ class SimulatedRedis:
     # Wake-ups, as a consumer group hands them out.
 
     def take_wake_ups(self, worker: str, *, count: int) -> dict[int, str]:
-        """Hand out what nobody has been given yet."""
+        """Deliver what has not been delivered yet."""
         taken: list[int] = []
         for unread in self.log.wake_ups:
             while unread and len(taken) < count:
                 taken.append(self._deliver(unread.pop(0), worker))
-        return self.in_hand(taken)
+        return self.delivered(taken)
 
     def take_over(self, worker: str, *, idle: float) -> dict[int, str]:
-        """Hand out what others have had in hand for too long."""
+        """Deliver again what others have had pending for too long."""
         until = self.clock() - idle
         found = [n for n, d in self.deliveries.items() if d.since <= until and d.worker != worker]
         for number in found:
             self.deliveries[number] = Delivery(self.deliveries[number].evaluation_id, worker, self.clock())
-        return self.in_hand(found)
+        return self.delivered(found)
 
     def left_by(self, worker: str) -> dict[int, str]:
-        """Hand out again what this worker had in hand when it died."""
-        return self.in_hand(n for n, d in self.deliveries.items() if d.worker == worker)
+        """Deliver again what this worker had pending when it died."""
+        return self.delivered(n for n, d in self.deliveries.items() if d.worker == worker)
 
-    def in_hand(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Name the evaluations that some deliveries tell of."""
+    def delivered(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Name the evaluations of some deliveries."""
         return {number: self.deliveries[number].evaluation_id for number in numbers}
 
     def acknowledge(self, numbers: Iterable[int]) -> None:
@@ -116,7 +116,7 @@ class SimulatedRedis:
     # Batches.
 
     def holds(self, batch_id: str) -> str:
-        """Say what is left of a batch in the batch registry or in the queue."""
+        """Return what is left of a batch in the batch registry or in the queue."""
         left = self.queue._promoted(batch_id)
         tasks = [*left.ready, *left.delayed, *left.held.values()]
         return " and ".join(
@@ -153,7 +153,7 @@ class SimulatedRedis:
         ]
 
     def lose(self, kept: Memory | None = None) -> None:
-        """Forget everything, or all that was heard after something was written down."""
+        """Lose everything, or all writes after the last snapshot."""
         self.log.lose_everything()
         self.lost_times.append(self.clock())
         self.deliveries.clear()

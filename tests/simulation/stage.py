@@ -51,15 +51,15 @@ class Stage(RuleBasedStateMachine):
         self.queues: dict[int, EventQueue] = {}
         self.owners: list[Owner] = []
         self.strangers: dict[str, list[Event]] = {}
-        self.claims = self.incarnations = 0
+        self.claims = self.instances = 0
         for number in range(2):
             self.start_queue(number)
 
     def start_queue(self, number: int) -> None:
         """Start an executor, under a new name."""
-        self.incarnations += 1
+        self.instances += 1
         queue = EventQueue(
-            self.world.log, source=f"executor-{self.incarnations}", settings=SETTINGS, clock=self.loop.time
+            self.world.log, source=f"executor-{self.instances}", settings=SETTINGS, clock=self.loop.time
         )
         self.run(queue.__aenter__())
         self.queues[number] = queue
@@ -92,7 +92,7 @@ class Stage(RuleBasedStateMachine):
         self.arrive(key, opening)
 
     def ask(self, queue: EventQueue, key: str, attempt: int, asked: p.Provisioning) -> Claimed:
-        """Claim; whoever had not heard that Redis was lost hears it now, and may ask again."""
+        """Claim; a writer with an old epoch learns the new one, and may claim again."""
         try:
             return self.run(queue.claim(key, BATCH, attempt=attempt, claim=asked))
         except AttemptLost as lost:
@@ -106,7 +106,7 @@ class Stage(RuleBasedStateMachine):
         if not words:
             return
         owner.owned.record(payload(self.pick(words, step)))  # type: ignore[arg-type]  # all of them are facts
-        said = owner.owned._buffer.unsent[-1].event
+        recorded = owner.owned._buffer.unsent[-1].event
         passes = self.model.newest(owner.key) == owner.attempt
         try:
             self.run(owner.owned.acknowledged())
@@ -115,16 +115,16 @@ class Stage(RuleBasedStateMachine):
             self.owners.remove(owner)
             return
         assert passes
-        owner.written.append(said)
-        self.arrive(owner.key, said)
+        owner.written.append(recorded)
+        self.arrive(owner.key, recorded)
 
     def put_back(self, owner: Owner) -> None:
         """Let the model have an attempt again, unless a higher one was faster."""
         if self.model.newest(owner.key) > owner.attempt:
             self.owners.remove(owner)
             return
-        for said in owner.written:
-            self.arrive(owner.key, said)
+        for recorded in owner.written:
+            self.arrive(owner.key, recorded)
 
     def look(self, keys: list[str]) -> None:
         """Let the model do the same."""

@@ -33,12 +33,12 @@ class StorageWorker(Process):
         return self.storage._interrupted if self.storage else []
 
     def died(self) -> None:
-        """Note what nobody will let go of: the one thing that a death leaves behind for good."""
+        """Note what no process will release: the one thing that a death leaves behind for good."""
         self.world.knowledge.unswept.update(self.unswept)
         super().died()
 
     async def main(self, life: Life) -> None:
-        """Finish what the life before had in hand, then go on with what is new."""
+        """Finish what the life before had pending, then go on with what is new."""
         storage = self.storage = Storage(
             DistantLog(life),
             DistantTables(life),
@@ -57,7 +57,7 @@ class StorageWorker(Process):
             await self.finish(life, storage, taken)
 
     async def finish(self, life: Life, storage: Storage, taken: Mapping[int, str]) -> None:
-        """Store what wake-ups tell of, and only then acknowledge them."""
+        """Store what wake-ups name, and only then acknowledge them."""
         if taken:
             redis = self.world.redis
             seen, losses = {key: list(redis.stream(key).entries) for key in taken.values()}, redis.losses
@@ -67,7 +67,7 @@ class StorageWorker(Process):
             await self.acknowledge(life, taken)
 
     def _check_stored(self, seen: Mapping[str, Sequence[RawEntry]]) -> None:
-        """See that a wake-up is not acknowledged before all that it told of is stored, or has to wait."""
+        """See that a wake-up is not acknowledged before all that it named is stored, or has to wait."""
         tables = self.world.tables
         for key, raw in seen.items():
             read = (read_entry(key, entry) for entry in raw)
@@ -96,7 +96,7 @@ class StorageWorker(Process):
             try:
                 await storage.sweep(unchanged_for=SWEEP, page=self.world.random.choice((1, 100)))
             except (LogUnavailable, DatabaseUnavailable) as error:
-                self.world.tell(life.name, f"the sweep was interrupted: {error}")
+                self.world.log_line(life.name, f"the sweep was interrupted: {error}")
             if storage.is_degraded:
                 self.world.seen["in a hurry"] += 1
 
@@ -105,7 +105,7 @@ class StorageWorker(Process):
             await asyncio.sleep(IDLE / 2)
             if taken := self.world.redis.take_over(self.name, idle=IDLE):
                 self.world.seen["takeover"] += 1
-                self.world.tell(life.name, f"takes over {' '.join(taken.values())}")
+                self.world.log_line(life.name, f"takes over {' '.join(taken.values())}")
                 await self.finish(life, storage, taken)
 
 

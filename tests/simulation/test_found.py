@@ -49,7 +49,7 @@ class Forgetful(MemoryStore):
         return committed
 
 
-async def test_what_a_broken_off_sweep_has_ended_is_let_go_by_the_next():
+async def test_what_a_broken_off_sweep_has_ended_is_released_by_the_next():
     """No sweep would find it again: its stream, and its writer's tail, would stay for ever."""
     world, tables = World(), Forgetful(lambda: world.now_ms / 1000)
     storage = Storage(world.log, tables, PATIENCE)
@@ -85,7 +85,7 @@ async def test_what_follows_a_refused_opening_is_rejected_though_redis_has_lost_
 
 
 class Behind:
-    """A log of which the newest entry has not been heard of yet."""
+    """A log whose newest entry has not been read yet."""
 
     def __init__(self, log: MemoryEventLog) -> None:
         self.shards, self.committed, self.closing, self.settle, self.now_ms = (
@@ -150,7 +150,7 @@ async def test_what_was_paid_for_is_sent_though_its_attempt_is_lost_at_the_very_
     assert queue.outbox.depth == 0
 
 
-async def test_what_an_executor_said_before_an_end_from_outside_is_stored():
+async def test_what_an_executor_sent_before_an_end_from_outside_is_stored():
     """Its wake-up may be lost, and no sweep looks at what has ended: the ending itself wakes a reader."""
     world = World()
     ending = event("cancelled", attempt=2)
@@ -170,7 +170,7 @@ async def one_case() -> AsyncIterator[NewEvaluation]:
 
 
 async def test_a_task_that_came_after_the_end_of_its_batch_is_cleared_away():
-    """A coordinator may be slow, and somebody else end the batch before its tasks are in the queue."""
+    """A coordinator may be slow, and another end the batch before its tasks are in the queue."""
     world = World()
     ledger = MemoryLedger(world.tables, shards=world.log.shards, now=utc_now)
     queue, batch_registry = MemoryTaskQueue(monotonic), MemoryBatchRegistry()

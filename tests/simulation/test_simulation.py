@@ -25,7 +25,7 @@ def campaign() -> Campaign:
 
 
 def test_every_promise_is_kept(campaign):
-    """Whatever fails, dies, is lost, doubled or late: once it is over, nobody can tell."""
+    """Whatever fails, dies, is lost, doubled or late: once it is over, the tables do not show it."""
     assert list(map(str, campaign.failures)) == []
 
 
@@ -36,7 +36,7 @@ def test_everything_that_can_happen_did(campaign):
 
 @pytest.mark.parametrize("line", REGRESSIONS)
 def test_a_seed_that_failed_once_fails_no_more(line):
-    """Each found a bug; its sentence says which."""
+    """Each found a bug; its sentence names it."""
     place, _, what = line.partition(":")
     generation, seed = map(int, place.split())
     assert generation <= GENERATION
@@ -52,10 +52,10 @@ def test_the_same_seed_gives_the_same_trace(profile):
 
 
 def test_another_process_plays_the_same_seed():
-    """Neither the order of hashes nor the wall clock has a say."""
+    """Neither the order of hashes nor the wall clock matters."""
     seed = 11
     code = f"import {__name__} as t; print(t.fingerprint(t.simulate({seed})))"
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONHASHSEED": "12345"},
         cwd=Path(__file__).parents[2],
@@ -63,7 +63,7 @@ def test_another_process_plays_the_same_seed():
         text=True,
         check=True,
     )
-    assert told.stdout.strip() == fingerprint(simulate(seed))
+    assert process.stdout.strip() == fingerprint(simulate(seed))
 
 
 def fingerprint(verdict: Verdict) -> str:
@@ -71,7 +71,7 @@ def fingerprint(verdict: Verdict) -> str:
     return sha256(repr((verdict.trace, sorted(verdict.seen.items()))).encode()).hexdigest()
 
 
-def test_a_failure_says_how_to_see_it_again():
+def test_a_failure_prints_the_command_that_repeats_it():
     """Its row names the seed, what went wrong, and the command."""
     harmed = [Violation(Harm.LOST, "e0 1/2"), Violation(Harm.STUCK, "e1"), Violation(Harm.LOST, "e0 1/3")]
     failing = Campaign()

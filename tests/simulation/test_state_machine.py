@@ -51,7 +51,7 @@ class Evaluations(Stage):
     @precondition(lambda self: self.ours())
     @rule(number=picks, by=st.integers(0, 1))
     def claim(self, number: int, by: int) -> None:
-        """An executor asks for the newest attempt: it is granted if nobody has it."""
+        """An executor asks for the newest attempt: it is granted if it has no owner."""
         key = self.pick(self.ours(), number)
         attempt = max(1, self.model.newest(key))
         self.claims += 1
@@ -63,14 +63,14 @@ class Evaluations(Stage):
             assert not granted
             return
         assert granted
-        said = claimed.attempt._buffer.tail[0].event
-        self.owners.append(Owner(key, attempt, by, claimed.attempt, [said]))
-        self.arrive(key, said)
+        recorded = claimed.attempt._buffer.tail[0].event
+        self.owners.append(Owner(key, attempt, by, claimed.attempt, [recorded]))
+        self.arrive(key, recorded)
 
     @precondition(lambda self: self.owners)
     @rule(number=picks, steps=st.lists(picks, min_size=1, max_size=4))
     def emit(self, number: int, steps: list[int]) -> None:
-        """An owner records what may follow; the fence lets it pass, or it is told."""
+        """An owner records what may follow; the fence lets it pass, or it is refused."""
         owner = self.pick(self.owners, number)
         for step in steps:
             if owner in self.owners:
@@ -106,24 +106,24 @@ class Evaluations(Stage):
             unsent.pop(0)
         for place in places:
             if unsent:
-                said = unsent.pop(place % len(unsent))
-                self.world.xadd(said)
-                self.arrive(key, said)
+                recorded = unsent.pop(place % len(unsent))
+                self.world.xadd(recorded)
+                self.arrive(key, recorded)
 
     @precondition(lambda self: any(self.model.redis.values()))
     @rule(number=picks, is_other=st.booleans())
     def duplicate(self, number: int, is_other: bool) -> None:
         """Something that is in a stream is written there again, as it is or otherwise."""
         entry = self.pick([e for stream in self.model.redis.values() for e in stream], number)
-        said = replace(entry.event, source="contradiction") if is_other else entry.event
-        self.world.xadd(said)
-        self.arrive(said.evaluation_id, said)
+        recorded = replace(entry.event, source="contradiction") if is_other else entry.event
+        self.world.xadd(recorded)
+        self.arrive(recorded.evaluation_id, recorded)
 
     # Servers.
 
     @rule()
     def flush_redis(self) -> None:
-        """Redis forgets everything, and whoever lives puts his attempts back."""
+        """Redis loses everything, and live owners append their attempts again."""
         self.world.log.lose_everything()
         for stream in self.model.redis.values():
             stream.clear()
@@ -154,7 +154,7 @@ class Evaluations(Stage):
     # What holds at every moment.
 
     @invariant()
-    def the_tables_are_what_the_model_says(self) -> None:
+    def the_tables_equal_the_model(self) -> None:
         """Every event with its verdict, every history where it stands, every counter."""
         for key, table in self.model.postgres.items():
             assert self.world.verdicts(key) == {k: verdict.value for k, verdict in table.verdicts.items()}

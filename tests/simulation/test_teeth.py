@@ -57,7 +57,7 @@ def test_without_compare_and_set(tables):
 
 
 class Fenceless(MemoryEventLog):
-    """Takes whatever an older attempt still has to say."""
+    """Accepts events of an older attempt."""
 
     def _add(self, stream: _Stream, record: EncodedEvent, mode: Mode, epoch: str) -> AppendResult:
         answer = super()._add(stream, record, mode, epoch)
@@ -65,7 +65,7 @@ class Fenceless(MemoryEventLog):
 
 
 def test_without_the_fence():
-    """A zombie would go on, and never hear that its attempt is over."""
+    """A zombie would go on, and never learn that its attempt is over."""
     assert harms(Profile.DEATHS, Parts(log=Fenceless))
 
 
@@ -87,7 +87,7 @@ def test_without_a_single_owner():
 
 
 class Unaware(MemoryEventLog):
-    """Never tells its writers that it has forgotten."""
+    """Never reports a new epoch to its writers."""
 
     async def epoch(self, evaluation_id: str) -> str:
         return "always"
@@ -128,18 +128,18 @@ def test_marks_that_go_back():
 
 
 def is_on_record(draft: AttemptBuffer, _mark: object) -> bool:
-    """Say that a draft may go as soon as Redis has it."""
+    """Let a draft go as soon as Redis has it."""
     return draft.acknowledged and draft.closed
 
 
-def test_a_tail_let_go_too_early(monkeypatch):
+def test_a_tail_released_too_early(monkeypatch):
     """Redis alone would hold it, and may lose it."""
     monkeypatch.setattr(AttemptBuffer, "is_committed_by", is_on_record)
     assert harms(Profile.LOSS)
 
 
 def test_a_tail_that_is_not_put_back(monkeypatch):
-    """A writer that is told of a loss, and goes on as if nothing had been lost."""
+    """A writer that learns of a loss, and goes on as if nothing had been lost."""
 
     def forget(_outbox: Outbox, _buffer: AttemptBuffer) -> None:
         """Do nothing."""
@@ -166,7 +166,7 @@ def test_without_sweeps(monkeypatch):
 
 
 def test_conflicts_that_overwrite(monkeypatch):
-    """What somebody says later under the same key would replace what is on record."""
+    """A later event under the same key would replace what is on record."""
 
     def take_the_last(tables: MemoryStore, change: Change) -> Progress:
         for event in change.side_events:

@@ -55,7 +55,7 @@ def test_retries_without_a_budget(monkeypatch):
     assert harms(Profile.CALM)
 
 
-def test_tasks_that_nobody_takes_over(monkeypatch):
+def test_tasks_that_are_not_taken_over(monkeypatch):
     """What a dead executor had taken and not claimed would never be begun."""
     monkeypatch.setattr(MemoryTaskQueue, "take_over", nothing)
     assert Harm.STUCK in harms(Profile.DEATHS)
@@ -80,14 +80,14 @@ def test_groups_that_run_all_at_once(monkeypatch):
     assert harms(Profile.CALM)
 
 
-def test_endings_that_nobody_is_told_of(monkeypatch):
-    """Whoever works on what has ended would go on as a zombie, and its stream would stay."""
-    monkeypatch.setattr(AttemptOpener, "_tell_of_endings", nothing)
+def test_endings_that_are_not_published(monkeypatch):
+    """An executor of an ended attempt would go on as a zombie, and its stream would stay."""
+    monkeypatch.setattr(AttemptOpener, "_publish_endings", nothing)
     monkeypatch.setattr(AttemptOpener, "publish_endings", nothing)
     assert harms(Profile.CALM)
 
 
-def test_batches_that_nobody_clears_up(monkeypatch):
+def test_batches_that_are_not_cleared_up(monkeypatch):
     """A crash between the end of a batch and its removal would leave it in the batch registry for ever."""
     monkeypatch.setattr(Coordinator, "_clear_up", nothing)
     assert harms(Profile.EVERYTHING)

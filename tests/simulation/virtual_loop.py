@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class NothingLeftToHappen(RuntimeError):  # noqa: N818 - says what it found
+class NothingLeftToHappen(RuntimeError):  # noqa: N818 - names what it found
     """Nothing is ready and no timer is set: what is being waited for can never come."""
 
 
@@ -24,7 +24,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now
 
     def leap(self, seconds: float) -> None:
-        """Pass over some time in which nobody does anything."""
+        """Pass over some time in which nothing happens."""
         self._now += seconds
 
     def select(self, timeout: float | None) -> list[object]:

@@ -27,7 +27,7 @@ START = datetime.fromtimestamp(FIRST_ARRIVAL_MS / 1000, UTC)
 EMBEDDED = "embedded"
 """The batch of what is opened without a coordinator."""
 NO_FAULTS = Faults()
-NOBODY_TO_TELL = (UnstorableData, BatchExists, LogUnavailable, DatabaseUnavailable, QueueUnavailable)
+NOT_REPORTED = (UnstorableData, BatchExists, LogUnavailable, DatabaseUnavailable, QueueUnavailable)
 """What may become of a call whose caller has given up."""
 
 
@@ -59,7 +59,7 @@ class Violation(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """An event whose writer was told that the log has it."""
+    """An event that was acknowledged to its writer."""
 
     writer: str
     evaluation_id: str
@@ -72,14 +72,14 @@ class Acknowledgement(NamedTuple):
 
 @dataclass(slots=True)
 class Knowledge:
-    """What the actors were told: the checker compares it with the tables."""
+    """What was acknowledged to the actors: the checker compares it with the tables."""
 
     acknowledged: list[Acknowledgement] = field(default_factory=list)
     refused: dict[tuple[str, str, int], float] = field(default_factory=dict)
-    """Writers that were told that an attempt is not theirs any more, and when."""
+    """Writers whose attempt was fenced off, and when."""
     bodies: dict[tuple[str, EventKey], set[bytes]] = field(default_factory=dict)
-    """All that honest writers have ever said under a key."""
-    dead: set[str] = field(default_factory=lambda: {"nobody"})
+    """All that honest writers have ever sent under a key."""
+    dead: set[str] = field(default_factory=lambda: {"no process"})
     replaced: dict[str, int] = field(default_factory=dict)
     """The attempt that Postgres had of each evaluation when Redis was last lost."""
     unswept: set[str] = field(default_factory=set)
@@ -95,7 +95,7 @@ class Knowledge:
     strays: dict[str, set[str]] = field(default_factory=dict)
     """Who has enqueued tasks of batches that were over."""
     foreign_keys: set[tuple[str, EventKey]] = field(default_factory=set)
-    """Keys that somebody wrote who was not asked to."""
+    """Keys that a stranger wrote."""
 
 
 class World:
@@ -138,9 +138,9 @@ class World:
         return batch_id == EMBEDDED or batch_id in self.ledger.batches.held
 
     def left_behind(self, batch_id: str) -> str:
-        """Say what is left of a batch that is over, and whose fault it is.
+        """Return what is left of a batch that is over, and which component left it.
 
-        It is nobody's if Redis forgot that it was let go, or if whoever enqueued too late died before it
+        It is none's if Redis lost the removal, or if a process that enqueued too late died before it
         could know.
         """
         over_at = self.knowledge.finished.get(batch_id, 0.0)
@@ -152,17 +152,17 @@ class World:
         """Throw the dice, unless nothing depends on it."""
         return likelihood > 0 and self.random.random() < likelihood
 
-    def tell(self, who: str, what: str) -> None:
+    def log_line(self, who: str, what: str) -> None:
         """Add a line to the trace."""
         self.trace.append((self.clock(), who, what))
 
     def violate(self, harm: Harm, what: str) -> None:
         """Note a promise that was not kept."""
         self.violations.append(Violation(harm, what))
-        self.tell("checker", f"{harm}: {what}")
+        self.log_line("checker", f"{harm}: {what}")
 
     def lose_redis(self, kept: Memory | None = None) -> None:
-        """Let Redis forget everything, or all that it heard after something was written down."""
+        """Let Redis lose everything, or all writes after the last snapshot."""
         held = self.tables.evaluations
         self.knowledge.replaced = {key: each.row.cursor.attempt for key, each in held.items()}
         self.redis.lose(kept)
@@ -200,6 +200,6 @@ class World:
     async def _belatedly(self, call: Callable[[], Awaitable[Any]]) -> None:
         self.belated -= 1
         self.is_belated = True
-        with suppress(*NOBODY_TO_TELL):
+        with suppress(*NOT_REPORTED):
             await call()
         self.is_belated = False

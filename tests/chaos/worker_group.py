@@ -1,4 +1,4 @@
-"""Workers of one kind: kept alive, whatever they die of, and told anew what to do."""
+"""Workers of one kind: restarted after each death, and reconfigured while they run."""
 
 import asyncio
 import signal
@@ -20,12 +20,12 @@ PAUSE = 0.02
 """Seconds between an end and the next start; a real supervisor waits longer each time, a test can't."""
 PATIENCE = 30.0
 TOO_SOON = 0.5
-"""Seconds within which nobody ends by itself, unless it can't even start."""
+"""Seconds within which no worker ends by itself, unless it can't start."""
 
 
 @dataclass(slots=True, eq=False)
 class Hand(Generic[O]):
-    """One worker's place: whoever fills it now, and how those before ended."""
+    """One worker's place: the process that fills it, and how those before ended."""
 
     orders: O
     child: Child | None = None
@@ -33,7 +33,7 @@ class Hand(Generic[O]):
     keeper: asyncio.Task[None] | None = None
 
 
-class Crew(Generic[O]):
+class WorkerGroup(Generic[O]):
     """Workers, each started again when it ends."""
 
     def __init__(self, orders: O, work: Callable[[O], None], log: Path, *, kind: str = "worker") -> None:
@@ -63,7 +63,7 @@ class Crew(Generic[O]):
         await until(lambda: len(hand.exits) > ended and hand.child is not None, PATIENCE)
 
     async def dismiss(self) -> None:
-        """kill -9 all of them, and start nobody."""
+        """kill -9 all of them, and start none."""
         await end([hand.keeper for hand in self.hands if hand.keeper])
         for hand in self.hands:
             if hand.child:
