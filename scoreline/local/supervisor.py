@@ -141,7 +141,7 @@ class BatchSupervisor:
                     await self.start(self.wanted.fleet, stack)
                 await self._watch()
                 pausing = asyncio.create_task(self._paused())
-            # Beside the pause, executors have finished or handed back what they had in hand.
+            # Meanwhile executors have finished or returned their claimed tasks.
             outcome = await self._after_stop(await pausing)
             if self.stop is None or (outcome and outcome.is_over):
                 return None
@@ -160,7 +160,7 @@ class BatchSupervisor:
         manager = await stack.enter_async_context(self.processes(stack))
         stack.push_async_callback(end, self._tasks)
         self._manager = manager
-        # Those of an earlier command that was killed: what they had in hand need not wait for them.
+        # Executors of an earlier command that was killed: their tasks are released at once.
         self._spawn(report_dead(self.servers.redis_url, fleet=fleet.name, is_dead=is_gone))
         fleets.start(fleet, manager)
         if self.wanted.beside:
@@ -232,7 +232,7 @@ class BatchSupervisor:
     def _restarted(self, child: Child) -> None:
         self._report_restart(child)
         if child.process and self.wanted.fleet:
-            # So that the batch is spared the wait for a heartbeat that will not come.
+            # Its tasks are released at once, not when its heartbeat expires.
             pid, fleet = child.process.pid, self.wanted.fleet.name
             self._spawn(report_dead(self.servers.redis_url, fleet=fleet, is_dead=pid.__eq__))
 
@@ -310,7 +310,7 @@ class BatchSupervisor:
         task.cancel()
         await asyncio.wait({task}, timeout=ABANDONED)
         if task.done() and not task.cancelled():
-            task.exception()  # seen: it is of no interest any more
+            task.exception()  # retrieved, so that asyncio does not log it
         return None
 
     def _show(self, display: ProgressDisplay, view: BatchView) -> None:

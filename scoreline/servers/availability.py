@@ -152,7 +152,7 @@ async def check_privileges(url: str, service: str) -> None:
 
 
 async def _redis_info(url: str) -> dict[str, Any]:
-    # RESP2, so that a server too old for HELLO can still say how old it is.
+    # RESP2: a server too old for HELLO still reports its version.
     async with Redis.from_url(url, protocol=2, retry=Retry(NoBackoff(), 0)) as client:
         info: dict[str, Any] = await client.info()
     return info

@@ -20,7 +20,7 @@ NEARBY = 20
 @asynccontextmanager
 async def connected(postgres_url: str) -> AsyncIterator[Connection]:
     """Yield a connection; an unknown batch becomes a `Problem` that names similar ids."""
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its errors are reported below
     try:
         opened = await AsyncConnection.connect(
             postgres_url, connect_timeout=10, application_name="scoreline replay"
@@ -34,8 +34,8 @@ async def connected(postgres_url: str) -> AsyncIterator[Connection]:
             raise await _named(postgres_url, unknown) from None
         except (OperationalError, InterfaceError) as error:
             if not conn.broken:
-                raise  # it still answers: a full disk, say, is told in its own words
-            # Not the driver's words: they may quote pieces of the URL.
+                raise  # the server still answers, and its own message is reported: a full disk, for example
+            # Not the driver's message: it may quote parts of the URL.
             raise Problem("PostgreSQL went away; nothing is half done. Try again.") from error
         except DataError as error:
             raise Problem(

@@ -1,4 +1,4 @@
-"""`batch pause`, `resume`, `retry`, `cancel`: what people ask of a batch."""
+"""Control of a batch: pause, resume, retry, cancel."""
 
 import asyncio
 import logging
@@ -25,21 +25,21 @@ from scoreline.servers.errors import explain
 from scoreline.settings import Settings
 
 AT_ONCE = 5_000
-"""Evaluations that are ended while somebody waits without wondering."""
+"""Evaluations that are cancelled without a notice that this takes a while."""
 
 
 def run_pause(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:
     """Pause a batch and print how to resume it."""
     asyncio.run(_pause(servers, settings, batch_id, reason))
     resume = batch_command("resume", batch_id)
-    _say(f"{batch_id} is paused: running evaluations finish, none is started. To go on: {resume}")
+    _print(f"{batch_id} is paused: running evaluations finish, none is started. To go on: {resume}")
 
 
 def run_cancel(servers: Servers, settings: Settings, batch_id: str, *, reason: str) -> None:
     """Cancel a batch and print how many of its evaluations ran."""
     ended = asyncio.run(_cancel(servers, settings, batch_id, reason))
     ran = f"{ended.done - ended.cancelled:,} of {ended.total:,} evaluations ran"
-    _say(f"{batch_id} is cancelled: {ran}, {ended.cancelled:,} were cancelled")
+    _print(f"{batch_id} is cancelled: {ran}, {ended.cancelled:,} were cancelled")
 
 
 async def _pause(servers: Servers, settings: Settings, batch_id: str, reason: str) -> None:
@@ -51,24 +51,24 @@ async def _cancel(servers: Servers, settings: Settings, batch_id: str, reason: s
     async with operator(servers, settings) as asking:
         batch = await asking.batch(batch_id)
         if (left := batch.total - batch.ended) > AT_ONCE:
-            _say(f"ending {left:,} evaluations of {batch_id}, each on record; this takes a while")
+            _print(f"ending {left:,} evaluations of {batch_id}, each on record; this takes a while")
         await asking.cancel(batch_id, reason=reason)
     async with connected(servers.postgres_url) as conn:
         return await read_snapshot(conn, batch_id)
 
 
-def _say(words: str) -> None:
+def _print(words: str) -> None:
     Console(stderr=True).print(words, markup=False, highlight=False, soft_wrap=True)
 
 
 @asynccontextmanager
 async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operator]:
-    """Be somebody who may ask."""
+    """Yield the operator that controls batches in the name of the current user."""
     site = CoordinatorConfig(
         servers.redis_url, servers.postgres_url, settings.shards, settings.queue_backend
     )
     log = RedisEventLog.from_url(servers.redis_url, shards=settings.shards)
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its errors are reported below
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
     try:
@@ -80,8 +80,8 @@ async def operator(servers: Servers, settings: Settings) -> AsyncIterator[Operat
     except OperationRejected as refused:
         raise Problem(str(refused)) from refused
     except AWAY as error:
-        said = explain(error) or "A server went away meanwhile."
-        raise Problem(f"{said} To ask again does no harm.") from error
+        reason = explain(error) or "A server went away meanwhile."
+        raise Problem(f"{reason} The command is idempotent: try again.") from error
     finally:
         await pool.close()
         await log.aclose()

@@ -1,4 +1,4 @@
-"""What decides an answer, as a digest: who asks the same again may be given an earlier batch's answer."""
+"""The cache key of an answer: a digest of all that determines it."""
 
 import json
 from hashlib import sha256

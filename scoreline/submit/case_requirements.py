@@ -1,4 +1,4 @@
-"""Does a case have all that its batch asks of it? Found out here, and not by an executor an hour later."""
+"""Requirements of a batch on its cases, checked at submission instead of by an executor an hour later."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Demands:
+class CaseRequirements:
     """What templates and evaluators want of every case."""
 
     prompts: tuple[frozenset[str], ...]

@@ -1,6 +1,6 @@
 """A plan's evaluations, one after the other: case by case, variant by variant, repetition by repetition.
 
-Every row is checked when its turn comes. Whoever submits streams them into one transaction, so a bad row at
+Every row is checked when its turn comes. The submitter streams them into one transaction, so a bad row at
 the very end leaves nothing behind, and nothing is ever held whole.
 """
 
@@ -16,13 +16,12 @@ from eventlog import payloads as p
 from eventlog.codec import MAX_EVENT_BYTES
 from scoreline.problem import Problem
 from scoreline.submit.cache_key import cache_key
-from scoreline.submit.case_requirements import Demands, fields_of
+from scoreline.submit.case_requirements import CaseRequirements, fields_of
 from scoreline.submit.datasets.cases import Row
 from scoreline.submit.datasets.errors import BadRow, Unfit
 from scoreline.submit.datasets.sources import place_of, source_rows
-from scoreline.submit.group_fields import Reading
-from scoreline.submit.groups import Grid, Links, Sequencing, Ties
-from scoreline.submit.marked import may_have_marks
+from scoreline.submit.group_fields import GroupFieldReader, may_have_group_fields
+from scoreline.submit.groups import CaseLinks, DisjointGroups, EvaluationNumbering, SerialLinker
 from scoreline.submit.recorded_answers import Answers, recorded_answers
 from scoreline.submit.spec.plan import Plan
 
@@ -32,7 +31,7 @@ _ROOM = 64 * 1024
 
 @asynccontextmanager
 async def prepared(plan: Plan, *, postgres_url: str | None = None) -> "AsyncIterator[Submission]":
-    """Open all that a plan's evaluations are made of; raises `Problem` for what can be told beforehand."""
+    """Open the inputs of a plan's evaluations; raises `Problem` for errors that are known in advance."""
     with ExitStack() as stack:
         answers = {
             number: stack.enter_context(recorded_answers(recorded, plan.source))
@@ -53,7 +52,7 @@ async def prepared(plan: Plan, *, postgres_url: str | None = None) -> "AsyncIter
 async def evaluations(
     plan: Plan, *, postgres_url: str | None = None
 ) -> AsyncGenerator[NewEvaluation, None]:
-    """Make a plan's evaluations; for whoever needs nothing else of the submission."""
+    """Yield a plan's evaluations, without the rest of the submission."""
     async with prepared(plan, postgres_url=postgres_url) as submission:
         async for evaluation in submission.evaluations():
             yield evaluation
@@ -66,7 +65,7 @@ class Submission:
     plan: Plan
     _answers: dict[int, Answers]
     """By target."""
-    _ties: Ties | None
+    _ties: DisjointGroups | None
     """None where no case is tied to another."""
     _postgres_url: str | None
 
@@ -93,11 +92,11 @@ class _Making:
         self.cases = 0
         self._plan, self._answers = submission.plan, submission._answers  # noqa: SLF001 - one module, one mind
         self._variants = batch.variants
-        self._grid = Grid(len(batch.targets), len(batch.prompts), batch.repetitions)
-        self._demands = Demands.of(batch)
+        self._grid = EvaluationNumbering(len(batch.targets), len(batch.prompts), batch.repetitions)
+        self._demands = CaseRequirements.of(batch)
         ties = submission._ties  # noqa: SLF001 - as above
-        self._reading = None if ties is None else Reading(self._demands.prompts)
-        self._sequencing = Sequencing(ties or Ties())
+        self._reading = None if ties is None else GroupFieldReader(self._demands.prompts)
+        self._sequencing = SerialLinker(ties or DisjointGroups())
 
     def next(self, row: Row) -> Iterator[NewEvaluation]:
         """Make all evaluations of a case; raises `Unfit`."""
@@ -110,7 +109,7 @@ class _Making:
             for repetition in range(1, self._grid.repetitions + 1):
                 yield self._made(row, variant, repetition, links)
 
-    def _made(self, row: Row, variant: Variant, repetition: int, links: Links | None) -> NewEvaluation:
+    def _made(self, row: Row, variant: Variant, repetition: int, links: CaseLinks | None) -> NewEvaluation:
         answer = self._answer(row, variant, repetition)
         place = links.place(self._grid, variant.number, repetition) if links else None
         # What depends on answers that are not there yet can't be looked up beforehand.
@@ -154,12 +153,12 @@ async def _chosen(plan: Plan, postgres_url: str | None) -> AsyncGenerator[Row, N
                 return
 
 
-async def _ties(plan: Plan, postgres_url: str | None) -> Ties | None:
+async def _ties(plan: Plan, postgres_url: str | None) -> DisjointGroups | None:
     """Read the dataset for ties that meet, if it may have any."""
-    if not await may_have_marks(plan.source, postgres_url=postgres_url):
+    if not await may_have_group_fields(plan.source, postgres_url=postgres_url):
         return None
     path, unit = place_of(plan.source)
-    ties, reading = Ties(), Reading(Demands.of(plan.batch).prompts)
+    ties, reading = DisjointGroups(), GroupFieldReader(CaseRequirements.of(plan.batch).prompts)
     async with aclosing(_chosen(plan, postgres_url)) as rows:
         async for row in rows:
             try:

@@ -1,4 +1,4 @@
-"""What a case says of its place among others.
+"""Fields of a case that place it in a serial group.
 
     serial: true           one after the other, in the order of the dataset
     conversation: NAME     a turn: it sees what was asked and answered in the earlier turns of that name
@@ -11,32 +11,40 @@ field that the row itself has comes before a stored output of the same name.
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from psycopg import AsyncConnection
 from pydantic import JsonValue
 
 from domain.template import placeholders
 from eventlog.payloads import Case
+from projections.datasets.repository import mentions
+from scoreline.problem import Problem
 from scoreline.submit.datasets.errors import Unfit
+from scoreline.submit.datasets.file_formats import opened
 from scoreline.submit.datasets.record import kind_of
+from scoreline.submit.datasets.sources import FileSource, ImportedSource, Source, SyntheticSource
 
-MARKS = ("serial", "conversation", "store_output_as")
+GROUP_FIELDS = ("serial", "conversation", "store_output_as")
 """The fields of a row that are read here."""
 
-MAX_TIES = 200_000
+MAX_GROUPS = 200_000
 """Conversations, stored names and groups of a dataset: they are all in memory while it is submitted."""
-MAX_MARK = 200
+MAX_NAME = 200
 """Characters of a conversation's or a stored output's name."""
 
 GroupKey = tuple[str, str]
 """What ties cases together: a kind of tie, and its name."""
 
+_CHUNK = 1024 * 1024
+_WORD = re.compile("|".join(GROUP_FIELDS).encode())
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
 _RESERVED = frozenset({"id", "input", "expected", "output"})
 _NONE: frozenset[str] = frozenset()
 
 
-class Marks(NamedTuple):
+class GroupFields(NamedTuple):
     """How one case is tied to others."""
 
     is_serial: bool = False
@@ -55,18 +63,20 @@ class Marks(NamedTuple):
         return [*found, *(("stored", name) for name in sorted(names))]
 
 
-class Reading:
+class GroupFieldReader:
     """Reads the marks of cases in the order of the dataset, remembering which names are stored."""
 
     def __init__(self, prompts: Sequence[frozenset[str]]) -> None:
         self.stored: set[str] = set()
         self._prompts = prompts
 
-    def next(self, case: Case) -> Marks:
+    def next(self, case: Case) -> GroupFields:
         """Read the marks of the next case; raises `Unfit`."""
         own = case.metadata
         stores = _stored_name(own.get("store_output_as"))
-        marks = Marks(_is_set(own.get("serial")), _named(own.get("conversation")), stores, self._uses(case))
+        marks = GroupFields(
+            _is_set(own.get("serial")), _named(own.get("conversation")), stores, self._uses(case)
+        )
         if stores is not None:
             self.stored.add(stores)
             refuse_too_many(len(self.stored))
@@ -103,16 +113,16 @@ def _named(value: JsonValue) -> str | None:
 
 
 def _short(name: str, mark: str) -> str:
-    if len(name) > MAX_MARK:
-        raise Unfit(f"`{mark}` has {len(name):,} characters, {MAX_MARK} are allowed")
+    if len(name) > MAX_NAME:
+        raise Unfit(f"`{mark}` has {len(name):,} characters, {MAX_NAME} are allowed")
     return name
 
 
 def refuse_too_many(ties: int) -> None:
     """Raise `Unfit` where a dataset ties more cases together than can be kept in memory."""
-    if ties > MAX_TIES:
+    if ties > MAX_GROUPS:
         raise Unfit(
-            f"more than {MAX_TIES:,} conversations, stored names and groups: split the dataset, "
+            f"more than {MAX_GROUPS:,} conversations, stored names and groups: split the dataset, "
             "each of them whole in one part"
         )
 
@@ -125,3 +135,27 @@ def _stored_name(value: JsonValue) -> str | None:
     if value in _RESERVED:
         raise Unfit(f"`store_output_as` can't be {value!r}: every case has a field of that name")
     return _short(value, "store_output_as")
+
+
+async def may_have_group_fields(source: Source, *, postgres_url: str | None) -> bool:
+    """Whether the names of these fields occur in a dataset; if not, its rows need not be read for them."""
+    match source:
+        case FileSource(path=path):
+            return _mentions(path)
+        case ImportedSource(project=project, name=name):
+            if postgres_url is None:
+                raise Problem(f"The dataset {name!r} is in the database, and none is at hand.")
+            async with await AsyncConnection.connect(postgres_url) as conn:
+                return await mentions(conn, GROUP_FIELDS, project=project, name=name)
+        case SyntheticSource():
+            return False
+
+
+def _mentions(path: Path) -> bool:
+    overlap = b""
+    with opened(path) as stream:
+        while chunk := stream.read(_CHUNK):
+            if _WORD.search(overlap + chunk):
+                return True
+            overlap = chunk[-32:]
+    return False

@@ -5,7 +5,7 @@ is known only at the end, so a dataset that has marks is read twice: first for t
 the evaluations. What is kept of the first reading is no more than these ties.
 
 A group exists once for each variant and repetition. As every case has all of them, places in the submission
-can be told from the number of the case, and it is enough to remember cases.
+follow from the number of the case, and it is enough to remember cases.
 """
 
 from collections import defaultdict
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from coordinator.submission import Recall, SerialPlace
 from scoreline.submit.datasets.errors import Unfit
-from scoreline.submit.group_fields import GroupKey, Marks, refuse_too_many
+from scoreline.submit.group_fields import GroupFields, GroupKey, refuse_too_many
 
 MAX_TURNS = 1_000
 """Turns of a conversation: each is linked to all before it."""
 
 
-class Ties:
+class DisjointGroups:
     """Which ties have met, as far as was read: sets of keys, each with one that stands for all."""
 
     def __init__(self) -> None:
@@ -39,13 +39,13 @@ class Ties:
         while (towards := self._towards.get(key)) is not None:
             further = self._towards.get(towards)
             if further is not None:
-                self._towards[key] = further  # halves the way for whoever asks next
+                self._towards[key] = further  # path halving
             key = towards
         return key
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class EvaluationNumbering:
     """How the evaluations of a batch are numbered: case by case, then by variant, then by repetition."""
 
     targets: int
@@ -59,7 +59,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class CaseLinks:
     """How one case is linked to earlier ones, by their numbers."""
 
     follows: int
@@ -68,29 +68,29 @@ class Links:
     stored: tuple[dict[str, int], ...]
     """For each prompt, the names it uses and who stored them last."""
 
-    def place(self, grid: Grid, variant: int, repetition: int) -> SerialPlace:
-        """Say where one of the case's evaluations stands."""
+    def place(self, grid: EvaluationNumbering, variant: int, repetition: int) -> SerialPlace:
+        """Return the serial place of one of the case's evaluations."""
 
         def number(case: int) -> int:
             return grid.number(case, variant, repetition)
 
         used = self.stored[variant // grid.targets] if self.stored else {}
-        # Stored outputs first: the prompts of earlier turns may name them, and are told again in order.
+        # Stored outputs first: the prompts of earlier turns may use them, and are rendered again in order.
         recalls = [Recall(number(case), name) for name, case in sorted(used.items())]
         recalls += [Recall(number(case)) for case in self.turns]
         return SerialPlace(number(self.follows), tuple(recalls))
 
 
-class Sequencing:
-    """Links cases in the order of the dataset, once it is known which ties meet."""
+class SerialLinker:
+    """CaseLinks cases in the order of the dataset, once it is known which ties meet."""
 
-    def __init__(self, ties: Ties) -> None:
+    def __init__(self, ties: DisjointGroups) -> None:
         self._ties = ties
         self._last: dict[GroupKey, int] = {}
         self._turns: defaultdict[str, list[int]] = defaultdict(list)
         self._stored: dict[str, int] = {}
 
-    def next(self, case: int, marks: Marks) -> Links | None:
+    def next(self, case: int, marks: GroupFields) -> CaseLinks | None:
         """Link a case; None for one that stands alone or is the first of its group; raises `Unfit`."""
         keys = marks.keys
         if not keys:
@@ -111,9 +111,9 @@ class Sequencing:
             raise Unfit(f"the conversation {conversation!r} has more than {MAX_TURNS:,} turns: split it")
         turns.append(case)
 
-    def _linked(self, previous: int | None, marks: Marks) -> Links | None:
+    def _linked(self, previous: int | None, marks: GroupFields) -> CaseLinks | None:
         if previous is None:
             return None
         turns = () if marks.conversation is None else tuple(self._turns[marks.conversation])
         stored = tuple({name: self._stored[name] for name in names} for names in marks.uses)
-        return Links(previous, turns, stored)
+        return CaseLinks(previous, turns, stored)

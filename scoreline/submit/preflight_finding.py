@@ -1,4 +1,4 @@
-"""What a preflight check has found."""
+"""A finding of a preflight check."""
 
 from dataclasses import dataclass
 

@@ -53,7 +53,7 @@ def recorded_answers(recorded: Recorded, source: Source) -> Iterator[Answers]:
 
 
 def _id_column(recorded: Recorded, source: Source, fields: Fields) -> str | None:
-    """Choose what names the case: as the target says, as the dataset says, or `id`."""
+    """Choose the column of the case ids: the target's, the dataset's, or `id`."""
     if recorded.columns.id is not None:
         return recorded.columns.id
     of_dataset = source.columns.id if isinstance(source, FileSource) else None
@@ -105,7 +105,7 @@ class _Outputs:
         for name in OUTPUT_NAMES:
             if name in fields and name != self._expected_column(fields):
                 return fields[name]
-        raise Unfit(f"{no_column('output', fields)} Say with `output` which column is the answer.")
+        raise Unfit(f"{no_column('output', fields)} Set the column of the answers with `output`.")
 
     def _expected_column(self, fields: Fields) -> str | None:
         """In the dataset's own file, what is expected is no answer, though it may have such a name."""
@@ -131,7 +131,7 @@ class _ByPosition:
         if row.is_named and not self._outputs.is_dataset:
             raise Unfit(
                 f"the case {row.case.id!r} has an id, the answers in {self._path} have none: "
-                "say with `id` which column names the case"
+                "set the column of the case ids with `id`"
             )
         if repetition > 1:
             raise Unfit(f"{self._path} has one answer for each case, repetition {repetition} has none")

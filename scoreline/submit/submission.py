@@ -1,4 +1,4 @@
-"""Handing a batch in: from a plan to a batch that is accepted."""
+"""Submission of a batch: from a plan to an accepted batch."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ from scoreline.submit.evaluations import prepared
 from scoreline.submit.spec.plan import Plan
 
 ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Letters that nobody mistakes for each other."""
+"""Letters and digits that are not easily confused."""
 
 
 async def submit(  # noqa: PLR0913 - a plan, a place, a run
@@ -40,7 +40,7 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
 
     What `check` raises, before any evaluation, leaves nothing behind.
     """
-    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # what it says is said below
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its errors are reported below
     await check_privileges(servers.postgres_url, "coordinator")
     pool = make_pool(servers.postgres_url, size=2)
     await pool.open()
@@ -54,9 +54,9 @@ async def submit(  # noqa: PLR0913 - a plan, a place, a run
                 total = await accept(ledger, batch, read, now=now, shards=settings.shards)
             return batch.batch_id, total
     except DatabaseUnavailable as error:
-        said = explain(error) or "PostgreSQL went away."
+        reason = explain(error) or "PostgreSQL went away."
         raise Problem(
-            f"{said} The batch was accepted whole or not at all: see scoreline batch list."
+            f"{reason} The batch was accepted whole or not at all: see scoreline batch list."
         ) from error
     finally:
         await pool.close()
@@ -80,7 +80,7 @@ def _new_batch(plan: Plan, settings: Settings, run_id: str) -> NewBatch:
 
 
 def new_batch_id(name: str) -> str:
-    """Make an id that people can type: the batch's name, and something of its own."""
+    """Make a readable id: the batch's name and a random suffix."""
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "batch"
     chance = SystemRandom()
     return f"{slug}-{''.join(chance.choices(ALPHABET, k=6))}"

@@ -31,7 +31,7 @@ from scoreline.reports.batch_view import BatchView
 from scoreline.reports.export_writers import COLUMNS
 from scoreline.reports.status import view_document
 from scoreline.startup_interrupt import INTERRUPTED
-from scoreline.submit.group_fields import MARKS
+from scoreline.submit.group_fields import GROUP_FIELDS
 from scoreline.submit.spec.builder import make_plan
 from scoreline.submit.spec.keys import DATASET_KEYS, KEYS, SINGULAR
 
@@ -158,7 +158,7 @@ def test_every_key_of_a_spec_is_explained():
     columns = section(guide("how-to/datasets.md"), "Column mapping")
     assert {key for key in DATASET_KEYS if f"`{key}`" not in columns} == set()
     ties = section(guide("how-to/datasets.md"), "Serial groups and conversations")
-    assert {mark for mark in MARKS if f"`{mark}: " not in ties} == set()
+    assert {mark for mark in GROUP_FIELDS if f"`{mark}: " not in ties} == set()
 
 
 def test_exit_codes_states_and_columns_are_listed():

@@ -58,7 +58,7 @@ def _await_servers(layout: Layout) -> Servers:
         if (lock := try_lock(layout.guardian_lock)) is not None:
             attempts += 1
             _launch(layout, lock, attempts)
-        # Whoever takes the lock clears the status, so what is read here is a living guardian's.
+        # Taking the lock clears the status, so the status read here is that of a live guardian.
         match read(layout.status):
             case Servers() as servers:
                 return servers

@@ -76,7 +76,7 @@ def _prepare(runner: Runner, programs: Path, sockets: Path) -> None:
     if not data.exists():
         _create(runner, programs)
     _require_same_version(data, programs)
-    # We hold the lock of this server, so whatever these say, nobody lives who could own them.
+    # This process holds the server's lock, so no live process owns these, whatever they contain.
     for stale in (data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
         stale.unlink(missing_ok=True)
 
@@ -91,7 +91,7 @@ def _create(runner: Runner, programs: Path) -> None:
     single = [*user, server, "--single", *place, *_QUICKLY, "postgres"]
     runner.finish("creating the database", single, stdin="CREATE DATABASE scoreline\n")
     draft.rename(runner.recipe.data)
-    # Not waited for: only a power cut within the next instants could tell, in a database still empty.
+    # No fsync: only a power cut within the next instants would lose it, and the database is still empty.
     runner.start([*user, initdb, "-D", str(runner.recipe.data), "--sync-only"])
 
 

@@ -51,7 +51,7 @@ class Server:
                 raise self._failure(f"does not answer after {_START_PATIENCE:.0f} s.")
 
     def _start_again(self) -> None:
-        # Killed from outside says nothing about whether it can run; any other end does.
+        # A server killed from outside may well be able to run; any other exit is a failure.
         has_failed = self._process is not None and self._process.returncode != -signal.SIGKILL
         if has_failed and not self._recovers():
             raise self._failure("ended while it was starting.")

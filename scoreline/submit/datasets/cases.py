@@ -108,7 +108,7 @@ def _refuse_no_numbers(body: bytes) -> None:
     try:
         from_json(body, allow_inf_nan=False)
     except ValueError:
-        raise Unfit("NaN and Infinity are no numbers that JSON can say") from None
+        raise Unfit("NaN and Infinity are not JSON numbers") from None
 
 
 def _explained(error: ValidationError) -> str:

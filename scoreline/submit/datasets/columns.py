@@ -39,7 +39,7 @@ def picked(fields: Fields, mapped: str | None, names: Sequence[str]) -> JsonValu
 
 
 def mapped_value(fields: Fields, name: str) -> JsonValue:
-    """Find a column that somebody named; raises `Unfit` with the names there are."""
+    """Find a mapped column; raises `Unfit` with the names that exist."""
     try:
         return look_up(fields, name)
     except UnknownField:
@@ -47,7 +47,7 @@ def mapped_value(fields: Fields, name: str) -> JsonValue:
 
 
 def no_column(name: str, there: Iterable[str]) -> str:
-    """Say that a column is not there, which ones are, and which of them may be meant."""
+    """Describe a missing column: which columns exist, and the closest match."""
     names = [each[:_SHOWN] for each in islice(there, _COMPARED)]
     near = get_close_matches(name, names, n=1)
     meant = f" Did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""A file brought into the database under a name: whole, or not at all."""
+"""Import of a file into the database under a name, in one transaction."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _stored(source: FileSource, on_read: OnRead | None) -> Iterator[StoredCase]:
 async def import_shown(
     postgres_url: str, source: FileSource, dataset: NewDataset, *, replace: bool, as_json: bool
 ) -> None:
-    """Import a file with a bar for whoever watches, and say what became of it."""
+    """Import a file with a progress bar, and print the result."""
     console = Console(stderr=True)
     with _bar(console) as bar:
         task = bar.add_task(f"importing {dataset.name}", total=_size(source.path))

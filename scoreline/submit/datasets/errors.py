@@ -30,4 +30,4 @@ class BadRow(Problem):
 
 
 class Unfit(ValueError):  # noqa: N818 - a sentence on its way to a `BadRow`, which knows the place
-    """What is wrong with a row, said by code that does not know where it stands."""
+    """What is wrong with a row, raised by code that does not know its position."""

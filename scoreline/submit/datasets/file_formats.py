@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 from scoreline.submit.datasets.errors import DatasetError
 
 OnRead = Callable[[int], object]
-"""Told how many bytes of the file were just read."""
+"""Called with the number of bytes that were just read."""
 
 ALWAYS_UNPACKED = 64 * 1024 * 1024
 """Bytes that a packed file may unfold to, whatever its own size."""
@@ -45,28 +45,26 @@ _SUFFIXES = {
 
 
 def format_of(path: Path) -> Format:
-    """Tell a file's format by its name; raises `DatasetError`."""
+    """Derive a file's format from its suffix; raises `DatasetError`."""
     found = _SUFFIXES.get(_suffix(path))
     if found is None:
         known = ", ".join(_SUFFIXES)
-        raise DatasetError(
-            path, f"the name does not say the format: it must end in {known}, or these with .gz"
-        )
+        raise DatasetError(path, f"unknown suffix: the name must end in {known}, or these with .gz")
     return found
 
 
 def looks_like_file(text: str) -> bool:
-    """Whether somebody who writes this means a file: its name ends like one."""
+    """Whether a text names a file: it has the suffix of a known format."""
     return _suffix(Path(text)) in _SUFFIXES
 
 
 def stem_of(path: Path) -> str:
-    """Name a file without what says its format: `cases` for `cases.jsonl.gz`."""
+    """Return a file's name without its suffixes: `cases` for `cases.jsonl.gz`."""
     return Path(_without_gz(path)).stem
 
 
 def unit_of(path: Path) -> str:
-    """Say what places in this file are counted by."""
+    """Return the unit of positions in this file."""
     return "line" if format_of(path) in (Format.JSONL, Format.CSV) else "record"
 
 
@@ -83,7 +81,7 @@ def opened(path: Path, *, on_read: OnRead | None = None) -> Iterator[BinaryIO]:
     """Lend a file's text as UTF-8 bytes; whatever is wrong with the file is a `DatasetError`."""
     with ExitStack() as stack:
         try:
-            file = _Told(path, on_read)
+            file = _MeteredFile(path, on_read)
             stream = stack.enter_context(_buffered(file))
             if path.name.lower().endswith(".gz"):
                 unpacked = gzip.GzipFile(fileobj=stream)
@@ -100,8 +98,8 @@ def _buffered(raw: object) -> io.BufferedReader:
     return io.BufferedReader(cast("io.RawIOBase", raw), _BUFFER)
 
 
-class _Told(io.FileIO):
-    """A file that says how much of it was read."""
+class _MeteredFile(io.FileIO):
+    """A file that reports how much of it was read."""
 
     def __init__(self, path: Path, on_read: OnRead | None) -> None:
         super().__init__(path)
@@ -109,7 +107,7 @@ class _Told(io.FileIO):
         self.count = 0
 
     def readinto(self, buffer: bytearray) -> int | None:  # type: ignore[override]  # the protocol's buffer
-        """Read on, and tell."""
+        """Read, and report the number of bytes."""
         count = super().readinto(buffer)
         self.count += count or 0
         if self._on_read and count:
@@ -120,7 +118,7 @@ class _Told(io.FileIO):
 class _BoundedUnpacking(io.RawIOBase):
     """Unpacks a file, but not one that unfolds without measure."""
 
-    def __init__(self, path: Path, file: _Told, unpacked: gzip.GzipFile) -> None:
+    def __init__(self, path: Path, file: _MeteredFile, unpacked: gzip.GzipFile) -> None:
         self._path, self._file, self._unpacked = path, file, unpacked
         self._count = 0
 

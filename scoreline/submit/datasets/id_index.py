@@ -15,7 +15,7 @@ MAX_IN_MEMORY = 200_000
 """Ids held in memory: about 30 MB."""
 
 
-class SeenIds:
+class IdIndex:
     """Remembers ids by a digest; two of a million differ in theirs but for a chance of 1 in 30 million."""
 
     def __init__(self) -> None:

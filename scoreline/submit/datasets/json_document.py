@@ -57,8 +57,8 @@ def _bounded_events(stream: BinaryIO) -> _Events:
 
 
 def _explained(error: Exception) -> str:
-    said = error.args[0] if error.args else error
-    text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    message = error.args[0] if error.args else error
+    text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
     return " ".join(text.split())
 
 
@@ -87,9 +87,9 @@ def _find_list(events: _Events, path: Path, wanted: str) -> None:
 
 
 def no_list(wanted: str, lists: list[str]) -> str:
-    """Say that there is no list of rows where it was looked for, and where there are some."""
+    """Describe a missing list of rows, and where the document has lists."""
     there = ", ".join(repr(name) for name in lists[:MAX_HINTS])
-    hint = f"say where with `records`: there are lists at {there}" if there else "there is none in it"
+    hint = f"set its path with `records`: there are lists at {there}" if there else "there is none in it"
     where = f"there is no list of rows at {wanted!r}" if wanted else "the document is no list of rows"
     return f"{where}; {hint}"
 

@@ -35,7 +35,7 @@ def _parsed(line: bytes) -> object:
     try:
         value: object = from_json(line.rstrip(b"\r\n"), allow_inf_nan=False)
     except ValueError as error:
-        # Its own count of lines would say 1, whatever line of the file this is.
+        # Its own line number is always 1, because each line is parsed separately.
         raise Unfit(f"broken JSON: {str(error).replace(' at line 1 column ', ' at column ')}") from None
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH:
         refuse_too_deep(value)

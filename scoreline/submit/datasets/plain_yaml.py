@@ -1,4 +1,4 @@
-"""YAML of which only what JSON can say is read.
+"""YAML restricted to what JSON can express.
 
 No objects of any language, no dates (they stay text), and no aliases, which would let a small file unfold
 into one that fills the memory. Values are built from parser events, without a tree of nodes between them:
@@ -222,8 +222,8 @@ def _text_key(key: object) -> str:
     raise Unfit(f"the name of a field must be a text, {shown} is {kind_of(key)}: put it in quotes")
 
 
-def told(error: yaml.YAMLError) -> str:
-    """Say in one line what a parser did not like, and where."""
+def yaml_problem(error: yaml.YAMLError) -> str:
+    """Describe a YAML error in one line, with its position."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"{error.problem} (line {error.problem_mark.line + 1})"
     return " ".join(str(error).split())[:500]

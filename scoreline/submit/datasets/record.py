@@ -1,4 +1,4 @@
-"""A record as a file has it, before anybody says what its fields mean, and how large it may be."""
+"""A record of a file before its fields are mapped, and its size limits."""
 
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ class Record(NamedTuple):
 
 
 def as_fields(value: Any) -> Fields:  # noqa: ANN401 - whatever a parser found
-    """Take an object with named fields, or say what else it is; raises `Unfit`."""
+    """Return an object with named fields; raises `Unfit` for any other value."""
     if isinstance(value, dict):
         return value
     raise Unfit(f"a row must be an object with named fields, this is {kind_of(value)}")

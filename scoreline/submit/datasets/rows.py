@@ -10,7 +10,7 @@ from scoreline.submit.datasets.cases import Row, row_of
 from scoreline.submit.datasets.columns import EXPECTED_NAMES, Columns
 from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
 from scoreline.submit.datasets.file_formats import Format, OnRead, format_of, opened, unit_of
-from scoreline.submit.datasets.id_index import SeenIds
+from scoreline.submit.datasets.id_index import IdIndex
 from scoreline.submit.datasets.json_document import json_records
 from scoreline.submit.datasets.line_formats import csv_records, jsonl_records
 from scoreline.submit.datasets.record import Fields, Record, refuse_too_deep
@@ -42,7 +42,7 @@ def file_rows(
     """Read the cases of a file; raises `DatasetError`, and `BadRow` for the first row that is none."""
     columns, unit, position = columns or Columns(), unit_of(path), 0
     is_table = format_of(path) is Format.CSV
-    with SeenIds() as seen:
+    with IdIndex() as seen:
         for position, record in enumerate(records(path, at=columns.records, on_read=on_read), 1):
             try:
                 fields = _with_meanings(record.fields, columns) if is_table else record.fields
@@ -59,7 +59,7 @@ def file_rows(
 
 
 def _with_meanings(fields: Fields, columns: Columns) -> Fields:
-    """Read what a table can only say as text: nothing where an answer is empty, JSON in two columns."""
+    """Read values that a table has only as text: an empty answer is None, two columns are JSON."""
     meant = dict(fields)
     for name in (columns.expected,) if columns.expected else EXPECTED_NAMES:
         if meant.get(name) == "":

@@ -62,7 +62,7 @@ async def source_rows(source: Source, *, postgres_url: str | None) -> AsyncGener
 
 
 def place_of(source: Source) -> tuple[str, str]:
-    """Say how a row's place is named: the file or dataset, and what its rows are counted by."""
+    """Return the file or dataset of a row, and the unit of its positions."""
     match source:
         case FileSource(path=path):
             return str(path), unit_of(path)
@@ -91,5 +91,5 @@ async def _imported_rows(source: ImportedSource, postgres_url: str | None) -> As
 
 
 def _file_of(name: str) -> str:
-    """Help whoever means a file whose name does not look like one."""
+    """Add a hint where a name may be a file without a known suffix."""
     return f" To mean the file of that name: ./{name}" if Path(name).is_file() else ""

@@ -1,4 +1,4 @@
-"""How imported datasets are shown."""
+"""The views of imported datasets."""
 
 import json
 

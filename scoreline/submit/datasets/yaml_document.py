@@ -8,7 +8,7 @@ import yaml
 
 from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
 from scoreline.submit.datasets.json_document import MAX_DOCUMENT_DEPTH, MAX_HINTS, MAX_NAME, no_list
-from scoreline.submit.datasets.plain_yaml import PlainLoader, told
+from scoreline.submit.datasets.plain_yaml import PlainLoader, yaml_problem
 from scoreline.submit.datasets.record import Record, as_fields, refuse_depth
 
 SECOND_DOCUMENT = "a second document begins with `---`: put all rows into one list"
@@ -31,7 +31,7 @@ def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Re
     except Unfit as error:
         raise BadRow(path, number or 1, str(error), unit="record") from None
     except yaml.YAMLError as error:
-        raise BadRow(path, number or 1, f"broken YAML: {told(error)}", unit="record") from None
+        raise BadRow(path, number or 1, f"broken YAML: {yaml_problem(error)}", unit="record") from None
 
 
 def _enter(loader: PlainLoader, path: Path, wanted: str) -> None:

@@ -1,1 +1,1 @@
-"""The spec: what a file and flags say, checked whole, as one plan."""
+"""The spec: a file and flags, validated together into one plan."""

@@ -1,7 +1,7 @@
-"""From a spec file and flags to a plan. Both say the same things; where both speak, flags win.
+"""Builds a plan from a spec file and flags. Both have the same keys; flags override the file.
 
-Paths are meant from where they are written: in a file from its folder, in flags from the working directory.
-So each of the two is read whole before they are put together.
+Paths are relative to where they are written: in a file to its folder, in flags to the working directory. So
+each of the two is read before they are merged.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ UNSCORED_GATE = (
     "Add one: --evaluator exact (or `evaluator: exact` in the spec)"
 )
 DEFAULT_SYNTHETIC = 1_000
-"""Cases of a simulated batch for which nobody gave a dataset."""
+"""Cases of a simulated batch without a dataset."""
 
 RUN_FROM_A_FOLDER = frozenset({"python", "command"})
 _COLUMN_FLAGS = ("records", "id", "input", "expected")
@@ -52,8 +52,8 @@ TO_BE_LEARNT = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """What one of the two says: keys with a meaning, and its targets and evaluators if it names any."""
+class _SpecPart:
+    """The file or the flags: validated keys, and its targets and evaluators if it has any."""
 
     keys: Mapping[str, Any]
     targets: Targets | None
@@ -77,18 +77,18 @@ def make_plan(
 
     A flag that is None, or an empty list, was not given. Besides the keys, the columns of a dataset are
     flags of their own: `records`, `id`, `input` and `expected`. Each of the limits, and the `source` of
-    cases, stands where neither says it; `named_limits` has those typed for one target or judge.
+    cases, is the default where neither has it; `named_limits` has the limits of one target or judge.
     """
-    written = _said_in(spec_file) if spec_file else _Said({}, None, None, _flag)
-    typed = _said_by(flags, folder)
+    written = _read_file(spec_file) if spec_file else _SpecPart({}, None, None, _flag)
+    typed = _read_flags(flags, folder)
     keys = {**written.keys, **typed.keys}
     if keys.get("mode") == "simulated":
         typed.refuse_calls()
         if "mode" not in typed.keys:  # a flag simulates what the file would call; a file contradicts itself
             written.refuse_calls()
         keys.pop("batch_api", None)
-    said_limits = (written.keys.get("limits", {}), typed.keys.get("limits", {}))
-    keys["limits"] = {**asdict(limits), **said_limits[0], **said_limits[1]}
+    given_limits = (written.keys.get("limits", {}), typed.keys.get("limits", {}))
+    keys["limits"] = {**asdict(limits), **given_limits[0], **given_limits[1]}
     keys = _with_columns(keys, {name: flags.get(name) for name in _COLUMN_FLAGS})
     targets = typed.targets or written.targets
     evaluators = typed.evaluators if typed.evaluators is not None else written.evaluators
@@ -102,18 +102,18 @@ def make_plan(
     return plan
 
 
-def _said_in(spec_file: Path) -> _Said:
+def _read_file(spec_file: Path) -> _SpecPart:
     document = read_document(spec_file)
-    return _said(document.values, document.place, spec_file.parent)
+    return _read_part(document.values, document.place, spec_file.parent)
 
 
-def _said_by(flags: Mapping[str, Any], folder: Path) -> _Said:
+def _read_flags(flags: Mapping[str, Any], folder: Path) -> _SpecPart:
     given = {
         name: value
         for name, value in flags.items()
         if name not in {*_COLUMN_FLAGS, _NAMED_LIMITS} and value is not None and value not in ([], ())
     }
-    return _said(given, _flag, folder)
+    return _read_part(given, _flag, folder)
 
 
 def _flag(key: str, *within: str | int) -> str:
@@ -122,7 +122,7 @@ def _flag(key: str, *within: str | int) -> str:
     return f"--{_FLAGS.get(key, key).replace('_', '-')}"
 
 
-def _said(values: Mapping[str, Any], place: Place, base: Path) -> _Said:
+def _read_part(values: Mapping[str, Any], place: Place, base: Path) -> _SpecPart:
     keys = read_keys(values, place)
     place = _as_written(values, place)
     refuse_keys(keys, place)
@@ -131,7 +131,7 @@ def _said(values: Mapping[str, Any], place: Place, base: Path) -> _Said:
     dataset = keys.get("dataset", {})
     if "path" in dataset:
         keys["dataset"] = {**dataset, "path": base / Path(dataset["path"]).expanduser()}
-    return _Said(keys, targets, evaluators, place)
+    return _SpecPart(keys, targets, evaluators, place)
 
 
 def _as_written(values: Mapping[str, Any], place: Place) -> Place:

@@ -47,10 +47,10 @@ class Targets:
 def read_targets(described: Described, place: Place, base: Path) -> Targets:
     """Read targets; raises `SpecError` with the place of the one that makes no sense."""
     specs, records = [], {}
-    for number, said in enumerate(described):
+    for number, value in enumerate(described):
         where = place("targets", number)
         try:
-            spec, found = _target(_with_limits(said, where), where)
+            spec, found = _target(_with_limits(value, where), where)
         except ValueError as error:
             raise SpecError(where, str(error)) from None
         if spec.type == "recorded":
@@ -60,15 +60,15 @@ def read_targets(described: Described, place: Place, base: Path) -> Targets:
     return Targets(tuple(specs), base.resolve(), records)
 
 
-def _target(said: str | dict[str, Any], where: str) -> tuple[TargetSpec, str | None]:
-    """Read one target; `records` of a recorded one is for whoever submits, not for executors."""
+def _target(value: str | dict[str, Any], where: str) -> tuple[TargetSpec, str | None]:
+    """Read one target; `records` of a recorded one is used at submission, not by executors."""
     records = None
-    if isinstance(said, dict) and said.get("type") == "recorded":
-        records = said.get("records")
-        said = {key: value for key, value in said.items() if key != "records"}
+    if isinstance(value, dict) and value.get("type") == "recorded":
+        records = value.get("records")
+        value = {key: value for key, value in value.items() if key != "records"}
         if not isinstance(records, str | None):
             raise SpecError(where, "`records` must be a dotted path to the list of answers")
-    spec = parse_target(said)
+    spec = parse_target(value)
     target_type(spec.type).check(spec.options)  # first: it knows what to write instead
     _refuse_secret(spec, where)
     return spec, records
@@ -77,10 +77,10 @@ def _target(said: str | dict[str, Any], where: str) -> tuple[TargetSpec, str | N
 def read_evaluators(described: Described, place: Place, base: Path) -> Evaluators:
     """Read evaluators; raises `SpecError` with the place of the one that makes no sense."""
     specs = []
-    for number, said in enumerate(described):
+    for number, value in enumerate(described):
         where = place("evaluators", number)
         try:
-            spec = parse_evaluator(_with_limits(_in_seconds(said), where), base)
+            spec = parse_evaluator(_with_limits(_in_seconds(value), where), base)
             _refuse_secret(spec, where)
             evaluator_type(spec.type).check(spec.options)
         except ValueError as error:
@@ -90,17 +90,17 @@ def read_evaluators(described: Described, place: Place, base: Path) -> Evaluator
     return tuple(specs)
 
 
-def _in_seconds(said: str | dict[str, Any]) -> str | dict[str, Any]:
+def _in_seconds(value: str | dict[str, Any]) -> str | dict[str, Any]:
     """Let an evaluator's time-out be written as the batch's may be: 30, 90s, 5m."""
-    if isinstance(said, str) or said.get("timeout") is None:
-        return said
-    return {**said, "timeout": duration(LONGEST)(said["timeout"])}
+    if isinstance(value, str) or value.get("timeout") is None:
+        return value
+    return {**value, "timeout": duration(LONGEST)(value["timeout"])}
 
 
-def _with_limits(said: str | dict[str, Any], where: str) -> str | dict[str, Any]:
-    if isinstance(said, str) or said.get("rate_limits") is None:
-        return said
-    return {**said, "rate_limits": read_limits(said["rate_limits"], "rate_limits", where)}
+def _with_limits(value: str | dict[str, Any], where: str) -> str | dict[str, Any]:
+    if isinstance(value, str) or value.get("rate_limits") is None:
+        return value
+    return {**value, "rate_limits": read_limits(value["rate_limits"], "rate_limits", where)}
 
 
 def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:
@@ -119,8 +119,8 @@ def _refuse_secret(spec: TargetSpec | EvaluatorSpec, where: str) -> None:
 def refuse_keys(keys: Mapping[str, Any], place: Place) -> None:
     """Raise `SpecError` where a name, a prompt or a tag holds what has the shape of a well-known key."""
     for key in ("name", "project", "prompts", "tags"):
-        said = keys.get(key) or ()
-        if any(holds_key(str(each)) for each in ([said] if isinstance(said, str) else said)):
+        value = keys.get(key) or ()
+        if any(holds_key(str(each)) for each in ([value] if isinstance(value, str) else value)):
             raise SpecError(place(key), f"it {STORED_KEY}")
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from scoreline.submit.datasets.errors import DatasetError, Unfit
 from scoreline.submit.datasets.file_formats import opened
-from scoreline.submit.datasets.plain_yaml import PlainLoader, told
+from scoreline.submit.datasets.plain_yaml import PlainLoader, yaml_problem
 from scoreline.submit.spec.errors import SpecError
 
 KeyPath = tuple[str | int, ...]
@@ -17,7 +17,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says, and where it says so."""
+    """The values of a file, and their positions."""
 
     path: Path
     values: Mapping[str, Any]
@@ -41,7 +41,7 @@ def read_document(path: Path) -> Document:
     except Unfit as error:
         raise SpecError(str(path), str(error)) from None
     except yaml.YAMLError as error:
-        raise SpecError(str(path), f"broken YAML: {told(error)}") from None
+        raise SpecError(str(path), f"broken YAML: {yaml_problem(error)}") from None
 
 
 def _read(path: Path, loader: PlainLoader) -> Document:

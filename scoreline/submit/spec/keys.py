@@ -1,4 +1,4 @@
-"""The keys of a spec: which there are, and what a file or flags say under each."""
+"""The keys of a spec, and the check of the value under each."""
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -54,10 +54,10 @@ LIMIT_KEYS: Mapping[str, v.Check] = {
 _FLAGS_ALONE = ("workers", "distributed", "local", "detach", "json")
 
 
-def read_keys(said: Mapping[str, Any], place: Place) -> dict[str, Any]:
-    """Check what was said, whole; raises `SpecError` for the first thing that makes no sense."""
+def read_keys(values: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """Validate the values of all keys; raises `SpecError` for the first invalid one."""
     found: dict[str, Any] = {}
-    for key, value in said.items():
+    for key, value in values.items():
         meant = SINGULAR.get(key, key)
         if meant in found:
             raise SpecError(place(key), f"`{key}` and `{meant}` are the same key: give one of them")
@@ -70,29 +70,29 @@ def read_keys(said: Mapping[str, Any], place: Place) -> dict[str, Any]:
         found["limits"] = _within(found["limits"], "limits", LIMIT_KEYS, place)
     if "accounts" in found:
         found["accounts"] = {
-            name: read_limits(said, f"accounts.{name}", place("accounts", name))
-            for name, said in found["accounts"].items()
+            name: read_limits(limits, f"accounts.{name}", place("accounts", name))
+            for name, limits in found["accounts"].items()
         }
     return found
 
 
-def read_limits(said: Any, key: str, where: str) -> dict[str, Any]:  # noqa: ANN401 - as it was written
+def read_limits(values: Any, key: str, where: str) -> dict[str, Any]:  # noqa: ANN401 - as it was written
     """Check the rate limits of one target, evaluator or account; raises `SpecError`."""
-    limits = _checked(v.mapping, said, key, where)
+    limits = _checked(v.mapping, values, key, where)
     return _within(limits, key, LIMIT_KEYS, lambda *_: where)
 
 
 def unknown(key: str, known: Iterable[str]) -> str:
-    """Say that there is no such key, and which one may be meant."""
+    """Describe an unknown key, and the closest match."""
     if key in _FLAGS_ALONE:
-        return f"`{key}` says how to run a batch, not what it is: it is a flag only, --{key}"
+        return f"`{key}` is how to run a batch, not part of it: it is a flag only, --{key}"
     near = get_close_matches(key, list(known), n=1)
     hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(sorted(known))}"
     return f"there is no key `{key}`; {hint}"
 
 
-def _dataset(said: Mapping[str, Any], place: Place) -> dict[str, str]:
-    found = _within(said, "dataset", DATASET_KEYS, place)
+def _dataset(values: Mapping[str, Any], place: Place) -> dict[str, str]:
+    found = _within(values, "dataset", DATASET_KEYS, place)
     if ("path" in found) == ("name" in found):
         raise SpecError(
             place("dataset"), "a `dataset` has either a `path` or the `name` of an imported one"
@@ -106,15 +106,15 @@ def _dataset(said: Mapping[str, Any], place: Place) -> dict[str, str]:
 
 
 def _within(
-    said: Mapping[str, Any], around: str, known: Mapping[str, v.Check], place: Place
+    values: Mapping[str, Any], around: str, known: Mapping[str, v.Check], place: Place
 ) -> dict[str, Any]:
     """Check the keys within a key."""
-    for key in said:
+    for key in values:
         if key not in known:
             raise SpecError(place(around, key), unknown(key, known))
     return {
         key: _checked(known[key], value, f"{around}.{key}", place(around, key))
-        for key, value in said.items()
+        for key, value in values.items()
     }
 
 

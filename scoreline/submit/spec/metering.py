@@ -8,7 +8,7 @@ from executor.registry import evaluator_type, target_type
 
 
 def metered(batch: BatchSpec) -> BatchSpec:
-    """Mark what is counted: types that somebody else counts and, where limits were given, every target."""
+    """Mark metered targets: types whose provider has limits and, where limits were given, every target."""
     is_limited = batch.limits != Limits() or batch.max_concurrency is not None
     return replace(
         batch,
@@ -18,7 +18,7 @@ def metered(batch: BatchSpec) -> BatchSpec:
 
 
 def _target(spec: TargetSpec, *, is_limited: bool) -> TargetSpec:
-    # Recorded answers are asked of nobody.
+    # Recorded answers make no call.
     is_limited = (is_limited or spec.rate_limits is not None) and spec.type != "recorded"
     return replace(spec, is_metered=is_limited or isinstance(target_type(spec.type), Metered))
 

@@ -19,7 +19,7 @@ class Recorded:
     columns: Columns = field(default_factory=Columns)
     """Where its records are, and which field is the id."""
     output: str | None = None
-    """Which field is the answer; the usual names are tried where it is not said."""
+    """The field of the answer; by default the usual names are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Plan:
     recorded: Mapping[int, Recorded] = field(default_factory=dict)
     """The answers of recorded targets, by the target's place among `batch.targets`."""
     repetitions_given: bool = True
-    """Where nobody said, recorded answers decide: as many as the case with the most of them has."""
+    """If not given, the number of recorded answers of the case that has the most."""
     project: str = "default"
     tags: tuple[str, ...] = ()
     """Labels of the batch."""

@@ -1,7 +1,7 @@
 """`--mode simulated`: a plan in which no target and no evaluator makes a call.
 
 What would connect to a server, import a module or start a program is replaced by its simulated form, under
-a name that says so; what computes inside the executor stays. The replacement is made before the batch is
+a name that shows it; what computes inside the executor stays. The replacement is made before the batch is
 stored, so `batch resume`, `batch retry` and every executor have nothing else to run.
 """
 

@@ -1,4 +1,4 @@
-"""What each key of a spec may say: each takes a value as it was written, and returns what it means.
+"""The values that each key of a spec may have: each check takes a value as written, and returns it parsed.
 
 What makes no sense is a `ValueError` with a sentence that goes on from the key's name.
 """
@@ -69,8 +69,8 @@ def whole(low: int, high: int) -> Check:
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        said = f"{value} is not" if is_number else f"this is {kind_of(value)}"
-        raise ValueError(f"must be a whole number from {low} to {high}; {said}")
+        problem = f"{value} is not" if is_number else f"this is {kind_of(value)}"
+        raise ValueError(f"must be a whole number from {low} to {high}; {problem}")
 
     return check
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from coordinator.submission import Recall, SerialPlace
 from eventlog.payloads import Case
-from scoreline.submit.group_fields import Reading
-from scoreline.submit.groups import Grid, Sequencing, Ties
+from scoreline.submit.group_fields import GroupFieldReader
+from scoreline.submit.groups import DisjointGroups, EvaluationNumbering, SerialLinker
 from tests.unit.scoreline.submit.submission_stage import plan_of, refused, submitted
 
 
@@ -88,7 +88,7 @@ async def test_groups_that_share_a_case_are_one(tmp_path):
     }
 
 
-MARKS = st.fixed_dictionaries(
+GROUP_FIELDS = st.fixed_dictionaries(
     {},
     optional={
         "serial": st.booleans(),
@@ -99,14 +99,14 @@ MARKS = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(MARKS, max_size=12))
+@given(st.lists(GROUP_FIELDS, max_size=12))
 def test_whatever_is_tied_is_one_chain(rows):
     """Of two cases that share a tie the later waits for the earlier, and so it does for all it recalls."""
-    reading, ties = Reading([frozenset()]), Ties()
+    reading, ties = GroupFieldReader([frozenset()]), DisjointGroups()
     marked = [reading.next(Case(id="c", input=row.get("input", "i"), metadata=row)) for row in rows]
     for marks in marked:
         ties.join(marks.keys)
-    sequencing, grid = Sequencing(ties), Grid(targets=1, prompts=1, repetitions=1)
+    sequencing, grid = SerialLinker(ties), EvaluationNumbering(targets=1, prompts=1, repetitions=1)
     before: dict[int, set[int]] = {}
     for number, marks in enumerate(marked, 1):
         links = sequencing.next(number, marks)

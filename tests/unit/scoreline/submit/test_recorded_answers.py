@@ -82,7 +82,7 @@ async def test_only_recorded_targets_have_answers(tmp_path):
         ([{"id": "a", "outptu": "A"}], "said.jsonl, line 1: there is no column 'output'"),
         ([{"id": "a", "output": None}], "said.jsonl, line 1: the recorded answer is null"),
         ([{"id": "a", "output": "A"}, {"output": "B"}], "said.jsonl, line 2: there is no column 'id'"),
-        ([{"output": "A"}, {"output": "B"}], "say with `id` which column names the case"),
+        ([{"output": "A"}, {"output": "B"}], "set the column of the case ids with `id`"),
         ([{"id": "a", "output": "x" * 600_000}], "the answer has 600000 characters"),
     ],
 )

@@ -10,13 +10,13 @@ from scoreline.submit import groups
 from scoreline.submit.datasets import file_formats, id_index
 from scoreline.submit.datasets.columns import Columns, no_column
 from scoreline.submit.datasets.errors import Unfit
-from scoreline.submit.datasets.id_index import SeenIds
+from scoreline.submit.datasets.id_index import IdIndex
 from scoreline.submit.datasets.metered_stream import READ_AHEAD, MeteredStream
 from scoreline.submit.datasets.plain_yaml import PlainLoader
 from scoreline.submit.datasets.record import MAX_ROW_BYTES
 from scoreline.submit.datasets.rows import file_rows
-from scoreline.submit.group_fields import Marks
-from scoreline.submit.groups import Sequencing, Ties
+from scoreline.submit.group_fields import GroupFields
+from scoreline.submit.groups import DisjointGroups, SerialLinker
 from tests.unit.scoreline.submit.datasets.test_file_formats import refused, unreadable, written
 
 
@@ -82,7 +82,7 @@ def test_gzip_that_unfolds_without_measure_is_refused(tmp_path, monkeypatch):
 def test_ids_on_disk_are_found_like_those_in_memory(monkeypatch):
     """An id is noticed a second time however many were between, and the table on disk is removed."""
     monkeypatch.setattr(id_index, "MAX_IN_MEMORY", 10)
-    with SeenIds() as ids:
+    with IdIndex() as ids:
         assert [ids.add(f"id-{number}", number) for number in range(1, 96)] == [None] * 95
         assert len(ids._newest) < 10
         assert (ids.add("id-1", 200), ids.add("id-77", 201), ids.add("id-94", 202)) == (1, 77, 94)
@@ -155,13 +155,13 @@ def test_errors_are_short_whatever_the_row_holds():
 def test_ties_and_turns_are_limited(monkeypatch):
     """What a submission keeps in memory of its groups has an end, with what to do."""
     monkeypatch.setattr(groups, "MAX_TURNS", 3)
-    sequencing = Sequencing(Ties())
+    sequencing = SerialLinker(DisjointGroups())
     for case in range(1, 4):
-        sequencing.next(case, Marks(conversation="long"))
+        sequencing.next(case, GroupFields(conversation="long"))
     with pytest.raises(Unfit, match="'long' has more than 3 turns: split it"):
-        sequencing.next(4, Marks(conversation="long"))
-    monkeypatch.setattr("scoreline.submit.group_fields.MAX_TIES", 5)
+        sequencing.next(4, GroupFields(conversation="long"))
+    monkeypatch.setattr("scoreline.submit.group_fields.MAX_GROUPS", 5)
     for case in range(5, 9):
-        sequencing.next(case, Marks(conversation=f"c{case}"))
+        sequencing.next(case, GroupFields(conversation=f"c{case}"))
     with pytest.raises(Unfit, match="more than 5 conversations"):
-        sequencing.next(9, Marks(conversation="c9"))
+        sequencing.next(9, GroupFields(conversation="c9"))

@@ -11,7 +11,7 @@ from eventlog.payloads import Case
 from scoreline.submit.datasets.cases import row_of
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.errors import Unfit
-from scoreline.submit.datasets.id_index import SeenIds
+from scoreline.submit.datasets.id_index import IdIndex
 from scoreline.submit.datasets.rows import file_rows
 from tests.unit.scoreline.submit.datasets.test_file_formats import refused, written
 
@@ -114,7 +114,7 @@ def test_a_position_that_is_somebody_elses_id_is_noticed(tmp_path):
 def test_ids_are_remembered_in_little_memory():
     """A million ids of any length take less than 200 MB: here a twentieth of them."""
     tracemalloc.start()
-    seen = SeenIds()
+    seen = IdIndex()
     for number in range(50_000):
         assert seen.add(f"{'long' * 20}-{number}", number) is None
     size, _ = tracemalloc.get_traced_memory()
@@ -124,7 +124,7 @@ def test_ids_are_remembered_in_little_memory():
 
 
 def test_a_long_file_is_read_row_by_row(tmp_path):
-    """Reading a file takes the memory of a row, not of the file: whichever the format."""
+    """GroupFieldReader a file takes the memory of a row, not of the file: whichever the format."""
     body, count = "x" * 40_000, 200
     texts = {
         "a.jsonl": f'{{"input": "{body}"}}\n' * count,
