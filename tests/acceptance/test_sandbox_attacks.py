@@ -10,9 +10,9 @@ import pytest
 
 from executor.sandbox.bubblewrap_options import PrivilegeMode
 from tests.acceptance.batch_commands import Folder
+from tests.integration.executor.test_sandbox_memory import EMPTY_FILES, SHARED_MEMORY
 from tests.integration.sandboxed import PREFIXES, PRIVILEGE_MODES, needs_sandbox
 from tests.integration.takeover import TAKEOVER
-from tests.integration.test_sandbox_memory import EMPTY_FILES, SHARED_MEMORY
 
 pytestmark = needs_sandbox
 

@@ -36,9 +36,9 @@ from tests.builders import BATCH, CASE, history
 from tests.integration.coordinating import ANSWER, House, house
 from tests.provider import provider
 from tests.storing import PATIENCE, World
+from tests.unit.executor.lanes.test_client import MODEL, staged
 from tests.unit.executor.stage import ANSWER as SAID
 from tests.unit.executor.stage import SETTINGS, TARGET, Stage, judged_by, raising, virtually
-from tests.unit.test_executor_lanes import MODEL, staged
 from tests.waiting import until
 
 LONG = BatchSpec("batch", (TARGET,), timeout=10_000.0)

@@ -38,19 +38,19 @@ EXECUTOR_CONTROL = "tests/unit/executor/test_executor.py"
 INTERRUPTION = "tests/integration/scoreline/local/test_interruption.py"
 PROCESSES = "tests/integration/scoreline/local/test_processes.py"
 DAMAGED_FILE = "tests/integration/scoreline/local/embedded/test_damage.py"
-HTTP_TARGET = "tests/integration/test_http_target.py"
-BOUNDED_REPLIES = "tests/unit/test_bounded_replies.py"
+HTTP_TARGET = "tests/integration/executor/test_http_target.py"
+BOUNDED_REPLIES = "tests/unit/providers/test_bounded_replies.py"
 HOSTILE_REPLIES = "tests/acceptance/test_hostile_replies.py"
 RUNS = "tests/acceptance/test_runs.py"
 LANE = "executor/lanes/lane.lua"
-LANES = "tests/conformance/test_lanes.py"
-LANES_TRACES = "tests/conformance/test_lanes_traces.py"
-LANES_ARITHMETIC = "tests/unit/test_lanes_arithmetic.py"
-EXECUTOR_LANES = "tests/unit/test_executor_lanes.py"
-LANES_LIMITS = "tests/unit/test_lanes_limits.py"
+LANES = "tests/conformance/executor/test_lanes.py"
+LANES_TRACES = "tests/conformance/executor/test_lanes_traces.py"
+LANES_ARITHMETIC = "tests/unit/executor/lanes/test_lane.py"
+EXECUTOR_LANES = "tests/unit/executor/lanes/test_client.py"
+LANES_LIMITS = "tests/unit/executor/lanes/test_limits.py"
 BUDGETS = "tests/integration/test_budgets.py"
-BUDGET_ACCOUNTS = "tests/conformance/test_budget_accounts.py"
-EXECUTOR_BUDGET = "tests/unit/test_executor_budget.py"
+BUDGET_ACCOUNTS = "tests/conformance/taskqueue/test_budget_accounts.py"
+EXECUTOR_BUDGET = "tests/unit/executor/budget/test_client.py"
 BUDGET_KEEPER = "tests/unit/test_budget_keeper.py"
 FAILURE_STREAK = "tests/unit/executor/test_failure_streak.py"
 PROVIDER_BATCH_BUDGETS = "tests/unit/test_provider_batch_budgets.py"
@@ -60,25 +60,25 @@ PROVIDER_BATCHES = "tests/unit/test_provider_batches.py"
 PREFLIGHT = "tests/acceptance/test_preflight.py"
 REPORT = "tests/unit/scoreline/reports/test_report.py"
 EXPORT = "tests/unit/scoreline/reports/test_export.py"
-PYTHON_TARGET = "tests/integration/test_python_target.py"
+PYTHON_TARGET = "tests/integration/executor/test_python_target.py"
 FAULTS = "tests/unit/executor/test_outcome.py"
 EXECUTOR_RUN = "tests/unit/executor/test_attempt.py"
 SCORECARD = "tests/unit/projections/test_scorecard.py"
 SIMULATION_MODE = "tests/unit/scoreline/submit/spec/test_simulation.py"
-SANDBOX = "tests/integration/test_sandbox.py"
+SANDBOX = "tests/integration/executor/test_sandbox.py"
 ESCAPES = "tests/escapes/test_corpus.py::test_every_program_is_contained_and_everything_is_returned"
 CODE_VERDICTS = "tests/acceptance/test_code_verdicts.py"
 RUN_DIRECTORIES = "tests/acceptance/test_run_directories.py"
 PROTOCOL_DESCRIPTORS = "tests/acceptance/test_protocol_descriptors.py"
 SANDBOX_CHECK = "tests/acceptance/test_sandbox_check.py"
-WALL_CHECKS = "tests/integration/test_wall_checks.py"
-COMPLETION = "tests/unit/test_completion.py"
-FIRST_PROCESS = "tests/integration/test_sandbox_first_process.py"
-WALLS = "tests/unit/test_sandbox_walls.py"
-SANDBOX_MEMORY = "tests/integration/test_sandbox_memory.py"
-SANDBOX_CGROUP = "tests/integration/test_sandbox_cgroup.py"
-HOST_FILES = "tests/unit/test_host_files.py"
-SECCOMP = "tests/unit/test_sandbox_seccomp.py"
+WALL_CHECKS = "tests/integration/executor/test_isolation_checks.py"
+COMPLETION = "tests/unit/executor/evaluators/test_completion.py"
+FIRST_PROCESS = "tests/integration/executor/test_sandbox_first_process.py"
+WALLS = "tests/unit/executor/sandbox/test_bubblewrap_options.py"
+SANDBOX_MEMORY = "tests/integration/executor/test_sandbox_memory.py"
+SANDBOX_CGROUP = "tests/integration/executor/test_sandbox_cgroup.py"
+HOST_FILES = "tests/unit/executor/targets/test_host_files.py"
+SECCOMP = "tests/unit/executor/sandbox/test_seccomp.py"
 TOTALS = "tests/unit/projections/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
 ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
@@ -92,7 +92,7 @@ INVOCATION = "tests/unit/scoreline/test_invocation.py"
 PASS_RATE = "tests/unit/scoreline/reports/test_pass_rate.py"
 FUZZ = "tests/fuzz/test_fuzz.py"
 ACCEPTING = "tests/unit/test_accepting.py"
-PROVIDER_PRICES = "tests/unit/test_providers.py"
+PROVIDER_PRICES = "tests/unit/providers/test_endpoint.py"
 DATASET_LIMITS = "tests/unit/scoreline/submit/datasets/test_limits.py"
 DATASET_FORMATS = "tests/unit/scoreline/submit/datasets/test_file_formats.py"
 HOSTILE_FILES = "tests/acceptance/test_hostile_files.py::test_hostile_files_are_refused_in_bounded_memory"
@@ -105,7 +105,7 @@ REDACTION = "tests/unit/test_redaction.py"
 SPEC_SECRETS = "tests/unit/scoreline/submit/spec/test_secrets.py"
 SECRETS = "tests/acceptance/test_secrets.py"
 STORED_SECRETS = f"{SECRETS}::test_nothing_of_a_secret_is_stored_logged_shown_or_exported"
-HTTP_SECRET = "tests/integration/test_http_target.py::test_a_secret_is_sent_and_never_told"
+HTTP_SECRET = "tests/integration/executor/test_http_target.py::test_a_secret_is_sent_and_never_told"
 
 PROMISES = "tests/acceptance/test_promises.py"
 
@@ -1211,7 +1211,7 @@ MUTANTS = (
         "executor/sandbox/run_directories.py",
         "        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "",
-        ("tests/unit/test_run_directories.py",),
+        ("tests/unit/executor/sandbox/test_run_directories.py",),
     ),
     Mutant(
         "the first process of a sandbox can't be traced",
@@ -1805,7 +1805,7 @@ MUTANTS = (
         "providers/streams.py",
         "    if size > MAX_TEXT:\n",
         "    if False:\n",
-        ("tests/unit/test_providers_wire.py",),
+        ("tests/unit/providers/test_requests.py",),
     ),
     Mutant(
         "JSON is counted and read in the same encoding",

@@ -31,10 +31,10 @@ from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import Task
 from tests.builders import BATCH, EVALUATION, START, history
 from tests.storing import World
+from tests.unit.executor.lanes.test_client import MODEL, filled, staged
+from tests.unit.executor.lanes.test_lane import Lane
 from tests.unit.executor.stage import ANSWER, SETTINGS, Stage, hang, virtually
 from tests.unit.scoreline.submit.submission_stage import plan_of, submitted
-from tests.unit.test_executor_lanes import MODEL, filled, staged
-from tests.unit.test_lanes_arithmetic import Lane
 from tests.waiting import until
 
 OTHER = TargetSpec("fake", "other", is_metered=True)

@@ -30,7 +30,7 @@ from tests.waiting import until
 
 pytestmark = needs_sandbox
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 EXECUTOR = """
 import asyncio, sys
 from executor.sandbox.assembly import assembled

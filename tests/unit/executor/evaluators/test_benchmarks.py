@@ -11,7 +11,7 @@ from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, ScoringRequest
 from executor.registry import make_evaluator, parse_evaluator
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = Path(__file__).parents[5] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the published results are not here")
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.confined import LIBRARY
 from tests.integration.sandboxed import needs_sandbox
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROFILE = ROOT / "deploy" / "seccomp.json"
 PROBE = "print(*probe()[:2], sep=': ')"
 

@@ -12,7 +12,7 @@ from tests.waiting import until
 
 pytestmark = needs_sandbox
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 EXECUTOR = """
 import asyncio
 from executor.sandbox.job import SandboxJob

@@ -12,7 +12,7 @@ from eventlog import payloads as p
 from executor.contract import ExecutionEnvironment, Permanent, TargetReply, TargetRequest, Transient
 from executor.sandbox.engine import ContainerEngine, FrameDecoder
 from executor.targets.container import CONTAINER, ContainerTarget
-from tests.unit.fake_engine import Box, FakeEngine, fake_engine
+from tests.unit.executor.targets.fake_engine import Box, FakeEngine, fake_engine
 from tests.waiting import until
 
 

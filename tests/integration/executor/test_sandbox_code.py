@@ -14,7 +14,7 @@ from tests.integration.sandboxed import needs_sandbox
 
 pytestmark = needs_sandbox
 
-HUMANEVAL = Path(__file__).parents[3] / "shared" / "data" / "humaneval"
+HUMANEVAL = Path(__file__).parents[4] / "shared" / "data" / "humaneval"
 PROGRAM = "{prompt}{output}\n{test}\ncheck({entry_point})\n"
 
 
