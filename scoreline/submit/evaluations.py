@@ -17,7 +17,7 @@ from eventlog.codec import MAX_EVENT_BYTES
 from scoreline.problem import Problem
 from scoreline.submit.cache_key import cache_key
 from scoreline.submit.case_requirements import CaseRequirements, fields_of
-from scoreline.submit.datasets.cases import Row
+from scoreline.submit.datasets.cases import DatasetRow
 from scoreline.submit.datasets.errors import BadRow, Unfit
 from scoreline.submit.datasets.sources import place_of, source_rows
 from scoreline.submit.group_fields import GroupFieldReader, may_have_group_fields
@@ -98,7 +98,7 @@ class _Making:
         self._reading = None if ties is None else GroupFieldReader(self._demands.prompts)
         self._sequencing = SerialLinker(ties or DisjointGroups())
 
-    def next(self, row: Row) -> Iterator[NewEvaluation]:
+    def next(self, row: DatasetRow) -> Iterator[NewEvaluation]:
         """Make all evaluations of a case; raises `Unfit`."""
         self.cases += 1
         self._demands.check(row.case, stored=self._reading.stored if self._reading else ())
@@ -109,7 +109,9 @@ class _Making:
             for repetition in range(1, self._grid.repetitions + 1):
                 yield self._made(row, variant, repetition, links)
 
-    def _made(self, row: Row, variant: Variant, repetition: int, links: CaseLinks | None) -> NewEvaluation:
+    def _made(
+        self, row: DatasetRow, variant: Variant, repetition: int, links: CaseLinks | None
+    ) -> NewEvaluation:
         answer = self._answer(row, variant, repetition)
         place = links.place(self._grid, variant.number, repetition) if links else None
         # What depends on answers that are not there yet can't be looked up beforehand.
@@ -120,7 +122,7 @@ class _Making:
             key = cache_key(variant, row.case, fields, repetition=repetition, workdir=workdir)
         return NewEvaluation(row.case, variant.number, repetition, answer, key, place)
 
-    def _answer(self, row: Row, variant: Variant, repetition: int) -> p.Answer | None:
+    def _answer(self, row: DatasetRow, variant: Variant, repetition: int) -> p.Answer | None:
         recorded = self._answers.get(variant.number % self._grid.targets)
         if recorded is None:
             return None
@@ -140,7 +142,7 @@ def _refuse_oversize(case: p.Case, output: str) -> None:
         )
 
 
-async def _chosen(plan: Plan, postgres_url: str | None) -> AsyncGenerator[Row, None]:
+async def _chosen(plan: Plan, postgres_url: str | None) -> AsyncGenerator[DatasetRow, None]:
     """Read the rows that are asked for: by tag, and the first so many of them."""
     count, wanted = 0, frozenset(plan.only_tagged)
     async with aclosing(source_rows(plan.source, postgres_url=postgres_url)) as rows:

@@ -21,7 +21,7 @@ from scoreline.problem import Problem
 from scoreline.submit.interpreter import submitters_interpreter
 from scoreline.submit.preflight_calls import check_calls
 from scoreline.submit.preflight_cases import check_cases, check_prompts
-from scoreline.submit.preflight_finding import Finding
+from scoreline.submit.preflight_finding import PreflightFinding
 from scoreline.submit.spec.plan import Plan
 from scoreline.submit.spec.simulation import name_simulated
 
@@ -52,14 +52,14 @@ def preflight(plan: Plan, console: Console, wanted: Preflight) -> Plan:
     return plan
 
 
-def _findings(plan: Plan, wanted: Preflight) -> Iterator[Finding]:
+def _findings(plan: Plan, wanted: Preflight) -> Iterator[PreflightFinding]:
     yield from asyncio.run(check_cases(plan))
     yield from check_prompts(plan)
     for finding in check_calls(plan.batch, os.environ, unsandboxed=wanted.allow_unsandboxed):
         yield replace(finding, is_fatal=finding.is_fatal and not wanted.distributed)
 
 
-def _report(findings: Iterator[Finding], console: Console) -> None:
+def _report(findings: Iterator[PreflightFinding], console: Console) -> None:
     """Print the warnings; raise `Problem` with everything that is fatal."""
     fatal = []
     for finding in findings:
@@ -71,7 +71,7 @@ def _report(findings: Iterator[Finding], console: Console) -> None:
         raise Problem(_refusal(fatal))
 
 
-def _refusal(fatal: list[Finding]) -> str:
+def _refusal(fatal: list[PreflightFinding]) -> str:
     """List what is fatal; offer `--no-preflight` only where submission accepts the batch then."""
     around = AROUND if all(finding.is_avoidable for finding in fatal) else ""
     if len(fatal) == 1:

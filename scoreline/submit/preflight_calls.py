@@ -26,15 +26,17 @@ from executor.targets.programs import words
 from providers.endpoint import endpoint_of
 from providers.table import PROVIDERS, split_model
 from scoreline.private_files import default_root
-from scoreline.submit.preflight_finding import Finding
+from scoreline.submit.preflight_finding import PreflightFinding
 
 IMPORT_SECONDS = 3.0
 RESOLVE_SECONDS = 1.0
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-Check = Callable[[], list[Finding]]
+Check = Callable[[], list[PreflightFinding]]
 
 
-def check_calls(batch: BatchSpec, environ: Mapping[str, str], *, unsandboxed: bool) -> list[Finding]:
+def check_calls(
+    batch: BatchSpec, environ: Mapping[str, str], *, unsandboxed: bool
+) -> list[PreflightFinding]:
     """Run all checks at the same time; returns what is wrong, in the order of the spec."""
     checks = list(_checks(batch, environ, unsandboxed=unsandboxed))
     if not checks:
@@ -79,7 +81,7 @@ def _functions(batch: BatchSpec) -> dict[str, list[str]]:
 
 def _imports(
     batch: BatchSpec, environ: Mapping[str, str], interpreter: str, functions: list[str]
-) -> list[Finding]:
+) -> list[PreflightFinding]:
     try:
         broken = broken_imports(
             functions,
@@ -89,19 +91,21 @@ def _imports(
             seconds=IMPORT_SECONDS,
         )
     except InterpreterUnusable as error:
-        return [Finding(f"python:{functions[0]}: {error}. Name another with `interpreter`.")]
+        return [PreflightFinding(f"python:{functions[0]}: {error}. Name another with `interpreter`.")]
     except ImportTimeout:
         names = ", ".join(f"python:{function}" for function in functions)
         return [
-            Finding(f"{names}: still importing after {IMPORT_SECONDS:g} s, not checked", is_fatal=False)
+            PreflightFinding(
+                f"{names}: still importing after {IMPORT_SECONDS:g} s, not checked", is_fatal=False
+            )
         ]
     return [
-        Finding(f"python:{function} can't be imported from {batch.workdir}: {why.splitlines()[0]}")
+        PreflightFinding(f"python:{function} can't be imported from {batch.workdir}: {why.splitlines()[0]}")
         for function, why in broken.items()
     ]
 
 
-def _program(batch: BatchSpec, target: TargetSpec, environ: Mapping[str, str]) -> list[Finding]:
+def _program(batch: BatchSpec, target: TargetSpec, environ: Mapping[str, str]) -> list[PreflightFinding]:
     options = read_options(CommandOptions, target.options, of="the command target")
     data_dir = environ.get("EVAL_DATA_DIR") or str(default_root())
     found = []
@@ -109,11 +113,11 @@ def _program(batch: BatchSpec, target: TargetSpec, environ: Mapping[str, str]) -
         try:
             host_file(Path(batch.workdir) / path, data_dir=data_dir)
         except Permanent as fault:
-            found.append(Finding(f"{target.label}: {fault.message}"))
+            found.append(PreflightFinding(f"{target.label}: {fault.message}"))
     program = words(options.command)[0]
     if not _is_there(program, options):
         text = f"there is no program {program!r} in the sandbox: install it, or give it with `files`"
-        found.append(Finding(f"{target.label}: {text}"))
+        found.append(PreflightFinding(f"{target.label}: {text}"))
     return found
 
 
@@ -126,20 +130,22 @@ def _is_there(program: str, options: CommandOptions) -> bool:
     return shutil.which(program, path=options.env.get("PATH", SEARCH_PATH)) is not None
 
 
-def _sandbox(*, unsandboxed: bool) -> list[Finding]:
+def _sandbox(*, unsandboxed: bool) -> list[PreflightFinding]:
     refusal = Sandbox(allow_unsandboxed=unsandboxed).check()
-    return [Finding(refusal)] if refusal else []
+    return [PreflightFinding(refusal)] if refusal else []
 
 
-def _model(provider: str, options: Options, name: str, environ: Mapping[str, str]) -> list[Finding]:
+def _model(
+    provider: str, options: Options, name: str, environ: Mapping[str, str]
+) -> list[PreflightFinding]:
     try:
         access = endpoint_of(provider, options, environ)
     except ValueError as error:
-        return [Finding(f"{name}: {error}")]
+        return [PreflightFinding(f"{name}: {error}")]
     return _address(access.base_url, name, environ)
 
 
-def _address(url: str, name: str, environ: Mapping[str, str]) -> list[Finding]:
+def _address(url: str, name: str, environ: Mapping[str, str]) -> list[PreflightFinding]:
     """Resolve a host; a proxy would do that itself, and a name server that does not answer may yet."""
     host = urlsplit(url).hostname or ""
     if not host or any(environ.get(each) or environ.get(each.lower()) for each in PROXIES):
@@ -148,14 +154,18 @@ def _address(url: str, name: str, environ: Mapping[str, str]) -> list[Finding]:
     try:
         pool.submit(socket.getaddrinfo, host, None).result(RESOLVE_SECONDS)
     except Late:
-        return [Finding(f"{name}: {host} is not resolved after {RESOLVE_SECONDS:g} s", is_fatal=False)]
+        return [
+            PreflightFinding(f"{name}: {host} is not resolved after {RESOLVE_SECONDS:g} s", is_fatal=False)
+        ]
     except socket.gaierror as error:
         is_unknown = error.errno in {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
         return [
-            Finding(f"{name}: the host {host} can't be resolved: {error.strerror}", is_fatal=is_unknown)
+            PreflightFinding(
+                f"{name}: the host {host} can't be resolved: {error.strerror}", is_fatal=is_unknown
+            )
         ]
     except (OSError, UnicodeError) as error:
-        return [Finding(f"{name}: the host {host} can't be resolved: {error}")]
+        return [PreflightFinding(f"{name}: the host {host} can't be resolved: {error}")]
     finally:
         pool.shutdown(wait=False)
     return []

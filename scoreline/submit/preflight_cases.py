@@ -10,10 +10,10 @@ from executor.contract import CallFault, ExecutionEnvironment, Permanent, Scorin
 from executor.registry import evaluator_type, make_evaluator
 from scoreline.problem import Problem
 from scoreline.submit.case_requirements import fields_of
-from scoreline.submit.datasets.cases import Row
+from scoreline.submit.datasets.cases import DatasetRow
 from scoreline.submit.datasets.rows import file_rows
 from scoreline.submit.datasets.sources import FileSource
-from scoreline.submit.preflight_finding import Finding
+from scoreline.submit.preflight_finding import PreflightFinding
 from scoreline.submit.spec.plan import Plan
 from scoreline.submit.spec.simulation import IN_PROCESS_EVALUATORS
 
@@ -24,7 +24,7 @@ _EXPECTED = frozenset({_NO_EXPECTED, "bad_expected"})
 """Faults of an evaluator that can't use a case's expected value, whatever the answer."""
 
 
-def check_prompts(plan: Plan) -> Iterator[Finding]:
+def check_prompts(plan: Plan) -> Iterator[PreflightFinding]:
     """Warn of prompts that ask every case the same."""
     if all(target.type == "recorded" for target in plan.batch.targets):
         return
@@ -33,15 +33,15 @@ def check_prompts(plan: Plan) -> Iterator[Finding]:
         if doubled := _DOUBLED.search(prompt):
             name = doubled[1]
             text = f"the prompt {shown!r} has {{{{{name}}}}}, which is not filled in: write {{{name}}}"
-            yield Finding(text, is_fatal=False)
+            yield PreflightFinding(text, is_fatal=False)
         elif not placeholders(prompt):
             text = (
                 f"the prompt {shown!r} has no placeholder, so every case is asked the same: write {{input}}"
             )
-            yield Finding(text, is_fatal=False)
+            yield PreflightFinding(text, is_fatal=False)
 
 
-async def check_cases(plan: Plan) -> list[Finding]:
+async def check_cases(plan: Plan) -> list[PreflightFinding]:
     """Read the first cases of a file, and have each evaluator that compares try their expected values."""
     if not isinstance(plan.source, FileSource):
         return []
@@ -49,14 +49,14 @@ async def check_cases(plan: Plan) -> list[Finding]:
     try:
         rows = list(islice(file_rows(plan.source.path, plan.source.columns), first))
     except Problem as error:
-        return [Finding(str(error), is_avoidable=False)]
+        return [PreflightFinding(str(error), is_avoidable=False)]
     judges = [each for each in plan.batch.evaluators if each.type in IN_PROCESS_EVALUATORS]
     return [finding for each in judges for finding in await _unusable(plan, each, rows)]
 
 
-async def _unusable(plan: Plan, spec: EvaluatorSpec, rows: list[Row]) -> list[Finding]:
+async def _unusable(plan: Plan, spec: EvaluatorSpec, rows: list[DatasetRow]) -> list[PreflightFinding]:
     evaluator = make_evaluator(spec, ExecutionEnvironment())
-    faults: list[tuple[Row, CallFault]] = []
+    faults: list[tuple[DatasetRow, CallFault]] = []
     for row in rows:
         try:
             await evaluator.score(ScoringRequest(row.case, "", {**fields_of(row.case), "output": ""}))
@@ -73,4 +73,6 @@ async def _unusable(plan: Plan, spec: EvaluatorSpec, rows: list[Row]) -> list[Fi
     where = f"{plan.source.path}, line {row.line}"
     # Submission refuses a case that lacks what its evaluator needs; a value of a wrong kind passes it.
     is_refused = evaluator_type(spec.type).needs_expected and first.kind == _NO_EXPECTED
-    return [Finding(f"{where}: {text}: {first.message}", is_fatal=are_all, is_avoidable=not is_refused)]
+    return [
+        PreflightFinding(f"{where}: {text}: {first.message}", is_fatal=are_all, is_avoidable=not is_refused)
+    ]

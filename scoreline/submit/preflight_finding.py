@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PreflightFinding:
     """A sentence for the user, and whether the batch is refused for it."""
 
     text: str

@@ -16,11 +16,11 @@ from pydantic import JsonValue
 
 from domain.template import UnknownField, as_text, look_up
 from eventlog.payloads import MAX_TEXT
-from scoreline.submit.datasets.cases import Row, safe
+from scoreline.submit.datasets.cases import DatasetRow, safe
 from scoreline.submit.datasets.columns import EXPECTED_NAMES, OUTPUT_NAMES, mapped_value, no_column
 from scoreline.submit.datasets.errors import BadRow, Unfit
 from scoreline.submit.datasets.file_formats import unit_of
-from scoreline.submit.datasets.record import Fields, Record
+from scoreline.submit.datasets.record import DatasetRecord, Fields
 from scoreline.submit.datasets.rows import records
 from scoreline.submit.datasets.sources import FileSource, Source
 from scoreline.submit.spec.plan import Recorded
@@ -32,7 +32,7 @@ class Answers(Protocol):
     most: int
     """How many answers the case with the most of them has."""
 
-    def output(self, row: Row, repetition: int) -> str:
+    def output(self, row: DatasetRow, repetition: int) -> str:
         """Find the answer to a case; raises `Unfit` where there is none. Cases are asked for in order."""
         ...
 
@@ -80,13 +80,13 @@ class _Outputs:
         self._dataset = source.columns if same and isinstance(source, FileSource) else None
         self.is_dataset = self._dataset is not None and self._dataset.records == self._at
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[DatasetRecord]:
         return records(self.path, at=self._at)
 
-    def bad(self, record: Record, reason: str) -> BadRow:
+    def bad(self, record: DatasetRecord, reason: str) -> BadRow:
         return BadRow(self.path, record.line, reason, unit=unit_of(self.path))
 
-    def of(self, record: Record) -> str:
+    def of(self, record: DatasetRecord) -> str:
         """Read the answer of a record as text; raises `BadRow`."""
         try:
             value = self._value(record.fields)
@@ -127,7 +127,7 @@ class _ByPosition:
         self._records = enumerate(self._outputs.records(), 1)
         self._position, self._output = 0, ""
 
-    def output(self, row: Row, repetition: int) -> str:
+    def output(self, row: DatasetRow, repetition: int) -> str:
         if row.is_named and not self._outputs.is_dataset:
             raise Unfit(
                 f"the case {row.case.id!r} has an id, the answers in {self._path} have none: "
@@ -168,7 +168,7 @@ class _ById:
                 raise self._outputs.bad(record, str(error)) from None
             yield safe(identifier), record.line, self._outputs.of(record)
 
-    def output(self, row: Row, repetition: int) -> str:
+    def output(self, row: DatasetRow, repetition: int) -> str:
         found = self._table.execute(
             "SELECT output FROM answers WHERE id = ? ORDER BY line LIMIT 1 OFFSET ?",
             [row.case.id, repetition - 1],

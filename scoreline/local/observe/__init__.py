@@ -1,1 +1,1 @@
-"""Observing: real work under a real Prometheus, and what every panel of every dashboard shows of it."""
+"""`scoreline observe`: a workload under Prometheus, and the values of every dashboard panel."""

@@ -8,8 +8,8 @@ from scoreline.local.processes import end_with_parent
 
 
 def main() -> int:
-    """Run the program until it ends, or somebody wants that."""
-    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 - whoever starts us chose it
+    """Run the program until it ends or this process gets SIGTERM."""
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)  # noqa: S603 - the command line of the caller
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     end_with_parent()
     return child.wait()

@@ -1,4 +1,4 @@
-"""Numbers as a panel of their unit would show them. Pure."""
+"""Formatting of numbers by the unit of their panel. Pure."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What panels show: every query of every dashboard, asked as Grafana would ask it."""
+"""Results of panels: every query of every dashboard, sent as Grafana would send it."""
 
 import math
 import re
@@ -22,7 +22,7 @@ _LABEL_VALUES = re.compile(r"label_values\((\w+), (\w+)\)")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class QueryResult:
     """What one query brought."""
 
     text: str
@@ -34,26 +34,26 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PanelResult:
     """What one panel shows."""
 
     row: str
     panel: Panel
-    told: Sequence[Told]
+    results: Sequence[QueryResult]
 
     @property
     def error(self) -> str:
-        """What a server said against a query; empty where all were taken."""
-        return "; ".join(each.error for each in self.told if each.error)
+        """The errors of the queries; empty if all succeeded."""
+        return "; ".join(each.error for each in self.results if each.error)
 
     @property
     def is_lacking(self) -> bool:
         """Whether a query brought nothing that ought to bring something."""
-        return not self.panel.quiet and any(not each.rows for each in self.told)
+        return not self.panel.quiet and any(not each.rows for each in self.results)
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class PanelReader:
     """Asks both servers for what dashboards show in a window of time."""
 
     prometheus: Prometheus
@@ -61,15 +61,15 @@ class Asker:
     """Whose role may only read."""
     window: Window
 
-    async def dashboard(self, page: Dashboard, values: Mapping[str, str]) -> list[Shown]:
+    async def dashboard(self, page: Dashboard, values: Mapping[str, str]) -> list[PanelResult]:
         """Ask for every panel of a dashboard."""
         return [
-            Shown(row.title, panel, [await self.told(query, values) for query in panel.queries])
+            PanelResult(row.title, panel, [await self.query(query, values) for query in panel.queries])
             for row in page.rows
             for panel in row.panels
         ]
 
-    async def told(self, query: Query, values: Mapping[str, str]) -> Told:
+    async def query(self, query: Query, values: Mapping[str, str]) -> QueryResult:
         """Ask one query; an error is an answer too."""
         text = expand(query.text, self.window, values)
         try:
@@ -77,19 +77,19 @@ class Asker:
                 case Prom():
                     # What stands in for nothing is not what a panel is to be judged by.
                     bare = expand(query.expr, self.window, values)
-                    return await self._asked_prometheus(query, text, bare)
+                    return await self._query_prometheus(query, text, bare)
                 case Sql():
-                    return await self._asked_postgres(text)
+                    return await self._query_postgres(text)
         except (Refused, psycopg.Error) as error:
-            return Told(text, error=str(error).strip())
+            return QueryResult(text, error=str(error).strip())
 
-    async def _asked_prometheus(self, query: Prom, text: str, bare: str) -> Told:
+    async def _query_prometheus(self, query: Prom, text: str, bare: str) -> QueryResult:
         if named := _LABEL_VALUES.fullmatch(text):
             found = await self.prometheus.values(named[1], named[2])
-            return Told(text, len(found), [(named[2], each) for each in found])
+            return QueryResult(text, len(found), [(named[2], each) for each in found])
         answer = await self._series(query, text)
         real = answer if bare == text else await self._series(query, bare)
-        return Told(text, len(real), [(_of(query, each), _last(each)) for each in answer])
+        return QueryResult(text, len(real), [(_of(query, each), _last(each)) for each in answer])
 
     async def _series(self, query: Prom, text: str) -> list[Series]:
         since, until = self.window.since, self.window.until
@@ -100,7 +100,7 @@ class Asker:
             found = await self.prometheus.over(text, since, until, step=step)
         return [each for each in found if _last(each) is not None]
 
-    async def _asked_postgres(self, text: str) -> Told:
+    async def _query_postgres(self, text: str) -> QueryResult:
         async with self.postgres.transaction():
             await self.postgres.execute(READER)
             cursor = await self.postgres.execute(text.encode())
@@ -108,7 +108,7 @@ class Asker:
             await self.postgres.execute("RESET ROLE")
         names = [column.name for column in cursor.description or ()]
         filled = [row for row in rows if any(value is not None for value in row)]
-        return Told(text, len(filled), _pairs(names, filled[0]) if filled else ())
+        return QueryResult(text, len(filled), _pairs(names, filled[0]) if filled else ())
 
 
 def _last(series: Series) -> float | None:
@@ -119,7 +119,7 @@ def _last(series: Series) -> float | None:
 
 
 def _of(query: Prom, series: Series) -> str:
-    """Say what a series is of, as the legend would."""
+    """Return the legend of a series."""
     labels: Mapping[str, str] = series["metric"]
     if query.legend:
         return _IN_LEGEND.sub(lambda found: labels.get(found[1], ""), query.legend)

@@ -1,4 +1,4 @@
-"""A Prometheus of our own for a while: on loopback, with its data in a folder that is thrown away."""
+"""A temporary Prometheus: on loopback, with its data in a temporary directory."""
 
 import asyncio
 import os

@@ -20,10 +20,10 @@ from eventlog.signals import stop_event
 from grafana.catalogue import DASHBOARDS
 from grafana.expansion import Window
 from providers.extras import install_command
-from scoreline.local.observe.panel_queries import Asker, Shown
+from scoreline.local.observe.panel_queries import PanelReader, PanelResult
 from scoreline.local.observe.prometheus import MISSING, Prometheus, prometheus
 from scoreline.local.observe.view import document, problems, show
-from scoreline.local.observe.workload import PROCESSES, QUICK, TooSlow, Work, crew
+from scoreline.local.observe.workload import PROCESSES, QUICK, TooSlow, Workload, running_fleet
 from scoreline.local.servers import ready_servers
 from scoreline.observability.wiring import check_installed
 from scoreline.private_files import default_root
@@ -41,7 +41,7 @@ _ONE_LIFE = (
     " WHERE v.batch_id = %s AND s.status = 'completed' ORDER BY v.attempt DESC, v.evaluation_id LIMIT 1"
 )
 
-Found = dict[str, list[Shown]]
+Found = dict[str, list[PanelResult]]
 
 
 def run_observe(*, as_json: bool, keep: bool) -> int:
@@ -82,11 +82,11 @@ class _Observing:
         run_id = token_hex(8)  # so that no other fleet on the same servers serves its batches
         async with (
             prometheus(root, metrics=metrics) as server,
-            crew(
+            running_fleet(
                 self.servers, self.settings, run_id=run_id, metrics=metrics, log_path=log_path
             ) as provider,
         ):
-            work = Work(self.servers, self.settings, provider, self.console, self._say, run_id)
+            work = Workload(self.servers, self.settings, provider, self.console, self._print, run_id)
             try:
                 await self._seen(server, log_path)
                 await self._done(work, log_path)
@@ -95,7 +95,7 @@ class _Observing:
                 if keep:
                     await self._kept(server)
             finally:
-                await work.call_off()
+                await work.cancel()
         return found
 
     async def _seen(self, server: Prometheus, log_path: Path) -> None:
@@ -103,17 +103,17 @@ class _Observing:
         deadline = time.monotonic() + STARTING
         while len(await server.at("up == 1", utc_now())) < PROCESSES:
             if time.monotonic() > deadline:
-                raise Problem(f"the fleet tells nothing of itself; its words are in {log_path}")
+                raise Problem(f"Prometheus found no metrics of the fleet; its log is {log_path}")
             await asyncio.sleep(0.5)
-        self._say(f"Prometheus has found {PROCESSES} processes")
+        self._print(f"Prometheus has found {PROCESSES} processes")
 
-    async def _done(self, work: Work, log_path: Path) -> None:
+    async def _done(self, work: Workload, log_path: Path) -> None:
         try:
             await work.do()
         except TooSlow as error:
             raise Problem(f"{error}; the fleet's words are in {log_path}") from error
 
-    async def _looked(self, server: Prometheus, work: Work) -> Found:
+    async def _looked(self, server: Prometheus, work: Workload) -> Found:
         """Look until everything shows something, or patience ends."""
         deadline = time.monotonic() + LOOKING
         async with await AsyncConnection.connect(self.servers.postgres_url, autocommit=True) as conn:
@@ -129,29 +129,31 @@ class _Observing:
         self.console.print()
         lacking = problems(found)
         for problem in lacking:
-            self._say(f"✗ {problem}", "bold red")
+            self._print(f"✗ {problem}", "bold red")
         if not lacking:
             panels = sum(map(len, found.values()))
             many = f"{panels} panels of {len(found)} dashboards"
-            self._say(
+            self._print(
                 f"✓ {many}: every one that must show something does, in {self._seconds():.0f} s",
                 "bold green",
             )
 
     async def _kept(self, server: Prometheus) -> None:
-        self._say(f"Prometheus answers at {server.url} and the fleet goes on; end both with Ctrl-C")
+        self._print(
+            f"Prometheus answers at {server.url} and the fleet keeps running; stop both with Ctrl-C"
+        )
         await stop_event().wait()
-        self._say("ending: what is under way is called off")
+        self._print("stopping: the running batch is cancelled")
 
     def _seconds(self) -> float:
         return time.monotonic() - self.clock
 
-    def _say(self, words: str, style: str = "") -> None:
+    def _print(self, words: str, style: str = "") -> None:
         self.console.print(Text(words, style=style), soft_wrap=True)
 
 
 async def _values(conn: AsyncConnection, batch_id: str) -> dict[str, str]:
-    """Choose what somebody would choose atop the dashboards: a batch, and one of its lives."""
+    """Return values of the dashboard variables: a batch, and one of its evaluations."""
     found = await (await conn.execute(_ONE_LIFE, [batch_id])).fetchone()
     return {"batch": batch_id, "evaluation": found[0] if found else ""}
 
@@ -162,10 +164,10 @@ async def look(
     """Ask for every panel of every dashboard, as of now."""
     until = utc_now()
     window = Window(since, until, timedelta(seconds=1), timedelta(seconds=10))
-    asker = Asker(server, conn, window)
+    reader = PanelReader(server, conn, window)
     found = {}
     for page in DASHBOARDS:
         # Where several batches can be chosen at once, all of them are.
         several = {each.name: ".*" for each in page.variables if each.many}
-        found[page.title] = await asker.dashboard(page, {**values, **several})
+        found[page.title] = await reader.dashboard(page, {**values, **several})
     return found

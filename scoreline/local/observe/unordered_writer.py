@@ -1,4 +1,4 @@
-"""A writer that keeps no order, so that there is something to put in order: by the public protocol."""
+"""A writer that appends events out of order, by the public protocol."""
 
 from dataclasses import dataclass
 
@@ -25,8 +25,8 @@ BACKWARDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
-    """A batch of somebody who speaks to Redis with two plain commands (docs/reference/protocol.md)."""
+class UnorderedWriter:
+    """An external batch, written with two plain Redis commands (docs/reference/protocol.md)."""
 
     redis_url: str
     batch_id: str

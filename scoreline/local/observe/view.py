@@ -1,4 +1,4 @@
-"""What the dashboards show, on a terminal and for machines."""
+"""The values of dashboard panels as tables and as a JSON document."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -10,10 +10,10 @@ from rich.text import Text
 
 from grafana.model import Dashboard
 from scoreline.local.observe.numbers import figure
-from scoreline.local.observe.panel_queries import Shown, Told
+from scoreline.local.observe.panel_queries import PanelResult, QueryResult
 
 SERIES_SHOWN = 3
-Found = Mapping[str, Sequence[Shown]]
+Found = Mapping[str, Sequence[PanelResult]]
 """By the title of their dashboard."""
 
 
@@ -26,40 +26,40 @@ def show(console: Console, pages: Sequence[Dashboard], found: Found) -> None:
             console.print(_table(row, list(panels)))
 
 
-def _table(row: str, panels: Sequence[Shown]) -> Table:
+def _table(row: str, panels: Sequence[PanelResult]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", show_header=True)
     table.add_column(row, width=42)
     table.add_column("")
     for shown in panels:
-        table.add_row(Text(shown.panel.title), _told(shown))
+        table.add_row(Text(shown.panel.title), _values_text(shown))
     return table
 
 
-def _told(shown: Shown) -> Text:
+def _values_text(shown: PanelResult) -> Text:
     if shown.error:
         return Text(shown.error, style="bold red")
     if shown.is_lacking:
         return Text("no data", style="bold red")
-    if not any(each.values for each in shown.told):
+    if not any(each.values for each in shown.results):
         return Text(f"no data: {shown.panel.quiet}", style="dim")
     unit = "" if shown.panel.kind == "heatmap" else shown.panel.unit  # its unit is that of the axis
-    return Text(" · ".join(part for told in shown.told for part in _parts(told, unit)))
+    return Text(" · ".join(part for result in shown.results for part in _parts(result, unit)))
 
 
-def _parts(told: Told, unit: str) -> Iterator[str]:
-    for name, value in told.values[:SERIES_SHOWN]:
+def _parts(result: QueryResult, unit: str) -> Iterator[str]:
+    for name, value in result.values[:SERIES_SHOWN]:
         yield f"{name} {figure(value, unit)}".strip()
-    if (more := len(told.values) - SERIES_SHOWN) > 0:
+    if (more := len(result.values) - SERIES_SHOWN) > 0:
         yield f"and {more} more"
 
 
 def problems(found: Found) -> list[str]:
-    """Say of each panel that is not as it should be what it lacks."""
+    """List the panels that have an error or lack data."""
     lines = []
     for page, panels in found.items():
         for shown in panels:
             if shown.error or shown.is_lacking:
-                asked = next((each.text for each in shown.told if each.error or not each.rows), "")
+                asked = next((each.text for each in shown.results if each.error or not each.rows), "")
                 what = shown.error or "no data"
                 lines.append(f"{page} / {shown.row} / {shown.panel.title}: {what}: {asked}")
     return lines
@@ -74,12 +74,12 @@ def document(found: Found, *, seconds: float) -> dict[str, Any]:
     }
 
 
-def _panel(shown: Shown) -> dict[str, Any]:
+def _panel(shown: PanelResult) -> dict[str, Any]:
     return {
         "row": shown.row,
         "panel": shown.panel.title,
-        "rows": [told.rows for told in shown.told],
-        "values": [(name, _plain(value)) for told in shown.told for name, value in told.values],
+        "rows": [result.rows for result in shown.results],
+        "values": [(name, _plain(value)) for result in shown.results for name, value in result.values],
         "error": shown.error,
         "quiet": shown.panel.quiet,
     }

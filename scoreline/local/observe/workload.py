@@ -1,4 +1,4 @@
-"""Something to observe: a small fleet and real work for it, all on this machine."""
+"""A workload to observe: a small fleet and batches for it, all on this machine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from scoreline.local import fleet as fleets
 from scoreline.local.demo import gsm8k
-from scoreline.local.observe.unordered_writer import Foreign
+from scoreline.local.observe.unordered_writer import UnorderedWriter
 from scoreline.local.processes import process_manager
 from scoreline.local.storage_workers import worker_environ
 from scoreline.observability.wiring import ENDPOINT
@@ -37,10 +37,10 @@ PROVIDER: dict[str, object] = {
 }
 """A provider with less to give than the batch believes."""
 TROUBLE: dict[str, object] = {"overloaded": 0.03, "server_error": 0.04}
-"""How it errs, once it has its batch: where nobody knows whether one was submitted, minutes go by."""
+"""Its faults, set after its provider batch was created: a lost reply to that takes minutes to recover."""
 FLEET = fleets.Fleet("observe", executors=2)
 PROCESSES = FLEET.executors + FLEET.storage_workers + 1
-"""Those that tell of themselves: with the coordinator."""
+"""Processes that serve metrics: those of the fleet and the coordinator."""
 QUICK: dict[str, object] = {
     "gap_timeout": 4.0,
     "gap_warning": 2.0,
@@ -59,14 +59,14 @@ class TooSlow(Exception):  # noqa: N818 - a state of the world
 
 
 @dataclass(slots=True)
-class Work:
+class Workload:
     """What was given to do."""
 
     servers: Servers
     settings: Settings
     provider: Simulator
     console: Console
-    say: Callable[[str], None]
+    print_line: Callable[[str], None]
     run_id: str
     demo: str = ""
     lanes: str = ""
@@ -82,14 +82,14 @@ class Work:
         await self._until_none(_UNFINISHED, [[self.by_batch]])
         self.provider.change(**TROUBLE)
         self.lanes = await self._submit(SPECS / "lanes.yaml")
-        foreign = Foreign(self.servers.redis_url, self.foreign, self.settings.shards)
+        foreign = UnorderedWriter(self.servers.redis_url, self.foreign, self.settings.shards)
         written = await foreign.write()
-        self.say(f"{self.foreign}: {written} evaluations by somebody who keeps no order")
+        self.print_line(f"{self.foreign}: {written} evaluations by an unordered writer")
         await self._until_none(_ENDED, [written, self.foreign])
         await self._until_none(_UNFINISHED, [[self.lanes]])
         self.running = await self._submit(SPECS / "running.yaml")
 
-    async def call_off(self) -> None:
+    async def cancel(self) -> None:
         """End what is still under way."""
         if self.running:
             async with operator(self.servers, self.settings) as asking:
@@ -98,7 +98,7 @@ class Work:
     async def _submit(self, spec: Path) -> str:
         plan = make_plan(spec, {}, folder=spec.parent)
         batch_id, total = await submit(plan, self.servers, self.settings, self.console, run_id=self.run_id)
-        self.say(f"{batch_id}: {total} evaluations")
+        self.print_line(f"{batch_id}: {total} evaluations")
         return batch_id
 
     async def _until_none(self, query: LiteralString, values: Sequence[object]) -> None:
@@ -111,10 +111,10 @@ class Work:
 
 
 @asynccontextmanager
-async def crew(
+async def running_fleet(
     servers: Servers, settings: Settings, *, run_id: str, metrics: Path, log_path: Path
 ) -> AsyncIterator[Simulator]:
-    """Keep a fleet at work that tells of itself, and a provider for it to ask, which is lent."""
+    """Run a fleet with metrics and a simulated provider for it; yields the provider."""
     async with simulated(changed(SimulatorSettings(), PROVIDER)) as provider:
         environ = worker_environ(settings, servers) | {
             "ANTHROPIC_BASE_URL": provider.base_url,

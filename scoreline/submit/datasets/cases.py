@@ -22,7 +22,7 @@ _OWN = ("id", "input", "expected")
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-class Row(NamedTuple):
+class DatasetRow(NamedTuple):
     """One case, and where it stands."""
 
     case: p.Case
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     """Whether the row has an id of its own, not just its position."""
 
 
-def row_of(fields: Fields, position: int, *, line: int, columns: Columns) -> Row:
+def row_of(fields: Fields, position: int, *, line: int, columns: Columns) -> DatasetRow:
     """Make a case of a record; raises `Unfit`."""
     identifier = _identifier(picked(fields, columns.id, ("id",)), is_mapped=columns.id is not None)
     values = {
@@ -45,7 +45,7 @@ def row_of(fields: Fields, position: int, *, line: int, columns: Columns) -> Row
         "metadata": _others(fields, columns),
     }
     case = _checked(values)
-    return Row(case, tags_of(case.metadata.get("tags")), line, position, identifier is not None)
+    return DatasetRow(case, tags_of(case.metadata.get("tags")), line, position, identifier is not None)
 
 
 def _identifier(value: JsonValue, *, is_mapped: bool) -> str | None:

@@ -25,7 +25,7 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-class Format(StrEnum):
+class DatasetFormat(StrEnum):
     """How the records of a file are written down."""
 
     JSONL = "jsonl"
@@ -35,16 +35,16 @@ class Format(StrEnum):
 
 
 _SUFFIXES = {
-    ".jsonl": Format.JSONL,
-    ".ndjson": Format.JSONL,
-    ".json": Format.JSON,
-    ".csv": Format.CSV,
-    ".yaml": Format.YAML,
-    ".yml": Format.YAML,
+    ".jsonl": DatasetFormat.JSONL,
+    ".ndjson": DatasetFormat.JSONL,
+    ".json": DatasetFormat.JSON,
+    ".csv": DatasetFormat.CSV,
+    ".yaml": DatasetFormat.YAML,
+    ".yml": DatasetFormat.YAML,
 }
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: Path) -> DatasetFormat:
     """Derive a file's format from its suffix; raises `DatasetError`."""
     found = _SUFFIXES.get(_suffix(path))
     if found is None:
@@ -65,7 +65,7 @@ def stem_of(path: Path) -> str:
 
 def unit_of(path: Path) -> str:
     """Return the unit of positions in this file."""
-    return "line" if format_of(path) in (Format.JSONL, Format.CSV) else "record"
+    return "line" if format_of(path) in (DatasetFormat.JSONL, DatasetFormat.CSV) else "record"
 
 
 def _suffix(path: Path) -> str:

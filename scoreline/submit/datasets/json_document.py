@@ -9,7 +9,13 @@ from ijson.common import ObjectBuilder  # type: ignore[import-untyped]  # as abo
 
 from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
 from scoreline.submit.datasets.metered_stream import MeteredStream
-from scoreline.submit.datasets.record import MAX_DEPTH, Record, as_fields, refuse_depth, refuse_too_long
+from scoreline.submit.datasets.record import (
+    MAX_DEPTH,
+    DatasetRecord,
+    as_fields,
+    refuse_depth,
+    refuse_too_long,
+)
 
 MAX_HINTS = 5
 """Places that an error names where the list of rows was not found."""
@@ -23,14 +29,14 @@ _OPENING = ("start_map", "start_array")
 _CLOSING = ("end_map", "end_array")
 
 
-def json_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Record]:
+def json_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[DatasetRecord]:
     """Read the objects of one list, numbered from 1."""
     number = 1
     events = _bounded_events(stream)
     try:
         _find_list(events, path, at or "")
         for value in _items(events):
-            yield Record(number, as_fields(value))
+            yield DatasetRecord(number, as_fields(value))
             number += 1
         for _ in events:  # what follows the list must be whole too: else the file was cut off
             pass

@@ -11,7 +11,7 @@ from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
 from scoreline.submit.datasets.record import (
     MAX_DEPTH,
     MAX_ROW_BYTES,
-    Record,
+    DatasetRecord,
     as_fields,
     refuse_too_deep,
     refuse_too_long,
@@ -19,13 +19,13 @@ from scoreline.submit.datasets.record import (
 )
 
 
-def jsonl_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
+def jsonl_records(stream: BinaryIO, path: Path) -> Iterator[DatasetRecord]:
     """Read one JSON object a line; empty lines are passed over."""
     for number, line in _lines(stream, path):
         if line.isspace():
             continue
         try:
-            yield Record(number, as_fields(_parsed(line)))
+            yield DatasetRecord(number, as_fields(_parsed(line)))
         except Unfit as error:
             raise BadRow(path, number, str(error)) from None
 
@@ -42,7 +42,7 @@ def _parsed(line: bytes) -> object:
     return value
 
 
-def csv_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
+def csv_records(stream: BinaryIO, path: Path) -> Iterator[DatasetRecord]:
     """Read a table whose first line names the columns; every value is a text."""
     csv.field_size_limit(MAX_ROW_BYTES)
     texts = _Texts(stream, path)
@@ -58,7 +58,7 @@ def csv_records(stream: BinaryIO, path: Path) -> Iterator[Record]:
             continue
         if len(values) != len(names):
             raise BadRow(path, line, f"the row has {len(values)} values, the first line names {len(names)}")
-        yield Record(line, dict(zip(names, values, strict=True)))
+        yield DatasetRecord(line, dict(zip(names, values, strict=True)))
 
 
 def _next_row(table: "csv._reader", path: Path, line: int) -> list[str] | None:  # type: ignore[name-defined]  # as typeshed calls it

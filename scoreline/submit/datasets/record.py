@@ -17,7 +17,7 @@ MAX_NUMBER_LENGTH = 4_300
 Fields = dict[str, JsonValue]
 
 
-class Record(NamedTuple):
+class DatasetRecord(NamedTuple):
     """The fields of one record, and where it stands."""
 
     line: int

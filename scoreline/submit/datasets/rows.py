@@ -6,42 +6,42 @@ from pathlib import Path
 from pydantic import JsonValue
 from pydantic_core import from_json
 
-from scoreline.submit.datasets.cases import Row, row_of
+from scoreline.submit.datasets.cases import DatasetRow, row_of
 from scoreline.submit.datasets.columns import EXPECTED_NAMES, Columns
 from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
-from scoreline.submit.datasets.file_formats import Format, OnRead, format_of, opened, unit_of
+from scoreline.submit.datasets.file_formats import DatasetFormat, OnRead, format_of, opened, unit_of
 from scoreline.submit.datasets.id_index import IdIndex
 from scoreline.submit.datasets.json_document import json_records
 from scoreline.submit.datasets.line_formats import csv_records, jsonl_records
-from scoreline.submit.datasets.record import Fields, Record, refuse_too_deep
+from scoreline.submit.datasets.record import DatasetRecord, Fields, refuse_too_deep
 from scoreline.submit.datasets.yaml_document import yaml_records
 
 
-def records(path: Path, *, at: str | None = None, on_read: OnRead | None = None) -> Iterator[Record]:
+def records(path: Path, *, at: str | None = None, on_read: OnRead | None = None) -> Iterator[DatasetRecord]:
     """Read the records of a file as they are; raises `DatasetError` and `BadRow`."""
     kind = format_of(path)
-    if at is not None and kind in (Format.JSONL, Format.CSV):
+    if at is not None and kind in (DatasetFormat.JSONL, DatasetFormat.CSV):
         raise DatasetError(
             path, f"`records` ({at!r}) is for JSON and YAML documents: here every line is a row"
         )
     with opened(path, on_read=on_read) as stream:
         match kind:
-            case Format.JSONL:
+            case DatasetFormat.JSONL:
                 yield from jsonl_records(stream, path)
-            case Format.CSV:
+            case DatasetFormat.CSV:
                 yield from csv_records(stream, path)
-            case Format.JSON:
+            case DatasetFormat.JSON:
                 yield from json_records(stream, path, at=at)
-            case Format.YAML:
+            case DatasetFormat.YAML:
                 yield from yaml_records(stream, path, at=at)
 
 
 def file_rows(
     path: Path, columns: Columns | None = None, *, on_read: OnRead | None = None
-) -> Iterator[Row]:
+) -> Iterator[DatasetRow]:
     """Read the cases of a file; raises `DatasetError`, and `BadRow` for the first row that is none."""
     columns, unit, position = columns or Columns(), unit_of(path), 0
-    is_table = format_of(path) is Format.CSV
+    is_table = format_of(path) is DatasetFormat.CSV
     with IdIndex() as seen:
         for position, record in enumerate(records(path, at=columns.records, on_read=on_read), 1):
             try:

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from eventlog import payloads as p
 from projections.datasets.repository import UnknownDataset, stored_cases
 from scoreline.problem import Problem
-from scoreline.submit.datasets.cases import Row
+from scoreline.submit.datasets.cases import DatasetRow
 from scoreline.submit.datasets.columns import Columns
 from scoreline.submit.datasets.file_formats import stem_of, unit_of
 from scoreline.submit.datasets.rows import file_rows
@@ -47,7 +47,7 @@ class SyntheticSource:
 Source = FileSource | ImportedSource | SyntheticSource
 
 
-async def source_rows(source: Source, *, postgres_url: str | None) -> AsyncGenerator[Row, None]:
+async def source_rows(source: Source, *, postgres_url: str | None) -> AsyncGenerator[DatasetRow, None]:
     """Read the rows of a source, of which only an imported one needs the database."""
     match source:
         case FileSource(path=path, columns=columns):
@@ -70,22 +70,22 @@ def place_of(source: Source) -> tuple[str, str]:
             return f"dataset {name!r}", "row"
 
 
-def synthetic_rows(count: int) -> Iterator[Row]:
+def synthetic_rows(count: int) -> Iterator[DatasetRow]:
     """Make up so many sums, the same ones every time."""
     for number in range(1, count + 1):
         one, other = number, number * 7919 % 1_000
         case = p.Case(str(number), f"What is {one} + {other}?", str(one + other))
-        yield Row(case, (), number, number, is_named=False)
+        yield DatasetRow(case, (), number, number, is_named=False)
 
 
-async def _imported_rows(source: ImportedSource, postgres_url: str | None) -> AsyncIterator[Row]:
+async def _imported_rows(source: ImportedSource, postgres_url: str | None) -> AsyncIterator[DatasetRow]:
     if postgres_url is None:
         raise Problem(f"The dataset {source.name!r} is in the database, and none is at hand.")
     async with await AsyncConnection.connect(postgres_url) as conn:
         try:
             async for stored in stored_cases(conn, project=source.project, name=source.name):
                 named = stored.case.id != str(stored.position)
-                yield Row(stored.case, stored.tags, stored.position, stored.position, named)
+                yield DatasetRow(stored.case, stored.tags, stored.position, stored.position, named)
         except UnknownDataset as error:
             raise Problem(f"{error} See: scoreline dataset list.{_file_of(source.name)}") from None
 

@@ -9,12 +9,12 @@ import yaml
 from scoreline.submit.datasets.errors import BadRow, DatasetError, Unfit
 from scoreline.submit.datasets.json_document import MAX_DOCUMENT_DEPTH, MAX_HINTS, MAX_NAME, no_list
 from scoreline.submit.datasets.plain_yaml import PlainLoader, yaml_problem
-from scoreline.submit.datasets.record import Record, as_fields, refuse_depth
+from scoreline.submit.datasets.record import DatasetRecord, as_fields, refuse_depth
 
 SECOND_DOCUMENT = "a second document begins with `---`: put all rows into one list"
 
 
-def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Record]:
+def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[DatasetRecord]:
     """Read the objects of one list, numbered from 1."""
     number = 0
     try:
@@ -22,7 +22,7 @@ def yaml_records(stream: BinaryIO, path: Path, *, at: str | None) -> Iterator[Re
         _enter(loader, path, at or "")
         while not loader.check_event(yaml.SequenceEndEvent):
             number += 1
-            yield Record(number, as_fields(loader.item()))
+            yield DatasetRecord(number, as_fields(loader.item()))
         loader.get_event()
         while not loader.check_event(yaml.StreamEndEvent):  # to its end: what follows must be readable too
             if loader.check_event(yaml.DocumentStartEvent):

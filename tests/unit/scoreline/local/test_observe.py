@@ -6,7 +6,7 @@ import pytest
 
 from grafana.model import Panel, Prom
 from scoreline.local.observe.numbers import figure
-from scoreline.local.observe.panel_queries import Shown, Told
+from scoreline.local.observe.panel_queries import PanelResult, QueryResult
 from scoreline.local.observe.view import document, problems
 
 
@@ -30,14 +30,18 @@ def test_a_figure_has_its_unit(value, unit, expected):
     assert figure(value, unit) == expected
 
 
-def shown(*told: Told, quiet: str = "") -> Shown:
+def shown(*told: QueryResult, quiet: str = "") -> PanelResult:
     panel = Panel("P", "stat", [Prom("x")] * len(told), "s", "r", quiet=quiet)
-    return Shown("R", panel, told)
+    return PanelResult("R", panel, told)
 
 
 def test_a_panel_that_ought_to_show_something_and_does_not_is_a_problem():
     """One empty query among several is enough; a panel that may be empty is none; an error always is."""
-    full, empty, wrong = Told("full", 1), Told("empty"), Told("wrong", error="parse error")
+    full, empty, wrong = (
+        QueryResult("full", 1),
+        QueryResult("empty"),
+        QueryResult("wrong", error="parse error"),
+    )
     found = {
         "D": [
             shown(full),

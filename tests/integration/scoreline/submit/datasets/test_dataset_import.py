@@ -167,7 +167,7 @@ def test_the_commands_explain_what_they_refuse(tmp_path, database):
     imported(database, path)
     for arguments, said in [
         (["import", str(path)], "--replace"),
-        (["import", str(tmp_path / "cases.txt")], "does not say the format"),
+        (["import", str(tmp_path / "cases.txt")], "unknown suffix"),
         (["import", str(tmp_path / "nowhere.csv")], "No such file"),
         (["show", "physics"], "has no dataset 'physics'"),
     ]:
