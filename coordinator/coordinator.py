@@ -194,10 +194,11 @@ class Coordinator:
 
     async def _finish(self, batch: Batch) -> None:
         if await self._ledger.finish(batch.batch_id):
-            await self._queue.forget(batch.batch_id, channels_of(batch))
-            if not is_stopped(batch):  # executors have yet to see that one
+            if is_stopped(batch):  # its entry stays until every executor has polled it
+                await self._queue.delete(batch.batch_id, partitions_of(batch))
+            else:
                 await self._unregister(batch)
-            logger.info("a batch is over", extra={"batch_id": batch.batch_id, "total": batch.total})
+            logger.info("batch finished", extra={"batch_id": batch.batch_id, "total": batch.total})
 
     # -- what executors may see
 
@@ -241,7 +242,7 @@ class Coordinator:
 
     async def _unregister(self, batch: Batch) -> None:
         # The listing goes last: while it is up, whoever comes next knows that there is something to do.
-        await self._queue.forget(batch.batch_id, channels_of(batch))
+        await self._queue.delete(batch.batch_id, partitions_of(batch))
         if self._keeper:
             await self._keeper.close(batch.batch_id)
         await self._batch_registry.unregister(batch.batch_id)
@@ -256,15 +257,13 @@ class Coordinator:
         is_asked = is_asked_in(spec_of(batch))
         steps = -(-settings.window // settings.page_size)  # so that a long line for a provider stops nobody
         while room > 0 and (steps := steps - 1) >= 0:
-            attempt_opener, last_id = await self._ledger.next_window(
-                batch, limit=min(room, settings.page_size)
-            )
+            openings, last_id = await self._ledger.next_window(batch, limit=min(room, settings.page_size))
             if last_id == batch.published_to:
                 return
             # Those without events wait for their turn in a group.
-            due = [one for one in attempt_opener if one.events]
+            due = [one for one in openings if one.events]
             asked = {one.evaluation_id for one in due if is_asked(one.events[0][0].data)}
-            epochs, size = await self._epochs.refresh(), len(attempt_opener) - len(asked)
+            epochs, size = await self._epochs.refresh(), len(openings) - len(asked)
             if not await self._ledger.open_window(
                 batch, last_id=last_id, size=size, epochs=epochs, asked=sorted(asked)
             ):
@@ -275,9 +274,9 @@ class Coordinator:
             room -= size
 
     async def _publish(
-        self, batch: Batch, attempt_opener: Iterable[UnpublishedOpening], epochs: Sequence[str]
+        self, batch: Batch, openings: Iterable[UnpublishedOpening], epochs: Sequence[str]
     ) -> None:
-        told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in attempt_opener)
+        told = ((one.events, epochs[shard_of(one.evaluation_id, self._shards)]) for one in openings)
         await self._publisher.publish(layout_of(batch), told)
 
     async def _advance_groups(self, batch: Batch) -> None:
@@ -326,7 +325,7 @@ def entry_of(batch: Batch) -> BatchEntry:
         state,
         batch.priority,
         batch.project,
-        channels_of(batch),
+        partitions_of(batch),
         has_budget=batch.has_budget,
         requires=requires_of(batch),
         run_id=batch.run_id,
@@ -341,7 +340,7 @@ def requires_of(batch: Batch) -> tuple[str, ...]:
         return ()
 
 
-def channels_of(batch: Batch) -> tuple[str, ...]:
+def partitions_of(batch: Batch) -> tuple[str, ...]:
     """Name the lines of a batch; one whose spec nobody can read stops only itself."""
     try:
         return layout_of(batch).partitions

@@ -9,7 +9,7 @@ from opentelemetry.metrics import CallbackOptions, Observation, get_meter
 
 from coordinator.telemetry import status_of
 from projections.queries.monitoring import ActiveBatch, FinishedBatch
-from taskqueue.tasks import Counts
+from taskqueue.tasks import QueueCounts
 
 OTHER = "other"
 """What the batches that are too many to be named are called."""
@@ -22,7 +22,7 @@ class FleetOverview:
     """How things stand with all batches."""
 
     batches: tuple[ActiveBatch, ...] = ()
-    queued: Mapping[str, Counts] = field(default_factory=dict)
+    queued: Mapping[str, QueueCounts] = field(default_factory=dict)
     """What is in the queue, by the batches that are named, and `other`."""
     workers: int = 0
     stuck: int = 0
@@ -110,7 +110,7 @@ def _show_batches(name: str, description: str, read: ReadBatch, *, adds_up: bool
     _show_overview(name, description, observe)
 
 
-def _show_queue(name: str, description: str, read: Callable[[Counts], int]) -> None:
+def _show_queue(name: str, description: str, read: Callable[[QueueCounts], int]) -> None:
     def observe(overview: FleetOverview) -> Iterable[Observation]:
         return [Observation(read(each), {"batch_id": key}) for key, each in overview.queued.items()]
 
@@ -165,5 +165,4 @@ _show_batches(
 )
 _show_batches("eval_queue_dlq_size", "Dead letters", lambda b: b.failed + b.timed_out, adds_up=True)
 _show_queue("eval_queue_pending_tasks", "Ready to be taken", lambda c: c.ready)
-_show_queue("eval_queue_delayed_tasks", "To be handed out later", lambda c: c.delayed)
 _show_queue("eval_queue_owned_tasks", "In executors' hands", lambda c: c.owned)

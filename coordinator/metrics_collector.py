@@ -13,7 +13,7 @@ from projections.database.errors import DatabaseUnavailable
 from projections.queries.monitoring import ActiveBatch, BatchMonitor
 from taskqueue.backends import Queues
 from taskqueue.queue_layout import queue_name
-from taskqueue.tasks import Counts, QueueUnavailable
+from taskqueue.tasks import QueueCounts, QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class MetricsCollector:
             self._stuck = count, self._clock()
         return self._stuck[0]
 
-    async def _queued(self, batches: Sequence[ActiveBatch]) -> dict[str, Counts]:
+    async def _queued(self, batches: Sequence[ActiveBatch]) -> dict[str, QueueCounts]:
         named = {batch.batch_id for batch in batches if batch.batch_id}
         queues = [
             (entry.batch_id if entry.batch_id in named else OTHER, queue_name(entry.batch_id, partition))
@@ -86,10 +86,7 @@ class MetricsCollector:
             for partition in entry.partitions
         ]
         counted = await self._queues.tasks.counts([queue for _, queue in queues]) if queues else []
-        found: defaultdict[str, Counts] = defaultdict(Counts)
+        found: defaultdict[str, QueueCounts] = defaultdict(QueueCounts)
         for (batch_id, _), more in zip(queues, counted, strict=True):
-            so_far = found[batch_id]
-            found[batch_id] = Counts(
-                so_far.ready + more.ready, so_far.delayed + more.delayed, so_far.owned + more.owned
-            )
+            found[batch_id] += more
         return dict(found)

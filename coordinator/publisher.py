@@ -25,15 +25,13 @@ class Publisher:
         self._log = log
         self._queue = queue
 
-    async def publish(
-        self, layout: QueueLayout | None, attempt_opener: Iterable[tuple[Events, str]]
-    ) -> int:
+    async def publish(self, layout: QueueLayout | None, openings: Iterable[tuple[Events, str]]) -> int:
         """Append openings, each in its epoch, and enqueue those that the log took; returns how many.
 
         Endings need no line to wait in.
         """
         told = 0
-        waiting = iter(attempt_opener)
+        waiting = iter(openings)
         while chunk := list(islice(waiting, CHUNK)):
             calls = [_append(events, epoch) for events, epoch in chunk]
             begun = utc_now()
@@ -49,16 +47,16 @@ class Publisher:
             told += len(taken)
         return told
 
-    async def let_go(self, attempt_opener: Sequence[Event]) -> None:
+    async def let_go(self, openings: Sequence[Event]) -> None:
         """Let streams expire that nobody writes to for a day, perhaps; the next opening makes them last."""
-        if attempt_opener:
-            marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in attempt_opener]
+        if openings:
+            marks = [CommitMark(each.evaluation_id, *each.key, ended=True) for each in openings]
             await self._log.settle(marks)
 
-    async def enqueue(self, layout: QueueLayout, attempt_opener: Sequence[Event]) -> None:
+    async def enqueue(self, layout: QueueLayout, openings: Sequence[Event]) -> None:
         """Put the tasks of openings where they have to wait."""
         queued: dict[str, list[Event]] = {}
-        for event in attempt_opener:
+        for event in openings:
             if isinstance(opening := event.data, p.Queued):
                 queued.setdefault(layout.queue_for(opening), []).append(event)
         for queue, waiting in queued.items():
@@ -67,19 +65,19 @@ class Publisher:
             _trace_enqueuing(waiting, begun)
 
 
-def _trace_publishing(attempt_opener: Sequence[Event], begun: datetime) -> None:
-    for event in attempt_opener:
+def _trace_publishing(openings: Sequence[Event], begun: datetime) -> None:
+    for event in openings:
         if event.traceparent:
             about = {"evaluation_id": event.evaluation_id, "batch_id": event.batch_id}
             span = "eval.coordinator.publish", event.traceparent
             tracing.finished(*span, start=begun, end=utc_now(), attempt=event.attempt, **about)
 
 
-def _trace_enqueuing(attempt_opener: Sequence[Event], begun: datetime) -> None:
-    for event in attempt_opener:
+def _trace_enqueuing(openings: Sequence[Event], begun: datetime) -> None:
+    for event in openings:
         if event.traceparent:
             span = "eval.queue.enqueue", event.traceparent
-            many = len(attempt_opener)
+            many = len(openings)
             tracing.finished(*span, start=begun, end=utc_now(), batch_id=event.batch_id, task_count=many)
 
 

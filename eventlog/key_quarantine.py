@@ -32,7 +32,6 @@ _TYPES = tuple(
         (r"eval:\{\d+\}:wake$", "stream"),
         (r"eval:\{\d+\}:epoch$", "string"),
         (r"eval:(tasks|dlq):\{", "stream"),
-        (r"eval:delayed:\{", "zset"),
         (r"eval:(context|lanes|lane|budget):\{", "hash"),
         (r"eval:batches$", "hash"),
         (r"eval:batch:\{", "string"),

@@ -7,7 +7,6 @@ redelivered, and its claim is rejected. So is one that is sent twice.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 
 from eventlog import tracing
@@ -17,16 +16,6 @@ from taskqueue.tasks import Delivery, QueueUnavailable, TaskQueue
 
 MAX_ACKS = 500
 """Tasks acked in one call."""
-MAX_CONCURRENT = 8
-"""Concurrent calls, where each is for one task."""
-
-
-@dataclass(frozen=True, slots=True)
-class _DeadLetter:
-    """A task whose evaluation failed, and the reason."""
-
-    delivery: Delivery
-    reason: str
 
 
 class AckBuffer:
@@ -46,7 +35,7 @@ class AckBuffer:
         self._linger = linger
         self._backoff = OutageBackoff(outage)
         self._acks: list[Delivery] = []
-        self._dead_letters: list[_DeadLetter] = []
+        self._dead_letters: list[Delivery] = []
         self._nacks: list[Delivery] = []
         self._traceparents: dict[Delivery, str] = {}
         self._now = now
@@ -64,9 +53,9 @@ class AckBuffer:
         self._acks.append(delivery)
         self._add(delivery, traceparent)
 
-    def dead_letter(self, delivery: Delivery, reason: str, *, traceparent: str | None = None) -> None:
-        """Remove a task from the queue and list it as a dead letter."""
-        self._dead_letters.append(_DeadLetter(delivery, reason))
+    def dead_letter(self, delivery: Delivery, *, traceparent: str | None = None) -> None:
+        """Remove a task whose evaluation failed from the queue."""
+        self._dead_letters.append(delivery)
         self._add(delivery, traceparent)
 
     def nack(self, delivery: Delivery) -> None:
@@ -106,7 +95,7 @@ class AckBuffer:
                 del self._acks[: len(part)]
             await self._flush_dead_letters()
             while self._nacks:
-                await self._tasks.requeue(self._consumer, self._nacks[0])
+                await self._tasks.nack(self._consumer, self._nacks[0])
                 del self._nacks[0]
         finally:
             if self._acks or self._dead_letters or self._nacks:
@@ -115,14 +104,9 @@ class AckBuffer:
                 self._empty.set()
 
     async def _flush_dead_letters(self) -> None:
-        while part := self._dead_letters[:MAX_CONCURRENT]:
-            with self._spans("eval.queue.nack", [each.delivery for each in part], reason="dlq"):
-                await asyncio.gather(
-                    *(
-                        self._tasks.dead_letter(self._consumer, each.delivery, reason=each.reason)
-                        for each in part
-                    )
-                )
+        while part := self._dead_letters[:MAX_ACKS]:
+            with self._spans("eval.queue.nack", part, reason="dlq"):
+                await self._tasks.dead_letter(self._consumer, part)
             del self._dead_letters[: len(part)]
 
     @contextmanager

@@ -47,9 +47,6 @@ from taskqueue.tasks import Delivery, QueueUnavailable
 
 logger = logging.getLogger(__name__)
 
-MAX_REASON = 500
-"""Characters of a dead letter's reason; the event has the whole message."""
-
 
 @dataclass(frozen=True, slots=True)
 class ClaimedAttempt:
@@ -163,7 +160,7 @@ class AttemptPipeline:
             return
         [task] = tasks
         logger.warning("invalid task: dead-lettered", extra={**_ids(task), "error": str(error)})
-        self.acks.dead_letter(task.delivery, "the task names no valid evaluation")
+        self.acks.dead_letter(task.delivery)
         self.slot_pool.release(task)
 
     async def _execute(self, task: ActiveTask, claimed: Claimed, runtime: BatchRuntime | Permanent) -> None:
@@ -321,12 +318,8 @@ class AttemptPipeline:
         The closing event is in the log, or the attempt belongs to another owner: the task is not needed.
         """
         match closing:
-            case p.Failed(error=error):
-                reason = f"{error.kind}: {error.message}"[:MAX_REASON]
-                self.acks.dead_letter(task.delivery, reason, traceparent=task.traceparent)
-            case p.TimedOut(limit=limit, seconds=seconds):
-                reason = f"timed out: {limit}, {seconds:g} s"
-                self.acks.dead_letter(task.delivery, reason, traceparent=task.traceparent)
+            case p.Failed() | p.TimedOut():
+                self.acks.dead_letter(task.delivery, traceparent=task.traceparent)
             case _:
                 self.acks.ack(task.delivery, traceparent=task.traceparent)
         self.counters.ended(task, closing)

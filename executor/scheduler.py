@@ -159,13 +159,13 @@ class Scheduler:
         started: Counter[str] = Counter()
         try:
             for queue, limit in admitted.granted.items():
-                started.update(self._start(await self._take_over(queue, limit)))
+                started.update(self._start(await self._claim_stalled(queue, limit)))
         finally:
             self.admission.return_unused(Counter(admitted.granted) - started)
 
-    async def _take_over(self, queue: str, limit: int) -> list[Delivery]:
-        idle = self.timings.take_over_idle
-        return await self.tasks.take_over(self.instance_id, [queue], idle=idle, limit=limit)
+    async def _claim_stalled(self, queue: str, limit: int) -> list[Delivery]:
+        idle = self.timings.stalled_after
+        return await self.tasks.claim_stalled(self.instance_id, [queue], idle=idle, limit=limit)
 
     def _start(self, deliveries: Sequence[Delivery]) -> list[str]:
         """Start attempts and return their queues; deliveries that arrive during shutdown are nacked."""

@@ -27,7 +27,7 @@ class Timings:
     """How long an acknowledgement waits to be sent together with others."""
     heartbeat: timedelta = HEARTBEAT_INTERVAL
     take_over_every: timedelta = timedelta(seconds=10)
-    take_over_idle: timedelta = timedelta(seconds=30)
+    stalled_after: timedelta = timedelta(seconds=30)
     """How long a task must not have been extended before it is taken over from its consumer."""
     shutdown_grace: timedelta = timedelta(seconds=10)
     """After the drain: how long interrupted attempts, acknowledgements and deregistration may take."""

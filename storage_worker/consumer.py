@@ -74,7 +74,7 @@ class Consumer:
                 drained += len(wake_ups)
         return drained
 
-    async def take_over(self, *, idle_ms: int, count: int) -> int:
+    async def claim_stalled(self, *, idle_ms: int, count: int) -> int:
         """Claim and process entries that were pending elsewhere for too long, at most `count` a stream."""
         claimed = 0
         for stream in self._streams:

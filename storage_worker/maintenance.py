@@ -60,6 +60,6 @@ async def take_over_forever(consumer: Consumer, idle: timedelta) -> None:
     while True:
         await asyncio.sleep(idle.total_seconds() / 3)
         try:
-            await consumer.take_over(idle_ms=int(idle.total_seconds() * 1000), count=TAKE_OVER_COUNT)
+            await consumer.claim_stalled(idle_ms=int(idle.total_seconds() * 1000), count=TAKE_OVER_COUNT)
         except (RedisError, OSError) as error:
             logger.debug("could not claim pending wake-ups", extra={"error": str(error)})

@@ -1,8 +1,8 @@
--- Let finished tasks of one batch go, those that the consumer still holds.
+-- Acknowledge and delete tasks of one queue, those that the consumer still owns.
 --
--- KEYS: the batch's stream of tasks
+-- KEYS: the queue's stream of tasks
 -- ARGV: group, consumer, then the ids of the messages
--- Returns how many were held.
+-- Returns how many were owned.
 
 local tasks, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 local held = {}

@@ -1,12 +1,10 @@
--- Count the tasks of one batch; what is due counts as ready, though nobody has asked for it yet.
+-- Count the tasks of one queue.
 --
--- KEYS: the batch's stream of tasks, its delayed tasks
+-- KEYS: the queue's stream of tasks
 -- ARGV: group
--- Returns how many are ready, delayed, owned.
+-- Returns how many are ready, and how many are owned by consumers.
 
-local tasks, delayed, group = KEYS[1], KEYS[2], ARGV[1]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local tasks, group = KEYS[1], ARGV[1]
 
 local pending = redis.pcall('XPENDING', tasks, group)
 if pending.err and not string.find(pending.err, 'NOGROUP', 1, true) then
@@ -14,6 +12,4 @@ if pending.err and not string.find(pending.err, 'NOGROUP', 1, true) then
 end
 
 local owned = pending[1] or 0
-local due = redis.call('ZCOUNT', delayed, '-inf', now)
-local ready = math.max(0, redis.call('XLEN', tasks) - owned)
-return { ready + due, redis.call('ZCARD', delayed) - due, owned }
+return { math.max(0, redis.call('XLEN', tasks) - owned), owned }

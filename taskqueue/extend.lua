@@ -1,8 +1,8 @@
--- Say that tasks of one batch are still being worked on, those that the consumer still holds.
+-- Renew the lease of tasks of one queue, those that the consumer still owns.
 --
--- KEYS: the batch's stream of tasks
+-- KEYS: the queue's stream of tasks
 -- ARGV: group, consumer, then the ids of the messages
--- Returns the ids of those that are held.
+-- Returns the ids of those that are owned.
 
 local tasks, group, consumer = KEYS[1], ARGV[1], ARGV[2]
 local held = {}

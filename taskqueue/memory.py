@@ -1,27 +1,23 @@
 """The task queue, the batch registry and the executor registry in one process, for tests and the simulator.
 
-They hold to the same contracts as the forms on Redis. The clock is passed in and measures delays, idle
-time and lifetimes; how long `consume` blocks is up to the event loop, so both may be virtual.
+They implement the same contracts as the classes on Redis. The clock is passed in and measures idle time and
+TTLs; `consume` blocks on the event loop, so both may be virtual.
 """
 
 import asyncio
-import heapq
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count, islice
 
 from taskqueue.batch_registry import BatchEntry
 from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance
 from taskqueue.queue_layout import DEFAULT_PARTITION, queue_name
-from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
+from taskqueue.tasks import Delivery, QueueCounts, Task
 
 Clock = Callable[[], float]
 """Seconds since 1970."""
-
-SHORTEST_WAIT = 0.001
-"""What is due within less than this is waited for so long: rounding must not make a busy loop."""
 
 
 @dataclass(slots=True)
@@ -34,18 +30,11 @@ class _Message:
 
 
 @dataclass(slots=True)
-class _Line:
-    """Where the tasks of one line are."""
+class _Queue:
+    """The tasks of one queue."""
 
     ready: deque[_Message] = field(default_factory=deque)
-    delayed: list[tuple[float, int, Task]] = field(default_factory=list)
-    held: dict[str, _Message] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _DeadLetters:
-    letters: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=DEAD_LETTERS_KEPT))
-    until: float = float("inf")
+    owned: dict[str, _Message] = field(default_factory=dict)
 
 
 class MemoryTaskQueue:
@@ -58,25 +47,20 @@ class MemoryTaskQueue:
         self.lose_everything()
 
     def lose_everything(self) -> None:
-        """Forget, as a Redis does that was flushed."""
-        self._lines: dict[str, _Line] = defaultdict(_Line)
-        self._dead: dict[str, _DeadLetters] = {}
+        """Lose all data, as a Redis that was flushed."""
+        self._queues: dict[str, _Queue] = defaultdict(_Queue)
 
-    async def enqueue(self, queue: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
-        """Add a task, to be handed out now or after a while; returns the id of its message."""
-        return self._add(queue, task, delay)
+    async def enqueue(self, queue: str, task: Task) -> str:
+        """Add a task; returns the id of its message."""
+        return self._add(queue, task)
 
     async def enqueue_batch(self, queue: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
-        return [self._add(queue, task, timedelta(0)) for task in tasks]
+        return [self._add(queue, task) for task in tasks]
 
-    def _add(self, queue: str, task: Task, delay: timedelta) -> str:
+    def _add(self, queue: str, task: Task) -> str:
         number = next(self._ids)
-        waiting = self._lines[queue]
-        if delay > timedelta(0):
-            heapq.heappush(waiting.delayed, (self._clock() + delay.total_seconds(), number, task))
-        else:
-            waiting.ready.append(_Message(number, task))
+        self._queues[queue].ready.append(_Message(number, task))
         self._changed.set()
         self._changed = asyncio.Event()
         return str(number)
@@ -84,39 +68,31 @@ class MemoryTaskQueue:
     async def consume(
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
-        """Take up to so many tasks of each line; waits at most `block` for the first of them."""
-        await asyncio.sleep(0)  # whoever takes without end must not keep the loop for itself
+        """Take up to `wanted` tasks of each queue; waits at most `block` for the first of them."""
+        await asyncio.sleep(0)  # a consumer in a tight loop must not starve the event loop
         loop = asyncio.get_running_loop()
         deadline = loop.time() + block.total_seconds()
         wanted = {queue: limit for queue, limit in wanted.items() if limit > 0}
         while True:
-            taken = [one for item in wanted.items() for one in self._take(consumer, *item)]
+            deliveries = [one for item in wanted.items() for one in self._take(consumer, *item)]
             left = deadline - loop.time()
-            if taken or not wanted or left <= 0:
-                return taken
-            await self._change(min(left, max(self._until_due(wanted), SHORTEST_WAIT)))
+            if deliveries or not wanted or left <= 0:
+                return deliveries
+            await self._change(left)
 
-    def _take(self, consumer: str, queue: str, limit: int) -> Iterator[Delivery]:
-        waiting = self._promoted(queue)
-        for _ in range(min(limit, len(waiting.ready))):
-            yield self._hand_out(queue, waiting.ready.popleft(), consumer)
+    def _take(self, consumer: str, name: str, limit: int) -> Iterator[Delivery]:
+        ready = self._find(name).ready
+        for _ in range(min(limit, len(ready))):
+            yield self._deliver(name, ready.popleft(), consumer)
 
-    def _hand_out(self, queue: str, message: _Message, consumer: str) -> Delivery:
+    def _find(self, name: str) -> _Queue:
+        return self._queues.get(name) or _Queue()
+
+    def _deliver(self, name: str, message: _Message, consumer: str) -> Delivery:
         before, message.consumer, message.taken_at = message.consumer, consumer, self._clock()
         message.deliveries += 1
-        self._lines[queue].held[str(message.id)] = message
-        return Delivery(queue, str(message.id), message.task, message.deliveries, before)
-
-    def _promoted(self, queue: str) -> _Line:
-        """Look a line up, with all in it ready that is due."""
-        waiting = self._lines.get(queue) or _Line()
-        while waiting.delayed and waiting.delayed[0][0] <= self._clock():
-            waiting.ready.append(_Message(next(self._ids), heapq.heappop(waiting.delayed)[2]))
-        return waiting
-
-    def _until_due(self, queues: Iterable[str]) -> float:
-        heaps = [self._lines[queue].delayed for queue in queues if queue in self._lines]
-        return min((heap[0][0] for heap in heaps if heap), default=float("inf")) - self._clock()
+        self._queues[name].owned[str(message.id)] = message
+        return Delivery(name, str(message.id), message.task, message.deliveries, before)
 
     async def _change(self, seconds: float) -> None:
         try:
@@ -125,124 +101,108 @@ class MemoryTaskQueue:
         except TimeoutError:
             return
 
-    async def take_over(
+    async def claim_stalled(
         self, consumer: str, queues: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
-        """Take tasks whose consumer has neither finished nor extended them for so long."""
-        left = self._left_since(queues, self._clock() - idle.total_seconds())
-        return [self._hand_out(*each, consumer) for each in list(islice(left, limit))]
+        """Claim tasks whose consumer has neither acked nor extended them for `idle`."""
+        stalled = self._idle_since(queues, self._clock() - idle.total_seconds())
+        return [self._deliver(*each, consumer) for each in list(islice(stalled, limit))]
 
-    def _left_since(self, queues: Sequence[str], moment: float) -> Iterator[tuple[str, _Message]]:
-        for queue in queues:
-            held = self._promoted(queue).held.values()
-            for message in sorted(held, key=lambda each: each.id):
+    def _idle_since(self, queues: Sequence[str], moment: float) -> Iterator[tuple[str, _Message]]:
+        for name in queues:
+            for message in sorted(self._find(name).owned.values(), key=lambda each: each.id):
                 if message.taken_at <= moment:
-                    yield queue, message
+                    yield name, message
 
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
-        """Let finished tasks go; returns how many of them this consumer still held."""
-        return sum(self._let_go(consumer, each) for each in deliveries)
+        """Remove finished tasks; returns how many of them this consumer still owned."""
+        return sum(self._remove(consumer, each) for each in deliveries)
 
-    def _held(self, consumer: str, delivery: Delivery) -> _Message | None:
-        waiting = self._lines.get(delivery.queue)
-        message = waiting and waiting.held.get(delivery.id)
+    def _owned(self, consumer: str, delivery: Delivery) -> _Message | None:
+        message = self._find(delivery.queue).owned.get(delivery.id)
         return message if message and message.consumer == consumer else None
 
-    def _let_go(self, consumer: str, delivery: Delivery) -> bool:
-        held = self._held(consumer, delivery) is not None
-        if held:
-            del self._lines[delivery.queue].held[delivery.id]
-        return held
+    def _remove(self, consumer: str, delivery: Delivery) -> bool:
+        is_owned = self._owned(consumer, delivery) is not None
+        if is_owned:
+            del self._queues[delivery.queue].owned[delivery.id]
+        return is_owned
 
-    async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
-        """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
-        held = self._let_go(consumer, delivery)
-        if held:
-            self._add(delivery.queue, delivery.task, delay)
-        return held
+    async def nack(self, consumer: str, delivery: Delivery) -> bool:
+        """Return a task to its queue; False if this consumer no longer owned it."""
+        is_owned = self._remove(consumer, delivery)
+        if is_owned:
+            self._add(delivery.queue, delivery.task)
+        return is_owned
 
-    async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
-        """Let a task go, and remember that it was given up; False if it was no longer held."""
-        held = self._let_go(consumer, delivery)
-        if held:
-            dead = self._dead.setdefault(delivery.batch_id, _DeadLetters())
-            given_up_at = datetime.fromtimestamp(self._clock(), UTC)
-            dead.letters.appendleft(DeadLetter(delivery.task, reason, given_up_at))
-            dead.until = float("inf")
-        return held
+    async def dead_letter(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
+        """Remove tasks whose evaluation failed; returns how many this consumer still owned."""
+        return sum(self._remove(consumer, each) for each in deliveries)
 
     async def extend(self, consumer: str, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Say that tasks are still being worked on; returns those that this consumer still holds."""
-        held = [(each, message) for each in deliveries if (message := self._held(consumer, each))]
-        for _, message in held:
+        """Renew the leases of active tasks; returns those that this consumer still owns."""
+        owned = [(each, message) for each in deliveries if (message := self._owned(consumer, each))]
+        for _, message in owned:
             message.taken_at = self._clock()
-        return [delivery for delivery, _ in held]
+        return [delivery for delivery, _ in owned]
 
-    async def counts(self, queues: Sequence[str]) -> list[Counts]:
-        """Say how much of each line is ready, delayed, and in somebody's hands."""
-        found = [self._promoted(queue) for queue in queues]
-        return [Counts(len(each.ready), len(each.delayed), len(each.held)) for each in found]
+    async def counts(self, queues: Sequence[str]) -> list[QueueCounts]:
+        """Count the ready and owned tasks of each queue."""
+        return [QueueCounts(len(each.ready), len(each.owned)) for each in map(self._find, queues)]
 
-    async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
-        """List what was given up, newest first."""
-        dead = self._dead.get(batch_id)
-        return list(islice(dead.letters, limit)) if dead and self._clock() < dead.until else []
-
-    async def forget(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
-        """Remove all that these lines of a batch hold; its dead letters stay for a day."""
+    async def delete(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
+        """Delete the queues of these partitions of a batch, with all their tasks."""
         for partition in partitions:
-            self._lines.pop(queue_name(batch_id, partition), None)
-        if batch_id in self._dead:
-            self._dead[batch_id].until = self._clock() + DEAD_LETTERS_STAY.total_seconds()
+            self._queues.pop(queue_name(batch_id, partition), None)
 
 
 class MemoryBatchRegistry:
-    """`BatchBoard` in this process."""
+    """`BatchRegistry` in this process."""
 
     def __init__(self) -> None:
         self.lose_everything()
 
     def lose_everything(self) -> None:
-        """Forget, as a Redis does that was flushed."""
+        """Lose all data, as a Redis that was flushed."""
         self._entries: dict[str, tuple[BatchEntry, bytes]] = {}
         self._contexts: dict[str, dict[str, bytes]] = {}
         self._lanes: dict[str, dict[str, tuple[str, ...]]] = {}
 
     async def upsert(self, entry: BatchEntry, spec: bytes) -> None:
-        """Put a batch up, or change its listing."""
+        """Register a batch, or replace its entry."""
         self._entries[entry.batch_id] = entry, spec
 
     async def list(self) -> Sequence[BatchEntry]:
-        """List all batches that are up."""
+        """List all registered batches."""
         return [entry for entry, _ in self._entries.values()]
 
     async def spec(self, batch_id: str) -> bytes | None:
-        """Return a batch's spec; None if it is not up."""
+        """Return a batch's spec; None if it is not registered."""
         return self._entries[batch_id][1] if batch_id in self._entries else None
 
     async def unregister(self, batch_id: str) -> None:
-        """Remove a batch and all that was put up for it."""
+        """Remove a batch with its spec, contexts and lanes."""
         self._entries.pop(batch_id, None)
         self._contexts.pop(batch_id, None)
         self._lanes.pop(batch_id, None)
 
     async def put_contexts(self, batch_id: str, contexts: Mapping[str, bytes]) -> None:
-        """Leave for some evaluations what earlier ones of their group have come to."""
+        """Store the outputs that evaluations of a serial group need from earlier ones of the group."""
         self._contexts.setdefault(batch_id, {}).update(contexts)
 
     async def contexts(self, batch_id: str, evaluation_ids: Sequence[str]) -> Sequence[bytes | None]:
-        """Return what was left for some evaluations."""
-        left = self._contexts.get(batch_id, {})
-        return [left.get(evaluation_id) for evaluation_id in evaluation_ids]
+        """Return the stored contexts of some evaluations."""
+        stored = self._contexts.get(batch_id, {})
+        return [stored.get(evaluation_id) for evaluation_id in evaluation_ids]
 
     async def set_lanes(self, batch_id: str, lanes: Mapping[str, Sequence[str]]) -> None:
-        """Say which lanes each line of a batch has to ask."""
+        """Record which lanes each partition of a batch needs permits of."""
         if lanes:
-            said = {partition: tuple(names) for partition, names in lanes.items()}
-            self._lanes[batch_id] = self._lanes.get(batch_id, {}) | said
+            named = {partition: tuple(names) for partition, names in lanes.items()}
+            self._lanes[batch_id] = self._lanes.get(batch_id, {}) | named
 
     async def lanes(self, batch_id: str) -> Mapping[str, tuple[str, ...]]:
-        """Return which lanes each line of a batch has to ask, as far as an executor has said so."""
+        """Return the lanes of each partition of a batch, as far as an executor has recorded them."""
         return self._lanes.get(batch_id, {})
 
 
@@ -255,23 +215,23 @@ class MemoryExecutorRegistry:
         self.lose_everything()
 
     def lose_everything(self) -> None:
-        """Forget, as a Redis does that was flushed."""
+        """Lose all data, as a Redis that was flushed."""
         self._heartbeats: dict[str, tuple[float, ExecutorInstance]] = {}
 
     async def heartbeat(self, instance: ExecutorInstance) -> None:
-        """Say that an executor is alive."""
+        """Renew the lease of an executor instance."""
         self._heartbeats[instance.instance_id] = self._clock() + self._lifetime, instance
 
     async def deregister(self, instance_id: str) -> None:
-        """Say that an executor has ended in good order."""
+        """Remove an instance that has stopped."""
         self._heartbeats.pop(instance_id, None)
 
     async def filter_live(self, instance_ids: Iterable[str]) -> set[str]:
-        """Return those of these executors that are alive."""
+        """Return those of these instances that are alive."""
         return {instance.instance_id for instance in self._alive()} & set(instance_ids)
 
     async def live(self) -> list[ExecutorInstance]:
-        """List all executors that are alive."""
+        """List all instances that are alive."""
         return self._alive()
 
     def _alive(self) -> list[ExecutorInstance]:

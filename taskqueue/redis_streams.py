@@ -1,9 +1,8 @@
-"""The task queue on Redis Streams: one stream a line, one group, a sorted set for what is delayed.
+"""The task queue on Redis Streams: one stream for each queue, one consumer group.
 
-A message is held by the consumer in whose pending list it is, and every script that acts for a holder
-looks there first. Finished messages are deleted, so a stream's length is what is ready and what is held.
-Delayed tasks are moved to their stream by whoever asks for tasks, on the server's clock. A stream or
-group that is missing, because Redis has lost it, is made anew at 0 by whoever asks first.
+A consumer owns the messages in its pending list, and every script that acts for a consumer checks that list
+first. Finished messages are deleted, so the length of a stream is the number of ready and owned tasks. A
+consumer that finds the stream or the group missing, because Redis has lost it, creates it again at 0.
 """
 
 import asyncio
@@ -14,37 +13,34 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from redis.asyncio import Redis
 
 from eventlog.key_quarantine import is_wrong_type, quarantine
 from eventlog.scripts import Call, Script
 from taskqueue import keys, telemetry
-from taskqueue.entries import as_dead_letter, as_task
 from taskqueue.queue_layout import DEFAULT_PARTITION, queue_name, split_queue
 from taskqueue.refusals import QUEUE_ERRORS, answers, means_gone
-from taskqueue.tasks import DEAD_LETTERS_KEPT, DEAD_LETTERS_STAY, Counts, DeadLetter, Delivery, Task
+from taskqueue.tasks import Delivery, QueueCounts, Task
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 CHUNK = 1_000
-"""Tasks in one call of a script: Redis serves nobody else meanwhile, so each takes some milliseconds."""
+"""Tasks in one call of a script: Redis serves no other client meanwhile, so a call takes milliseconds."""
 
 LONGEST_BLOCK = 4.0
-"""Seconds; the socket itself gives up after five."""
+"""Seconds; the socket times out after five."""
 
-EMPTY_STAYS = timedelta(minutes=10)
-"""How long a stream lives that was made by waiting on it, until something is added."""
+EMPTY_STREAM_TTL = timedelta(minutes=10)
+"""TTL of a stream that a waiting consumer created, until a task is added."""
 
 HERE = Path(__file__).parent
 _ENQUEUE = Script(HERE / "enqueue.lua")
 _TAKE = Script(HERE / "take.lua")
-_TAKE_OVER = Script(HERE / "take_over.lua")
+_CLAIM_STALLED = Script(HERE / "claim_stalled.lua")
 _ACK = Script(HERE / "ack.lua")
-_REQUEUE = Script(HERE / "requeue.lua")
-_DEAD_LETTER = Script(HERE / "dead_letter.lua")
+_NACK = Script(HERE / "nack.lua")
 _EXTEND = Script(HERE / "extend.lua")
 _COUNTS = Script(HERE / "counts.lua")
 
@@ -56,19 +52,14 @@ class RedisTaskQueue:
         self._redis = redis
         telemetry.begin()
 
-    async def enqueue(self, queue: str, task: Task, *, delay: timedelta = timedelta(0)) -> str:
-        """Add a task, to be handed out now or after a while; returns the id of its message."""
-        return (await self._enqueue(queue, [task], delay))[0]
+    async def enqueue(self, queue: str, task: Task) -> str:
+        """Add a task; returns the id of its message."""
+        return (await self.enqueue_batch(queue, [task]))[0]
 
     async def enqueue_batch(self, queue: str, tasks: Sequence[Task]) -> list[str]:
         """Add many tasks at once; returns the ids of their messages."""
-        return await self._enqueue(queue, tasks, timedelta(0))
-
-    async def _enqueue(self, queue: str, tasks: Sequence[Task], delay: timedelta) -> list[str]:
-        calls: list[Call] = []
-        for chunk in _chunks(tasks):
-            fields = [field for task in chunk for field in task]
-            calls.append((_pair(queue), [_milliseconds(delay), uuid4().hex, *fields]))
+        key = [keys.tasks_key(queue)]
+        calls: list[Call] = [(key, [field for task in chunk for field in task]) for chunk in _chunks(tasks)]
         replies = await self._run(_ENQUEUE, calls)
         telemetry.enqueued.add(len(tasks))
         return [message.decode() for reply in replies for message in reply]
@@ -76,38 +67,35 @@ class RedisTaskQueue:
     async def consume(
         self, consumer: str, wanted: Mapping[str, int], *, block: timedelta
     ) -> list[Delivery]:
-        """Take up to so many tasks of each line; waits at most `block` for the first of them."""
+        """Take up to `wanted` tasks of each queue; waits at most `block` for the first of them."""
         wanted = {queue: limit for queue, limit in wanted.items() if limit > 0}
         loop = asyncio.get_running_loop()
         deadline = loop.time() + block.total_seconds()
         while wanted:
-            taken, due = await self._take(consumer, wanted)
+            deliveries = await self._take(consumer, wanted)
             left = deadline - loop.time()
-            if not taken and left > 0:
-                taken = await self._wait(consumer, wanted, min(left, due, LONGEST_BLOCK))
-            if taken or left <= 0:
-                return taken
+            if not deliveries and left > 0:
+                deliveries = await self._wait(consumer, wanted, min(left, LONGEST_BLOCK))
+            if deliveries or left <= 0:
+                return deliveries
         return []
 
-    async def _take(self, consumer: str, wanted: Mapping[str, int]) -> tuple[list[Delivery], float]:
-        """Take what is ready; says, too, in how many seconds the next delayed task is due."""
-        stays = int(EMPTY_STAYS.total_seconds())
+    async def _take(self, consumer: str, wanted: Mapping[str, int]) -> list[Delivery]:
+        """Take ready tasks, without waiting."""
+        ttl = int(EMPTY_STREAM_TTL.total_seconds())
         calls: list[Call] = [
-            (_pair(queue), [keys.GROUP, consumer, limit, CHUNK, stays]) for queue, limit in wanted.items()
+            ([keys.tasks_key(queue)], [keys.GROUP, consumer, limit, ttl]) for queue, limit in wanted.items()
         ]
-        replies = await self._run(_TAKE, calls)
-        due = min((wait / 1000 for _, wait in replies if wait >= 0), default=float("inf"))
-        found = zip(wanted, (entries for entries, _ in replies), strict=True)
-        return await self._read(consumer, found), due
+        return await self._read(consumer, zip(wanted, await self._run(_TAKE, calls), strict=True))
 
     async def _wait(self, consumer: str, wanted: Mapping[str, int], seconds: float) -> list[Delivery]:
-        """Take what comes first, in whichever line."""
+        """Wait for the first task of any of these queues."""
         queues = {keys.tasks_key(queue).encode(): queue for queue in wanted}
         options = ("COUNT", min(wanted.values()), "BLOCK", max(1, int(seconds * 1000)))
         everything_new = (">",) * len(queues)
         with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.response_callbacks = {}  # raw: the scripts' replies are, too
+                pipe.response_callbacks = {}  # raw, as the replies of scripts
                 pipe.execute_command(
                     "XREADGROUP",
                     "GROUP",
@@ -125,15 +113,15 @@ class RedisTaskQueue:
                 return []
             if isinstance(reply, Exception):
                 raise reply
-        found = dict(reply or {})
-        return await self._read(consumer, ((queues[name], found[name]) for name in found))
+        streams = dict(reply or {})
+        return await self._read(consumer, ((queues[name], streams[name]) for name in streams))
 
-    async def _read(self, consumer: str, found: Iterable[tuple[str, list[Any]]]) -> list[Delivery]:
-        """Read entries; what is no task is let go, since it would come back for ever."""
+    async def _read(self, consumer: str, streams: Iterable[tuple[str, list[Any]]]) -> list[Delivery]:
+        """Decode entries; one that is no task is dropped, since it would be delivered again for ever."""
         deliveries = []
-        for queue, entries in found:
+        for queue, entries in streams:
             for message, fields, *claim in entries:
-                task = as_task(fields)
+                task = _task(fields)
                 if task:
                     deliveries.append(_delivery(queue, message, task, *claim))
                 else:
@@ -141,73 +129,69 @@ class RedisTaskQueue:
         return deliveries
 
     async def _drop(self, consumer: str, queue: str, message: str) -> None:
-        logger.error("no task, dropped", extra={"batch_id": split_queue(queue)[0], "message_id": message})
+        logger.error(
+            "dropped a message that is no task",
+            extra={"batch_id": split_queue(queue)[0], "message_id": message},
+        )
         await self._run(_ACK, [([keys.tasks_key(queue)], [keys.GROUP, consumer, message])])
 
-    async def take_over(
+    async def claim_stalled(
         self, consumer: str, queues: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
-        """Take tasks whose consumer has neither finished nor extended them for so long."""
-        taken: list[Delivery] = []
+        """Claim tasks whose consumer has neither acked nor extended them for `idle`."""
+        claimed: list[Delivery] = []
         for queue in queues:
-            if len(taken) < limit:
-                arguments = [keys.GROUP, consumer, _milliseconds(idle), limit - len(taken)]
-                replies = await self._run(_TAKE_OVER, [([keys.tasks_key(queue)], arguments)])
-                taken += await self._read(consumer, [(queue, replies[0])])
-        telemetry.count_claims(each.claimed_from for each in taken)
-        return taken
+            if len(claimed) < limit:
+                arguments = [keys.GROUP, consumer, _milliseconds(idle), limit - len(claimed)]
+                replies = await self._run(_CLAIM_STALLED, [([keys.tasks_key(queue)], arguments)])
+                claimed += await self._read(consumer, [(queue, replies[0])])
+        telemetry.count_claims(each.claimed_from for each in claimed)
+        return claimed
 
     async def ack(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
-        """Let finished tasks go; returns how many of them this consumer still held."""
-        held: int = sum(await self._run(_ACK, _holders_calls(consumer, deliveries)))
-        telemetry.acked.add(held)
-        return held
+        """Remove finished tasks; returns how many of them this consumer still owned."""
+        owned = await self._remove(consumer, deliveries)
+        telemetry.acked.add(owned)
+        return owned
 
-    async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
-        """Give a task back, to be handed out again now or after a while; False if it was no longer held."""
-        arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, _milliseconds(delay)]
-        held = bool((await self._run(_REQUEUE, [(_pair(delivery.queue), arguments)]))[0])
-        telemetry.nacked.add(held, telemetry.RETRY)
-        return held
+    async def nack(self, consumer: str, delivery: Delivery) -> bool:
+        """Return a task to its queue; False if this consumer no longer owned it."""
+        arguments = [keys.GROUP, consumer, delivery.id, *delivery.task]
+        is_owned = bool((await self._run(_NACK, [([keys.tasks_key(delivery.queue)], arguments)]))[0])
+        telemetry.nacked.add(is_owned, telemetry.RETRY)
+        return is_owned
 
-    async def dead_letter(self, consumer: str, delivery: Delivery, *, reason: str) -> bool:
-        """Let a task go, and remember that it was given up; False if it was no longer held."""
-        names = [keys.tasks_key(delivery.queue), keys.dead_letters_key(delivery.batch_id)]
-        arguments = [keys.GROUP, consumer, delivery.id, *delivery.task, reason, DEAD_LETTERS_KEPT]
-        held = bool((await self._run(_DEAD_LETTER, [(names, arguments)]))[0])
-        telemetry.nacked.add(held, telemetry.DEAD_LETTER)
-        return held
+    async def dead_letter(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
+        """Remove tasks whose evaluation failed; returns how many this consumer still owned."""
+        owned = await self._remove(consumer, deliveries)
+        telemetry.nacked.add(owned, telemetry.DEAD_LETTER)
+        return owned
+
+    async def _remove(self, consumer: str, deliveries: Sequence[Delivery]) -> int:
+        return sum(await self._run(_ACK, _calls_by_queue(consumer, deliveries)))
 
     async def extend(self, consumer: str, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Say that tasks are still being worked on; returns those that this consumer still holds."""
-        calls = list(_holders_calls(consumer, deliveries))
+        """Renew the leases of active tasks; returns those that this consumer still owns."""
+        calls = list(_calls_by_queue(consumer, deliveries))
         replies = await self._run(_EXTEND, calls)
-        held = {
+        owned = {
             (names[0], message.decode())
             for (names, _), reply in zip(calls, replies, strict=True)
             for message in reply
         }
-        return [each for each in deliveries if (keys.tasks_key(each.queue), each.id) in held]
+        return [each for each in deliveries if (keys.tasks_key(each.queue), each.id) in owned]
 
-    async def counts(self, queues: Sequence[str]) -> list[Counts]:
-        """Say how much of each line is ready, delayed, and in somebody's hands."""
-        replies = await self._run(_COUNTS, [(_pair(queue), [keys.GROUP]) for queue in queues])
-        return [Counts(*reply) for reply in replies]
+    async def counts(self, queues: Sequence[str]) -> list[QueueCounts]:
+        """Count the ready and owned tasks of each queue."""
+        replies = await self._run(_COUNTS, [([keys.tasks_key(queue)], [keys.GROUP]) for queue in queues])
+        return [QueueCounts(*reply) for reply in replies]
 
-    async def dead_letters(self, batch_id: str, *, limit: int) -> list[DeadLetter]:
-        """List what was given up, newest first."""
-        with QUEUE_ERRORS:
-            entries: Any = await self._redis.xrevrange(keys.dead_letters_key(batch_id), count=limit)
-        return [as_dead_letter(*entry) for entry in entries]
-
-    async def forget(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
-        """Remove all that these lines of a batch hold; its dead letters stay for a day."""
+    async def delete(self, batch_id: str, partitions: Sequence[str] = (DEFAULT_PARTITION,)) -> None:
+        """Delete the queues of these partitions of a batch, with all their tasks."""
+        streams = [keys.tasks_key(queue_name(batch_id, partition)) for partition in partitions]
         with QUEUE_ERRORS:
             async with self._redis.pipeline(transaction=False) as pipe:
-                pipe.unlink(
-                    *(key for partition in partitions for key in _pair(queue_name(batch_id, partition)))
-                )
-                pipe.expire(keys.dead_letters_key(batch_id), DEAD_LETTERS_STAY)
+                pipe.unlink(*streams, keys.legacy_dead_letters_key(batch_id))
                 await answers(pipe)
 
     async def _run(self, script: Script, calls: Iterable[Call]) -> list[Any]:
@@ -219,12 +203,17 @@ def _delivery(queue: str, message: bytes, task: Task, count: int = 1, holder: by
     return Delivery(queue, message.decode(), task, count, holder.decode())
 
 
-def _pair(queue: str) -> list[str]:
-    return [keys.tasks_key(queue), keys.delayed_key(queue)]
+def _task(fields: Sequence[bytes]) -> Task | None:
+    """Decode the fields of an entry, names and values in turn; None if they are no task."""
+    named = dict(zip(fields[::2], fields[1::2], strict=True))
+    try:
+        return Task(named[b"id"].decode(), int(named[b"attempt"]))
+    except (KeyError, ValueError):
+        return None
 
 
-def _holders_calls(consumer: str, deliveries: Sequence[Delivery]) -> Iterator[Call]:
-    """Ask something about the messages of each line, for their holder."""
+def _calls_by_queue(consumer: str, deliveries: Sequence[Delivery]) -> Iterator[Call]:
+    """Group messages by queue: one call for each, on behalf of their consumer."""
     messages: dict[str, list[str]] = defaultdict(list)
     for delivery in deliveries:
         messages[delivery.queue].append(delivery.id)

@@ -28,10 +28,9 @@ QUEUE = Row(
         series(
             "Tasks by where they are",
             Prom("sum(eval_queue_pending_tasks)", "ready"),
-            Prom("sum(eval_queue_delayed_tasks)", "for later"),
-            Prom("sum(eval_queue_owned_tasks)", "in hand"),
-            shows="Ready to be taken, to be handed out later, in executors' hands.",
-            when_red="Only `ready` grows: too few executors. `for later` grows: retries pile up.",
+            Prom("sum(eval_queue_owned_tasks)", "owned"),
+            shows="Ready in the queue, and owned by executors.",
+            when_red="Only `ready` grows: too few executors.",
             unit="short",
             stacked=True,
             width=8,

@@ -34,7 +34,7 @@ async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
         behind: dict[str, int] = {}
         for lanes, count in zip(partitions.values(), counts, strict=True):
             for lane in lanes:
-                behind[lane] = behind.get(lane, 0) + count.ready + count.delayed
+                behind[lane] = behind.get(lane, 0) + count.ready
         views = await RedisLanes(redis).views(list(behind))
     except (QueueUnavailable, LanesUnavailable):
         return ()

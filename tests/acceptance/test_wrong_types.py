@@ -41,7 +41,6 @@ async def test_keys_of_the_wrong_type_are_quarantined_and_the_batch_ends(
                 "eval:{00}:wake",
                 "eval:{01}:epoch",
                 f"eval:tasks:{{{batch_id}}}",
-                f"eval:delayed:{{{batch_id}}}",
             ]
             for key in spoilt:
                 redis.delete(key)

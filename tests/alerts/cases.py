@@ -39,8 +39,8 @@ def processed(success: int, failure: int) -> Series:
     return {name % (w, status): f"0+{n}x400" for w in "ab" for status, n in counts.items()}
 
 
-def queue(batch: str, *, pending: int = 0, delayed: int = 0, owned: int = 0) -> Series:
-    counts = {"pending": pending, "delayed": delayed, "owned": owned}
+def queue(batch: str, *, pending: int = 0, owned: int = 0) -> Series:
+    counts = {"pending": pending, "owned": owned}
     return {f'eval_queue_{name}_tasks{{batch_id="{batch}"}}': f"{n}x400" for name, n in counts.items()}
 
 
@@ -200,7 +200,7 @@ CASES: dict[str, Case] = {
         },
     ),
     "QueueBacklog": Case(
-        fires=queue("b", pending=2000, delayed=2000) | {'eval_queue_ack_total{worker_id="w"}': "0+15x400"},
+        fires=queue("b", pending=4000) | {'eval_queue_ack_total{worker_id="w"}': "0+15x400"},
         description="At the current rate the queue takes 1h 6m 40s to drain.",
         silent={
             "much, and fast": queue("b", pending=20_000)

@@ -39,7 +39,7 @@ TIMINGS = Timings(
     poll=timedelta(milliseconds=20),
     heartbeat=timedelta(milliseconds=200),
     take_over_every=timedelta(milliseconds=500),
-    take_over_idle=LIFETIME,
+    stalled_after=LIFETIME,
     shutdown_grace=timedelta(seconds=2),
 )
 COORDINATOR = CoordinatorSettings(

@@ -93,8 +93,7 @@ class MemoryQueueForm:
 
     async def left_behind(self) -> set[str]:
         return {
-            *self.tasks._lines,
-            *self.tasks._dead,
+            *self.tasks._queues,
             *self.batch_registry._entries,
             *self.batch_registry._contexts,
             *self.batch_registry._lanes,

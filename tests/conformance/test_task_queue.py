@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from taskqueue.tasks import Counts
-from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
+from taskqueue.tasks import QueueCounts
+from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, numbers, put, take, task
 from tests.waiting import until
 
 # Handing out.
@@ -93,33 +93,10 @@ async def test_who_waits_may_give_up(queues):
         await waiting
     await put(queues, 1)
     ready = await take(queues, "b")
-    assert numbers(ready or await queues.tasks.take_over("b", [BATCH], idle=NOW, limit=9)) == [1]
+    assert numbers(ready or await queues.tasks.claim_stalled("b", [BATCH], idle=NOW, limit=9)) == [1]
 
 
-# Delays.
-
-
-async def test_a_delayed_task_comes_when_it_is_due(queues):
-    """Until then it is counted as delayed, and nobody gets it."""
-    await queues.tasks.enqueue(BATCH, task(1), delay=SOON)
-    await queues.tasks.enqueue(BATCH, task(2), delay=LATER)
-    assert await take(queues) == []
-    assert await queues.tasks.counts([BATCH]) == [Counts(delayed=2)]
-    await queues.pass_time(SOON)
-    assert await queues.tasks.counts([BATCH]) == [Counts(ready=1, delayed=1)]
-    assert [each.task for each in await take(queues)] == [task(1)]
-    assert await queues.tasks.counts([BATCH]) == [Counts(delayed=1, owned=1)]
-
-
-async def test_a_task_may_be_delayed_twice(queues):
-    """The second does not replace the first: each is a message of its own, with its own id."""
-    ids = [await queues.tasks.enqueue(BATCH, task(1), delay=SOON) for _ in range(2)]
-    assert len(set(ids)) == 2
-    await queues.pass_time(SOON)
-    assert numbers(await take(queues)) == [1, 1]
-
-
-# Letting go: only the holder can.
+# Ack, nack and dead letter: only by the owner.
 
 
 async def test_an_acked_task_is_gone(queues):
@@ -127,10 +104,10 @@ async def test_an_acked_task_is_gone(queues):
     await put(queues, 1, 2)
     first, second = await take(queues)
     assert await queues.tasks.ack("a", [first]) == 1
-    assert await queues.tasks.counts([BATCH]) == [Counts(owned=1)]
+    assert await queues.tasks.counts([BATCH]) == [QueueCounts(owned=1)]
     assert await queues.tasks.ack("a", [first, second, second]) == 1
     assert (await queues.tasks.counts([BATCH]))[0].is_drained
-    assert await queues.tasks.take_over("b", [BATCH], idle=NOW, limit=9) == []
+    assert await queues.tasks.claim_stalled("b", [BATCH], idle=NOW, limit=9) == []
 
 
 async def test_acks_of_several_batches_go_together(queues):
@@ -140,39 +117,27 @@ async def test_acks_of_several_batches_go_together(queues):
     taken = await queues.tasks.consume("a", {BATCH: 9, OTHER: 9}, block=NOW)
     assert await queues.tasks.extend("a", taken) == taken
     assert await queues.tasks.ack("a", taken) == 2
-    assert await queues.tasks.counts([BATCH, OTHER]) == [Counts(), Counts()]
+    assert await queues.tasks.counts([BATCH, OTHER]) == [QueueCounts(), QueueCounts()]
 
 
-async def test_nobody_acts_for_the_holder(queues):
-    """Ack, requeue, dead letter and extend of somebody else change nothing."""
+async def test_only_the_owner_acks_nacks_and_extends(queues):
+    """Ack, nack, dead letter and extend of another consumer change nothing."""
     await put(queues, 1)
     (held,) = await take(queues, "a")
     assert await queues.tasks.ack("b", [held]) == 0
-    assert await queues.tasks.requeue("b", held) is False
-    assert await queues.tasks.dead_letter("b", held, reason="no") is False
+    assert await queues.tasks.nack("b", held) is False
+    assert await queues.tasks.dead_letter("b", [held]) == 0
     assert await queues.tasks.extend("b", [held]) == []
-    assert await queues.tasks.counts([BATCH]) == [Counts(owned=1)]
-    assert await queues.tasks.dead_letters(BATCH, limit=9) == []
+    assert await queues.tasks.counts([BATCH]) == [QueueCounts(owned=1)]
     assert await queues.tasks.ack("a", [held]) == 1
 
 
-async def test_a_requeued_task_comes_again(queues):
-    """It goes to the end, as a new message; the old one is worth nothing any more."""
+async def test_a_nacked_task_is_delivered_again(queues):
+    """It goes to the end of the queue, as a new message; the old message is invalid."""
     await put(queues, 1, 2)
     (held,) = await take(queues, "a", 1)
-    assert await queues.tasks.requeue("a", held) is True
-    assert await queues.tasks.requeue("a", held) is False
+    assert await queues.tasks.nack("a", held) is True
+    assert await queues.tasks.nack("a", held) is False
     assert await queues.tasks.ack("a", [held]) == 0
     assert numbers(again := await take(queues, "b")) == [2, 1]
     assert (again[1].task, again[1].deliveries) == (held.task, 1)
-
-
-async def test_a_task_may_be_requeued_for_later(queues):
-    """What was rate limited is out of everybody's way until its time."""
-    await put(queues, 1)
-    (held,) = await take(queues)
-    assert await queues.tasks.requeue("a", held, delay=SOON) is True
-    assert await queues.tasks.counts([BATCH]) == [Counts(delayed=1)]
-    assert await take(queues) == []
-    await queues.pass_time(SOON)
-    assert numbers(await take(queues, "b")) == [1]

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from taskqueue.queue_layout import queue_name
-from taskqueue.tasks import DEAD_LETTERS_STAY, Counts, Task
+from taskqueue.tasks import QueueCounts, Task
 from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
 from tests.waiting import until
 
@@ -17,9 +17,9 @@ async def test_an_idle_task_is_taken_over(queues):
     """Whoever takes it holds it, knows that it was handed out before, and the old holder has nothing."""
     await put(queues, 1, 2)
     (lost,) = await take(queues, "a", 1)
-    assert await queues.tasks.take_over("b", [BATCH], idle=LATER, limit=9) == []
+    assert await queues.tasks.claim_stalled("b", [BATCH], idle=LATER, limit=9) == []
     await queues.pass_time(SOON)
-    (taken,) = await queues.tasks.take_over("b", ["batch-0", BATCH], idle=SOON, limit=9)
+    (taken,) = await queues.tasks.claim_stalled("b", ["batch-0", BATCH], idle=SOON, limit=9)
     assert (taken.id, taken.task, lost.deliveries, taken.deliveries) == (lost.id, lost.task, 1, 2)
     assert (lost.claimed_from, taken.claimed_from) == ("", "a")
     assert await queues.tasks.ack("a", [lost]) == 0
@@ -30,7 +30,7 @@ async def test_deliveries_are_counted_on(queues):
     """A task that ends one consumer after another shows in its count."""
     await put(queues, 1)
     await take(queues, "a")
-    taken = [await queues.tasks.take_over(name, [BATCH], idle=NOW, limit=1) for name in "bcd"]
+    taken = [await queues.tasks.claim_stalled(name, [BATCH], idle=NOW, limit=1) for name in "bcd"]
     assert [each[0].deliveries for each in taken] == [2, 3, 4]
 
 
@@ -39,7 +39,7 @@ async def test_no_more_is_taken_over_than_asked(queues):
     await put(queues, 1, 2, 3)
     await put(queues, 4, 5, batch=OTHER)
     await queues.tasks.consume("a", {BATCH: 9, OTHER: 9}, block=NOW)
-    taken = await queues.tasks.take_over("b", [BATCH, OTHER], idle=NOW, limit=4)
+    taken = await queues.tasks.claim_stalled("b", [BATCH, OTHER], idle=NOW, limit=4)
     assert numbers(taken) == [1, 2, 3, 4]
 
 
@@ -50,7 +50,7 @@ async def test_idle_tasks_are_found_behind_many_that_are_not(queues):
     await take(queues, "dead", 1)
     await queues.pass_time(SOON)
     await queues.tasks.extend("a", held)
-    assert numbers(await queues.tasks.take_over("b", [BATCH], idle=SOON, limit=1)) == [299]
+    assert numbers(await queues.tasks.claim_stalled("b", [BATCH], idle=SOON, limit=1)) == [299]
 
 
 async def test_an_extended_task_is_not_idle(queues):
@@ -59,9 +59,9 @@ async def test_an_extended_task_is_not_idle(queues):
     held, lost = await take(queues, "a")
     await queues.pass_time(SOON)
     assert await queues.tasks.extend("a", [held]) == [held]
-    assert numbers(await queues.tasks.take_over("b", [BATCH], idle=SOON, limit=9)) == [2]
+    assert numbers(await queues.tasks.claim_stalled("b", [BATCH], idle=SOON, limit=9)) == [2]
     assert await queues.tasks.extend("a", [lost, held]) == [held]
-    (again,) = await queues.tasks.take_over("b", [BATCH], idle=NOW, limit=1)
+    (again,) = await queues.tasks.claim_stalled("b", [BATCH], idle=NOW, limit=1)
     assert (again.id, again.deliveries) == (held.id, 2)
 
 
@@ -69,74 +69,45 @@ async def test_a_consumer_gets_its_own_idle_task_back(queues):
     """The reply that brought it may have been lost on the way."""
     await put(queues, 1)
     await take(queues, "a")
-    assert numbers(await queues.tasks.take_over("a", [BATCH], idle=NOW, limit=1)) == [1]
+    assert numbers(await queues.tasks.claim_stalled("a", [BATCH], idle=NOW, limit=1)) == [1]
 
 
 # Dead letters, counts, the end.
 
 
-async def test_a_dead_letter_is_remembered(queues):
-    """It is out of the queue, and listed with its reason and time, newest first."""
+async def test_a_dead_letter_leaves_the_queue(queues):
+    """Only tasks that the consumer owns are removed; no other key is written."""
     await put(queues, 1, 2)
-    for held in await take(queues):
-        assert await queues.tasks.dead_letter("a", held, reason=f"gave up ☠ {held.task.evaluation_id}")
-    newest, oldest = await queues.tasks.dead_letters(BATCH, limit=9)
-    assert (newest.task, oldest.task) == (task(2), task(1))
-    assert newest.reason == "gave up ☠ evaluation:2"
-    assert newest.given_up_at >= oldest.given_up_at
-    assert newest.given_up_at.year >= 2023
-    assert await queues.tasks.dead_letters(BATCH, limit=1) == [newest]
+    first, second = await take(queues)
+    assert await queues.tasks.dead_letter("a", [first, second]) == 2
+    assert await queues.tasks.dead_letter("a", [first]) == 0
     assert (await queues.tasks.counts([BATCH]))[0].is_drained
-
-
-async def test_counts_say_where_everything_is(queues):
-    """Ready, delayed and held add up; an unknown batch has nothing."""
-    await put(queues, 1, 2, 3)
-    await queues.tasks.enqueue(BATCH, task(4), delay=LATER)
-    assert await queues.tasks.counts([BATCH]) == [Counts(ready=3, delayed=1)]
-    await take(queues, "a", 1)
-    assert await queues.tasks.counts(["batch-0", BATCH]) == [Counts(), Counts(2, 1, 1)]
-    assert Counts().is_drained
-    assert not any(counts.is_drained for counts in (Counts(ready=1), Counts(delayed=1), Counts(owned=1)))
-
-
-async def test_a_forgotten_batch_leaves_nothing_behind(queues):
-    """Neither tasks nor holders nor delays; a late ack finds nothing and makes nothing."""
-    await put(queues, 1, 2)
-    await queues.tasks.enqueue(BATCH, task(3), delay=LATER)
-    held = await take(queues, "a", 1)
-    await queues.tasks.forget(BATCH)
-    assert await queues.tasks.ack("a", held) == 0
-    assert await queues.tasks.requeue("a", held[0]) is False
-    assert await queues.tasks.dead_letter("a", held[0], reason="late") is False
-    assert await queues.tasks.extend("a", held) == []
-    assert await queues.tasks.take_over("a", [BATCH], idle=NOW, limit=9) == []
-    assert await queues.tasks.counts([BATCH]) == [Counts()]
+    await queues.tasks.delete(BATCH)
     assert await queues.left_behind() == set()
 
 
-async def test_dead_letters_stay_for_a_day(queues):
-    """They outlive their batch so that somebody can ask why, but not for ever."""
-    await put(queues, 1)
-    (held,) = await take(queues)
-    await queues.tasks.dead_letter("a", held, reason="poison")
-    await queues.tasks.forget(BATCH)
-    await queues.pass_time(DEAD_LETTERS_STAY - SOON)
-    assert len(await queues.tasks.dead_letters(BATCH, limit=9)) == 1
-    await queues.pass_time(SOON)
-    assert await queues.tasks.dead_letters(BATCH, limit=9) == []
+async def test_counts_are_by_state(queues):
+    """Ready and owned add up; an unknown batch has no tasks."""
+    await put(queues, 1, 2, 3)
+    assert await queues.tasks.counts([BATCH]) == [QueueCounts(ready=3)]
+    await take(queues, "a", 1)
+    assert await queues.tasks.counts(["batch-0", BATCH]) == [QueueCounts(), QueueCounts(2, 1)]
+    assert QueueCounts().is_drained
+    assert not any(counts.is_drained for counts in (QueueCounts(ready=1), QueueCounts(owned=1)))
 
 
-async def test_dead_letters_stay_while_their_batch_lives(queues):
-    """A batch that came back, by an operator's retry, keeps the old ones and the new."""
-    for number in (1, 2):
-        await put(queues, number)
-        (held,) = await take(queues)
-        await queues.tasks.dead_letter("a", held, reason="poison")
-        if number == 1:
-            await queues.tasks.forget(BATCH)
-    await queues.pass_time(DEAD_LETTERS_STAY)
-    assert [each.task for each in await queues.tasks.dead_letters(BATCH, limit=9)] == [task(2), task(1)]
+async def test_a_deleted_queue_leaves_nothing_behind(queues):
+    """Neither ready nor owned tasks; a late ack changes nothing."""
+    await put(queues, 1, 2)
+    held = await take(queues, "a", 1)
+    await queues.tasks.delete(BATCH)
+    assert await queues.tasks.ack("a", held) == 0
+    assert await queues.tasks.nack("a", held[0]) is False
+    assert await queues.tasks.dead_letter("a", held) == 0
+    assert await queues.tasks.extend("a", held) == []
+    assert await queues.tasks.claim_stalled("a", [BATCH], idle=NOW, limit=9) == []
+    assert await queues.tasks.counts([BATCH]) == [QueueCounts()]
+    assert await queues.left_behind() == set()
 
 
 # Redis lost whole.
@@ -147,12 +118,12 @@ async def test_the_queue_goes_on_after_it_lost_everything(queues):
     await put(queues, 1, 2)
     (held,) = await take(queues, "a", 1)
     await queues.lose_everything()
-    assert await queues.tasks.counts([BATCH]) == [Counts()]
+    assert await queues.tasks.counts([BATCH]) == [QueueCounts()]
     assert await queues.tasks.ack("a", [held]) == 0
     assert await queues.tasks.extend("a", [held]) == []
-    assert await queues.tasks.take_over("a", [BATCH], idle=NOW, limit=9) == []
+    assert await queues.tasks.claim_stalled("a", [BATCH], idle=NOW, limit=9) == []
     await put(queues, 3)
-    assert await queues.tasks.counts([BATCH]) == [Counts(ready=1)]
+    assert await queues.tasks.counts([BATCH]) == [QueueCounts(ready=1)]
     assert numbers(again := await take(queues)) == [3]
     assert await queues.tasks.ack("a", again) == 1
 
@@ -172,30 +143,27 @@ async def test_who_waits_survives_the_loss_of_everything(queues):
 async def test_any_name_will_do(queues, name):
     """Batches, evaluations and consumers are named by others; no name breaks a key or a script."""
     odd = Task(name, 3)
-    await queues.tasks.enqueue(name, odd, delay=SOON)
-    await queues.pass_time(SOON)
+    await queues.tasks.enqueue(name, odd)
     (held,) = await queues.tasks.consume(name, {name: 1}, block=NOW)
     assert (held.batch_id, held.task) == (name, odd)
-    assert await queues.tasks.requeue(name, held, delay=SOON)
-    await queues.pass_time(SOON)
+    assert await queues.tasks.nack(name, held)
     (held,) = await queues.tasks.consume(name, {name: 1}, block=NOW)
     assert held.task == odd
     assert await queues.tasks.ack(name, [held]) == 1
 
 
-async def test_lines_of_one_batch_are_apart_but_for_its_dead_letters(queues):
-    """What waits in one line is not found in another; forgetting a batch forgets all that is named."""
+async def test_partitions_of_one_batch_are_separate_queues(queues):
+    """A task of one is not delivered from another; all named partitions are deleted together."""
     scoring = queue_name(BATCH, "scoring")
     await queues.tasks.enqueue(scoring, task(1))
-    await queues.tasks.enqueue(scoring, task(2), delay=LATER)
     await queues.tasks.enqueue(BATCH, task(3))
-    assert await queues.tasks.counts([BATCH, scoring]) == [Counts(ready=1), Counts(ready=1, delayed=1)]
+    assert await queues.tasks.counts([BATCH, scoring]) == [
+        QueueCounts(ready=1),
+        QueueCounts(ready=1),
+    ]
     taken = await queues.tasks.consume("a", {scoring: 9, BATCH: 9}, block=NOW)
     assert {each.queue: each.task for each in taken} == {scoring: task(1), BATCH: task(3)}
     assert {each.batch_id for each in taken} == {BATCH}
     assert await queues.tasks.extend("a", taken) == taken
-    for each in taken:
-        assert await queues.tasks.dead_letter("a", each, reason="no")
-    assert {each.task for each in await queues.tasks.dead_letters(BATCH, limit=9)} == {task(1), task(3)}
-    await queues.tasks.forget(BATCH, ["", "scoring"])
-    assert await queues.tasks.counts([BATCH, scoring]) == [Counts(), Counts()]
+    await queues.tasks.delete(BATCH, ["", "scoring"])
+    assert await queues.tasks.counts([BATCH, scoring]) == [QueueCounts(), QueueCounts()]

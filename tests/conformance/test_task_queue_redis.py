@@ -1,6 +1,5 @@
 """What only a real Redis can show of the queue: its keys, its clock, a server that says no."""
 
-import asyncio
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,23 +13,15 @@ from taskqueue.batch_registry import BatchEntry
 from taskqueue.executor_registry import ExecutorInstance
 from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
-from taskqueue.redis_streams import EMPTY_STAYS, RedisTaskQueue
-from taskqueue.tasks import Counts, QueueUnavailable
-from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
+from taskqueue.redis_streams import EMPTY_STREAM_TTL, RedisTaskQueue
+from taskqueue.tasks import QueueCounts, QueueUnavailable
+from tests.conformance.task_queue_forms import BATCH, NOW, OTHER, numbers, put, take, task
 from tests.waiting import until
 
 TASKS = keys.tasks_key(BATCH)
 MOMENT = timedelta(milliseconds=50)
 
 # The server's own clock.
-
-
-async def test_who_waits_gets_a_delayed_task_when_it_is_due(redis_queues):
-    """Nobody else has to come by: a blocked consumer knows when the next one is due."""
-    await redis_queues.tasks.enqueue(BATCH, task(1), delay=MOMENT)
-    async with asyncio.timeout(3):
-        taken = await redis_queues.tasks.consume("a", {OTHER: 1, BATCH: 1}, block=LATER)
-    assert numbers(taken) == [1]
 
 
 async def test_a_lifetime_passes_by_itself(redis_queues):
@@ -53,12 +44,11 @@ async def test_a_lifetime_passes_by_itself(redis_queues):
 async def test_keys_are_as_they_are_documented(redis_queues):
     """The names are public: whoever looks at Redis finds these and no others."""
     await put(redis_queues, 1, 2)
-    await redis_queues.tasks.enqueue(BATCH, task(3), delay=LATER)
-    await redis_queues.tasks.dead_letter("a", (await take(redis_queues, "a", 1))[0], reason="poison")
+    await redis_queues.tasks.dead_letter("a", await take(redis_queues, "a", 1))
     await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
     await redis_queues.batch_registry.put_contexts(BATCH, {"e": b"x"})
     await redis_queues.executor_registry.heartbeat(ExecutorInstance("alice-1", "alice"))
-    of_the_batch = {f"eval:{kind}:{{batch-1}}" for kind in ("tasks", "delayed", "dlq", "batch", "context")}
+    of_the_batch = {f"eval:{kind}:{{batch-1}}" for kind in ("tasks", "batch", "context")}
     shared = {"eval:batches", "eval:executors", "eval:executor:alice-1"}
     assert await redis_queues.left_behind() == of_the_batch | shared
     ((_, fields),) = await redis_queues.redis.xrange(TASKS)
@@ -80,24 +70,24 @@ async def test_what_is_no_task_is_dropped(redis_queues, fields, caplog):
     await redis_queues.redis.xadd(TASKS, fields)
     await put(redis_queues, 2)
     assert numbers(await take(redis_queues)) == [1, 2]
-    assert await redis_queues.tasks.counts([BATCH]) == [Counts(owned=2)]
+    assert await redis_queues.tasks.counts([BATCH]) == [QueueCounts(owned=2)]
     assert [record.batch_id for record in caplog.records] == [BATCH]
+
+
+async def test_keys_of_earlier_versions_do_no_harm(redis_queues):
+    """A stream of dead letters is deleted with its batch; delayed tasks were never written."""
+    await redis_queues.redis.xadd("eval:dlq:{batch-1}", {"id": "e", "attempt": "1", "reason": "poison"})
+    await put(redis_queues, 1)
+    assert numbers(await take(redis_queues)) == [1]
+    await redis_queues.tasks.delete(BATCH)
+    assert await redis_queues.left_behind() == set()
 
 
 async def test_waiting_leaves_nothing_for_good(redis_queues):
     """A stream that was made by waiting on a batch that is no more goes by itself, unless it is used."""
     await take(redis_queues)
-    assert 0 < await redis_queues.redis.ttl(TASKS) <= EMPTY_STAYS.total_seconds()
+    assert 0 < await redis_queues.redis.ttl(TASKS) <= EMPTY_STREAM_TTL.total_seconds()
     await put(redis_queues, 1)
-    assert await redis_queues.redis.ttl(TASKS) == -1
-
-
-async def test_a_delayed_task_keeps_its_stream(redis_queues):
-    """The same holds for what becomes due on a stream that would have expired."""
-    await redis_queues.tasks.enqueue(BATCH, task(1), delay=LATER)
-    await take(redis_queues)
-    await redis_queues.redis.zadd(keys.delayed_key(BATCH), {"1:x:evaluation:1": 0})
-    assert numbers(await take(redis_queues)) == [1]
     assert await redis_queues.redis.ttl(TASKS) == -1
 
 
@@ -144,14 +134,12 @@ async def test_forgotten_scripts_are_loaded_again(redis_queues):
     assert numbers(await take(redis_queues)) == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "arguments", [["soon", "x", "e", "1"], ["0", "x", "e"], ["0", "x", "e", "1", "f", "-"]]
-)
+@pytest.mark.parametrize("arguments", [[], ["e"], ["e", "soon"], ["e", "1", "f", "-"]])
 async def test_refused_arguments_leave_nothing_behind(redis_queues, arguments):
     """All is judged before anything is written, since Lua does not roll back."""
     source = (Path(taskqueue.__file__).parent / "enqueue.lua").read_text()
     with pytest.raises(ResponseError, match="enqueue:"):
-        await redis_queues.redis.eval(source, 2, TASKS, keys.delayed_key(BATCH), *arguments)
+        await redis_queues.redis.eval(source, 1, TASKS, *arguments)
     assert await redis_queues.left_behind() == set()
 
 
@@ -167,16 +155,15 @@ async def test_a_full_redis_is_unavailable_and_loses_nothing(redis_queues):
         with pytest.raises(QueueUnavailable):
             await put(redis_queues, 4)
         with pytest.raises(QueueUnavailable):
-            await redis_queues.tasks.requeue("a", second, delay=SOON)
-        with pytest.raises(QueueUnavailable):
-            await redis_queues.tasks.dead_letter("a", third, reason="poison")
+            await redis_queues.tasks.nack("a", second)
         with pytest.raises(QueueUnavailable):
             await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
         assert await redis_queues.tasks.ack("a", [first]) == 1
+        assert await redis_queues.tasks.dead_letter("a", [third]) == 1
     finally:
         await redis_queues.redis.config_set("maxmemory", "0")
-    assert await redis_queues.tasks.extend("a", [first, second, third]) == [second, third]
-    assert await redis_queues.tasks.counts([BATCH]) == [Counts(owned=2)]
+    assert await redis_queues.tasks.extend("a", [first, second, third]) == [second]
+    assert await redis_queues.tasks.counts([BATCH]) == [QueueCounts(owned=1)]
 
 
 async def test_a_server_that_can_not_write_for_now_is_unavailable(redis_queues):
@@ -202,8 +189,8 @@ async def test_a_server_that_is_not_there_is_unavailable():
     for asked in (
         tasks.enqueue(BATCH, task(1)),
         tasks.consume("a", {BATCH: 1}, block=NOW),
-        tasks.dead_letters(BATCH, limit=1),
-        tasks.forget(BATCH),
+        tasks.counts([BATCH]),
+        tasks.delete(BATCH),
         batch_registry.upsert(BatchEntry(BATCH), b""),
         batch_registry.list(),
         executor_registry.heartbeat(ExecutorInstance("a", "a")),
@@ -227,9 +214,8 @@ async def test_a_key_of_the_wrong_type_is_quarantined(redis_queues):
             lambda: put(redis_queues, 1),
             lambda: take(redis_queues),
             lambda: redis_queues.tasks.counts([BATCH]),
-            lambda: redis_queues.tasks.take_over("a", [BATCH], idle=NOW, limit=1),
+            lambda: redis_queues.tasks.claim_stalled("a", [BATCH], idle=NOW, limit=1),
         ),
-        keys.delayed_key(BATCH): (lambda: take(redis_queues),),
         keys.BATCHES: (lambda: batch_registry.upsert(BatchEntry(BATCH), b""), batch_registry.list),
         keys.spec_key(BATCH): (lambda: batch_registry.spec(BATCH),),
         keys.lanes_key(BATCH): (

@@ -26,7 +26,7 @@ from taskqueue import keys
 from taskqueue.backends import Backend, Queues, open_queues
 from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.executor_registry import ExecutorInstance
-from taskqueue.tasks import Counts, Task
+from taskqueue.tasks import QueueCounts, Task
 from tests.builders import BATCH, EVALUATION, history, records
 from tests.integration.deployed import Deployment, deployment
 from tests.integration.worker import SCORELINE, ended_in_any_case, free_port, scoreline
@@ -125,10 +125,10 @@ async def work_through(here: Deployment) -> None:
         assert told.results == (AppendResult.OK, AppendResult.OK)
         assert await tasks.extend(me, [first, second]) == [first, second]
         assert await tasks.ack(me, [first]) == 1
-        assert await tasks.requeue(me, second, delay=timedelta(seconds=60))
-        assert await tasks.dead_letter(me, third, reason="given up")
-        assert await tasks.take_over(me, [BATCH], idle=AT_ONCE, limit=1) == []
-        assert await tasks.counts([BATCH]) == [Counts(ready=0, delayed=1, owned=0)]
+        assert await tasks.nack(me, second)
+        assert await tasks.dead_letter(me, [third]) == 1
+        assert await tasks.claim_stalled(me, [BATCH], idle=AT_ONCE, limit=1) == []
+        assert await tasks.counts([BATCH]) == [QueueCounts(ready=1)]
         [granted] = await RedisLanes(log.redis).acquire(
             [AcquireRequest("a lane", me, 0, 1, 1.0, LanePolicy())]
         )

@@ -131,7 +131,7 @@ async def test_a_crash_between_log_and_queue_is_healed(here: House) -> None:
     """The openings are there and the tasks are not: once the queue is drained, they are enqueued."""
     await here.submit("nightly", 3)
     await here.run_cycle()
-    await here.queues.tasks.forget("nightly")
+    await here.queues.tasks.delete("nightly")
     await here.work_until_over("nightly")
     assert await here.standing("nightly") == ["1 completed"] * 3
 
@@ -141,7 +141,7 @@ async def test_a_crash_in_the_middle_of_a_window_is_healed(here: House) -> None:
     await here.submit("nightly", 3)
     await here.run_cycle()
     await here.takes("nightly")
-    await here.queues.tasks.forget("nightly")
+    await here.queues.tasks.delete("nightly")
     third = evaluation_id("nightly", 3)
     await here.log.redis.delete(*await here.keys(f"eval:*{third}"))
     await here.queues.tasks.enqueue("nightly", Task(evaluation_id("nightly", 1), 1))
@@ -167,7 +167,7 @@ async def test_an_attempt_that_was_opened_and_never_published_is_published(here:
     await here.work("nightly", {1: "retrying"})
     await here.run_cycle()
     second = evaluation_id("nightly", 1)
-    await here.queues.tasks.forget("nightly")
+    await here.queues.tasks.delete("nightly")
     await here.log.redis.delete(*await here.keys(f"eval:*{second}"))
     await here.work_until_over("nightly")
     assert await here.standing("nightly") == ["2 completed"]

@@ -189,7 +189,7 @@ MUTANTS = (
     Mutant(
         "taking over from dead workers",
         "storage_worker/maintenance.py",
-        "            await consumer.take_over(",
+        "            await consumer.claim_stalled(",
         "            await asyncio.sleep(0) or consumer.lag(",
         (f"{WORKER}::test_wake_ups_of_a_dead_worker_are_taken_over",),
     ),

@@ -184,18 +184,18 @@ class _WatchedQueue:
             self._life.world.log_line(consumer, f"  takes {each.task.evaluation_id} {each.task.attempt}")
         return taken
 
-    async def take_over(
+    async def claim_stalled(
         self, consumer: str, batch_ids: Sequence[str], *, idle: timedelta, limit: int
     ) -> list[Delivery]:
         """Take what others have left."""
-        taken = await self._queue.take_over(consumer, batch_ids, idle=idle, limit=limit)
+        taken = await self._queue.claim_stalled(consumer, batch_ids, idle=idle, limit=limit)
         self._life.world.seen["task taken over"] += len(taken)
         return taken
 
-    async def requeue(self, consumer: str, delivery: Delivery, *, delay: timedelta = timedelta(0)) -> bool:
+    async def nack(self, consumer: str, delivery: Delivery) -> bool:
         """Give a task back."""
         self._life.world.seen["task given back"] += 1
-        return await self._queue.requeue(consumer, delivery, delay=delay)
+        return await self._queue.nack(consumer, delivery)
 
 
 class _DistantQueue(_Distant):

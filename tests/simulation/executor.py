@@ -25,7 +25,7 @@ TIMINGS = Timings(
     poll=timedelta(seconds=0.2),
     heartbeat=timedelta(seconds=0.9),
     take_over_every=timedelta(seconds=2),
-    take_over_idle=timedelta(seconds=4),
+    stalled_after=timedelta(seconds=4),
     shutdown_grace=timedelta(seconds=3),
 )
 

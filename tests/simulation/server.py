@@ -62,7 +62,7 @@ class SimulatedRedis:
                 taken.append(self._deliver(unread.pop(0), worker))
         return self.delivered(taken)
 
-    def take_over(self, worker: str, *, idle: float) -> dict[int, str]:
+    def claim_stalled(self, worker: str, *, idle: float) -> dict[int, str]:
         """Deliver again what others have had pending for too long."""
         until = self.clock() - idle
         found = [n for n, d in self.deliveries.items() if d.since <= until and d.worker != worker]
@@ -116,11 +116,11 @@ class SimulatedRedis:
     # Batches.
 
     def holds(self, batch_id: str) -> str:
-        """Return what is left of a batch in the batch registry or in the queue."""
-        left = self.queue._promoted(batch_id)
-        tasks = [*left.ready, *left.delayed, *left.held.values()]
+        """Return the entry and the tasks of a batch that are still stored."""
+        queue = self.queue._find(batch_id)
+        tasks = [*queue.ready, *queue.owned.values()]
         return " and ".join(
-            ["a listing"] * (batch_id in self.batch_registry._entries) + [f"{tasks}"] * bool(tasks)
+            ["an entry"] * (batch_id in self.batch_registry._entries) + [f"{tasks}"] * bool(tasks)
         )
 
     # Loss.
@@ -145,8 +145,7 @@ class SimulatedRedis:
     def _others(self) -> list[dict[str, Any]]:
         queue, batch_registry = self.queue, self.batch_registry
         return [
-            queue._lines,
-            queue._dead,
+            queue._queues,
             batch_registry._entries,
             batch_registry._contexts,
             self.executor_registry._heartbeats,

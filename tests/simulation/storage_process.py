@@ -103,7 +103,7 @@ class StorageWorker(Process):
     async def _take_over_forever(self, life: Life, storage: Storage) -> None:
         while True:
             await asyncio.sleep(IDLE / 2)
-            if taken := self.world.redis.take_over(self.name, idle=IDLE):
+            if taken := self.world.redis.claim_stalled(self.name, idle=IDLE):
                 self.world.seen["takeover"] += 1
                 self.world.log_line(life.name, f"takes over {' '.join(taken.values())}")
                 await self.finish(life, storage, taken)

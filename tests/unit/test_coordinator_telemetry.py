@@ -10,7 +10,7 @@ from coordinator.telemetry import mode_of, status_of
 from domain.batch_spec import BatchSpec, TargetSpec
 from projections.ledger.contract import Batch
 from projections.queries.monitoring import ActiveBatch
-from taskqueue.tasks import Counts
+from taskqueue.tasks import QueueCounts
 from tests.telemetry import measuring
 
 BATCH = Batch("b", date(2026, 1, 1), "", "default", 1, b"", "completed", "", 4, 4, 0, "", None, True)
@@ -18,7 +18,7 @@ NIGHTLY = ActiveBatch("nightly", 1, 0, 5, 4, 2, 1, 0, 3, 1.5, 1_700_000_000.0, 4
 REST = ActiveBatch(None, 2, 1, 50, 40, 20, 10, 7, 30, 15.0, 1_700_000_100.0, 9.0, None)
 OVERVIEW = FleetOverview(
     (NIGHTLY, REST),
-    {"nightly": Counts(3, 2, 1), "other": Counts(30)},
+    {"nightly": QueueCounts(3, 1), "other": QueueCounts(30)},
     workers=6,
     stuck=8,
     provider_batches=2,
@@ -59,7 +59,7 @@ def test_a_leader_shows_the_named_and_adds_up_the_rest(view):
     assert [gauge("eval_batch_evaluations", "nightly", state) for state in states] == [5, 4, 2, 1, 0]
     assert [gauge("eval_batch_evaluations", "other", state) for state in states] == [50, 40, 20, 10, 7]
     added = {"eval_batch_passed": (3, 30), "eval_batch_cost_usd": (1.5, 15), "eval_queue_dlq_size": (3, 30)}
-    added |= {"eval_queue_pending_tasks": (3, 30), "eval_queue_delayed_tasks": (2, 0)}
+    added |= {"eval_queue_pending_tasks": (3, 30), "eval_queue_owned_tasks": (1, 0)}
     added |= {"eval_queue_owned_tasks": (1, 0)}
     for name, values in added.items():
         assert (gauge(name, "nightly"), gauge(name, "other")) == values

@@ -166,7 +166,7 @@ async def _claimable(stage: Stage) -> list[int]:
     stage.now += LEFT_ALONE
     [line] = cancellable_queues(B, ONE_BY_ONE)
     await stage.executor_registry.heartbeat(ExecutorInstance("executor", "executor"))
-    taken = await stage.queue.take_over("executor", [line], idle=LEFT_ALONE, limit=100)
+    taken = await stage.queue.claim_stalled("executor", [line], idle=LEFT_ALONE, limit=100)
     taken += await stage.queue.consume("executor", {line: 100}, block=NO_TIME)
     await stage.queue.ack("executor", taken)
     done = p.Failed(p.ErrorDetail(kind="permanent"))
@@ -202,7 +202,7 @@ async def test_what_redis_has_forgotten_is_asked_once_all_the_same() -> None:
     """Before it was withdrawn, or after; nothing is charged."""
     for is_withdrawn in (False, True):
         stage = await told()
-        await (move(stage) if is_withdrawn else stage.queue.forget(B, ["target-0"]))
+        await (move(stage) if is_withdrawn else stage.queue.delete(B, ["target-0"]))
         stage.log.lose_everything()
         await move(stage)
         await answered(stage)

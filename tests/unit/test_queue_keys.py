@@ -7,8 +7,7 @@ from taskqueue import keys
 
 OF_A_BATCH = (
     keys.tasks_key,
-    keys.delayed_key,
-    keys.dead_letters_key,
+    keys.legacy_dead_letters_key,
     keys.spec_key,
     keys.contexts_key,
 )

@@ -94,7 +94,7 @@ class ExecutorKiller:
 
     async def _done(self, redis: Redis) -> int:
         [counts] = await RedisTaskQueue(redis).counts([self.batch_id])
-        return self.total - counts.ready - counts.delayed - counts.owned
+        return self.total - counts.ready - counts.owned
 
     async def _freeze_and_kill(self, log: RedisEventLog, manager: ProcessManager) -> bool:
         """Stop the executors of this run; kill one that has claimed tasks, and continue the others."""

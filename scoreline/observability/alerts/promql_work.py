@@ -8,7 +8,7 @@ from scoreline.observability.thresholds import Thresholds
 def _queue_backlog(alert: AlertDefinition, thresholds: Thresholds) -> str:
     # A queue that does not drain at all is BatchStuck, not a backlog.
     return lines(f"""
-        (sum(eval_queue_pending_tasks) + sum(eval_queue_delayed_tasks))
+        sum(eval_queue_pending_tasks)
         / (sum(rate(eval_queue_ack_total[{duration(thresholds.pace_window)}])) > 0)
         {alert.condition.promql("", thresholds).strip()}
     """)
@@ -48,7 +48,6 @@ def _batch_stuck(alert: AlertDefinition, thresholds: Thresholds) -> str:
         unless on (batch_id) (
           (
             max by (batch_id) (eval_queue_pending_tasks)
-            + on (batch_id) max by (batch_id) (eval_queue_delayed_tasks)
             + on (batch_id) max by (batch_id) (eval_queue_owned_tasks)
           ) == 0
           and on () sum(eval_batch_api_open) > 0

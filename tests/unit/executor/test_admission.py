@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from executor.admission import Admitted
 from executor.lanes.permits import NO_PERMITS, Permits
-from taskqueue.tasks import Counts
+from taskqueue.tasks import QueueCounts
 from tests.unit.executor.stage import Stage, virtually
 from tests.waiting import until
 
@@ -41,7 +41,7 @@ async def filled(*batches: str) -> Stage:
 
 async def ready(stage: Stage, batch: str) -> int:
     [counts] = await stage.tasks.counts([batch])
-    assert counts == Counts(ready=counts.ready)
+    assert counts == QueueCounts(ready=counts.ready)
     return counts.ready
 
 

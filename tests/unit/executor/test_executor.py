@@ -15,7 +15,7 @@ from eventlog.log import LogUnavailable
 from executor.contract import TargetReply
 from executor.settings import Timings
 from taskqueue.batch_registry import BatchState
-from taskqueue.tasks import Counts, QueueUnavailable
+from taskqueue.tasks import QueueCounts, QueueUnavailable
 from tests.builders import BATCH
 from tests.unit.executor.stage import (
     ANSWER,
@@ -40,7 +40,7 @@ def taking(seconds: float):
     return ask
 
 
-async def counts(stage: Stage, batch_id: str = BATCH) -> Counts:
+async def counts(stage: Stage, batch_id: str = BATCH) -> QueueCounts:
     [found] = await stage.tasks.counts([batch_id])
     return found
 
@@ -80,7 +80,7 @@ async def test_a_pause_stops_fetching_and_lets_active_tasks_finish():
         await stage.register(state=BatchState.PAUSED)
         await asyncio.sleep(60)
         assert isinstance(await stage.last("e-1"), p.Completed)
-        assert await counts(stage) == Counts(ready=1)
+        assert await counts(stage) == QueueCounts(ready=1)
         await stage.register()
         await until(stage.is_drained, timeout=100)
     assert isinstance(await stage.last("e-2"), p.Completed)
@@ -127,7 +127,7 @@ async def test_a_batch_of_another_project_is_not_served():
     async with stage.executor():
         await until(lambda: stage.is_drained("ours"))
         await asyncio.sleep(10)
-    assert await counts(stage, "theirs") == Counts(ready=1)
+    assert await counts(stage, "theirs") == QueueCounts(ready=1)
 
 
 @virtually
@@ -179,7 +179,7 @@ async def test_stop_drains_active_tasks():
     async with stage.executor():
         await asked(stage)
     assert isinstance(await stage.last("e-1"), p.Completed)
-    assert await counts(stage) == Counts(ready=1)
+    assert await counts(stage) == QueueCounts(ready=1)
     assert await stage.executor_registry.live() == []
     assert stage.target.closed == 1
 
@@ -238,7 +238,7 @@ async def test_tasks_delivered_during_shutdown_are_nacked():
     await stage.queue("e-1")
     async with stage.executor():
         await held.wait()
-    assert await counts(stage) == Counts(ready=1)
+    assert await counts(stage) == QueueCounts(ready=1)
     assert await stage.story("e-1") == "queued"
 
 
@@ -249,10 +249,11 @@ async def test_once_ends_when_no_task_is_left():
     await stage.register()
     await stage.queue("e-1")
     [other] = await stage.tasks.consume("other", {BATCH: 1}, block=timedelta(0))
-    await stage.tasks.requeue("other", other, delay=timedelta(seconds=50))
     async with stage.executor() as executor:
+        await asyncio.sleep(10)
+        assert not executor._stop_requested.is_set()
+        await stage.tasks.nack("other", other)
         await until(executor._stop_requested.is_set, timeout=200)
-        assert stage.loop.time() > 50
     assert isinstance(await stage.last("e-1"), p.Completed)
 
 
@@ -266,7 +267,7 @@ async def test_a_cancelled_executor_records_nothing_more():
     with pytest.raises(asyncio.CancelledError):
         await _be_killed(stage)
     assert await stage.story("e-1") == "queued provisioning running"
-    assert await counts(stage) == Counts(owned=1)
+    assert await counts(stage) == QueueCounts(owned=1)
 
 
 async def _be_killed(stage: Stage) -> None:
@@ -320,7 +321,7 @@ async def test_an_outage_of_the_queue_is_waited_out(caplog):
             port.away = True
         await asyncio.sleep(60)
         assert isinstance(await stage.last("e-1"), p.Completed)
-        assert await counts(stage) == Counts(owned=1)
+        assert await counts(stage) == QueueCounts(owned=1)
         for port in ports.values():
             port.away = False
         await until(stage.is_drained)
@@ -347,7 +348,7 @@ async def test_a_task_is_acked_only_after_its_closing_event():
     async with stage.executor(log=log):
         await asked(stage)
         await asyncio.sleep(60)
-        assert await counts(stage) == Counts(owned=1)
+        assert await counts(stage) == QueueCounts(owned=1)
         log.away = False
         await until(stage.is_drained)
     assert isinstance(await stage.last("e-1"), p.Completed)
@@ -433,7 +434,7 @@ async def test_an_executor_of_a_local_run_serves_only_that_run():
     async with stage.executor():
         await until(lambda: stage.is_drained("own"))
         await asyncio.sleep(10)
-    assert await counts(stage, "other") == await counts(stage, "shared") == Counts(ready=1)
+    assert await counts(stage, "other") == await counts(stage, "shared") == QueueCounts(ready=1)
 
 
 @virtually
@@ -447,7 +448,7 @@ async def test_an_executor_of_the_fleet_serves_no_local_run():
     async with stage.executor():
         await until(lambda: stage.is_drained("shared"))
         await asyncio.sleep(10)
-    assert await counts(stage, "local") == Counts(ready=1)
+    assert await counts(stage, "local") == QueueCounts(ready=1)
 
 
 @virtually
@@ -461,4 +462,4 @@ async def test_a_batch_is_served_where_all_its_labels_are_declared():
     async with stage.executor():
         await until(lambda: stage.is_drained("one"))
         await asyncio.sleep(10)
-    assert await counts(stage, "both") == Counts(ready=1)
+    assert await counts(stage, "both") == QueueCounts(ready=1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from eventlog import payloads as p
-from taskqueue.keys import delayed_key, tasks_key
+from taskqueue.keys import tasks_key
 from taskqueue.queue_layout import SCORING_PARTITION, QueueLayout, queue_name, split_queue, target_number
 
 PLAIN = TargetSpec("simulated", "simulated")
@@ -51,7 +51,6 @@ def test_a_queue_name_contains_batch_and_partition(batch_id, partition):
     assert split_queue(queue_name(batch_id, partition)) == (batch_id, partition)
     ending = f":{partition}" if partition else ""
     assert tasks_key(queue_name(batch_id, partition)) == f"eval:tasks:{{{batch_id}}}{ending}"
-    assert delayed_key(queue_name(batch_id, partition)) == f"eval:delayed:{{{batch_id}}}{ending}"
 
 
 def test_a_partition_names_its_target():

@@ -37,7 +37,7 @@ KEY = "sk-planted-0123456789abcdef"
 TRACE = "c" * 32
 TRACEPARENT = f"00-{TRACE}-{'d' * 16}-01"
 OURS = ("Executors", "Event queue of a writer", "Rate limits", "Everywhere")
-QUEUE_GAUGES = {"eval_queue_pending_tasks", "eval_queue_delayed_tasks", "eval_queue_owned_tasks"}
+QUEUE_GAUGES = {"eval_queue_pending_tasks", "eval_queue_owned_tasks"}
 OF_THE_COORDINATOR = QUEUE_GAUGES | {"eval_queue_dlq_size"}
 
 
