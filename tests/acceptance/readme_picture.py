@@ -85,7 +85,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         for command, output in screens(Path(folder)):
             console.print(Text(f"$ {command}", style="bold"))
-            head = "\n".join(output.rstrip("\n").split("\n")[:17])
+            head = "\n".join(output.rstrip("\n").split("\n")[:15])
             console.print(Text.from_ansi(head))
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(console.export_svg(title="scoreline", unique_id="batch"), encoding="utf-8")

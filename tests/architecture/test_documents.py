@@ -164,3 +164,27 @@ def test_every_test_of_the_checklists_exists():
     }
     assert len(named) == 27
     assert named - defined == set()
+
+
+GLOSSARY_ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", re.MULTILINE)
+MISSION = {
+    *("evaluation", "attempt", "event", "sequence", "executor", "storage worker", "coordinator", "lane"),
+    *(
+        "scorecard",
+        "batch",
+        "batch progress",
+        "gap",
+        "degraded mode",
+        "dead letter",
+        "quarantine",
+        "replay",
+    ),
+}
+
+
+def test_the_glossary_defines_every_term_once_and_all_words_of_the_mission():
+    """A term has one row; rows may define several terms, separated by commas."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = [term for row in GLOSSARY_ROW.findall(text) for term in row.split(", ") if term != "term"]
+    assert sorted(terms) == sorted(set(terms))
+    assert MISSION - set(terms) == set()
