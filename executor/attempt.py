@@ -40,7 +40,7 @@ from executor.outcome import Closing, close_after, completed, responded, with_sh
 from executor.replay import ReplayedAttempt, replay
 from executor.scoring import Scoring
 from executor.slot_pool import ActiveTask, Interrupted, InterruptReason, SlotPool
-from executor.target_call import NO_CONTEXT, TargetCall, build_request, group_context
+from executor.target_call import NO_CONTEXT, TargetCall, build_request, serial_context
 from executor.telemetry import ExecutorCounters, attempt_span, status_of
 from taskqueue.batch_registry import BatchRegistry
 from taskqueue.tasks import Delivery, QueueUnavailable
@@ -224,7 +224,7 @@ class AttemptPipeline:
         replayed, runtime = required(attempt.replayed), required(attempt.runtime)
         delivery, opening, spec = attempt.task.delivery, replayed.opening, runtime.spec
         variant = runtime.variant(opening.variant)
-        context = await group_context(delivery, self.batch_registry) if opening.in_group else NO_CONTEXT
+        context = await serial_context(delivery, self.batch_registry) if opening.in_group else NO_CONTEXT
         target = None if replayed.answer else runtime.target(variant.number)
         request = build_request(
             delivery.task.evaluation_id,

@@ -29,17 +29,17 @@ from taskqueue.tasks import Delivery, QueueUnavailable
 
 
 @dataclass(frozen=True, slots=True)
-class GroupContext:
+class SerialContext:
     """Values and turns that earlier evaluations of a serial group have stored."""
 
     stored: dict[str, JsonValue]
     history: tuple[tuple[str, str], ...] = ()
 
 
-NO_CONTEXT = GroupContext({})
+NO_CONTEXT = SerialContext({})
 
 
-async def group_context(delivery: Delivery, registry: BatchRegistry) -> GroupContext:
+async def serial_context(delivery: Delivery, registry: BatchRegistry) -> SerialContext:
     """Read the context of an evaluation of a serial group; raises a `CallFault` where there is none."""
     try:
         [body] = await registry.contexts(delivery.batch_id, [delivery.task.evaluation_id])
@@ -50,7 +50,7 @@ async def group_context(delivery: Delivery, registry: BatchRegistry) -> GroupCon
     try:
         document: Any = from_json(body)
         history = tuple((str(prompt), str(answer)) for prompt, answer in document.get("history", ()))
-        return GroupContext(dict(document.get("stored", {})), history)
+        return SerialContext(dict(document.get("stored", {})), history)
     except (ValueError, TypeError, AttributeError) as error:
         raise invalid(f"the context of the serial group can't be read: {error}") from None
 
@@ -92,7 +92,7 @@ class TargetCall:
 
 
 def build_request(
-    evaluation_id: str, opening: p.Queued, *, template: str | None, timeout: float, context: GroupContext
+    evaluation_id: str, opening: p.Queued, *, template: str | None, timeout: float, context: SerialContext
 ) -> TargetRequest:
     """Render the request of an evaluation; raises `Permanent` where the case lacks a field.
 
