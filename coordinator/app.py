@@ -12,7 +12,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from coordinator import telemetry
 from coordinator.coordinator import AWAY, Coordinator
-from coordinator.metrics import CoordinatorMetrics, shown
+from coordinator.metrics import GAUGES, CoordinatorMetrics
 from coordinator.metrics_collector import POSTGRES, REDIS, MetricsCollector
 from coordinator.provider_batches.anthropic_batches import AnthropicAccounts
 from coordinator.provider_batches.context import ProviderPorts
@@ -67,7 +67,7 @@ async def run(site: CoordinatorConfig, settings: CoordinatorSettings) -> None:
             CoordinatorMetrics(), BatchMonitor(pool, run_id=settings.run_id), _queues(site, log)
         )
         telemetry.begin()
-        with shown(observer.view):
+        with GAUGES.registered(observer.view):
             await _until_stopped(coordinator, observer, pool, stop)
     finally:
         await end([loader])
@@ -114,7 +114,7 @@ async def _until_stopped(
             if away is None:
                 logger.warning("waiting for the servers", extra={"error": str(error)})
             away = str(error)
-            observer.view.missed(REDIS if isinstance(error, IN_REDIS) else POSTGRES)
+            observer.view.dependencies.missed(REDIS if isinstance(error, IN_REDIS) else POSTGRES)
             await _pause(stop, backoff.next())
 
 
@@ -122,7 +122,7 @@ async def _lead_while_possible(
     coordinator: Coordinator, observer: MetricsCollector, pool: AsyncConnectionPool, stop: asyncio.Event
 ) -> None:
     async with leadership(pool, coordinator_lock(coordinator.settings.run_id)) as holds:
-        observer.view.reached(POSTGRES)
+        observer.view.dependencies.reached(POSTGRES)
         if holds is None:
             await _pause(stop, STANDBY)
             return
@@ -131,7 +131,7 @@ async def _lead_while_possible(
         async with _provider_batches(coordinator, stop), _observed(observer):
             while not stop.is_set():
                 await coordinator.run_cycle()
-                observer.view.reached(REDIS, POSTGRES)
+                observer.view.dependencies.reached(REDIS, POSTGRES)
                 await _pause(stop, coordinator.settings.round_interval.total_seconds())
                 await holds()
 

@@ -1,60 +1,53 @@
-"""What a coordinator shows to whoever collects metrics: asked, not told; and only while it leads."""
+"""The gauges of a coordinator, read at collection; those of batches are reported only by the leader."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
-from opentelemetry.metrics import CallbackOptions, Observation, get_meter
+from opentelemetry.metrics import Observation
 
 from coordinator.telemetry import status_of
+from eventlog.gauges import DependencyHealth, GaugeSet
 from projections.queries.monitoring import ActiveBatch, FinishedBatch
 from taskqueue.tasks import QueueCounts
 
 OTHER = "other"
-"""What the batches that are too many to be named are called."""
+"""The label of batches beyond the number that have series of their own."""
 STALE_AFTER = 30.0
-"""Seconds after which nobody should take an overview for the present."""
+"""Seconds after which an overview is no longer reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetOverview:
-    """How things stand with all batches."""
+    """Counters of all batches, the queue and the fleet."""
 
     batches: tuple[ActiveBatch, ...] = ()
     queued: Mapping[str, QueueCounts] = field(default_factory=dict)
-    """What is in the queue, by the batches that are named, and `other`."""
+    """Queue counts by batch, and `other`."""
     workers: int = 0
     stuck: int = 0
     provider_batches: int = 0
     finished: tuple[FinishedBatch, ...] = ()
-    """Batches that finished a short while ago."""
+    """Recently finished batches."""
 
 
 class CoordinatorMetrics:
-    """What one coordinator has seen last."""
+    """The values that one coordinator has read last."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self.is_leading = False
-        self.up: dict[str, int] = {}
+        self.dependencies = DependencyHealth()
         self._seen: tuple[FleetOverview, float] | None = None
 
-    def reached(self, *dependencies: str) -> None:
-        """Note servers that have answered."""
-        self.up.update(dict.fromkeys(dependencies, 1))
-
-    def missed(self, dependency: str) -> None:
-        """Note a server that has not."""
-        self.up[dependency] = 0
-
     def show(self, overview: FleetOverview) -> None:
-        """Take a new overview."""
+        """Report a new overview."""
         self._seen = overview, self._clock()
 
     @property
     def overview(self) -> FleetOverview | None:
-        """What there is to be seen: nothing, if somebody else may lead by now, or it is too old."""
+        """The overview to report: None where another coordinator may be leader, or it is too old."""
         if not self.is_leading or self._seen is None:
             return None
         overview, at = self._seen
@@ -62,7 +55,7 @@ class CoordinatorMetrics:
 
     @contextmanager
     def leading(self) -> Iterator[None]:
-        """Lead while the block lasts; nothing of what was seen outlives it."""
+        """Report as leader while the block lasts; the overview is dropped at its end."""
         self.is_leading = True
         try:
             yield
@@ -70,34 +63,14 @@ class CoordinatorMetrics:
             self.is_leading, self._seen = False, None
 
 
-_shown: list[CoordinatorMetrics] = []
-
-
-@contextmanager
-def shown(view: CoordinatorMetrics) -> Iterator[None]:
-    """Let metrics show a view while the block lasts."""
-    _shown.append(view)
-    try:
-        yield
-    finally:
-        _shown.remove(view)
-
-
-_meter = get_meter("scoreline.coordinator")
+GAUGES: GaugeSet[CoordinatorMetrics] = GaugeSet("scoreline.coordinator")
 
 Read = Callable[[FleetOverview], Iterable[Observation]]
 ReadBatch = Callable[[ActiveBatch], float | None]
 
 
-def _show(name: str, description: str, read: Callable[[CoordinatorMetrics], Iterable[Observation]]) -> None:
-    def observe(_options: CallbackOptions) -> Iterable[Observation]:
-        return [seen for view in _shown for seen in read(view)]
-
-    _meter.create_observable_gauge(name, [observe], description=description)
-
-
 def _show_overview(name: str, description: str, read: Read) -> None:
-    _show(name, description, lambda view: read(view.overview) if view.overview else ())
+    GAUGES.gauge(name, description, lambda source: read(source.overview) if source.overview else ())
 
 
 def _show_batches(name: str, description: str, read: ReadBatch, *, adds_up: bool) -> None:
@@ -135,11 +108,11 @@ def _finished(overview: FleetOverview) -> Iterable[Observation]:
         yield Observation(batch.finished_at, {"batch_id": batch.batch_id, "status": status})
 
 
-_show("eval_coordinator_leading", "1 for the one that leads", lambda v: [Observation(int(v.is_leading))])
-_show(
+GAUGES.value("eval_coordinator_leading", "1 for the leader", lambda source: int(source.is_leading))
+GAUGES.gauge(
     "eval_dependency_up",
-    "1 if the last try got through",
-    lambda v: [Observation(up, {"dependency": name}) for name, up in v.up.items()],
+    "1 if the last request succeeded",
+    lambda source: source.dependencies.observations(),
 )
 _show_overview("eval_workers_present", "Executors that live", lambda o: [Observation(o.workers)])
 _show_overview("eval_active_batches", "Batches that are not over", _states)

@@ -60,15 +60,15 @@ class MetricsCollector:
             batches = await self._books.batches(limit=NAMED)
             stuck, asked = await self._stuck_now(), await self._books.provider_batches()
             finished = await self._books.finished(within=FINISHED_WITHIN, limit=NAMED)
-            self.view.reached(POSTGRES)
+            self.view.dependencies.reached(POSTGRES)
             queued = await self._queued(batches)
             workers = len(await self._queues.executor_registry.live())
-            self.view.reached(REDIS)
+            self.view.dependencies.reached(REDIS)
             self.view.show(FleetOverview(tuple(batches), queued, workers, stuck, asked, tuple(finished)))
         except DatabaseUnavailable:
-            self.view.missed(POSTGRES)
+            self.view.dependencies.missed(POSTGRES)
         except QueueUnavailable:
-            self.view.missed(REDIS)
+            self.view.dependencies.missed(REDIS)
         except Exception:  # who only watches must not be missed for it
             logger.exception("could not see how things stand")
 

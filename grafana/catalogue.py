@@ -11,5 +11,5 @@ DASHBOARDS: tuple[Dashboard, ...] = (distributed.PAGE, batch.PAGE, evaluation.PA
 
 
 def files() -> dict[Path, str]:
-    """Say what each file must contain."""
+    """Return the content of each file."""
     return {FOLDER / f"{each.file}.json": rendered(each) for each in DASHBOARDS}

@@ -1,4 +1,4 @@
-"""What Grafana puts in for its macros and variables, as far as they are used here. Pure."""
+"""Expansion of the Grafana macros and variables that the dashboards use. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ _CALL = re.compile(r"\$__(timeFilter|timeGroup|timeFrom|timeTo)\(([^()]*)\)")
 _NAMED = re.compile(r"\$\{(\w+)(?::(\w+))?\}|\$([A-Za-z_]\w*)")
 
 
-class UnknownMacro(ValueError):  # noqa: N818 - says what is unknown
-    """A macro or variable that nobody here knows."""
+class UnknownMacro(ValueError):  # noqa: N818 - named after what is unknown
+    """A macro or variable that is not defined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Window:
     rate_interval: timedelta
 
     def named(self) -> dict[str, str]:
-        """Give the stretches that queries may name."""
+        """Return the durations that queries may name."""
         return {
             "__interval": _seconds(self.interval),
             "__rate_interval": _seconds(self.rate_interval),
@@ -32,7 +32,7 @@ class Window:
 
 
 def expand(text: str, window: Window, values: Mapping[str, str]) -> str:
-    """Put in what a dashboard with these values, showing this window, would ask."""
+    """Expand a query as a dashboard with these values would for this window."""
     known = {**window.named(), **values}
     calls = _CALL.sub(lambda found: _called(found[1], found[2], window), text)
     return _NAMED.sub(lambda found: _valued(found[1] or found[3], found[2], known), calls)

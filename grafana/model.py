@@ -1,4 +1,4 @@
-"""What a dashboard is made of, before it is JSON."""
+"""The elements of a dashboard, before they are rendered as JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Prom:
-    """A question to Prometheus."""
+    """A query to Prometheus."""
 
     expr: str
     legend: str = ""
@@ -25,13 +25,13 @@ class Prom:
 
     @property
     def text(self) -> str:
-        """What Prometheus is asked, with Grafana's variables in it."""
+        """The query, with Grafana's variables."""
         return f"{self.expr} or vector(0)" if self.or_zero else self.expr
 
 
 @dataclass(frozen=True, slots=True)
 class Sql:
-    """A question to Postgres: a file in `grafana/sql`."""
+    """A query to Postgres: a file in `grafana/sql`."""
 
     file: str
     form: str = "table"
@@ -55,15 +55,15 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture, with the words that go with it."""
+    """One visualization with its description."""
 
     title: str
     kind: str
-    """Grafana's name of the picture."""
+    """Grafana's type of the panel."""
     queries: Sequence[Query]
     shows: str
     when_red: str
-    """What whoever looks is to do when it is not as it should be."""
+    """What an operator does when the panel is red."""
     width: int = 6
     height: int = 8
     unit: str = ""
@@ -80,12 +80,12 @@ class Panel:
     @property
     def description(self) -> str:
         """What Grafana shows behind the panel's information sign."""
-        return f"{self.shows}\n\n**When it is red:** {self.when_red}"
+        return f"{self.shows}\n\n**When red:** {self.when_red}"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Panels under one heading, side by side as far as there is room."""
+    """Panels under one heading, laid out from left to right."""
 
     title: str
     panels: Sequence[Panel]
@@ -93,7 +93,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Something that is chosen atop a dashboard."""
+    """A template variable of a dashboard."""
 
     name: str
     label: str

@@ -28,7 +28,7 @@ def _panel(
     usual: Json,
     rest: Json,
 ) -> Panel:
-    """Make a panel of what is usual for its kind and what was said of this one."""
+    """Build a panel from the defaults of its kind and the options of this one."""
     defaults = {**usual.get("defaults", {}), **rest.get("defaults", {})}
     return Panel(title, kind, queries, **{**usual, **rest, "defaults": defaults})
 
@@ -176,12 +176,12 @@ def states(
 
 def mappings(colors: Mapping[str, str], texts: Mapping[str, str] | None = None) -> list[Json]:
     """Give values a colour, and words where they are numbers."""
-    said = texts or {}
+    labels = texts or {}
     return [
         {
             "type": "value",
             "options": {
-                value: {"color": color, "index": place, "text": said.get(value, value)}
+                value: {"color": color, "index": place, "text": labels.get(value, value)}
                 for place, (value, color) in enumerate(colors.items())
             },
         }

@@ -1,12 +1,12 @@
 """Metrics of lanes; `docs/reference/telemetry.md` lists the names."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from time import monotonic
 
-from opentelemetry.metrics import CallbackOptions, Observation, get_meter
+from opentelemetry.metrics import Observation, get_meter
 
+from eventlog.gauges import GaugeSet
 from executor.lanes.contract import BlockedBy, Grant, Lanes, LanesUnavailable, LaneView
 
 POLL = 2.0
@@ -79,7 +79,7 @@ class LaneMonitor:
 
     async def run(self) -> None:
         """Poll until cancelled."""
-        with _registered(self):
+        with _gauges.registered(self):
             while True:
                 await self.poll()
                 await asyncio.sleep(POLL)
@@ -95,29 +95,17 @@ class LaneMonitor:
             self.views = ()
 
 
-_monitors: set[LaneMonitor] = set()
-
-
-@contextmanager
-def _registered(monitor: LaneMonitor) -> Iterator[None]:
-    _monitors.add(monitor)
-    try:
-        yield
-    finally:
-        _monitors.discard(monitor)
-
-
+_gauges: GaugeSet[LaneMonitor] = GaugeSet("executor.lanes")
 Reading = Callable[[LaneView], float | None]
 
 
 def _gauge(name: str, read: Reading, description: str) -> None:
-    def observe(_options: CallbackOptions) -> Iterable[Observation]:
-        for monitor in list(_monitors):
-            for view in monitor.read():
-                if (value := read(view)) is not None:
-                    yield Observation(value, {"lane": view.lane})
+    def observe(monitor: LaneMonitor) -> Iterable[Observation]:
+        for view in monitor.read():
+            if (value := read(view)) is not None:
+                yield Observation(value, {"lane": view.lane})
 
-    _meter.create_observable_gauge(name, [observe], description=description)
+    _gauges.gauge(name, description, observe)
 
 
 _gauge(

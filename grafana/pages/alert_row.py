@@ -3,7 +3,7 @@
 from grafana.model import Panel, Prom, Row, Step
 from grafana.panels import GOOD, override, stat, table
 
-RUNBOOK = "docs/how-to/operations.md says what each alert means and what to do about it."
+RUNBOOK = "docs/how-to/operations.md explains each alert and lists the commands to type."
 CALM = "nothing fires while all is well"
 
 
@@ -16,7 +16,7 @@ def _count(title: str, severity: str, color: str, what: str) -> Panel:
         title,
         _firing(severity),
         shows=what,
-        when_red=f"Look at the table below for which ones. {RUNBOOK}",
+        when_red=f"The table below lists them. {RUNBOOK}",
         unit="short",
         steps=(GOOD, Step(1, color)),
         quiet=CALM,
@@ -35,9 +35,9 @@ _AGE = f"0 * {_ACTIVE} + ignoring (alertstate) group_left () (time() - ALERTS_FO
 ROW = Row(
     "Alerts",
     [
-        _count("Critical", "critical", "red", "Critical alerts that fire now: somebody is to act at once."),
-        _count("Warning", "warning", "orange", "Warnings that fire now: somebody is to look today."),
-        _count("Info", "info", "blue", "Remarks that hold now: good to know, nothing to do."),
+        _count("Critical", "critical", "red", "Critical alerts that fire now: act at once."),
+        _count("Warning", "warning", "orange", "Warnings that fire now: investigate today."),
+        _count("Info", "info", "blue", "Info alerts that fire now: no action needed."),
         stat(
             "Since the last incident",
             Prom(_SINCE, "since"),

@@ -15,14 +15,14 @@ STATES = {
 _TO_FLEET = link("distributed evaluation", f"{DISTRIBUTED}?var-batch=${{batch}}")
 
 STANDING = Row(
-    "How it stands",
+    "Status",
     [
         stat(
             "State",
             Sql("batch_state"),
             text=True,
-            shows="What was asked of the batch, or that it is over.",
-            when_red="Paused: its reason is in the table What was asked of it. Cancelled, expired: run it "
+            shows="The state of the batch.",
+            when_red="Paused: its reason is in the table Operations. Cancelled, expired: run it "
             "again with `scoreline batch resume ID`, or from its spec.",
             unit="string",
             defaults={"mappings": mappings(STATES)},
@@ -32,9 +32,9 @@ STANDING = Row(
             "Mode",
             Sql("batch_mode"),
             text=True,
-            shows="Whether executors of a fleet work on it, or those of the command that runs it. "
+            shows="Whether executors of a fleet serve it, or those of a local run. "
             "A click opens the fleet.",
-            when_red="Not begun for minutes: there is no coordinator, or no executor of its project.",
+            when_red="Not begun for minutes: no coordinator, or no executor of its project, is alive.",
             unit="string",
             steps=NEUTRAL,
             links=[_TO_FLEET],
@@ -43,7 +43,7 @@ STANDING = Row(
         stat(
             "Workers",
             Sql("batch_worker_count"),
-            shows="How many executors have claimed attempts of it, by its events. "
+            shows="Executors that have claimed attempts of it, by its events. "
             "Of a batch of more than 500 a sample.",
             when_red="0 while it runs: see Distributed evaluation, Active workers.",
             unit="short",
@@ -54,8 +54,8 @@ STANDING = Row(
         stat(
             "Ended",
             Sql("batch_done"),
-            shows="The share of its evaluations that have ended, however.",
-            when_red="It never is; if it stands still, `scoreline batch status ID` says why.",
+            shows="The share of its evaluations that have ended, with any outcome.",
+            when_red="Never red; if it does not grow, `scoreline batch status ID` has the reason.",
             unit="percentunit",
             steps=NEUTRAL,
             width=4,
@@ -73,8 +73,8 @@ STANDING = Row(
         stat(
             "Cost",
             Sql("batch_cost"),
-            shows="All that was paid for it, retries and judges counted.",
-            when_red="It never is; a limit is set with `--max-cost`.",
+            shows="Total cost, including retries and judges.",
+            when_red="Never red; `--max-cost` sets a limit.",
             unit="currencyUSD",
             steps=NEUTRAL,
             width=4,
@@ -82,7 +82,7 @@ STANDING = Row(
         bars(
             "Progress",
             Sql("batch_progress"),
-            shows="How many evaluations are where.",
+            shows="Evaluations by state.",
             when_red="failed and timed out are dead letters: see Failed below.",
             unit="short",
             steps=NEUTRAL,
@@ -93,7 +93,7 @@ STANDING = Row(
             Sql("batch_ended_over_time", form="time_series"),
             stacked=True,
             shows=f"How many ended in each interval, by verdict. {SAMPLE}",
-            when_red="A hole is a standstill: compare with the fleet at that time.",
+            when_red="An interval without ends is a standstill: compare with the fleet at that time.",
             unit="short",
         ),
     ],
@@ -108,7 +108,7 @@ VERDICTS = Row(
             Sql("batch_scores"),
             across="score",
             shows=f"How many evaluations scored what. {SAMPLE}",
-            when_red="All in one bin: the evaluator can't tell answers apart.",
+            when_red="All in one bin: the evaluator does not distinguish answers.",
             unit="short",
             steps=NEUTRAL,
         ),
@@ -116,7 +116,7 @@ VERDICTS = Row(
             "By prompt and target",
             Sql("batch_variants"),
             shows=f"Each target with each prompt. {SAMPLE}",
-            when_red="`scoreline batch compare` says whether a difference is more than chance.",
+            when_red="`scoreline batch compare` tests whether a difference is significant.",
             units={
                 "ended": "short",
                 "pass rate": "percentunit",
@@ -140,8 +140,8 @@ VERDICTS = Row(
         table(
             "Slowest",
             Sql("batch_slowest"),
-            shows=f"Those that took longest; a click opens one. {SAMPLE} `scoreline batch export` has all.",
-            when_red="See in its timeline where the time went.",
+            shows=f"The slowest evaluations; a click opens one. {SAMPLE} `scoreline batch export` has all.",
+            when_red="Its timeline has the time in each state.",
             units={"latency": "ms", "attempts": "short"},
             leads={"evaluation": TO_EVALUATION},
             width=18,
@@ -156,22 +156,22 @@ FAILED = Row(
         table(
             "Failed, by kind",
             Sql("batch_dead_kinds"),
-            shows="What kind of fault ended evaluations for good; of the newest 5,000.",
-            when_red="authentication, model_not_found: mend the spec or the key, then "
+            shows="Permanent failures by kind; of the newest 5,000.",
+            when_red="authentication, model_not_found: correct the spec or the key, then "
             "`scoreline batch retry ID`.",
             units={"evaluations": "short"},
             width=8,
-            quiet="nothing failed for good",
+            quiet="no permanent failures",
         ),
         table(
             "Failed, with reasons",
             Sql("batch_dead"),
             shows="The newest 50 that failed or timed out; a click opens one.",
-            when_red="`scoreline batch retry ID` tries them again.",
+            when_red="`scoreline batch retry ID` retries them.",
             units={"attempts": "short"},
             leads={"evaluation": TO_EVALUATION},
             width=16,
-            quiet="nothing failed for good",
+            quiet="no permanent failures",
         ),
     ],
 )
@@ -183,32 +183,32 @@ MONEY = Row(
         series(
             "Cost over time",
             Sql("batch_cost_over_time", form="time_series"),
-            shows=f"What was spent up to then, by the end of each evaluation. {SAMPLE}",
+            shows=f"Cumulative cost by the end of each evaluation. {SAMPLE}",
             when_red="Steeper than planned: pause it, `scoreline batch pause ID`.",
             unit="currencyUSD",
         ),
         table(
             "Workers by attempts",
             Sql("batch_workers"),
-            shows="Who claimed how many attempts, by the events. Of a batch of more than 500 a sample.",
-            when_red="Many lost or retried with one worker alone: its machine.",
+            shows="Attempts by executor, from the events. Of a batch of more than 500 a sample.",
+            when_red="Many lost or retried with one executor alone: its machine.",
             units={"attempts": "short", "lost or retried": "short"},
             width=12,
         ),
         table(
             "Provider batches",
             Sql("batch_provider_batches"),
-            shows="What was asked of a provider in batches.",
-            when_red="The note says what keeps one.",
+            shows="Batches submitted to a provider.",
+            when_red="The note has the reason.",
             units={"requests": "short", "took": "s"},
             width=12,
-            quiet="answers are asked for one by one",
+            quiet="calls are sent one by one",
         ),
         table(
-            "What was asked of it",
+            "Operations",
             Sql("batch_asked"),
-            shows="Who paused, resumed, retried or cancelled it, and why.",
-            when_red="A pause by the coordinator has its reason here.",
+            shows="Operations on the batch: actor, time and reason.",
+            when_red="An automatic pause has its reason here.",
             width=12,
         ),
     ],
@@ -221,8 +221,8 @@ RECENT = Row(
         table(
             "Newest batches",
             Sql("batch_list"),
-            shows="The newest 25; a click chooses one.",
-            when_red="Paused ones wait for somebody.",
+            shows="The newest 25; a click selects one.",
+            when_red="Paused batches need an operator.",
             units={
                 "evaluations": "short",
                 "ended": "short",
@@ -239,7 +239,7 @@ PAGE = Dashboard(
     uid="scoreline-batch",
     file="evaluation-batch",
     title="Batch",
-    description="How far is a batch, how good, how dear, and what went wrong?",
+    description="Progress, results, cost and failures of a batch.",
     rows=[STANDING, VERDICTS, FAILED, MONEY, RECENT],
     variables=[Variable("batch", "Batch", Sql("batch_names"))],
     links=others(BATCH),

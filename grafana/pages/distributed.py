@@ -8,7 +8,7 @@ PAGE = Dashboard(
     uid="scoreline-distributed",
     file="evaluation-distributed",
     title="Distributed evaluation",
-    description="Is the fleet well, how far are its batches, and what holds them up?",
+    description="Health of the fleet, progress of its batches, and bottlenecks.",
     rows=[
         alert_row.ROW,
         fleet_rows.OVERVIEW,

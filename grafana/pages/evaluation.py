@@ -16,18 +16,19 @@ COLORS = {
     "cancelled": "dark-orange",
 }
 VERDICTS = {"passed": "green", "failed": "red", "timed_out": "dark-red", "cancelled": "dark-orange"}
-REPLAY = "`scoreline replay ID` tells the same in words, with what Postgres does not have yet."
+REPLAY = "`scoreline replay ID` prints the same, with events that Postgres does not have yet."
 UNFINISHED = "it has not ended"
 
 STANDING = Row(
-    "How it stands",
+    "Status",
     [
         stat(
             "State",
             Sql("evaluation_state"),
             text=True,
-            shows="Where its history stands.",
-            when_red="Failed, timed out: the last event says why. `scoreline batch retry` tries again.",
+            shows="The state of its event history.",
+            when_red="Failed, timed out: the last event has the reason. `scoreline batch retry` "
+            "retries it.",
             unit="string",
             defaults={"mappings": mappings(COLORS)},
             width=4,
@@ -36,7 +37,7 @@ STANDING = Row(
             "Verdict",
             Sql("evaluation_verdict"),
             text=True,
-            shows="What its scorecard says.",
+            shows="The verdict of its scorecard.",
             when_red="See Scores for which evaluator, and its reason.",
             unit="string",
             defaults={"mappings": mappings(VERDICTS), "noValue": "none yet"},
@@ -46,7 +47,7 @@ STANDING = Row(
         stat(
             "Attempts",
             Sql("evaluation_attempts"),
-            shows="How often it was begun.",
+            shows="Number of attempts.",
             when_red="See in the events why the earlier ones ended.",
             unit="short",
             steps=rising(2, 4),
@@ -55,7 +56,7 @@ STANDING = Row(
         stat(
             "Score",
             Sql("evaluation_score"),
-            shows="What its evaluators came to together.",
+            shows="The combined score of its evaluators.",
             when_red="See Scores.",
             unit="short",
             steps=NEUTRAL,
@@ -74,7 +75,7 @@ STANDING = Row(
         stat(
             "Cost",
             Sql("evaluation_cost"),
-            shows="What all of its attempts paid for.",
+            shows="Cost of all its attempts.",
             when_red="Paid twice: ARCHITECTURE.md names the ways that can happen.",
             unit="currencyUSD",
             steps=NEUTRAL,
@@ -83,7 +84,7 @@ STANDING = Row(
         table(
             "The evaluation",
             Sql("evaluation_standing"),
-            shows="Which case of which batch it is, and who had it last.",
+            shows="Its batch, its case, and the executor that owned it last.",
             when_red=REPLAY,
             units={"attempts": "short", "repetition": "short", "variant": "short"},
             leads={"batch": f"{BATCH}?var-batch=${{__value.raw}}"},
@@ -94,7 +95,7 @@ STANDING = Row(
 """What it came to."""
 
 LIFE = Row(
-    "Its life",
+    "Timeline",
     [
         states(
             "States",
@@ -103,7 +104,7 @@ LIFE = Row(
             transformations=[
                 {"id": "partitionByValues", "options": {"fields": ["attempt"], "keepFields": False}}
             ],
-            shows="Which state it was in, an attempt a line. Zoom in: most lives are short.",
+            shows="Its states over time, one line per attempt. Zoom in: most evaluations are short.",
             when_red=REPLAY,
             unit="string",
             height=7,
@@ -122,7 +123,7 @@ LIFE = Row(
         table(
             "Events",
             Sql("evaluation_events"),
-            shows="Every event, with what became of it: applied; stale, of an attempt that was over; "
+            shows="Every event with its disposition: applied; stale, of an attempt that was over; "
             "late, behind a gap that was bridged; rejected, illegal where it stood.",
             when_red=REPLAY,
             units={
@@ -146,8 +147,8 @@ LIFE = Row(
         table(
             "Scores",
             Sql("evaluation_scores"),
-            shows="What each evaluator said, and why.",
-            when_red="A reason that speaks of the evaluator and not of the answer is a bad evaluator.",
+            shows="The verdict and reason of each evaluator.",
+            when_red="A reason about the evaluator instead of the answer: the evaluator is faulty.",
             units={"score": "short", "cost": "currencyUSD"},
             width=12,
             height=6,
@@ -157,7 +158,7 @@ LIFE = Row(
             "Bridged gaps",
             Sql("evaluation_bridges"),
             shows="Events that had not arrived when a later one was applied all the same.",
-            when_red="A writer died with events unsent, or somebody writes without numbers.",
+            when_red="A writer died with unsent events, or writes without sequences.",
             width=6,
             height=6,
             quiet="no event was missing",
@@ -165,7 +166,7 @@ LIFE = Row(
         table(
             "Quarantined",
             Sql("evaluation_quarantine"),
-            shows="What was found in its stream and could not be taken as an event.",
+            shows="Entries of its stream that could not be read as events.",
             when_red="`scoreline quarantine show ID` has the bytes.",
             width=6,
             height=6,
@@ -179,7 +180,7 @@ PAGE = Dashboard(
     uid="scoreline-evaluation",
     file="evaluation-timeline",
     title="Evaluation timeline",
-    description="How did one evaluation come to its verdict?",
+    description="The event history of one evaluation up to its verdict.",
     rows=[STANDING, LIFE],
     variables=[
         Variable("batch", "Batch", Sql("batch_names")),

@@ -31,7 +31,7 @@ OVERVIEW = Row(
                 or_zero=True,
             ),
             shows="Executors whose heartbeat Redis took within the last minute.",
-            when_red="Nobody works: start executors (`scoreline worker start`), or see their logs.",
+            when_red="No executor is alive: start executors (`scoreline worker start`), or see their logs.",
             unit="short",
             largest=64,
             steps=falling(1, 1),
@@ -40,8 +40,9 @@ OVERVIEW = Row(
         gauge(
             "Queue depth",
             Prom("sum(eval_queue_pending_tasks)", "ready", or_zero=True),
-            shows="Tasks that are ready to be taken, of all batches.",
-            when_red="Work comes faster than it is done: add executors, or see row Rate limiting for "
+            shows="Tasks that are ready to be claimed, of all batches.",
+            when_red="Tasks are published faster than they are processed: add executors, or see row "
+            "Rate limiting for "
             "a lane that is closed.",
             unit="short",
             largest=20_000,
@@ -52,7 +53,7 @@ OVERVIEW = Row(
             "DLQ size",
             Prom("sum(eval_queue_dlq_size)", "given up", or_zero=True),
             shows="Evaluations of active batches that failed or timed out for good.",
-            when_red="See why: `scoreline batch dlq ID`. Once that is mended: `scoreline batch retry ID`.",
+            when_red="List reasons: `scoreline batch dlq ID`. After the fix: `scoreline batch retry ID`.",
             unit="short",
             largest=100,
             steps=rising(1, 50),
@@ -61,7 +62,7 @@ OVERVIEW = Row(
         stat(
             "Throughput",
             Prom("sum(rate(eval_worker_tasks_processed_total[$__rate_interval]))", "attempts"),
-            shows="Attempts that came to an end, a second.",
+            shows="Attempts that ended, per second.",
             when_red="Nothing ends though there are tasks: see Worker status and Lane state.",
             unit="ops",
             steps=NEUTRAL,
@@ -71,9 +72,9 @@ OVERVIEW = Row(
         stat(
             "Leading coordinators",
             Prom("sum(eval_coordinator_leading)", "leading", or_zero=True),
-            shows="How many coordinators lead; it is to be one.",
-            when_red="At 0 no batch goes on once its window is done: start one "
-            "(`scoreline coordinator start`), or see whether it reaches Postgres.",
+            shows="Coordinators that hold the leader lock; expected is one.",
+            when_red="At 0 no further task is published: start one "
+            "(`scoreline coordinator start`), or check that it reaches Postgres.",
             unit="short",
             steps=(Step(None, "red"), Step(1, "green"), Step(2, "red")),
             width=4,
@@ -82,18 +83,18 @@ OVERVIEW = Row(
         stat(
             "Redis and Postgres",
             Prom("min by (dependency) (eval_dependency_up)", "{{dependency}}"),
-            shows="Whether every process got through to them last time.",
-            when_red="A server is away, or a process can't reach it: nothing is lost, all of them wait. "
-            "Bring it back; look at its disk first.",
+            shows="Whether the last request of every process to the server succeeded.",
+            when_red="A server is unreachable. No data is lost; all processes retry. "
+            "Restore it; check its disk first.",
             unit="bool_yes_no",
             steps=(Step(None, "red"), Step(1, "green")),
-            defaults={"mappings": mappings({"0": "red", "1": "green"}, {"0": "away", "1": "up"})},
+            defaults={"mappings": mappings({"0": "red", "1": "green"}, {"0": "down", "1": "up"})},
             width=4,
             height=5,
         ),
     ],
 )
-"""Who is there, what waits, how fast it goes."""
+"""Executors, queue depth, throughput and dependencies."""
 
 BATCHES = Row(
     "Batch progress",
@@ -110,9 +111,9 @@ BATCHES = Row(
                 f"sum by (state) (eval_batch_evaluations{{{CHOSEN}, state!='pending'}})",
                 "{{state}}",
             ),
-            shows="Where the evaluations of the chosen batches are; a batch that is over leaves.",
-            when_red="Pending stays and nothing is processed: see `scoreline batch status ID`, "
-            "which says what a batch waits for.",
+            shows="Evaluations of the selected batches by state; finished batches are removed.",
+            when_red="Pending stays and nothing is processed: `scoreline batch status ID` "
+            "lists what a batch waits for.",
             unit="short",
             stacked=True,
             width=14,
@@ -131,7 +132,7 @@ BATCHES = Row(
             ),
             shows="Passed ÷ ended evaluations: dead letters and cancelled ones did not pass.",
             when_red="A sudden fall is a target or a prompt that changed, or a judge that broke: open the "
-            "batch, look at what failed and why.",
+            "batch and inspect its failures.",
             unit="percentunit",
             width=10,
             defaults={"min": 0, "max": 1},
@@ -139,25 +140,25 @@ BATCHES = Row(
         stat(
             "Active batches",
             Prom("sum by (state) (eval_active_batches)", "{{state}}"),
-            shows="Batches that are not over, by what was asked of them.",
-            when_red="A paused batch waits for somebody: `scoreline batch status ID` says why.",
+            shows="Unfinished batches by state.",
+            when_red="A paused batch needs an operator: `scoreline batch status ID` has the reason.",
             unit="short",
             steps=NEUTRAL,
         ),
         stat(
             "Longest standstill",
             Prom(f"max(eval_batch_idle_seconds{{{CHOSEN}}})", "idle"),
-            shows="For how long nothing has ended of the running batch that stands still longest.",
-            when_red="`scoreline batch status ID` says what it waits for; `scoreline batch resume ID` "
-            "starts what is missing.",
+            shows="The longest time since an evaluation of a running batch ended.",
+            when_red="`scoreline batch status ID` lists what it waits for; `scoreline batch resume ID` "
+            "starts missing processes of a local run.",
             unit="s",
             steps=rising(300, 900),
         ),
         stat(
             "Budget spent",
             Prom(f"max(eval_batch_budget_spent_ratio{{{CHOSEN}}})", "spent"),
-            shows="The share of its limits on cost and tokens that the dearest batch has spent.",
-            when_red="At 100 % it is paused. To let it go on: `scoreline batch resume ID --max-cost USD`.",
+            shows="The largest share of a batch's cost or token budget that is spent.",
+            when_red="At 100 % it is paused. To continue: `scoreline batch resume ID --max-cost USD`.",
             unit="percentunit",
             steps=rising(0.8, 1.0),
             defaults={"min": 0, "noValue": "no limits"},
@@ -165,18 +166,17 @@ BATCHES = Row(
         stat(
             "Stuck evaluations",
             Prom("sum(eval_stuck_evaluations)", "stuck"),
-            shows="Handed out, and unchanged for 15 minutes beyond their time-out.",
-            when_red="The coordinator ought to have opened another attempt: see its log, and one of them "
+            shows="Claimed evaluations without an event for 15 minutes beyond their time-out.",
+            when_red="The coordinator should have opened another attempt: see its log, and one evaluation "
             "with `scoreline replay ID`.",
             unit="short",
             steps=rising(1, 1),
         ),
         series(
-            "Batches begun and over",
+            "Batches started and finished",
             Prom("sum by (eval_mode) (eval_distributed_batch_started_total)", "begun, {{eval_mode}}"),
             Prom("sum by (status) (eval_distributed_batch_completed_total)", "over, {{status}}"),
-            shows="Batches that were registered and those that are over, since the coordinator "
-            "started, by what became of them.",
+            shows="Batches registered and finished since the coordinator started, by outcome.",
             when_red="`failed` is a batch with nothing but dead letters: `scoreline batch dlq ID`.",
             unit="short",
         ),
@@ -212,7 +212,7 @@ BATCHES = Row(
         ),
     ],
 )
-"""How far the batches are."""
+"""Progress of batches."""
 
 _HEARTBEAT = "eval_worker_heartbeat_total[30s]"
 
@@ -222,8 +222,8 @@ WORKERS = Row(
         bars(
             "Tasks by worker",
             Prom("sum by (worker_id) (rate(eval_worker_tasks_processed_total[5m]))", "{{worker_id}}"),
-            shows="Attempts that ended, a second and worker, over five minutes.",
-            when_red="One that does much less than the others is slow or hangs: see Worker status.",
+            shows="Attempts that ended, per second and executor, over five minutes.",
+            when_red="An executor far below the others is slow or stalled: see Worker status.",
             unit="ops",
             steps=NEUTRAL,
             width=8,
@@ -235,7 +235,7 @@ WORKERS = Row(
                 "{{le}}",
                 form="heatmap",
             ),
-            shows="From taking a task to its closing event: how many took how long.",
+            shows="Distribution of the time from claiming a task to its closing event.",
             when_red="A band that climbs is a target that slows down; compare with 429s and lane limits.",
             unit="ms",
             width=8,
@@ -247,7 +247,7 @@ WORKERS = Row(
                 " (rate(eval_worker_task_duration_ms_bucket[$__rate_interval])))",
                 "{{worker_id}}",
             ),
-            shows="95 % of the tasks of a worker take no longer.",
+            shows="95th percentile of the task duration of each executor.",
             when_red="One worker apart from the others: its machine. All of them: the target.",
             unit="ms",
             width=8,
@@ -264,10 +264,11 @@ WORKERS = Row(
                 form="table",
             ),
             Prom(f"sum by (worker_id) (rate({_HEARTBEAT})) > bool 0", instant=True, form="table"),
-            shows="Every worker of the last minutes: what it has done, has in hand, and when it was "
-            "last heard of, to half a minute.",
-            when_red="`gone` without a stop is a killed one: its work is done by others after 20 s. "
-            "An old task with a live heartbeat is a target that hangs.",
+            shows="Every executor of the last minutes: processed tasks, claimed tasks, and the "
+            "time since its "
+            "last heartbeat, to half a minute.",
+            when_red="`down` without a stop is a killed executor: its tasks are reclaimed after 20 s. "
+            "An old task with a live heartbeat is a target that does not return.",
             transformations=joined(
                 "worker_id",
                 {
@@ -283,7 +284,7 @@ WORKERS = Row(
             extra=[
                 override(
                     "status",
-                    mappings=mappings({"0": "red", "1": "green"}, {"0": "gone", "1": "alive"}),
+                    mappings=mappings({"0": "red", "1": "green"}, {"0": "down", "1": "alive"}),
                     custom__cellOptions={"type": "color-text"},
                 )
             ],
@@ -295,7 +296,8 @@ WORKERS = Row(
                 "sum by (status) (rate(eval_worker_tasks_processed_total[$__rate_interval]))",
                 "{{status}}",
             ),
-            shows="How attempts ended: retry is another try, lost is one that somebody else took over.",
+            shows="Ended attempts by outcome: retry opens another attempt, lost was reclaimed by "
+            "another executor.",
             when_red="Failures or time-outs grow: see Model errors, and `scoreline batch dlq ID`.",
             unit="ops",
             stacked=True,
@@ -304,7 +306,7 @@ WORKERS = Row(
         series(
             "Slots",
             Prom("sum by (state) (eval_worker_slots)", "{{state}}"),
-            shows="Slots of all workers, busy and free.",
+            shows="Slots of all executors, busy and free.",
             when_red="All busy with a deep queue: more executors, or more slots each. "
             "All free with a deep queue: a lane is closed.",
             unit="short",
@@ -314,9 +316,10 @@ WORKERS = Row(
         stat(
             "Past its time-out",
             Prom("max(eval_worker_oldest_task_overdue_seconds)", "overdue"),
-            shows="By how much the worst task is past its own time-out.",
-            when_red="A worker hangs in a call that can't be ended: end the worker, its work goes on "
-            "elsewhere.",
+            shows="The longest time of a task past its own time-out.",
+            when_red="An executor is stuck in a call that can't be cancelled: restart it; its tasks "
+            "are reclaimed "
+            "by others.",
             unit="s",
             steps=rising(10, 60),
             width=4,
@@ -330,14 +333,14 @@ WORKERS = Row(
             ),
             shows="Calls to models that failed, by provider and kind.",
             when_red="authentication: the key. model_not_found: the name. overloaded, unavailable: wait, "
-            "retries go on by themselves.",
+            "calls are retried automatically.",
             unit="ops",
             width=8,
         ),
         stat(
             "Programs ended by a limit",
             Prom("sum by (reason) (eval_sandbox_kills_total)", "{{reason}}"),
-            shows="Programs in the sandbox that went past a limit, by which.",
+            shows="Sandboxed programs that exceeded a limit, by limit.",
             when_red="One case: a bad answer. Many: limits that are too tight for this batch.",
             unit="short",
             steps=NEUTRAL,
@@ -346,4 +349,4 @@ WORKERS = Row(
         ),
     ],
 )
-"""How each executor is."""
+"""State of each executor."""

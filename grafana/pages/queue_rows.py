@@ -9,27 +9,27 @@ QUEUE = Row(
     "Queue operations",
     [
         series(
-            "Added, done, given back",
+            "Enqueued, acknowledged, returned",
             Prom(f"sum(rate(eval_queue_enqueue_total{WINDOW}))", "added"),
             Prom(f"sum(rate(eval_queue_ack_total{WINDOW}))", "done"),
             Prom(f"sum by (reason) (rate(eval_queue_nack_total{WINDOW}))", "given back: {{reason}}"),
-            shows="What happens to tasks, a second.",
-            when_red="Much given back for retry is a target in trouble; dlq is work that is lost until "
-            "somebody asks for it again.",
+            shows="Queue operations per second.",
+            when_red="Many nacks for retry: the target fails. dlq: evaluations that stay failed until "
+            "`scoreline batch retry ID`.",
             unit="ops",
         ),
         series(
-            "Taken over",
+            "Reclaimed tasks",
             Prom(f"sum(rate(eval_queue_claim_total{WINDOW}))", "taken over"),
-            shows="Tasks that a worker took over from one that left them lying.",
-            when_red="Workers die or hang: see Worker status, and their logs.",
+            shows="Tasks reclaimed from executors that stopped extending them.",
+            when_red="Executors crash or stall: see Worker status, and their logs.",
             unit="ops",
         ),
         series(
-            "Tasks by where they are",
+            "Tasks by state",
             Prom("sum(eval_queue_pending_tasks)", "ready"),
-            Prom("sum(eval_queue_owned_tasks)", "owned"),
-            shows="Ready in the queue, and owned by executors.",
+            Prom("sum(eval_queue_owned_tasks)", "claimed"),
+            shows="Ready in the queue, and claimed by executors.",
             when_red="Only `ready` grows: too few executors.",
             unit="short",
             stacked=True,
@@ -38,13 +38,13 @@ QUEUE = Row(
         series(
             "Attempts after the first",
             Prom("sum by (reason) (eval_coordinator_opened_total)", "{{reason}}"),
-            shows="Attempts that the coordinator opened again, since it started, by why.",
-            when_red="`lost` means that executors died with work in hand.",
+            shows="Attempts after the first that the coordinator opened since it started, by reason.",
+            when_red="`lost`: executors died with claimed tasks.",
             unit="short",
             width=8,
         ),
         series(
-            "Coordinator's round",
+            "Reconciliation cycle",
             Prom(
                 f"histogram_quantile(0.95, sum by (le) (rate(eval_coordinator_round_ms_bucket{WINDOW})))",
                 "p95",
@@ -53,7 +53,7 @@ QUEUE = Row(
                 f"histogram_quantile(0.5, sum by (le) (rate(eval_coordinator_round_ms_bucket{WINDOW})))",
                 "p50",
             ),
-            shows="One round over all batches.",
+            shows="Duration of one reconciliation cycle over all batches.",
             when_red="Beyond some seconds tasks run out before the next window is published: "
             "see Postgres' load and the number of batches.",
             unit="ms",
@@ -72,8 +72,8 @@ LANES = Row(
         series(
             "Wait for a permit, p95",
             Prom(f"histogram_quantile(0.95, {_WAIT})", "{{lane}}"),
-            shows="How long a lane had nothing for an executor before its next permit.",
-            when_red="The limit is what holds the batch up: ask the provider for more, or use "
+            shows="Time an executor waited for a permit of the lane.",
+            when_red="The rate limit is the bottleneck: request a higher one from the provider, or use "
             "`--batch-api`, which has limits of its own and half the price.",
             unit="ms",
             steps=rising(5_000, 30_000),
@@ -84,35 +84,37 @@ LANES = Row(
             Prom(
                 f"sum by (le) (increase(eval_rate_limit_wait_ms_bucket{WINDOW}))", "{{le}}", form="heatmap"
             ),
-            shows="How many waits took how long, of all lanes.",
+            shows="Distribution of waits for a permit, all lanes.",
             when_red="As for the p95 beside it.",
             unit="ms",
             width=8,
         ),
         series(
-            "Calls a minute against the limit",
+            "Calls per minute against the limit",
             Prom(f"60 * sum by (lane) (rate(eval_rate_limit_acquired_total{WINDOW}))", "{{lane}}"),
             Prom("max by (lane) (eval_lane_rpm_limit)", "limit of {{lane}}"),
-            shows="Permits granted a minute, and how many the lane allows.",
-            when_red="Far below the limit with tasks waiting: concurrency or tokens hold it up, "
+            shows="Permits granted per minute, and the lane's limit.",
+            when_red="Far below the limit with tasks waiting: concurrency or tokens are the bottleneck, "
             "see Refused.",
             unit="short",
             width=8,
         ),
         series(
-            "Refused, by why",
+            "Refused, by reason",
             Prom(f"sum by (lane, why) (rate(eval_rate_limit_refused_total{WINDOW}))", "{{lane}}: {{why}}"),
-            shows="Asks that got no permit. rate, tokens and concurrency are limits; retry_after is the "
+            shows="Rejected requests for a permit. rate, tokens and concurrency are limits; "
+            "retry_after is the "
             "provider's wish; breaker is a provider that does not answer.",
-            when_red="breaker: see whether the provider is up. retry_after: the limits given are too high.",
+            when_red="breaker: check whether the provider is up. retry_after: the configured limits "
+            "are too high.",
             unit="ops",
             width=8,
         ),
         states(
             "Lane state",
             Prom("max by (lane) (eval_lane_open)", "{{lane}}"),
-            shows="Whether permits are to be had.",
-            when_red="Closed for long: see Refused for why, Breaker for whether the provider answers.",
+            shows="Whether the lane grants permits.",
+            when_red="Closed for long: see Refused for the reason, Breaker for the provider's health.",
             unit="bool_on_off",
             colors={"0": "red", "1": "green"},
             words={"0": "closed", "1": "open"},
@@ -123,19 +125,19 @@ LANES = Row(
             Prom("max by (lane) (eval_lane_breaker_state)", "{{lane}}"),
             shows="Closed lets calls through; open keeps them back after failures in a row; half open "
             "tries one.",
-            when_red="The provider does not answer. Nothing to do here: it is tried again by itself.",
+            when_red="The provider does not answer. A half-open probe retries it automatically.",
             unit="short",
             colors={"0": "green", "1": "orange", "2": "red"},
             words={"0": "closed", "1": "half open", "2": "open"},
             width=8,
         ),
         series(
-            "Calls at a time against the controller",
+            "Concurrency against the AIMD limit",
             Prom("max by (lane) (eval_lane_in_flight)", "{{lane}}"),
             Prom("max by (lane) (eval_lane_concurrency_limit)", "allowed in {{lane}}"),
-            shows="Calls under way of the whole fleet, and how many the controller allows: it adds one "
+            shows="Calls in flight of the whole fleet, and the limit of the AIMD controller: it adds one "
             "at a time, and halves on a 429.",
-            when_red="A limit that keeps falling is a provider under strain, or somebody else with "
+            when_red="A limit that keeps falling: the provider is overloaded, or another client uses "
             "the same key.",
             unit="short",
             width=12,
@@ -143,15 +145,16 @@ LANES = Row(
         series(
             "429s",
             Prom(f"sum by (lane) (rate(eval_rate_limit_throttled_total{WINDOW}))", "{{lane}}"),
-            shows="Calls that the provider refused, a second. They are tried again and cost no retry.",
+            shows="Calls that the provider rejected with 429, per second. They are repeated and "
+            "use up no retry.",
             when_red="More than a few: set `rpm` and `tpm` in the spec to what the account really has.",
             unit="ops",
             width=6,
         ),
         series(
-            "Tokens a minute that lanes allow",
+            "Token limits per minute",
             Prom("max by (lane) (eval_lane_tpm_limit)", "{{lane}}"),
-            shows="As given, or as learnt from the provider's headers; absent where unknown.",
+            shows="As configured, or as advertised by the provider's headers; absent where unknown.",
             when_red="Lower than the account's: see the limits in the spec.",
             unit="short",
             width=6,
@@ -176,7 +179,7 @@ PROVIDER_BATCHES = Row(
             "Results by outcome",
             Prom("sum by (outcome) (eval_batch_api_requests_total)", "{{outcome}}"),
             shows="Results collected since the coordinator started.",
-            when_red="errored and expired are asked again as `--batch-fallback` says.",
+            when_red="errored and expired requests are repeated according to `--batch-fallback`.",
             unit="short",
             width=8,
         ),
@@ -189,7 +192,8 @@ PROVIDER_BATCHES = Row(
                 "histogram_quantile(0.5, sum by (le) (eval_batch_api_poll_duration_seconds_bucket))", "p50"
             ),
             shows="How long provider batches took, of all that ended.",
-            when_red="Beyond 24 h they expire. `scoreline batch resume ID --no-batch-api` asks one by one.",
+            when_red="Beyond 24 h they expire. `scoreline batch resume ID --no-batch-api` sends "
+            "single calls.",
             unit="s",
             steps=rising(43_200, 82_800),
             width=8,
@@ -197,8 +201,8 @@ PROVIDER_BATCHES = Row(
         stat(
             "Saved",
             Prom("sum(eval_batch_api_saved_usd_total)", "saved"),
-            shows="What the discount came to, since the coordinator started.",
-            when_red="It never is.",
+            shows="Savings by the batch discount since the coordinator started.",
+            when_red="Never red.",
             unit="currencyUSD",
             steps=NEUTRAL,
             width=12,
@@ -211,7 +215,7 @@ PROVIDER_BATCHES = Row(
                 "saved",
             ),
             shows="What was saved, against that and all that was paid.",
-            when_red="It never is. Low: more of the work could go through `--batch-api`.",
+            when_red="Never red. Low: more of the work could go through `--batch-api`.",
             unit="percentunit",
             steps=NEUTRAL,
             width=12,

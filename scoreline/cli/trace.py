@@ -23,7 +23,7 @@ def run(
     """Show the spans of one evaluation as a tree, across all processes."""
     import json
 
-    from scoreline.observability.reading import spans_of
+    from scoreline.observability.span_reader import spans_of
     from scoreline.observability.tree import document, draw
     from scoreline.problem import Problem
     from scoreline.reports.screen import screen

@@ -1,4 +1,4 @@
-"""What a process tells of itself: here the SDK of OpenTelemetry is wired, and nowhere else.
+"""Telemetry of processes: the only package that wires the OpenTelemetry SDK; alerts and logs.
 
-Rooms speak through the API, which is silent until `telemetry_for` has wired something behind it.
+Packages use the API, which does nothing until `telemetry_for` has wired something behind it.
 """

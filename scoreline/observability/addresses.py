@@ -1,6 +1,6 @@
 """Where a process serves its metrics, left in a folder for Prometheus' `file_sd_configs`.
 
-A process that was killed can't take its word back: whoever comes next on the same host does so for it.
+A killed process can't remove its address: the next process on the same host removes it.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Logs with structure: one line each, fields and all, as JSON for machines or as text for a terminal.
+"""Structured logs: one line per record with its fields, as JSON or as text for a terminal.
 
-Secrets are redacted in the finished line. Libraries that log requests, with their headers, are heard only
+Secrets are redacted in the finished line. Libraries that log requests, with their headers, are logged
 from WARNING on, whatever level they or their own variables (ANTHROPIC_LOG, OPENAI_LOG) set.
 """
 

@@ -1,4 +1,4 @@
-"""Metrics: sent to a collector, or served to whoever fetches them."""
+"""Metrics: exported to a collector, or served for scraping."""
 
 import logging
 import os
@@ -15,14 +15,14 @@ from opentelemetry.sdk.resources import Resource
 from prometheus_client import CollectorRegistry, start_http_server
 
 from scoreline.observability.addresses import left_for_prometheus
-from scoreline.observability.farewell import PATIENCE, within
+from scoreline.observability.shutdown import SHUTDOWN_TIMEOUT, within
 from scoreline.observability.telemetry_settings import TelemetrySettings
 from scoreline.problem import Problem
 
 logger = logging.getLogger(__name__)
 
 EXEMPLARS = "OTEL_METRICS_EXEMPLAR_FILTER"
-"""Whoever wants exemplars says so: each value would otherwise look for a span."""
+"""Exemplars are opt-in: otherwise each value would look up its span."""
 
 
 @contextmanager
@@ -80,4 +80,4 @@ def _provided(reader: MetricReader, resource: Mapping[str, str]) -> Iterator[Non
     try:
         yield
     finally:
-        within(PATIENCE, provider.shutdown)
+        within(SHUTDOWN_TIMEOUT, provider.shutdown)

@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcess
 from opentelemetry.sdk.trace.sampling import DEFAULT_ON
 from opentelemetry.trace import set_tracer_provider
 
-from scoreline.observability.farewell import PATIENCE, within
+from scoreline.observability.shutdown import SHUTDOWN_TIMEOUT, within
 from scoreline.observability.span_files import SpanFile
 from scoreline.observability.telemetry_settings import TelemetrySettings
 from scoreline.private_files import private_folder
@@ -36,7 +36,7 @@ def tracing(
     try:
         yield
     finally:
-        within(PATIENCE, provider.shutdown)
+        within(SHUTDOWN_TIMEOUT, provider.shutdown)
 
 
 def _span_file(folder: Path, job: str) -> SpanFile:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scoreline.formatting import excerpt
-from scoreline.observability.reading import Span
+from scoreline.observability.span_reader import RecordedSpan
 
 KNOWN_FROM_ABOVE = frozenset({"evaluation_id", "batch_id", "task_id"})
 """Attributes that are the same all over a trace."""
@@ -20,16 +20,16 @@ KNOWN_FROM_ABOVE = frozenset({"evaluation_id", "batch_id", "task_id"})
 class Branch:
     """A span in its place."""
 
-    span: Span
+    span: RecordedSpan
     depth: int
     offset_ms: float
     """Since the first span began."""
 
 
-def branches(spans: Sequence[Span]) -> list[Branch]:
+def branches(spans: Sequence[RecordedSpan]) -> list[Branch]:
     """Put spans in order: each after the one above it, those of one parent by their start."""
     here = {span.span_id for span in spans}
-    below: defaultdict[str | None, list[Span]] = defaultdict(list)
+    below: defaultdict[str | None, list[RecordedSpan]] = defaultdict(list)
     for span in sorted(spans, key=lambda span: span.start_ns):
         below[span.parent_id if span.parent_id in here else None].append(span)
     first = min((span.start_ns for span in spans), default=0)
@@ -37,15 +37,15 @@ def branches(spans: Sequence[Span]) -> list[Branch]:
 
 
 def _walk(
-    below: dict[str | None, list[Span]], above: str | None, depth: int, first: int
+    below: dict[str | None, list[RecordedSpan]], above: str | None, depth: int, first: int
 ) -> Iterator[Branch]:
     for span in below.get(above, ()):
         yield Branch(span, depth, (span.start_ns - first) / 1e6)
         yield from _walk(below, span.span_id, depth + 1, first)
 
 
-def document(evaluation_id: str, spans: Sequence[Span]) -> dict[str, Any]:
-    """Say the same to machines."""
+def document(evaluation_id: str, spans: Sequence[RecordedSpan]) -> dict[str, Any]:
+    """Return the same as a JSON document."""
     return {
         "evaluation_id": evaluation_id,
         "trace_ids": sorted({span.trace_id for span in spans}),
@@ -61,7 +61,7 @@ def document(evaluation_id: str, spans: Sequence[Span]) -> dict[str, Any]:
     }
 
 
-def draw(console: Console, evaluation_id: str, spans: Sequence[Span]) -> None:
+def draw(console: Console, evaluation_id: str, spans: Sequence[RecordedSpan]) -> None:
     """Draw the tree."""
     lasted = (max(span.end_ns for span in spans) - min(span.start_ns for span in spans)) / 1e6
     processes = len({(span.job, span.pid) for span in spans})
@@ -86,9 +86,9 @@ def _row(branch: Branch) -> Iterable[Text]:
     yield Text(_milliseconds(span.took_ms))
     yield Text(f"{'  ' * branch.depth}{excerpt(span.name, 60)}")
     yield Text(f"{excerpt(span.job, 20)} {span.pid}", style="dim")
-    said = [f"{name}={value}" for name, value in span.attributes.items() if name not in KNOWN_FROM_ABOVE]
-    said += [f"ended with {span.error}"] if span.error else []
-    yield Text(excerpt(" ".join(said), 200))
+    details = [f"{name}={value}" for name, value in span.attributes.items() if name not in KNOWN_FROM_ABOVE]
+    details += [f"ended with {span.error}"] if span.error else []
+    yield Text(excerpt(" ".join(details), 200))
 
 
 def _milliseconds(value: float) -> str:

@@ -1,6 +1,6 @@
-"""Which telemetry a process was asked for, and having it for as long as the process works.
+"""The telemetry that a process is configured for, active while the process runs.
 
-Nothing that belongs to the SDK is imported before it is known that somebody asked.
+The SDK is imported only where telemetry is configured.
 """
 
 import os
@@ -17,11 +17,11 @@ from scoreline.problem import Problem
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter", "prometheus_client")
-MISSING = "telemetry was asked for, and its packages are not installed"
+MISSING = "telemetry is configured, and its packages are not installed"
 
 
 class Service(StrEnum):
-    """What a process is, to whoever watches it."""
+    """The service that a process belongs to: `job` in metrics, `service.name` in traces."""
 
     EXECUTOR = "executor"
     COORDINATOR = "coordinator"
@@ -30,35 +30,35 @@ class Service(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What telemetry was asked for."""
+class TelemetryPlan:
+    """The configured telemetry of a process."""
 
     sends: bool
-    """Metrics and traces go to a collector."""
+    """Metrics and traces are exported to a collector."""
     serves: bool
-    """Metrics are to be fetched here."""
+    """Metrics are served for scraping."""
     writes_spans: bool
 
     @property
     def anything(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether any telemetry is configured."""
         return self.sends or self.serves or self.writes_spans
 
 
-def asked_for(job: Service, settings: TelemetrySettings, environ: Mapping[str, str]) -> Asked:
-    """Say what is wanted of a process; whoever submits has no metrics, and must not take a port."""
+def telemetry_plan(job: Service, settings: TelemetrySettings, environ: Mapping[str, str]) -> TelemetryPlan:
+    """Return the telemetry of a process; a submitter has no metrics and takes no port."""
     sends = bool(environ.get(ENDPOINT))
     serves = settings.metrics_port is not None and not sends and job is not Service.SUBMITTER
-    return Asked(sends, serves, settings.trace_dir is not None)
+    return TelemetryPlan(sends, serves, settings.trace_dir is not None)
 
 
 @contextmanager
 def telemetry_for(
     job: Service, settings: TelemetrySettings, environ: Mapping[str, str] | None = None
 ) -> Iterator[None]:
-    """Have the telemetry that was asked for until the block is left; what is left to say is said then."""
-    asked = asked_for(job, settings, os.environ if environ is None else environ)
-    if not asked.anything:
+    """Run the configured telemetry while the block lasts, and flush it at the end."""
+    plan = telemetry_plan(job, settings, os.environ if environ is None else environ)
+    if not plan.anything:
         yield
         return
     check_installed()
@@ -69,11 +69,11 @@ def telemetry_for(
         "service.instance.id": f"{socket.gethostname()}-{os.getpid()}",
     }
     with ExitStack() as stack:
-        if asked.sends or asked.writes_spans:
-            stack.enter_context(traces.tracing(job, settings, resource, sends=asked.sends))
-        if asked.sends and job is not Service.SUBMITTER:
+        if plan.sends or plan.writes_spans:
+            stack.enter_context(traces.tracing(job, settings, resource, sends=plan.sends))
+        if plan.sends and job is not Service.SUBMITTER:
             stack.enter_context(metrics.sending(resource))
-        elif asked.serves:
+        elif plan.serves:
             stack.enter_context(metrics.serving(job, settings, resource))
         yield
 

@@ -16,7 +16,7 @@ from scoreline.observability.thresholds import Thresholds
 
 CONFIG = RULES.with_name("alertmanager.yml")
 PLAN: dict[str, Any] = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))
-RECEIVERS = {Severity.CRITICAL: "pager,chat", Severity.WARNING: "chat", Severity.INFO: "nobody"}
+RECEIVERS = {Severity.CRITICAL: "pager,chat", Severity.WARNING: "chat", Severity.INFO: "none"}
 needs_amtool = pytest.mark.skipif(not shutil.which("amtool"), reason="amtool is not installed")
 needs_promtool = pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from coordinator import app
-from coordinator.metrics import CoordinatorMetrics, shown
+from coordinator.metrics import GAUGES, CoordinatorMetrics
 from coordinator.metrics_collector import BEYOND, NAMED, STUCK_LIMIT, MetricsCollector
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from projections.queries.monitoring import BatchMonitor
@@ -36,7 +36,7 @@ async def stuck(here: House) -> int:
 async def look(here: House, measured: Measured) -> Measured:
     """Look around as the leader, and collect."""
     observer = observer_of(here)
-    with shown(observer.view), observer.view.leading():
+    with GAUGES.registered(observer.view), observer.view.leading():
         await observer.observe()
         return measured.look()
 
@@ -213,7 +213,7 @@ async def test_of_two_coordinators_one_shows_how_things_stand(redis_url, postgre
         stops, observers = [asyncio.Event(), asyncio.Event()], [observer_of(here), observer_of(here)]
 
         async def run(number: int) -> None:
-            with shown(observers[number].view):
+            with GAUGES.registered(observers[number].view):
                 await app._until_stopped(here.another(), observers[number], here.pool, stops[number])
 
         def seen(number: int) -> tuple[bool, bool]:
@@ -223,7 +223,7 @@ async def test_of_two_coordinators_one_shows_how_things_stand(redis_url, postgre
         first = asyncio.create_task(run(0))
         await until(lambda: seen(0) == (True, True))
         second = asyncio.create_task(run(1))
-        await until(lambda: observers[1].view.up)
+        await until(lambda: observers[1].view.dependencies.up)
         assert seen(1) == (False, False)
         stops[0].set()
         await first
@@ -231,4 +231,5 @@ async def test_of_two_coordinators_one_shows_how_things_stand(redis_url, postgre
         await until(lambda: seen(1) == (True, True))
         stops[1].set()
         await second
-        assert observers[0].view.up == observers[1].view.up == {"redis": 1, "postgres": 1}
+        for observer in observers:
+            assert observer.view.dependencies.up == {"redis": 1, "postgres": 1}

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from coordinator.metrics import STALE_AFTER, CoordinatorMetrics, FleetOverview, shown
+from coordinator.metrics import GAUGES, STALE_AFTER, CoordinatorMetrics, FleetOverview
 from coordinator.telemetry import mode_of, status_of
 from domain.batch_spec import BatchSpec, TargetSpec
 from projections.ledger.contract import Batch
@@ -43,7 +43,7 @@ def clock() -> Clock:
 @pytest.fixture
 def view(clock: Clock) -> Iterator[CoordinatorMetrics]:
     view = CoordinatorMetrics(clock)
-    with shown(view):
+    with GAUGES.registered(view):
         yield view
 
 
@@ -106,8 +106,8 @@ def test_an_overview_that_is_too_old_is_not_shown(view, clock):
 
 def test_a_server_that_does_not_answer_is_shown(view):
     """As of the last try."""
-    view.reached("redis", "postgres")
-    view.missed("redis")
+    view.dependencies.reached("redis", "postgres")
+    view.dependencies.missed("redis")
     with measuring() as measured:
         pass
     assert [measured.gauge("eval_dependency_up", name) for name in ("redis", "postgres")] == [0, 1]

@@ -17,11 +17,11 @@ from eventlog import tracing
 from providers.extras import install_command
 from scoreline.local.storage_workers import worker_environ
 from scoreline.observability.addresses import left_for_prometheus
-from scoreline.observability.farewell import within
 from scoreline.observability.logs import JsonFormatter
-from scoreline.observability.reading import Span, spans_of
+from scoreline.observability.shutdown import within
+from scoreline.observability.span_reader import RecordedSpan, spans_of
 from scoreline.observability.tree import branches, document, draw
-from scoreline.observability.wiring import ENDPOINT, Asked, Service, asked_for, check_installed
+from scoreline.observability.wiring import ENDPOINT, Service, TelemetryPlan, check_installed, telemetry_plan
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers
 from scoreline.settings import Settings, SettingsError, load_settings
@@ -34,20 +34,26 @@ HERE = socket.gethostname()
 
 def test_nothing_is_wired_unless_it_is_asked_for():
     """A folder for files says nothing without a port."""
-    assert not asked_for(Service.EXECUTOR, Settings(metrics_dir=Path("m")), {}).anything
-    assert asked_for(Service.EXECUTOR, Settings(metrics_port=0), {}) == Asked(False, True, False)
-    assert asked_for(Service.EXECUTOR, Settings(trace_dir=Path("t")), {}) == Asked(False, False, True)
+    assert not telemetry_plan(Service.EXECUTOR, Settings(metrics_dir=Path("m")), {}).anything
+    assert telemetry_plan(Service.EXECUTOR, Settings(metrics_port=0), {}) == TelemetryPlan(
+        False, True, False
+    )
+    assert telemetry_plan(Service.EXECUTOR, Settings(trace_dir=Path("t")), {}) == TelemetryPlan(
+        False, False, True
+    )
 
 
 def test_a_collector_is_preferred_to_a_port():
     """Metrics are told once."""
-    asked = asked_for(Service.EXECUTOR, Settings(metrics_port=9_464), {ENDPOINT: "http://127.0.0.1:4318"})
-    assert asked == Asked(True, False, False)
+    asked = telemetry_plan(
+        Service.EXECUTOR, Settings(metrics_port=9_464), {ENDPOINT: "http://127.0.0.1:4318"}
+    )
+    assert asked == TelemetryPlan(True, False, False)
 
 
 def test_whoever_submits_takes_no_port():
     """It is its children's."""
-    assert not asked_for(Service.SUBMITTER, Settings(metrics_port=9_464), {}).anything
+    assert not telemetry_plan(Service.SUBMITTER, Settings(metrics_port=9_464), {}).anything
 
 
 def test_children_of_a_fleet_have_ports_of_their_own():
@@ -137,14 +143,16 @@ def test_log_lines_name_the_span_they_are_made_in():
     assert line["evaluation_id"] == "e-1"
 
 
-def _span(name: str, number: int, above: int | None = None, **attributes: object) -> Span:
+def _span(name: str, number: int, above: int | None = None, **attributes: object) -> RecordedSpan:
     at = 1_000_000_000 + number * 1_000_000
     parent = None if above is None else str(above)
-    return Span("t1", str(number), parent, name, "executor", 7, at, at + 2_500_000, None, attributes)
+    return RecordedSpan(
+        "t1", str(number), parent, name, "executor", 7, at, at + 2_500_000, None, attributes
+    )
 
 
-def _written(folder: Path, name: str, *spans: Span, tail: str = "") -> None:
-    lines = [json.dumps({each: getattr(span, each) for each in Span.__slots__}) for span in spans]
+def _written(folder: Path, name: str, *spans: RecordedSpan, tail: str = "") -> None:
+    lines = [json.dumps({each: getattr(span, each) for each in RecordedSpan.__slots__}) for span in spans]
     (folder / name).write_text("\n".join([*lines, tail]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RecordedSpan:
     """One line of a file."""
 
     trace_id: str
@@ -33,14 +33,14 @@ class Span:
         return evaluation_id in {self.attributes.get("evaluation_id"), task}
 
 
-def spans_of(folder: Path, evaluation_id: str) -> list[Span]:
+def spans_of(folder: Path, evaluation_id: str) -> list[RecordedSpan]:
     """Read every span of the traces that name an evaluation, in order of their start."""
     named = {span.trace_id for span in _spans(folder, evaluation_id) if span.is_of(evaluation_id)}
     found = [span for trace_id in sorted(named) for span in _spans(folder, trace_id)]
     return sorted((span for span in found if span.trace_id in named), key=lambda span: span.start_ns)
 
 
-def _spans(folder: Path, mentioned: str) -> Iterator[Span]:
+def _spans(folder: Path, mentioned: str) -> Iterator[RecordedSpan]:
     """Read the lines that mention something; one that was cut off by a kill is passed over."""
     sought = json.dumps(mentioned, ensure_ascii=False)[1:-1].encode()
     for path in sorted(folder.glob("*.jsonl")):
@@ -50,8 +50,8 @@ def _spans(folder: Path, mentioned: str) -> Iterator[Span]:
                     yield span
 
 
-def _span(line: bytes) -> Span | None:
+def _span(line: bytes) -> RecordedSpan | None:
     try:
-        return Span(**json.loads(line))
+        return RecordedSpan(**json.loads(line))
     except (ValueError, TypeError):
         return None
