@@ -28,9 +28,10 @@ from eventlog.events import (
     EventKey,
     QueuedEvent,
     RetryingEvent,
+    clamped,
+    is_in_range,
     type_of,
 )
-from eventlog.moments import clamped, is_in_range
 from eventlog.redacted_payloads import redact_payload
 from eventlog.upcast import CannotUpcast, to_current
 

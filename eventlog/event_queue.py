@@ -313,8 +313,9 @@ class EventQueue:
                 logger.exception("could not send events; retrying")
                 await asyncio.sleep(backoff.next())
             else:
-                self._note_recovery()
-                backoff.reset()
+                if self.is_disconnected:
+                    self._note_recovery()
+                    backoff.reset()
 
     async def _until_due(self) -> None:
         """Wait until a buffer is due; one that is recorded meanwhile may be due sooner."""

@@ -107,13 +107,14 @@ class Storage:
 
     async def process(self, batch: WakeUpBatch) -> None:
         """Store the evaluations that wake-ups name, with retries while Redis or Postgres is unavailable."""
-        backoff = Backoff(longest=2.0)
+        backoff: Backoff | None = None
         while True:
             try:
                 await self.quarantine(batch.rejected)
                 await self._coalescer.submit(batch.evaluation_ids)
             except (LogUnavailable, DatabaseUnavailable) as error:
                 self._note_outage(error)
+                backoff = backoff or Backoff(longest=2.0)
                 await asyncio.sleep(backoff.next())
             else:
                 self._note_recovery()

@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from psycopg import AsyncConnection
 
 from eventlog.codec import Entry, encode, read_entry
+from eventlog.events import EARLIEST, LATEST, clamped, is_in_range
 from eventlog.keys import DEFAULT_SHARDS
-from eventlog.moments import EARLIEST, LATEST, clamped, is_in_range
 from projections.database.connection import make_pool
 from projections.ledger.postgres import PostgresLedger
 from projections.queries.evaluation_history import read_history

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 
 from eventlog import payloads as p
 from eventlog.codec import MAX_EVENT_BYTES, Entry, OversizeEvent, encode, make_event, read_entry
-from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION, type_of
-from eventlog.moments import is_in_range
+from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION, is_in_range, type_of
 from tests.builders import BATCH, CASE, EVALUATION, PAYLOADS, START, event, raw_entry
 
 
