@@ -20,7 +20,7 @@ from typing import Any, cast
 from eventlog import payloads as p
 from eventlog.event_queue import EventQueue, OwnedAttempt, QueueSettings
 from eventlog.redis_streams import RedisEventLog
-from executor.attempt import Attempt, AttemptPipeline
+from executor.attempt import AttemptPipeline, ClaimedAttempt
 from storage_worker import app
 from storage_worker.storage import Storage
 from tests.builders import BATCH, PAYLOADS, history
@@ -141,7 +141,7 @@ class RunningAttempt:
 
     async def complete(self) -> None:
         """Append the closing event by the executor's own step, and wait for the scorecard."""
-        attempt = cast("Attempt", ClosingAttempt(self.owned))
+        attempt = cast("ClaimedAttempt", ClosingAttempt(self.owned))
         AttemptPipeline._close(cast("AttemptPipeline", None), attempt, COMPLETED)
         await until(self._is_completed)
 
