@@ -39,7 +39,7 @@ class TargetSpec:
     """How people name it: `recorded:solutions.jsonl`, `openai/gpt-5`."""
     options: Options = Field(default_factory=dict)
     is_metered: bool = False
-    """Whether it has a lane: its tasks wait in a line of their own, so that they hold up nobody else."""
+    """Whether it has a lane: its tasks have a queue of their own, so that they block no other target."""
     rate_limits: Limits | None = None
     """Limits of its lane; each kind that is given replaces the batch's."""
 

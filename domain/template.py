@@ -15,7 +15,7 @@ from pydantic_core import to_json
 _PART = re.compile(r"\{\{|\}\}|\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}")
 
 
-class UnknownField(Exception):  # noqa: N818 - what is wrong, to whoever names the row
+class UnknownField(Exception):  # noqa: N818 - the caller adds the row
     """A template names a field that the case does not have."""
 
     def __init__(self, name: str) -> None:

@@ -30,7 +30,7 @@ NOT_HERE = ("azure_sb",)
 
 
 class BadBackend(ValueError):  # noqa: N818 - the root of the three below
-    """A backend that can't be used; the message says what to do."""
+    """A backend that can't be used; the message names the fix."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{VARIABLE}={name}: {message}")
@@ -38,7 +38,7 @@ class BadBackend(ValueError):  # noqa: N818 - the root of the three below
 
 
 class UnknownBackend(BadBackend):
-    """Nobody knows this name."""
+    """There is no backend of this name."""
 
     def __init__(self, name: str) -> None:
         self.nearest = next(iter(get_close_matches(name.lower(), [*Backend, *NOT_HERE], n=1)), None)

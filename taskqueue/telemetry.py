@@ -1,4 +1,4 @@
-"""What the task queue tells of itself; `docs/reference/telemetry.md` has the names."""
+"""Metrics of the task queue; `docs/reference/telemetry.md` lists them."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -27,11 +27,11 @@ RETRACE = "tests/unit/projections/test_refold.py"
 SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
 RECONCILE = "tests/unit/coordinator/test_reconcile_decision.py"
-GRACE = "tests/unit/test_grace.py"
+GRACE = "tests/unit/coordinator/test_grace.py"
 CONFIRMATION = "tests/unit/test_event_queue_confirmation.py"
 CHANGE = "tests/unit/projections/test_change.py"
 CONTINUITY = "tests/integration/scoreline/local/embedded/test_continuity.py"
-ATTEMPTS = "tests/unit/test_attempts.py"
+ATTEMPTS = "tests/unit/coordinator/test_attempts.py"
 FOLD = "tests/unit/executor/test_replay.py"
 LEDGER = "tests/conformance/projections/test_ledger.py"
 EXECUTOR_CONTROL = "tests/unit/executor/test_executor.py"
@@ -51,7 +51,7 @@ LANES_LIMITS = "tests/unit/executor/lanes/test_limits.py"
 BUDGETS = "tests/integration/test_budgets.py"
 BUDGET_ACCOUNTS = "tests/conformance/taskqueue/test_budget_accounts.py"
 EXECUTOR_BUDGET = "tests/unit/executor/budget/test_client.py"
-BUDGET_KEEPER = "tests/unit/test_budget_keeper.py"
+BUDGET_KEEPER = "tests/unit/coordinator/test_budget_keeper.py"
 FAILURE_STREAK = "tests/unit/executor/test_failure_streak.py"
 PROVIDER_BATCH_BUDGETS = "tests/unit/test_provider_batch_budgets.py"
 PROVIDER_BOOKS = "tests/conformance/projections/test_provider_batches.py"
@@ -91,7 +91,7 @@ COMPARE = "tests/integration/scoreline/reports/test_compare.py"
 INVOCATION = "tests/unit/scoreline/test_invocation.py"
 PASS_RATE = "tests/unit/scoreline/reports/test_pass_rate.py"
 FUZZ = "tests/fuzz/test_fuzz.py"
-ACCEPTING = "tests/unit/test_accepting.py"
+ACCEPTING = "tests/unit/coordinator/test_acceptance.py"
 PROVIDER_PRICES = "tests/unit/providers/test_endpoint.py"
 DATASET_LIMITS = "tests/unit/scoreline/submit/datasets/test_limits.py"
 DATASET_FORMATS = "tests/unit/scoreline/submit/datasets/test_file_formats.py"
@@ -729,7 +729,7 @@ MUTANTS = (
         "coordinator/first_contact.py",
         " - self.before - self.seen",
         " - self.seen",
-        ("tests/unit/test_first_contact.py",),
+        ("tests/unit/coordinator/test_first_contact.py",),
     ),
     Mutant(
         "one probe of all executors",
