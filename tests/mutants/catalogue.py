@@ -144,7 +144,7 @@ MUTANTS = (
         (PERMUTATIONS, SIMULATION),
     ),
     Mutant(
-        "whoever lost a race is read again",
+        "the loser of a race is read again",
         "storage_worker/storage.py",
         "waiting = [*waiting[size:], *sorted(lost)]",
         "waiting = waiting[size:]",
@@ -158,7 +158,7 @@ MUTANTS = (
         (TABLES,),
     ),
     Mutant(
-        "a side event is counted by whoever inserts it",
+        "a side event is counted by the worker that inserts it",
         "projections/store/postgres.py",
         "    for evaluation_id, attempt, sequence in await cursor.fetchall():\n",
         "    await cursor.fetchall()\n    for _, evaluation_id, attempt, sequence, *_ in rows:\n",
@@ -180,7 +180,7 @@ MUTANTS = (
         (f"{WORKER}::test_wake_ups_from_before_the_group_are_not_missed",),
     ),
     Mutant(
-        "a worker's drain of what it had in hand",
+        "a worker's drain of its pending wake-ups",
         "storage_worker/app.py",
         "redelivered = await consumer.redeliver_pending(count=settings.batch_size)",
         "redelivered = 0",
@@ -299,7 +299,7 @@ MUTANTS = (
     ),
     # Conflict is never overwrite.
     Mutant(
-        "a conflict is told from a duplicate",
+        "a conflict is distinguished from a duplicate",
         APPEND,
         "return digest == event.digest and 'DUPLICATE' or 'CONFLICT'",
         "return 'DUPLICATE'",
@@ -471,7 +471,7 @@ MUTANTS = (
         (OUTBOX,),
     ),
     Mutant(
-        "a mark that was overtaken says nothing",
+        "an outdated commit mark has no effect",
         SETTLE,
         " and not is_outdated(fence, attempt, sequence)",
         "",
@@ -605,7 +605,7 @@ MUTANTS = (
         (FOLD,),
     ),
     Mutant(
-        "an opening wakes nobody",
+        "an opening appends no wake-up",
         APPEND,
         "mode ~= 'opening' and ",
         "",
@@ -901,7 +901,7 @@ MUTANTS = (
         (PROVIDER_BATCHES, PROVIDER_CRASH),
     ),
     Mutant(
-        "somebody else's provider batch is not ours",
+        "a foreign provider batch is not adopted",
         "coordinator/provider_batches/recovery.py",
         "return number_in(provider_batch, result.custom_id) is not None",
         "return True",
@@ -992,7 +992,7 @@ MUTANTS = (
         (PROVIDER_BATCHES, PROVIDER_CRASH),
     ),
     Mutant(
-        "a withdrawal does not end what somebody else has claimed",
+        "a withdrawal does not end an attempt that another owner has claimed",
         APPEND,
         "local whole = mode == 'tail' or mode == 'withdrawal'",
         "local whole = mode == 'tail'",
