@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
 
 
 def status_word(snapshot: BatchSnapshot) -> str:
-    """Say how a batch stands; it is completed only once it is over."""
+    """Describe how a batch stands; it is completed only once it is over."""
     if snapshot.kind == "external":
         return "external"
     if snapshot.state in {"running", "completed"}:
@@ -38,7 +38,7 @@ def is_over(snapshot: BatchSnapshot) -> bool:
 
 
 def exit_code(snapshot: BatchSnapshot) -> ExitCode:
-    """Say what a command ends with; a batch that still runs has nothing to complain of."""
+    """Describe what a command ends with; a batch that still runs has nothing to complain of."""
     if status_word(snapshot) in STOPPED:
         return ExitCode.STOPPED
     if is_over(snapshot) and snapshot.dead_letters:

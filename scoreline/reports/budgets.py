@@ -32,7 +32,7 @@ def _read(key: str, value: str | int) -> Any:  # noqa: ANN401 - what the key mea
 
 
 def spending(snapshot: BatchSnapshot) -> Iterator[str]:
-    """Say what was spent, and of how much."""
+    """Describe what was spent, and of how much."""
     budget = snapshot.budget
     usd, tokens = over(budget)
     if budget.max_cost_usd is not None:

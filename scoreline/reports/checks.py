@@ -18,7 +18,7 @@ QUIET = timedelta(minutes=2)
 
 
 def check_sandbox() -> str:
-    """Say on what the sandbox stands; raises `Problem` where untrusted code can't be run."""
+    """Describe on what the sandbox stands; raises `Problem` where untrusted code can't be run."""
     found = probe()
     if found.privilege_mode is None:
         raise Problem(f"Untrusted code can't be run here: {found.trouble}")
@@ -26,7 +26,7 @@ def check_sandbox() -> str:
 
 
 async def check_worker(redis_url: str, name: str) -> str:
-    """Say how busy a worker is; raises `Problem` where none of this name is alive."""
+    """Describe how busy a worker is; raises `Problem` where none of this name is alive."""
     async with aclosing(connect(redis_url, max_connections=1)) as redis:
         present = await open_queues(Backend.REDIS, redis).executor_registry.live()
     found = next((each for each in present if each.name == name), None)
@@ -36,7 +36,7 @@ async def check_worker(redis_url: str, name: str) -> str:
 
 
 async def check_leader(postgres_url: str, lock: int) -> str:
-    """Say when the leader was last heard of; raises `Problem` where nobody leads, or is silent."""
+    """Describe when the leader was last heard of; raises `Problem` where nobody leads, or is silent."""
     quiet = await leader_quiet_for(postgres_url, lock)
     if quiet is None:
         raise Problem("No coordinator leads. See its log, or start one: scoreline coordinator start")

@@ -64,7 +64,7 @@ def _title(snapshot: BatchSnapshot) -> str:
 
 
 def _scope(found: Compared) -> Iterator[str]:
-    """Say what was held against what."""
+    """Describe what was held against what."""
     pairing, comparison = found.pairing, found.comparison
     if len(pairing.pairs) > 1 or pairing.by != "target and prompt":
         named = "; ".join(

@@ -42,7 +42,7 @@ async def read_lanes(redis: Redis, batch_id: str) -> tuple[LaneWait, ...]:
 
 
 def lane_lines(waits: Sequence[LaneWait], now: datetime) -> Iterator[str]:
-    """Say what holds tasks back, lane by lane."""
+    """Describe what holds tasks back, lane by lane."""
     for wait in waits:
         if wait.view.blocked_by and (wait.behind or _is_shut(wait.view)):
             reason = _reason(wait.view, wait.view.blocked_by, now)

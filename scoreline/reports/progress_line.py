@@ -137,7 +137,7 @@ def facts_of(
     eta: timedelta | None,
     on_average: bool = False,
 ) -> Iterator[str]:
-    """Say in a few words each what there is to say; what says nothing is left out."""
+    """Describe in a few words each what there is to say; what says nothing is left out."""
     goes_on = snapshot.pending > 0 and not is_over(snapshot)
     if rate is not None:
         yield f"{rate:,.1f}/s{' on average' if on_average else ''}"
@@ -153,7 +153,7 @@ def facts_of(
 
 
 def executors_text(fleet: FleetStatus, snapshot: BatchSnapshot) -> str:
-    """Say who is at work."""
+    """Describe who is at work."""
     if fleet.unavailable:
         return "executors not known"
     serving = fleet.serving(snapshot)

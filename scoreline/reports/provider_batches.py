@@ -47,13 +47,13 @@ async def look_at_providers(conn: Connection, batch_id: str, spec: str | None) -
 
 
 def discount_line(look: AtProviders) -> str | None:
-    """Say how much was had cheaper; nothing where nothing was."""
+    """Describe how much was had cheaper; nothing where nothing was."""
     answered = sum(each.counts.succeeded for each in look.provider_batches)
     return f"{counted(answered, 'answer')} by provider batches, at half the price" if answered else None
 
 
 def provider_lines(look: AtProviders, now: datetime) -> Iterator[str]:
-    """Say what provider batches are doing; nothing where there are none."""
+    """Describe what provider batches are doing; nothing where there are none."""
     if look.backlog.unsent:
         yield f"{look.backlog.unsent:,} wait to be sent to the provider in a batch."
     for each in look.at_work[:SHOWN]:

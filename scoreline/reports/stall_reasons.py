@@ -21,7 +21,7 @@ CLAIMED_STATES = frozenset({"provisioning", "running", "responded"})
 
 
 def reasons(view: BatchView) -> list[str]:
-    """Say all that keeps a batch from its end, the gravest first; nothing of one that is over."""
+    """Describe all that keeps a batch from its end, the gravest first; nothing of one that is over."""
     return [as_started(reason) for reason in _reasons(view)]
 
 
@@ -43,7 +43,7 @@ def _reasons(view: BatchView) -> list[str]:
 
 
 def paused(view: BatchView) -> str:
-    """Say why a batch is paused, and how it goes on."""
+    """Return why a batch is paused, and how it goes on."""
     reason = excerpt(view.snapshot.reason, 300) or "somebody asked for it"
     again = batch_command("resume", printable(view.snapshot.batch_id), *flags_to_go_on(view.snapshot))
     sentence = reason if reason.endswith((".", "?", "!")) else f"{reason}."
@@ -70,7 +70,7 @@ def _abandoned(view: BatchView) -> str:
 
 
 def _unserved(view: BatchView) -> str:
-    """Say why no live executor may serve a batch, and what to type."""
+    """Return why no live executor may serve a batch, and what to type."""
     snapshot = view.snapshot
     again = batch_command("resume", printable(snapshot.batch_id))
     if snapshot.run_id:

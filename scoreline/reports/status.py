@@ -187,7 +187,7 @@ def _results(view: BatchView, width: int) -> Iterator[RenderableType]:
 
 
 def _facts(view: BatchView) -> Iterator[str]:
-    """Say what one look can tell: the rate of the whole time, and no end where nobody works."""
+    """Describe what one look can tell: the rate of the whole time, and no end where nobody works."""
     snapshot = view.snapshot
     rate = average(snapshot.done, snapshot.duration)
     attended = view.fleet.unavailable or view.fleet.serving(snapshot) or snapshot.kind == "external"

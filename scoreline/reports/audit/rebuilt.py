@@ -48,7 +48,7 @@ async def _rebuild_one(conn: Connection, shards: int, batch_id: str) -> RebuildR
 
 
 def show(rebuilt: RebuildResult, seconds: float, *, as_json: bool) -> None:
-    """Say what was put right."""
+    """Describe what was put right."""
     if as_json:
         print(json.dumps({**asdict(rebuilt), "seconds": round(seconds, 3)}))  # noqa: T201 - machines read stdout
         return

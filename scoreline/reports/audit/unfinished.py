@@ -41,7 +41,7 @@ async def why_unfinished(settings: Settings, servers: Servers, batch_id: str) ->
 
 
 def reason(history: EvaluationHistory) -> str:
-    """Say why an evaluation has not ended, as far as its history tells."""
+    """Return why an evaluation has not ended, as far as its history tells."""
     parts = []
     if history.gap:
         parts += [missing(history.gap, hole, history.now) for hole in history.gap.missing]

@@ -31,7 +31,7 @@ class AttemptResult:
 
 
 def result(history: EvaluationHistory, attempt: int | None = None) -> AttemptResult:
-    """Say what a history came to, or one attempt of it."""
+    """Describe what a history came to, or one attempt of it."""
     number = history.cursor.attempt if attempt is None else attempt
     lines = [
         n

@@ -14,7 +14,7 @@ SHORT = 120
 
 
 def verdict(line: TimelineEntry) -> str:
-    """Say what became of an entry, or that Postgres does not have it yet."""
+    """Describe what became of an entry, or that Postgres does not have it yet."""
     if not line.pending or line.disposition is EntryDisposition.WAITING:
         return line.disposition.value
     return (
@@ -25,7 +25,7 @@ def verdict(line: TimelineEntry) -> str:
 
 
 def place(line: TimelineEntry) -> str:
-    """Say when in the order an entry arrived, plainly where that is not the order of the events."""
+    """Describe when in the order an entry arrived, plainly where that is not the order of the events."""
     if line.overtaken_by is None:
         return str(line.rank)
     attempt, sequence = line.overtaken_by
@@ -34,13 +34,13 @@ def place(line: TimelineEntry) -> str:
 
 
 def detail(line: TimelineEntry) -> str:
-    """Say in short what an entry carries, and first what is wrong with it."""
+    """Describe in short what an entry carries, and first what is wrong with it."""
     said = describe(line.event)
     return f"{excerpt(line.note, SHORT)} · {said}" if line.note else said
 
 
 def describe(event: Event) -> str:
-    """Say in short what an event carries; foreign text comes out as text."""
+    """Describe in short what an event carries; foreign text comes out as text."""
     return " · ".join(part for part in _parts(event.data) if part)
 
 
@@ -114,7 +114,7 @@ def stretches(missing: Iterable[range]) -> str:
 
 
 def bridged(bridge: Bridging, hole: range) -> str:
-    """Say what became of a hole that was bridged."""
+    """Describe what became of a hole that was bridged."""
     closing = f"{bridge.closing.sequence} {bridge.closing.type}"
     came = [sequence for sequence in bridge.came_late if sequence in hole]
     if bridge.worked_out:
@@ -125,7 +125,7 @@ def bridged(bridge: Bridging, hole: range) -> str:
 
 
 def missing(gap: OpenGap, hole: range, now: datetime | None) -> str:
-    """Say what is missing, since when, and what waits for it."""
+    """Describe what is missing, since when, and what waits for it."""
     waiting = ", ".join(f"{event.sequence} {event.type}" for event in gap.waiting[:5])
     more = f" and {len(gap.waiting) - 5} more" if len(gap.waiting) > 5 else ""
     ago = f", {span(now - gap.since)} ago" if now else ""

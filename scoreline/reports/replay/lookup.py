@@ -52,7 +52,7 @@ def with_attempt(history: EvaluationHistory, number: int) -> EvaluationHistory:
 
 
 async def unknown(sources: Sources, text: str) -> Problem:
-    """Say that nobody knows an id, and which ones may have been resolved."""
+    """Describe that nobody knows an id, and which ones may have been resolved."""
     asked = [
         name for name, where in (("Postgres", sources.postgres), ("Redis", sources.redis)) if where.answered
     ]

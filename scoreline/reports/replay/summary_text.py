@@ -26,7 +26,7 @@ _SCORES = TypeAdapter(tuple[p.Score, ...])
 
 
 def heading(history: EvaluationHistory) -> Iterator[Text]:
-    """Say which evaluation this is, how it stands, and where that was read."""
+    """Describe which evaluation this is, how it stands, and where that was read."""
     yield Text(f"Evaluation {printable(history.evaluation_id)}", style="bold")
     yield _field("batch", printable(history.batch_id or "unknown"))
     yield _field("case", printable(history.case_id or "unknown"))
@@ -42,7 +42,7 @@ def heading(history: EvaluationHistory) -> Iterator[Text]:
 
 
 def state_then(history: EvaluationHistory, then: PastState) -> Iterator[Text]:
-    """Say how the evaluation stood at a moment."""
+    """Describe how the evaluation stood at a moment."""
     name = printable(history.evaluation_id)
     title = f"Evaluation {name} as of {stamp(then.at)}, entry {then.arrived} of {then.of}"
     yield Text(title, style="bold")
@@ -101,7 +101,7 @@ def _disorder(history: EvaluationHistory) -> str:
 
 
 def origin(history: EvaluationHistory) -> str:
-    """Say where a history was read, and what silence means there."""
+    """Describe where a history was read, and what silence means there."""
     postgres, redis = history.postgres, history.redis
     beyond = sum(1 for line in history.lines if line.pending)
     if not postgres.queried:

@@ -92,7 +92,7 @@ def _title(attempt: Attempt) -> Text:
 
 
 def gaps_between(attempt: Attempt, after: int, until: int, now: datetime | None) -> Iterator[Text]:
-    """Say what is missing between two sequences."""
+    """Describe what is missing between two sequences."""
     for bridge in attempt.bridges:
         for hole in bridge.missing:
             if after < hole.start <= until:
