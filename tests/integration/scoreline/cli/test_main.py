@@ -72,8 +72,8 @@ def test_help_of_every_command_explains_it(command: list[str]) -> None:
 def test_help_lists_every_command() -> None:
     """Nothing is hidden from whoever asks for help, or for nothing at all."""
     for asked in (["--help"], []):
-        said = scoreline(*asked)
-        assert all(command[0] in said.stdout + said.stderr for command in COMMANDS)
+        message = scoreline(*asked)
+        assert all(command[0] in message.stdout + message.stderr for command in COMMANDS)
 
 
 def test_help_imports_no_heavy_library() -> None:
@@ -95,7 +95,7 @@ def test_version_is_that_of_the_package() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("EVAL_SHARD", "4", "EVAL_SHARD is not a setting of scoreline. Did you mean EVAL_SHARDS?"),
         ("EVAL_GAP_TIMOUT", "4", "Did you mean EVAL_GAP_TIMEOUT?"),
@@ -107,16 +107,16 @@ def test_version_is_that_of_the_package() -> None:
         ("EVAL_LOG_LEVEL", "LOUD", "EVAL_LOG_LEVEL: "),
     ],
 )
-def test_bad_setting_is_named(name: str, value: str, said: str) -> None:
+def test_bad_setting_is_named(name: str, value: str, message: str) -> None:
     """A setting nobody reads, or that makes no sense, is an error that says which one it is."""
-    with pytest.raises(SettingsError, match=re.escape(said)):
+    with pytest.raises(SettingsError, match=re.escape(message)):
         load_settings({name: value})
 
 
 def test_bad_setting_is_one_line_and_exit_code_1() -> None:
     """The command line passes the explanation on, and nothing else."""
-    said = complaint("quarantine", "list", EVAL_SHARD="4")
-    assert said == "error: EVAL_SHARD is not a setting of scoreline. Did you mean EVAL_SHARDS?\n"
+    message = complaint("quarantine", "list", EVAL_SHARD="4")
+    assert message == "error: EVAL_SHARD is not a setting of scoreline. Did you mean EVAL_SHARDS?\n"
 
 
 @pytest.mark.parametrize("flags", [["--ordering", "random"], ["--gap-timeout", "-1"]], ids=" ".join)
@@ -133,15 +133,15 @@ def test_bad_flag_is_explained_in_few_words(flags: list[str]) -> None:
 )
 def test_missing_redis_is_one_clear_line(command: list[str]) -> None:
     """Connection refused: the address without its password, the reason, and what to do."""
-    said = complaint(*command, **NOWHERE)
-    assert "Redis at redis://:***@127.0.0.1:1/0 does not answer (connection refused)" in said
+    message = complaint(*command, **NOWHERE)
+    assert "Redis at redis://:***@127.0.0.1:1/0 does not answer (connection refused)" in message
 
 
 @pytest.mark.parametrize("command", [["quarantine", "list"], ["db", "migrate"]], ids=" ".join)
 def test_missing_postgres_is_one_clear_line(command: list[str], redis_url: str) -> None:
     """As for Redis; and migrating needs no Redis at all."""
-    said = complaint(*command, **NOWHERE | {"EVAL_REDIS_URL": redis_url})
-    assert "PostgreSQL at postgresql://me:***@127.0.0.1:1/scoreline does not answer" in said
+    message = complaint(*command, **NOWHERE | {"EVAL_REDIS_URL": redis_url})
+    assert "PostgreSQL at postgresql://me:***@127.0.0.1:1/scoreline does not answer" in message
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,8 @@ def test_migrating_twice_is_harmless_and_needs_no_redis(postgres_url: str) -> No
 
 def test_other_number_of_shards_is_refused(migrated: Urls) -> None:
     """Looking for events in the wrong place is prevented, with the number that is right."""
-    said = complaint("storage-worker", "start", **migrated, EVAL_SHARDS="8")
-    assert "was created for 4 shards, EVAL_SHARDS is 8. Set EVAL_SHARDS=4" in said
+    message = complaint("storage-worker", "start", **migrated, EVAL_SHARDS="8")
+    assert "was created for 4 shards, EVAL_SHARDS is 8. Set EVAL_SHARDS=4" in message
 
 
 @pytest.fixture
@@ -216,5 +216,5 @@ async def test_health_port_in_use_is_complained_about(migrated: Urls) -> None:
         process = await create_subprocess_exec(*command, stderr=PIPE, env=environment(**migrated))
         await until(lambda: process.returncode is not None or redis.exists(*WAKE_STREAMS) == 4, 60)
         process.terminate()
-        _, said = await process.communicate()
-    assert port in said.decode()
+        _, message = await process.communicate()
+    assert port in message.decode()

@@ -19,9 +19,9 @@ async def complaint(check: Check, url: str) -> str:
     """The one line that the check raises."""
     with pytest.raises(Unavailable) as caught:
         await check(url)
-    said = str(caught.value)
-    assert "\n" not in said
-    return said
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
 
 
 @asynccontextmanager
@@ -76,8 +76,8 @@ async def test_server_that_never_answers_is_given_up(
     """A host that accepts and then says nothing costs a moment, not for ever."""
     monkeypatch.setattr(preflight, "_PATIENCE", 0.1)
     async with listener(reply=None) as port:
-        said = await complaint(check, f"{scheme}://127.0.0.1:{port}/0")
-    assert "(no answer in time)" in said
+        message = await complaint(check, f"{scheme}://127.0.0.1:{port}/0")
+    assert "(no answer in time)" in message
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ async def test_server_that_never_answers_is_given_up(
 )
 async def test_bad_urls_are_explained_without_being_quoted(check: Check, url: str) -> None:
     """What cannot be parsed cannot be redacted either, so an example is shown instead."""
-    said = await complaint(check, url)
-    assert "is not a valid URL. Write it as" in said
-    assert "secret" not in said
+    message = await complaint(check, url)
+    assert "is not a valid URL. Write it as" in message
+    assert "secret" not in message
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ async def test_wrong_login_is_not_called_an_outage(redis_url: str) -> None:
     async with Redis.from_url(redis_url) as client:
         await client.acl_setuser("guest", enabled=True, passwords=["+right"], commands=["+@all"])
         try:
-            said = await complaint(check_redis, f"{redis_url}?username=guest&password=wrong")
+            message = await complaint(check_redis, f"{redis_url}?username=guest&password=wrong")
         finally:
             await client.acl_deluser("guest")
-    assert "does not accept the login" in said
-    assert "wrong" not in said
+    assert "does not accept the login" in message
+    assert "wrong" not in message
 
 
 async def test_user_without_info_is_told_what_to_grant(redis_url: str) -> None:
@@ -132,10 +132,10 @@ async def test_user_without_info_is_told_what_to_grant(redis_url: str) -> None:
     async with Redis.from_url(redis_url) as client:
         await client.acl_setuser("guest", enabled=True, passwords=["+right"], commands=["-info"])
         try:
-            said = await complaint(check_redis, f"{redis_url}?username=guest&password=right")
+            message = await complaint(check_redis, f"{redis_url}?username=guest&password=right")
         finally:
             await client.acl_deluser("guest")
-    assert "Grant it +info" in said
+    assert "Grant it +info" in message
 
 
 async def test_missing_database_is_named(postgres_url: str) -> None:

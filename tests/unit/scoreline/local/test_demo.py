@@ -101,7 +101,7 @@ def test_a_good_outcome_has_nothing_to_complain_of():
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"targets": [TargetResult("a", 200, 44, 45, 1)]}, "a: 44 of 200 passed, 45 must pass"),
         ({"targets": [TargetResult("a", 200, 45, 45, 2)]}, "2 verdicts are not the authors'"),
@@ -109,9 +109,9 @@ def test_a_good_outcome_has_nothing_to_complain_of():
         ({"verified": VerificationResult("demo", 400, 9, open=3)}, "3 evaluations have not ended"),
     ],
 )
-def test_what_is_not_as_it_must_be_is_named(changes, said):
+def test_what_is_not_as_it_must_be_is_named(changes, message):
     """Any of these makes the demo end with 1, and says which."""
-    assert said in " ".join(complaints(outcome(**changes)))
+    assert message in " ".join(complaints(outcome(**changes)))
 
 
 def test_tables_that_differ_from_the_log_are_named():
@@ -119,9 +119,9 @@ def test_tables_that_differ_from_the_log_are_named():
     verified = VerificationResult("demo", 400, 9)
     verified.add(Difference("scorecards", "e-1", "score", "0", "1"))
     bad = outcome(verified=verified)
-    [said] = complaints(bad)
-    assert said.startswith("the tables differ from the log: ")
-    assert "e-1" in said
+    [message] = complaints(bad)
+    assert message.startswith("the tables differ from the log: ")
+    assert "e-1" in message
     assert document(bad)["verified"] is False
 
 

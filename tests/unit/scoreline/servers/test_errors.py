@@ -27,13 +27,13 @@ from scoreline.servers.errors import explain
 )
 def test_every_state_of_postgres_has_its_meaning(state: str, words: str) -> None:
     """Also beneath the error that callers wait upon; only a full disk is called one."""
-    said = explain(errors.lookup(state)())
-    assert said is not None
-    assert words in said
-    assert ("disk" in said) == (state == "53100")
+    message = explain(errors.lookup(state)())
+    assert message is not None
+    assert words in message
+    assert ("disk" in message) == (state == "53100")
     unavailable = DatabaseUnavailable("away")
     unavailable.__cause__ = errors.lookup(state)()
-    assert explain(unavailable) == said
+    assert explain(unavailable) == message
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_every_state_of_postgres_has_its_meaning(state: str, words: str) -> None
 )
 def test_every_error_of_redis_has_its_meaning(error: Exception, words: str) -> None:
     """And where the driver speaks, none of its words are repeated."""
-    said = explain(error)
-    assert said is not None
-    assert words in said
-    assert "hunter2" not in said
+    message = explain(error)
+    assert message is not None
+    assert words in message
+    assert "hunter2" not in message
 
 
 def test_a_mistake_of_ours_keeps_its_traceback() -> None:
@@ -68,7 +68,7 @@ def test_a_mistake_of_ours_keeps_its_traceback() -> None:
 def test_an_outage_is_called_one() -> None:
     """Where nothing answers, that is what is said, without the driver's words."""
     for away in (psycopg.OperationalError("host=db password=hunter2"), LogUnavailable("hunter2")):
-        said = explain(away)
-        assert said is not None
-        assert "went away" in said
-        assert "hunter2" not in said
+        message = explain(away)
+        assert message is not None
+        assert "went away" in message
+        assert "hunter2" not in message

@@ -33,21 +33,21 @@ async def test_tags_choose_before_the_limit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         ({"prompt": ["{input} in {langage}"]}, "no column 'langage'"),
         ({"evaluator": ["exact"]}, "'exact' needs one"),
         ({"evaluator": [{"type": "code", "program": "{output}{tests}"}]}, "wanted by the evaluator 'code'"),
     ],
 )
-async def test_a_row_that_lacks_what_the_batch_asks_is_named(tmp_path, flags, said):
+async def test_a_row_that_lacks_what_the_batch_asks_is_named(tmp_path, flags, message):
     """Placeholders and expected values are looked for in each row, before anything runs."""
     rows: list[dict[str, Any]] = [
         {"input": "x", "language": "C", "langage": "C", "expected": 1, "tests": ""},
         {"input": "y", "language": "C"},
     ]
     complaint = await refused(plan_of(tmp_path, rows, **flags))
-    assert said in complaint
+    assert message in complaint
     assert "cases.jsonl, line 2: " in complaint
 
 

@@ -143,7 +143,7 @@ async def test_cases_left_out_leave_no_gap(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"serial": 3}, "`serial` must be true or false"),
         ({"conversation": [1]}, "`conversation` must be a text"),
@@ -151,6 +151,6 @@ async def test_cases_left_out_leave_no_gap(tmp_path):
         ({"store_output_as": "input"}, "can't be 'input'"),
     ],
 )
-async def test_a_mark_that_makes_no_sense_is_refused(tmp_path, row, said):
+async def test_a_mark_that_makes_no_sense_is_refused(tmp_path, row, message):
     """What ties cases together is checked like everything else."""
-    assert said in await refused(plan_of(tmp_path, [{"input": "i"}, {"input": "i", **row}]))
+    assert message in await refused(plan_of(tmp_path, [{"input": "i"}, {"input": "i", **row}]))

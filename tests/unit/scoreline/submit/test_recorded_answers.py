@@ -76,7 +76,7 @@ async def test_only_recorded_targets_have_answers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([{"id": "a", "output": "A"}], "cases.jsonl, line 2: there is no recorded answer for the case 'b'"),
         ([{"id": "a", "outptu": "A"}], "said.jsonl, line 1: there is no column 'output'"),
@@ -86,10 +86,10 @@ async def test_only_recorded_targets_have_answers(tmp_path):
         ([{"id": "a", "output": "x" * 600_000}], "the answer has 600000 characters"),
     ],
 )
-async def test_an_answer_that_can_not_be_joined_is_named(tmp_path, rows, said):
+async def test_an_answer_that_can_not_be_joined_is_named(tmp_path, rows, message):
     """A case without an answer, or a row without sense, stops the submission."""
     wrote(tmp_path, "said.jsonl", rows)
-    assert said in await refused(plan_of(tmp_path, NAMED, target="recorded:said.jsonl"))
+    assert message in await refused(plan_of(tmp_path, NAMED, target="recorded:said.jsonl"))
 
 
 async def test_a_recorded_file_that_is_too_short_is_named(tmp_path):
@@ -116,12 +116,12 @@ async def test_what_is_expected_is_not_taken_for_the_answer(tmp_path):
 @needs_shared
 async def test_public_answers_join_public_datasets():
     """Answers that others published join their questions as they are."""
-    said = SHARED / "gsm8k" / "example_model_solutions_first200_finetuning.jsonl"
+    message = SHARED / "gsm8k" / "example_model_solutions_first200_finetuning.jsonl"
     methods = ("6b_finetuning", "175b_finetuning")
     gsm8k = {
         "dataset": str(SHARED / "gsm8k" / "test_first200.jsonl"),
         "target": [
-            {"type": "recorded", "label": name, "path": str(said), "output": f"{name}.solution"}
+            {"type": "recorded", "label": name, "path": str(message), "output": f"{name}.solution"}
             for name in methods
         ],
         "limit": 200,

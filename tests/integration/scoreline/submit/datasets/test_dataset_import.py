@@ -165,7 +165,7 @@ def test_the_commands_explain_what_they_refuse(tmp_path, database):
     """A name that is taken, a file that is none and a dataset that is not there: a sentence each."""
     path = wrote(tmp_path, "cases.jsonl", ROWS)
     imported(database, path)
-    for arguments, said in [
+    for arguments, message in [
         (["import", str(path)], "--replace"),
         (["import", str(tmp_path / "cases.txt")], "unknown suffix"),
         (["import", str(tmp_path / "nowhere.csv")], "No such file"),
@@ -173,7 +173,7 @@ def test_the_commands_explain_what_they_refuse(tmp_path, database):
     ]:
         result = run(database, *arguments)
         assert isinstance(result.exception, Problem), result
-        assert said in str(result.exception)
+        assert message in str(result.exception)
     assert imported(database, path, "--replace", "--name", "other")["name"] == "other"
 
 

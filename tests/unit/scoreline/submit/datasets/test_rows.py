@@ -64,10 +64,10 @@ def test_a_mapping_goes_into_objects_and_before_the_usual_names():
 
 def test_a_mapped_column_that_is_not_there_is_named_with_its_neighbours():
     """The error lists the columns there are and the nearest of them."""
-    said = unfit(Columns(input="qestion"), question="Q", answer="A")
-    assert "no column 'qestion'" in said
-    assert "question, answer" in said
-    assert "Did you mean 'question'?" in said
+    message = unfit(Columns(input="qestion"), question="Q", answer="A")
+    assert "no column 'qestion'" in message
+    assert "question, answer" in message
+    assert "Did you mean 'question'?" in message
 
 
 @pytest.mark.parametrize(

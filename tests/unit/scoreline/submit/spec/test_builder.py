@@ -122,7 +122,7 @@ def test_the_dataset_itself_may_hold_the_answers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("evalutor: exact", "there is no key `evalutor`; did you mean `evaluator`?"),
         ("workers: 3", "it is a flag only, --workers"),
@@ -144,10 +144,10 @@ def test_the_dataset_itself_may_hold_the_answers(tmp_path):
         ("evaluator: 3", "`evaluator` must be a text or a mapping with a `type`"),
     ],
 )
-def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, said):
+def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, message):
     """A key that is unknown, of a wrong type or out of bounds: one sentence, and where it stands."""
     complaint = refused(tmp_path, f"dataset: a.jsonl\ntarget: simulated\n{line}\n")
-    assert said in complaint
+    assert message in complaint
     assert f"scoreline.yaml, line {3 + line.count(chr(10))}: " in complaint
     assert complaint.count("\n") == 0
 
@@ -164,7 +164,7 @@ def test_keys_within_keys_have_lines_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "the file is empty"),
         ("- a\n", "a spec is a mapping"),
@@ -177,9 +177,9 @@ def test_keys_within_keys_have_lines_too(tmp_path):
         ("dataset: a.csv\ntarget: simulatd\n", "there is no target type 'simulatd'"),
     ],
 )
-def test_a_spec_without_sense_is_refused_whole(tmp_path, text, said):
+def test_a_spec_without_sense_is_refused_whole(tmp_path, text, message):
     """A file that is no spec, or lacks what every batch needs, says so."""
-    assert said in refused(tmp_path, text)
+    assert message in refused(tmp_path, text)
 
 
 def test_a_wrong_flag_is_named_as_it_was_typed(tmp_path):

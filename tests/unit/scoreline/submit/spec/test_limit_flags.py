@@ -59,7 +59,7 @@ def test_a_budget_is_money_or_tokens(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("limits: {rmp: 60}", "there is no key `rmp`; did you mean `rpm`?"),
         ("limits: 60", "`limits` must be a mapping of keys, this is a number"),
@@ -76,10 +76,10 @@ def test_a_budget_is_money_or_tokens(tmp_path):
         ("fail_fast: 3", "did you mean `fail_fast_after`?"),
     ],
 )
-def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, said):
+def test_what_makes_no_sense_is_named_with_its_line(tmp_path, line, message):
     """As for every other key."""
     complaint = refused(tmp_path, f"{line}\n")
-    assert said in complaint
+    assert message in complaint
     assert "scoreline.yaml, line 4: " in complaint
 
 
@@ -144,17 +144,17 @@ def test_the_most_specific_limit_of_each_kind_is_declared_with_its_origin():
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("accounts: {openai: {rmp: 5}}", "there is no key `rmp`; did you mean `rpm`?"),
         ("accounts: {openai: 5}", "`accounts.openai` must be a mapping of keys"),
         ("max_concurrency: 0", "`max_concurrency` must be a whole number from 1"),
     ],
 )
-def test_wrong_limits_of_an_account_are_named_with_their_line(tmp_path, line, said):
+def test_wrong_limits_of_an_account_are_named_with_their_line(tmp_path, line, message):
     """As for every other key."""
     complaint = refused(tmp_path, f"{line}\n")
-    assert said in complaint
+    assert message in complaint
     assert "scoreline.yaml, line 4: " in complaint
 
 
