@@ -17,7 +17,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from tests.escapes.runner import CorpusRow, FootingReport, run
+from tests.escapes.runner import CorpusRow, ModeReport, run
 from tests.escapes.table import DOCUMENT, rewritten
 
 WIDTH = 170
@@ -44,11 +44,11 @@ def main() -> int:
     return 0 if all(map(_is_contained, reports)) else 1
 
 
-def _is_contained(report: FootingReport) -> bool:
+def _is_contained(report: ModeReport) -> bool:
     return bool(report.rows) and not report.left_behind and not any(row.problems for row in report.rows)
 
 
-def _as_json(report: FootingReport) -> dict[str, object]:
+def _as_json(report: ModeReport) -> dict[str, object]:
     rows = [
         {
             "attack": row.program.name,
@@ -64,7 +64,7 @@ def _as_json(report: FootingReport) -> dict[str, object]:
     return {**asdict(report), "rows": rows}
 
 
-def _show(reports: list[FootingReport]) -> None:
+def _show(reports: list[ModeReport]) -> None:
     table = Table("family", "attack", "privilege mode", "ended by", "contained by")
     for row in (row for report in reports for row in report.rows):
         table.add_row(row.program.family, row.program.name, row.rights, row.ended_by, _verdict(row))

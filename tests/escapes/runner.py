@@ -40,7 +40,7 @@ class CorpusRow:
 
 
 @dataclass(frozen=True)
-class FootingReport:
+class ModeReport:
     """What came of the corpus in one privilege mode."""
 
     rights: ExecutorRights
@@ -59,20 +59,20 @@ def available_rights() -> list[ExecutorRights]:
     return list(ExecutorRights) if os.geteuid() == 0 else [ExecutorRights.UNPRIVILEGED]
 
 
-def run(word: str = "") -> list[FootingReport]:
+def run(word: str = "") -> list[ModeReport]:
     """Run the programs whose name or family has a word in it."""
     with ThreadPoolExecutor() as threads:
         return list(threads.map(lambda rights: _run(rights, word), available_rights()))
 
 
-def _run(rights: ExecutorRights, word: str) -> FootingReport:
+def _run(rights: ExecutorRights, word: str) -> ModeReport:
     with tempfile.TemporaryDirectory(prefix="escapes-") as folder:
         Path(folder).chmod(0o755)
         for name in ("host", "temporary"):
             (Path(folder) / name).mkdir()
         with memory_cgroup() if rights is ExecutorRights.CGROUP else nullcontext("") as cgroup:
             if cgroup is None:
-                return FootingReport(rights, [], [], 0, 0, unavailable=f"{UNAVAILABLE}: no memory cgroup")
+                return ModeReport(rights, [], [], 0, 0, unavailable=f"{UNAVAILABLE}: no memory cgroup")
             done = _run_process(rights, [folder, word, cgroup], f"{folder}/temporary")
             left = [f"left by the executor: {path}" for path in _entries(f"{folder}/temporary", cgroup)]
     return _report(rights, done.stdout, done.stderr, left)
@@ -119,13 +119,13 @@ def _counts_memory(root: Path) -> bool:
     return (root / V1.limit).exists() or (control.exists() and "memory" in control.read_text())
 
 
-def _report(rights: ExecutorRights, output: str, errors: str, left: list[str]) -> FootingReport:
+def _report(rights: ExecutorRights, output: str, errors: str, left: list[str]) -> ModeReport:
     if not output:
-        return FootingReport(rights, [], [], 0, 0, unavailable=errors.strip()[-2_000:])
+        return ModeReport(rights, [], [], 0, 0, unavailable=errors.strip()[-2_000:])
     found = json.loads(output)
     known = {program.name: program for program in CORPUS}
     rows = [
         CorpusRow(known[each["name"]], rights, each["problems"], each["ended_by"], each["seconds"])
         for each in found["outcomes"]
     ]
-    return FootingReport(rights, rows, [*found["problems"], *left], found["seconds"], found["peak_mb"])
+    return ModeReport(rights, rows, [*found["problems"], *left], found["seconds"], found["peak_mb"])

@@ -11,7 +11,7 @@ from tests.escapes.corpus import CORPUS
 from tests.escapes.host import attacked_host
 from tests.escapes.privilege_mode import UNAVAILABLE
 from tests.escapes.program import EscapeProgram, ExecutorRights, Family
-from tests.escapes.runner import FootingReport, run
+from tests.escapes.runner import ModeReport, run
 from tests.escapes.table import DOCUMENT, PRIVILEGE_MODES, rewritten
 from tests.integration.sandboxed import needs_sandbox
 
@@ -19,7 +19,7 @@ UNWALLED = [program for program in CORPUS if program.succeeds_without_walls]
 
 
 @pytest.fixture(scope="module")
-def reports() -> dict[ExecutorRights, FootingReport]:
+def reports() -> dict[ExecutorRights, ModeReport]:
     """Run the corpus once, in all privilege modes at the same time."""
     return {report.rights: report for report in run()}
 
@@ -27,7 +27,7 @@ def reports() -> dict[ExecutorRights, FootingReport]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("rights", ExecutorRights)
 def test_every_program_is_contained_and_everything_is_returned(
-    rights: ExecutorRights, reports: dict[ExecutorRights, FootingReport]
+    rights: ExecutorRights, reports: dict[ExecutorRights, ModeReport]
 ) -> None:
     """No process, mount, folder, cgroup, segment, descriptor or memory is left; the host is unharmed.
 

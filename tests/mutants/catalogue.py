@@ -105,7 +105,7 @@ REDACTION = "tests/unit/test_redaction.py"
 SPEC_SECRETS = "tests/unit/scoreline/submit/spec/test_secrets.py"
 SECRETS = "tests/acceptance/test_secrets.py"
 STORED_SECRETS = f"{SECRETS}::test_nothing_of_a_secret_is_stored_logged_shown_or_exported"
-HTTP_SECRET = "tests/integration/executor/test_http_target.py::test_a_secret_is_sent_and_never_told"
+HTTP_SECRET = "tests/integration/executor/test_http_target.py::test_a_secret_is_sent_and_never_reported"
 
 PROMISES = "tests/acceptance/test_promises.py"
 

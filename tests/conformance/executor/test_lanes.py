@@ -70,7 +70,7 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[Form]:
     await redis.aclose()
 
 
-async def test_a_lane_nobody_has_asked_holds_nobody_back(form):
+async def test_a_lane_no_one_has_asked_holds_no_one_back(form):
     """It is described like any other."""
     assert await form.view() == LaneView("one")
     assert await form.lanes.acquire([]) == []
@@ -88,7 +88,7 @@ async def test_a_lane_begins_empty_and_keeps_its_pace(form):
 
 
 async def test_after_a_loss_it_begins_empty_again(form):
-    """And is whole with the next asks, which say what is held."""
+    """And is whole with the next asks, which report what is held."""
     await form.ask(8)
     await form.lose_everything()
     assert (await form.ask(5, held=6)).granted == 2
@@ -131,7 +131,7 @@ async def test_lanes_know_nothing_of_each_other(form):
 
 
 async def test_a_broken_lane_is_probed_by_one_call_of_the_whole_fleet(form):
-    """Whoever comes second is told to look again; the probe's answer opens the lane for all."""
+    """Anyone comes second is reported to look again; the probe's answer opens the lane for all."""
     other = form.another()
     await form.ask(0, *[Settlement(CallOutcome.FAILED)] * 5)
     form.now += 30
@@ -178,7 +178,7 @@ async def test_the_same_story_reads_the_same_to_people(form):
     )
 
 
-async def test_what_was_saved_up_during_an_outage_is_said_all_at_once(form):
+async def test_what_was_saved_up_during_an_outage_is_stated_all_at_once(form):
     """However much it is; each counts once."""
     refused = Settlement(CallOutcome.RATE_LIMITED, age=5.0, retry_after=60.0)
     for number in (199, 200, 201, 1_000):
@@ -216,7 +216,7 @@ async def test_of_two_limits_the_strictest_of_each_kind_holds_until_it_expires(f
 
 
 async def test_on_redis_the_servers_clock_is_everybodys(redis_url):
-    """Nobody says what time it is, and a lane that nobody asks is forgotten after a day."""
+    """No one reports what time it is, and a lane that no one asks is forgotten after a day."""
     redis = connect(redis_url)
     lanes = RedisLanes(redis)
     await lanes.acquire(
@@ -246,9 +246,9 @@ async def test_a_script_that_redis_forgot_is_loaded_again(redis_url):
     await redis.aclose()
 
 
-async def test_lanes_that_cannot_be_reached_say_so(tmp_path):
-    """Whoever asks waits and tries again."""
-    redis = connect(f"unix://{tmp_path}/nobody.sock")
+async def test_lanes_that_cannot_be_reached_report_so(tmp_path):
+    """Anyone asks waits and tries again."""
+    redis = connect(f"unix://{tmp_path}/no one.sock")
     with pytest.raises(LanesUnavailable):
         await RedisLanes(redis).acquire([AcquireRequest("one", "a", 0, 1)])
     with pytest.raises(LanesUnavailable):

@@ -50,8 +50,8 @@ class Dice(Random):
     """Draws asks that are likely to matter."""
 
     mood: tuple[CallOutcome, ...] = MOODS[0]
-    is_told: bool = True
-    """Whether anybody says limits."""
+    is_reported: bool = True
+    """Whether anybody reports limits."""
     is_shared: bool = False
     """Whether batches declare limits on the lane."""
 
@@ -70,13 +70,15 @@ class Dice(Random):
             self.choice([0.0, 100.0, 333.3]),
             self.maybe(0.0, 50.0, 150.7, 1e13),
             self.choice([self.seconds(70.0), self.seconds(2.0), -1.0]),
-            self.choice([None, None, None, self.seconds(40.0), 1e5]) if self.is_told else None,
-            RateLimits(self.headroom(), self.headroom()) if self.is_told and self.random() < 0.3 else None,
+            self.choice([None, None, None, self.seconds(40.0), 1e5]) if self.is_reported else None,
+            RateLimits(self.headroom(), self.headroom())
+            if self.is_reported and self.random() < 0.3
+            else None,
         )
 
     def policy(self) -> LanePolicy:
         return LanePolicy(
-            rpm=self.maybe(0.0, 60.0, 600.0, 3000.0, 1e13) if self.is_told else None,
+            rpm=self.maybe(0.0, 60.0, 600.0, 3000.0, 1e13) if self.is_reported else None,
             tpm=self.choice([None, self.maybe(0.0, 300_000.0)]),
             max_concurrency=self.choice([None, None, 0, 1, 50]),
             gap=self.choice([0.0, 0.0, 0.0, 0.4, 5.0]),
@@ -102,7 +104,7 @@ class Dice(Random):
         return AcquireRequest(lane, who, held, wanted, estimate, policy, settlements, limits, withdrawn)
 
     def trace(self, lane: str, length: int) -> Trace:
-        self.mood, self.is_told = self.choice(MOODS), self.choice([True, False])
+        self.mood, self.is_reported = self.choice(MOODS), self.choice([True, False])
         self.is_shared = self.choice([True, True, False])
         policies, now, steps = [self.policy() for _ in range(self.choice([1, 1, 2]))], START, Trace()
         longest = self.choice([1.0, 6.0, 90.0])
@@ -153,7 +155,7 @@ def test_python_and_lua_agree_on_every_grant_and_every_number(redis, seed, lengt
     """Several executors ask and settle anything at any time, and state is lost in between."""
     lane = next(NAMES)
     trace = Dice(seed).trace(lane, length)
-    said = zip(in_python(trace), in_lua(redis, lane, trace), strict=True)
-    for number, ((expected, wanted), (state, grant)) in enumerate(said):
+    stated = zip(in_python(trace), in_lua(redis, lane, trace), strict=True)
+    for number, ((expected, wanted), (state, grant)) in enumerate(stated):
         assert grant == wanted, number
         assert state == expected, number

@@ -78,7 +78,7 @@ async def test_without_an_account_nothing_is_granted(form: Accounts) -> None:
 
 
 async def test_reservations_never_exceed_the_limit(form: Accounts) -> None:
-    """Settled, reserved and estimated spend together stay within it, whoever reserves."""
+    """Settled, reserved and estimated spend together stay within it, anyone reserves."""
     await form.publish()
     mine = await form.reserve(7)
     assert (mine.granted, mine.reserved) == (7, Amount(100, 0))

@@ -34,7 +34,7 @@ SECRET = "canary-7f3a"
 
 @dataclass
 class Server:
-    """Answers each path with the bytes it was told; keeps what it was sent."""
+    """Answers each path with the bytes it was reported; keeps what it was sent."""
 
     port: int = 0
     replies: dict[str, bytes] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Server:
     def url(self, path: str = "/") -> str:
         return f"http://127.0.0.1:{self.port}{path}"
 
-    def says(self, body: object = "", *, path: str = "/", status: int = 200, **headers: str) -> str:
+    def reports(self, body: object = "", *, path: str = "/", status: int = 200, **headers: str) -> str:
         raw = (
             body
             if isinstance(body, bytes)
@@ -86,7 +86,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 def question(**fields) -> TargetRequest:
-    return TargetRequest("b.1", "say hi", p.Case(id="c"), fields, timeout=5)
+    return TargetRequest("b.1", "report hi", p.Case(id="c"), fields, timeout=5)
 
 
 @asynccontextmanager
@@ -112,10 +112,10 @@ async def fault(url: str, **options) -> CallFault:
 
 async def test_a_prompt_is_posted_and_the_answer_found(server):
     """By default the prompt goes out as `input` and the answer is looked for by its usual names."""
-    answer = await ask(server.says({"answer": "hi", "id": 1}))
+    answer = await ask(server.reports({"answer": "hi", "id": 1}))
     assert answer.output == "hi"
     assert answer.latency_ms > 0
-    assert json.loads(server.bodies[0]) == {"input": "say hi"}
+    assert json.loads(server.bodies[0]) == {"input": "report hi"}
     assert server.heads[0].startswith("POST / ")
 
 
@@ -131,18 +131,18 @@ async def test_a_prompt_is_posted_and_the_answer_found(server):
 )
 async def test_a_reply_without_the_usual_names_is_the_answer(server, body, output):
     """What is not JSON, or has no answer in it, is taken as it is."""
-    assert (await ask(server.says(body))).output == output
+    assert (await ask(server.reports(body))).output == output
 
 
-async def test_the_body_is_a_template_and_paths_say_where_things_are(server):
+async def test_the_body_is_a_template_and_paths_report_where_things_are(server):
     """Only texts are filled in; answer, usage and cost may lie deep."""
-    url = server.says(
+    url = server.reports(
         {"choices": [{"m": "hi"}], "u": {"prompt_tokens": 3, "completion_tokens": 4}, "cost": 0.5}
     )
     body = {"q": ["{prompt}", {"in": "{city} {n}"}], "t": 0.5, "stream": False}
     answer = await ask(url, body=body, output="choices.0.m", usage="u", cost="cost")
     assert (answer.output, answer.usage, answer.cost_usd) == ("hi", p.TokenUsage(3, 4), 0.5)
-    assert json.loads(server.bodies[0]) == {"q": ["say hi", {"in": "Rome 3"}], "t": 0.5, "stream": False}
+    assert json.loads(server.bodies[0]) == {"q": ["report hi", {"in": "Rome 3"}], "t": 0.5, "stream": False}
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ async def test_the_body_is_a_template_and_paths_say_where_things_are(server):
     ],
 )
 async def test_a_status_is_a_fault_of_the_right_kind(server, status, made, kind):
-    """What may get better is worth another try; the beginning of the body says what is wrong."""
-    got = await fault(server.says("" if status == 304 else "so " + "x" * 1_000, status=status))
+    """What may get better is worth another try; the beginning of the body reports what is wrong."""
+    got = await fault(server.reports("" if status == 304 else "so " + "x" * 1_000, status=status))
     assert (type(got), got.kind) == (made, kind)
     assert len(got.message) < 400
 
@@ -174,9 +174,9 @@ async def test_a_status_is_a_fault_of_the_right_kind(server, status, made, kind)
         ("Mon, 01 Jan 2001 00:00:00 GMT", 0, 0),
     ],
 )
-async def test_a_rate_limit_says_when_to_come_back(server, header, low, high):
+async def test_a_rate_limit_reports_when_to_come_back(server, header, low, high):
     """Seconds or a date, never more than an hour, never less than nothing."""
-    got = await fault(server.says("slow down", status=429, Retry_After=header))
+    got = await fault(server.reports("slow down", status=429, Retry_After=header))
     assert isinstance(got, RateLimited)
     assert low <= got.retry_after.total_seconds() <= high
 
@@ -184,18 +184,18 @@ async def test_a_rate_limit_says_when_to_come_back(server, header, low, high):
 async def test_a_rate_limit_may_name_a_date(server):
     """The date is taken from now on."""
     date = format_datetime(utc_now() + timedelta(minutes=5), usegmt=True)
-    got = await fault(server.says("slow down", status=429, Retry_After=date))
+    got = await fault(server.reports("slow down", status=429, Retry_After=date))
     assert isinstance(got, RateLimited)
     assert timedelta(minutes=4) < got.retry_after <= timedelta(minutes=5)
 
 
 async def test_garbage_where_an_answer_should_be(server):
     """No JSON may be an accident; JSON of another shape will stay that way."""
-    got = await fault(server.says("<html>"), output="a.b")
+    got = await fault(server.reports("<html>"), output="a.b")
     assert (type(got), got.kind) == (Transient, "garbage")
-    got = await fault(server.says({"a": 1}), output="a.b")
+    got = await fault(server.reports({"a": 1}), output="a.b")
     assert (type(got), got.kind) == (Permanent, "no_output")
-    got = await fault(server.says(b"not gzip", Content_Encoding="gzip"))
+    got = await fault(server.reports(b"not gzip", Content_Encoding="gzip"))
     assert (type(got), got.kind) == (Transient, "garbage")
 
 
@@ -203,12 +203,12 @@ async def test_garbage_where_an_answer_should_be(server):
 async def test_a_compressed_reply_without_its_end_is_worth_another_try(server, coding, encode):
     """Half an answer would be scored as if it were a whole one."""
     body = encode(b"The answer is not 4, but 5.")
-    assert (await ask(server.says(body, Content_Encoding=coding))).output.endswith("5.")
-    assert (await ask(server.says(b"", Content_Encoding=coding))).output == ""
+    assert (await ask(server.reports(body, Content_Encoding=coding))).output.endswith("5.")
+    assert (await ask(server.reports(b"", Content_Encoding=coding))).output == ""
     for cut in (1, 8, 12):
-        got = await fault(server.says(body[:-cut], Content_Encoding=coding))
+        got = await fault(server.reports(body[:-cut], Content_Encoding=coding))
         assert (type(got), got.kind) == (Transient, "garbage")
-    got = await fault(server.says(body[:-1], status=503, Content_Encoding=coding))
+    got = await fault(server.reports(body[:-1], status=503, Content_Encoding=coding))
     assert (type(got), got.kind) == (Unreachable, "http_503")
 
 
@@ -216,19 +216,19 @@ async def test_a_compressed_reply_without_its_end_is_worth_another_try(server, c
 @pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "application/problem+JSON"])
 async def test_a_reply_announced_as_json_that_is_none_is_no_answer(server, body, content_type):
     """Without the announcement, it is a text like any other."""
-    got = await fault(server.says(body, Content_Type=content_type))
+    got = await fault(server.reports(body, Content_Type=content_type))
     assert (type(got), got.kind) == (Transient, "garbage")
-    assert (await ask(server.says(body, Content_Type="text/plain"))).output == body
+    assert (await ask(server.reports(body, Content_Type="text/plain"))).output == body
 
 
 async def test_json_without_an_answer_is_taken_as_it_is(server):
     """Also where it is announced, as is an empty body."""
     for body in ('{"other": 1}', "null", "[1]", ""):
-        assert (await ask(server.says(body, Content_Type="application/json"))).output == body
+        assert (await ask(server.reports(body, Content_Type="application/json"))).output == body
 
 
 async def test_a_connection_that_fails_is_worth_another_try(server):
-    """Refused, hung up, or a name that nobody knows."""
+    """Refused, hung up, or a name that no one knows."""
     server.replies["/"] = b"hang up"
     refused = await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
     port = refused.sockets[0].getsockname()[1]
@@ -250,13 +250,13 @@ async def test_a_reply_without_end_is_not_read_to_its_end(server):
 
 async def test_a_redirect_is_followed_on_the_same_server_only(server):
     """Another host or port would get what was meant for this one."""
-    server.says("there", path="/there")
-    assert (await ask(server.says(status=307, Location="/there"))).output == "there"
+    server.reports("there", path="/there")
+    assert (await ask(server.reports(status=307, Location="/there"))).output == "there"
     assert [head.split()[0] for head in server.heads] == ["POST", "POST"]
     for elsewhere in (f"http://localhost:{server.port}/there", "http://127.0.0.1:1/", "file:///etc/passwd"):
-        got = await fault(server.says(status=302, Location=elsewhere))
+        got = await fault(server.reports(status=302, Location=elsewhere))
         assert (type(got), got.kind) == (Permanent, "redirect")
-    assert (await fault(server.says(status=307, Location="/"))).kind == "redirect"
+    assert (await fault(server.reports(status=307, Location="/"))).kind == "redirect"
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ async def test_a_redirect_is_followed_on_the_same_server_only(server):
 )
 async def test_a_redirect_that_drops_the_body_is_refused(server, method, status):
     """The page that it leads to answers no question."""
-    server.says("a page", path="/page?token=1")
-    got = await fault(server.says(status=status, Location="/page?token=1"), method=method)
+    server.reports("a page", path="/page?token=1")
+    got = await fault(server.reports(status=status, Location="/page?token=1"), method=method)
     assert (type(got), got.kind) == (Permanent, "redirect")
     assert f"http://127.0.0.1:{server.port} " in got.message
     assert "write the final address into `url`" in got.message
@@ -280,24 +280,24 @@ async def test_a_redirect_that_drops_the_body_is_refused(server, method, status)
 )
 async def test_a_redirect_that_keeps_method_and_body_is_followed(server, method, status):
     """The second request is the first one, at another path; a GET has no body to lose."""
-    server.says("there", path="/there")
-    assert (await ask(server.says(status=status, Location="/there"), method=method)).output == "there"
+    server.reports("there", path="/there")
+    assert (await ask(server.reports(status=status, Location="/there"), method=method)).output == "there"
     assert [head.split()[0] for head in server.heads] == [method, method]
     assert server.bodies[0] == server.bodies[1]
 
 
-async def test_a_secret_is_sent_and_never_told(server):
+async def test_a_secret_is_sent_and_never_reported(server):
     """A header's value comes from the environment; it is known as a secret from then on."""
     headers = {"Authorization": "Bearer $TOKEN", "X-Plain": "yes"}
-    answer = await ask(server.says({"output": f"your key is {SECRET}"}), headers=headers)
+    answer = await ask(server.reports({"output": f"your key is {SECRET}"}), headers=headers)
     assert f"Bearer {SECRET}".lower() in server.heads[0].lower()
     assert redact(answer.output) == "your key is ***"
-    got = await fault(server.says(f"bad key {SECRET}", status=401), headers=headers)
+    got = await fault(server.reports(f"bad key {SECRET}", status=401), headers=headers)
     assert got.message == "the server answered 401: bad key ***"
 
 
 async def test_a_secret_that_is_not_there_is_named(server):
-    """An executor without the variable says which one, and asks nobody."""
+    """An executor without the variable reports which one, and asks no one."""
     got = await fault(server.url(), headers={"X-Api-Key": "$NO_SUCH"})
     assert (type(got), got.kind) == (Permanent, "configuration")
     assert "$NO_SUCH" in got.message
@@ -305,7 +305,7 @@ async def test_a_secret_that_is_not_there_is_named(server):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ({"url": "ftp://h/"}, "must start with http"),
         ({"url": "http:///x"}, "must start with http"),
@@ -320,9 +320,9 @@ async def test_a_secret_that_is_not_there_is_named(server):
         ({"url": "http://h/", "ouput": "x"}, "did you mean 'output'"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options, told):
+def test_options_that_make_no_sense_are_refused(options, reported):
     """And passwords that would be stored."""
-    with pytest.raises(ValueError, match=told) as caught:
+    with pytest.raises(ValueError, match=reported) as caught:
         HTTP.check(options)
     assert "sk-1" not in str(caught.value)
     assert ":pw@" not in str(caught.value)
@@ -330,7 +330,7 @@ def test_options_that_make_no_sense_are_refused(options, told):
 
 async def test_a_private_address_is_refused_by_what_it_is_not_by_its_name(server):
     """The address that would be connected to is checked, whatever name leads there; nothing is sent."""
-    server.says("hi")
+    server.reports("hi")
     for host in ("127.0.0.1", "localhost"):
         got = await fault(f"http://{host}:{server.port}/", deny_private=True)
         assert (type(got), got.kind) == (Permanent, "forbidden_address")
@@ -347,7 +347,7 @@ async def test_the_checked_address_is_the_connected_one(server, monkeypatch):
         return ["127.0.0.1"] if len(asked) == 1 else ["10.255.255.1"]
 
     monkeypatch.setattr("executor.targets.addresses.resolve", changing)
-    server.says("hi")
+    server.reports("hi")
     url = f"http://rebinding.test:{server.port}/"
     assert (await ask(url, allow=["127.0.0.0/8"])).output == "hi"
     assert asked == ["rebinding.test"]
@@ -362,7 +362,7 @@ async def test_another_address_is_tried_where_the_first_does_not_answer(server, 
         return ["127.0.0.2", "127.0.0.1"]
 
     monkeypatch.setattr("executor.targets.addresses.resolve", two)
-    server.says("hi")
+    server.reports("hi")
     assert (await ask(f"http://two.test:{server.port}/", allow=["127.0.0.0/8"])).output == "hi"
 
 
@@ -408,7 +408,7 @@ async def test_the_addresses_of_a_name_that_are_special_are_not_tried(server, mo
         return ["127.0.0.1", "::ffff:127.0.0.1", "fec0::1"]
 
     monkeypatch.setattr("executor.targets.addresses.resolve", mixed)
-    server.says("hi")
+    server.reports("hi")
     got = await fault(f"http://mixed.test:{server.port}/", deny_private=True)
     assert got.kind == "forbidden_address"
     assert (await ask(f"http://mixed.test:{server.port}/", allow=["127.0.0.0/8"])).output == "hi"
@@ -422,7 +422,7 @@ async def test_a_name_is_resolved_to_addresses():
 
 async def test_connections_are_kept_and_as_many_as_there_are_slots(server):
     """Twenty questions do not open twenty connections."""
-    server.says("hi", Set_Cookie="seen=1")
+    server.reports("hi", Set_Cookie="seen=1")
     async with target(server.url(), slots=2) as made:
         await asyncio.gather(*(made.call(question()) for _ in range(20)))
     assert server.connections <= 2

@@ -65,7 +65,7 @@ async def test_an_answer_streamed_or_not_is_the_same(name):
 
 @pytest.mark.parametrize("name", BOTH)
 async def test_limits_are_read_from_every_reply(name):
-    """What the provider says of its limits travels with the answer."""
+    """What the provider reports of its limits travels with the answer."""
     async with provider(rpm=600) as sim:
         reply = await ask(sim, name)
     assert reply.limits.requests.limit == 600
@@ -73,7 +73,7 @@ async def test_limits_are_read_from_every_reply(name):
 
 @pytest.mark.parametrize("name", BOTH)
 async def test_a_wrong_key_a_wrong_model_and_a_long_prompt_fail_for_good(name):
-    """Each says what to do about it."""
+    """Each reports what to do about it."""
     async with provider(keys=[KEY], models=list(MODELS.values()), context_tokens=500) as sim:
         refused = await ask(sim, name, key="sk-wrong-0123456789abcdef")
         unknown = await ask(sim, name, model="no-such-model")
@@ -126,8 +126,8 @@ async def test_a_stream_that_ends_badly_is_no_answer(name, fault):
 
 
 @pytest.mark.parametrize("name", BOTH)
-async def test_a_rate_limit_is_told_with_its_patience(name):
-    """The second call of a slow minute is told how long to wait, and the SDK does not try again itself."""
+async def test_a_rate_limit_is_reported_with_its_patience(name):
+    """The second call of a slow minute gets a Retry-After, and the SDK does not retry."""
     async with provider(rpm=1) as sim:
         replies = [await ask(sim, name) for _ in range(3)]
         calls = sim.stats.of({"anthropic": "/v1/messages", "openai": "/v1/chat/completions"}[name], 429)
@@ -138,7 +138,7 @@ async def test_a_rate_limit_is_told_with_its_patience(name):
 
 
 async def test_one_client_serves_all_slots_at_once():
-    """Connections are as many as slots, so nobody waits for another's."""
+    """Connections are as many as slots, so no one waits for another's."""
     async with provider(latency=0.2) as sim:
         target = make_target(parse_target("anthropic/claude-haiku-4-5"), environment(sim, slots=20))
         asked = [TargetRequest(f"b.{i}", f"{i}?", p.Case(id="c"), {}, timeout=10) for i in range(20)]

@@ -43,7 +43,7 @@ FUNCTIONS = """
 
     class Busy(Exception): transient = True
     def unlucky(prompt): raise Busy("come back")
-    def refused(prompt): raise ConnectionRefusedError("nobody there")
+    def refused(prompt): raise ConnectionRefusedError("no one there")
     def broken(prompt):
         print("I was here")
         raise KeyError("no such thing")
@@ -93,7 +93,7 @@ FUNCTIONS = """
 
     def same(output, expected): return output == expected
     def part(output, *, case): return len(output) / len(case["expected"])
-    def told(output): return {"score": 0.2, "passed": True, "reason": "because"}
+    def reported(output): return {"score": 0.2, "passed": True, "reason": "because"}
     def only_passed(output): return {"passed": False}
     def silly(output): return "good"
     def nan(output): return float("nan")
@@ -140,7 +140,7 @@ async def answer(workdir: Path, function: str, prompt: str = "hello", **fields) 
 
 
 def is_gone(pid: int) -> bool:
-    """Whether a process has ended; one that nobody has buried yet has."""
+    """Whether a process has ended; one that no one has buried yet has."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
@@ -167,7 +167,7 @@ async def test_a_function_answers(workdir, function, output):
     assert (await answer(workdir, function)).output == output
 
 
-async def test_a_function_may_say_what_it_cost(workdir):
+async def test_a_function_may_report_what_it_cost(workdir):
     """Usage and cost are taken from a dict that has them; the latency is measured."""
     got = await answer(workdir, "rich")
     assert (got.output, got.usage, got.cost_usd) == ("x", p.TokenUsage(3, 4), 0.25)
@@ -182,10 +182,10 @@ async def test_a_function_does_not_see_our_settings(workdir):
 
 
 @pytest.mark.parametrize(
-    ("function", "fault", "kind", "told"),
+    ("function", "fault", "kind", "reported"),
     [
         ("unlucky", Transient, "python", "Busy: come back"),
-        ("refused", Transient, "python", "nobody there"),
+        ("refused", Transient, "python", "no one there"),
         (
             "broken",
             Permanent,
@@ -202,10 +202,10 @@ async def test_a_function_does_not_see_our_settings(workdir):
         ("absent", Permanent, "import", "functions:absent can't be imported: AttributeError"),
     ],
 )
-async def test_what_goes_wrong_is_a_fault_of_the_right_kind(workdir, function, fault, kind, told):
-    """A function may raise, exit, crash or return nonsense: each is told apart, with what it said."""
+async def test_what_goes_wrong_is_a_fault_of_the_right_kind(workdir, function, fault, kind, reported):
+    """A function may raise, exit, crash or return nonsense: each is distinguished, with what it stated."""
     async with target(workdir, function) as made:
-        with pytest.raises(fault, match=told) as caught:
+        with pytest.raises(fault, match=reported) as caught:
             await made.call(question())
         assert caught.value.kind == kind
 
@@ -228,7 +228,7 @@ async def test_what_an_earlier_call_printed_is_not_held_against_a_later_one(work
 
 
 @pytest.mark.parametrize(
-    ("source", "fault", "told"),
+    ("source", "fault", "reported"),
     [
         ("import no_such_module", Permanent, "No module named 'no_such_module'"),
         ("def answer(:", Permanent, "SyntaxError"),
@@ -239,16 +239,16 @@ async def test_what_an_earlier_call_printed_is_not_held_against_a_later_one(work
         (SPRAYS, Permanent, "wrote to a protocol descriptor"),
     ],
 )
-async def test_a_module_that_can_not_be_imported_is_told(workdir, source, fault, told):
+async def test_a_module_that_can_not_be_imported_is_reported(workdir, source, fault, reported):
     """Whatever an import does, it is a fault of this target, and of nothing else."""
     (workdir / "functions.py").write_text(source)
     async with target(workdir, "answer") as made:
-        with pytest.raises(fault, match=told):
+        with pytest.raises(fault, match=reported):
             await made.call(question())
 
 
-async def test_a_directory_that_is_not_here_is_told(workdir):
-    """An executor elsewhere may not have the files of whoever submitted the batch."""
+async def test_a_directory_that_is_not_here_is_reported(workdir):
+    """An executor elsewhere may not have the files of anyone submitted the batch."""
     with pytest.raises(Permanent, match=r"nowhere' of the batch can't be entered") as caught:
         await answer(workdir / "nowhere", "echo")
     assert caught.value.kind == "import"
@@ -326,7 +326,7 @@ async def test_a_call_that_a_lost_process_never_started_is_made_again(workdir):
 
 
 async def test_closing_leaves_no_process(workdir):
-    """A call in hand is given up, and its process is gone when closing is done."""
+    """A running call is cancelled, and its process has ended when closing is done."""
     where = workdir / "pids"
     async with target(workdir, "hangs") as made:
         call = asyncio.create_task(made.call(question(where=str(where))))
@@ -363,7 +363,7 @@ async def test_a_process_ends_with_its_executor_however_that_ended(workdir):
         ("same", "abc", 0.0, False),
         ("part", "abc", 0.75, True),
         ("part", "a", 0.25, False),
-        ("told", "x", 0.2, True),
+        ("reported", "x", 0.2, True),
         ("only_passed", "x", 0.0, False),
     ],
 )
@@ -375,7 +375,7 @@ async def test_a_function_judges(workdir, function, output, score, passed):
 
 @pytest.mark.parametrize("function", ["silly", "nan", "broken"])
 async def test_what_is_no_judgement_is_a_fault(workdir, function):
-    """A function that fails to judge says nothing about the answer."""
+    """A function that fails to judge reports nothing about the answer."""
     with pytest.raises(Permanent):
         await _judge(workdir, function, "x")
 
@@ -391,7 +391,7 @@ async def _judge(workdir: Path, function: str, output: str) -> p.Score:
 
 @pytest.mark.parametrize("function", ["functions", "a b:c", "a:", ":b", "a:b()", "../a:b"])
 def test_what_does_not_name_a_function_is_refused(function):
-    """A typing error is told when the batch is submitted."""
+    """A typing error is reported when the batch is submitted."""
     with pytest.raises(ValueError, match=r"function: write it as package\.module:function$"):
         PYTHON.check({"function": function})
 

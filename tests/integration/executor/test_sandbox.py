@@ -25,10 +25,10 @@ async def test_a_program_ends_with_its_exit_code_and_its_words() -> None:
 
 
 async def test_standard_input_is_what_was_given_and_then_ends() -> None:
-    """Also where it is larger than a pipe, and where nobody reads it."""
+    """Also where it is larger than a pipe, and where no one reads it."""
     text = b"x" * 300_000
-    heard = await Sandbox().run(SandboxJob(("cat",), 5, stdin=text))
-    assert heard.stdout == text
+    received = await Sandbox().run(SandboxJob(("cat",), 5, stdin=text))
+    assert received.stdout == text
     ignored = await Sandbox().run(SandboxJob(("true",), 5, stdin=text))
     assert ignored.exit_code == 0
     empty = await Sandbox().run(SandboxJob(("cat",), 5))
@@ -94,12 +94,12 @@ async def test_a_program_that_is_not_there_has_the_exit_code_of_a_shell() -> Non
 
 
 async def test_a_sandbox_that_can_not_be_built_is_a_fault_and_no_outcome(tmp_path: Path) -> None:
-    """What bubblewrap says is not taken for the program's words."""
+    """What bubblewrap reports is not taken for the program's words."""
     with pytest.raises(Transient, match="gone"):
         await Sandbox().run(SandboxJob(("true",), 5, files={"gone": tmp_path / "gone"}))
 
 
-async def test_a_signal_is_told_from_an_exit() -> None:
+async def test_a_signal_is_distinguished_from_an_exit() -> None:
     """A crash is a signal, and standard error has nothing but words of the program."""
     crashed = await Sandbox().run(SandboxJob(("sh", "-c", "kill -ABRT $$"), 5))
     assert (crashed.exit_code, crashed.killed_by, crashed.stderr) == (134, "signal", b"")

@@ -46,7 +46,7 @@ async def test_a_program_that_ends_well_passes() -> None:
         ("a syntax error", "SyntaxError"),
     ],
 )
-async def test_a_program_that_does_not_fails_and_says_why(output: str, reason: str) -> None:
+async def test_a_program_that_does_not_fails_and_reports_why(output: str, reason: str) -> None:
     """It is a judgement, not a fault: the batch goes on."""
     score = await judge(output, {"program": "{output}", "timeout": 1})
     assert (score.score, score.passed) == (0.0, False)
@@ -87,7 +87,7 @@ async def test_a_program_that_closes_all_up_to_its_limit_passes(first: int, last
     assert (await judge(output, {"program": "{output}"})).passed
 
 
-async def test_a_program_that_closes_the_channel_of_the_driver_fails_and_says_so() -> None:
+async def test_a_program_that_closes_the_channel_of_the_driver_fails_and_reports_so() -> None:
     """No proof of its end is possible, whatever number the channel has."""
     score = await judge("import os\nos.closerange(3, 1 << 20)", {"program": "{output}"})
     assert not score.passed
@@ -135,14 +135,14 @@ async def test_without_walls_an_early_end_fails_as_well() -> None:
     assert verdicts == [True, False]
 
 
-async def test_what_the_answer_says_is_never_read_as_a_template() -> None:
+async def test_what_the_answer_reports_is_never_read_as_a_template() -> None:
     """Braces in an answer stay braces."""
     score = await judge("x = '{expected}'", {"program": "{output}\nassert len(x) == 10\n"}, expected=4)
     assert score.passed, score
 
 
 async def test_a_field_that_is_missing_is_a_fault() -> None:
-    """It says nothing about the answer."""
+    """It reports nothing about the answer."""
     with pytest.raises(Permanent, match="entry_point"):
         await judge("x", {"program": "{output}{entry_point}"})
 

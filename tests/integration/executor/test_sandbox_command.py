@@ -72,7 +72,7 @@ async def test_files_are_seen_from_where_the_batch_was_submitted(tmp_path: Path)
 
 
 @pytest.mark.parametrize("path", ["/", "/etc", "/tmp", "/proc/self/environ", "/dev/null", "no-such-file"])
-async def test_some_files_are_given_to_nobody(path: str, tmp_path: Path) -> None:
+async def test_some_files_are_given_to_no_one(path: str, tmp_path: Path) -> None:
     """Whole trees of the host, devices and what does not exist are refused, with a reason."""
     with pytest.raises(Permanent) as refused:
         await ask({"command": "true", "files": {"f": path}}, workdir=tmp_path)
@@ -90,7 +90,7 @@ async def test_a_link_to_a_socket_is_not_given(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what the sandbox's user can't")
 async def test_a_file_that_the_program_could_not_read_is_named(tmp_path: Path) -> None:
-    """Said at once, with the remedy, instead of an error inside the program."""
+    """Stated at once, with the remedy, instead of an error inside the program."""
     (tmp_path / "private").write_text("x")
     (tmp_path / "private").chmod(0o600)
     with pytest.raises(Permanent, match="chmod"):

@@ -46,7 +46,7 @@ async def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing() -> None:
 
 
 async def test_a_killed_executor_takes_its_programs_along() -> None:
-    """Even one that had no time to say goodbye."""
+    """Even one that had no time to report goodbye."""
     token = f"orphan-{uuid4().hex}"
     program = EXECUTOR.format(command=("sh", "-c", f"sleep 1000; echo {token}"))
     executor = await asyncio.create_subprocess_exec(sys.executable, "-c", program, cwd=PROJECT)

@@ -54,10 +54,10 @@ def test_a_sandbox_can_be_built_under_the_profile():
 
 @pytest.mark.parametrize("call", ["mount", "umount2", "pivot_root"])
 def test_what_bubblewrap_needs_it_does_need(call, tmp_path):
-    """Each of these taken away leaves no sandbox, and the self-test says so; so none is allowed idly."""
-    said = confined(changed(tmp_path, without={call}), PROBE)
-    assert said.startswith("None: bubblewrap does not work here")
-    assert "seccomp" in said
+    """Each of these taken away leaves no sandbox, and the self-test reports so; so none is allowed idly."""
+    stated = confined(changed(tmp_path, without={call}), PROBE)
+    assert stated.startswith("None: bubblewrap does not work here")
+    assert "seccomp" in stated
 
 
 @pytest.mark.parametrize(

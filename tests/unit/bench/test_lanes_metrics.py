@@ -20,7 +20,7 @@ def test_reads_what_the_simulator_writes() -> None:
     assert seen.came == 10
 
 
-def test_reads_a_simulator_that_nobody_has_called() -> None:
+def test_reads_a_simulator_that_no_one_has_called() -> None:
     assert read_stats(CallStats().listed(), at=0.0) == SimulatorCounts(0.0)
 
 
@@ -43,7 +43,7 @@ def test_goodput_under_a_limit_of_tokens_counts_tokens() -> None:
     assert found["goodput_ratio"] == pytest.approx(0.8)
 
 
-def test_goodput_of_nobody_is_nothing() -> None:
+def test_goodput_of_no_one_is_nothing() -> None:
     found = goodput(SimulatorCounts(0.0), SimulatorCounts(60.0), rpm=100)
     assert (found["goodput_ratio"], found["share_429"]) == (0.0, 0.0)
 
@@ -58,7 +58,7 @@ def test_the_fullest_stretch_ends_after_a_moment(since: int, seconds: int, expec
     assert busiest({0: 1, 1: 9, 2: 1, 3: 3, 5: 4}, since=since, seconds=seconds) == expected
 
 
-def test_nobody_loses_less_than_nothing() -> None:
+def test_no_one_loses_less_than_nothing() -> None:
     assert lost(0.8, 0.6) == pytest.approx(0.25)
     assert lost(0.8, 0.9) == 0.0
     assert lost(0.0, 0.9) == 0.0

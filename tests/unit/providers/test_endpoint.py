@@ -36,7 +36,7 @@ def test_all_seventeen_providers_are_there():
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_every_row_says_how_it_is_called_or_what_to_do_instead(name):
+def test_every_row_reports_how_it_is_called_or_what_to_do_instead(name):
     """A provider has an SDK and an address, or a sentence that leads on."""
     row = PROVIDERS[name]
     assert (row.sdk and row.base_url.startswith("http")) or (row.instead and "{type:" in row.instead)
@@ -57,11 +57,11 @@ def test_a_model_is_named_by_its_provider_wherever_models_have_slashes(name):
 
 def test_what_names_no_provider_is_none():
     """Paths and addresses are not taken for models."""
-    assert [split_model(text) for text in ("openai", "openai/", "nobody/model", "/x")] == [None] * 4
+    assert [split_model(text) for text in ("openai", "openai/", "no one/model", "/x")] == [None] * 4
 
 
 @pytest.mark.parametrize("name", NOT_YET)
-def test_a_provider_that_can_not_be_called_says_what_to_do(name):
+def test_a_provider_that_can_not_be_called_reports_what_to_do(name):
     """The refusal comes where the batch is submitted, with a way that works."""
     with pytest.raises(ValueError, match=r"can't be called by its name.*type: (openai|http)"):
         target_type(name).check({"model": "m"})
@@ -105,7 +105,7 @@ def test_what_shares_a_limit_has_one_name(name, model, scope):
 
 @pytest.mark.parametrize("name", CALLABLE)
 def test_a_lane_names_provider_account_and_scope_and_no_key(name):
-    """Two keys have two lanes, a named account has one, and nobody can read a key from either."""
+    """Two keys have two lanes, a named account has one, and no one can read a key from either."""
     type_ = target_type(name)
     assert isinstance(type_, Metered)
     lane = type_.lane({"model": "m"}, ExecutionEnvironment(environ=environ(name)))
@@ -120,9 +120,9 @@ def test_a_lane_names_provider_account_and_scope_and_no_key(name):
 
 
 def test_another_host_is_another_lane():
-    """Whoever puts a server of their own behind a provider's name shares no limit with the provider."""
-    said = {"model": "m", "base_url": "http://127.0.0.1:8080/v1", "account": "a"}
-    assert endpoint_of("openai", said, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
+    """Anyone puts a server of their own behind a provider's name shares no limit with the provider."""
+    stated = {"model": "m", "base_url": "http://127.0.0.1:8080/v1", "account": "a"}
+    assert endpoint_of("openai", stated, {"OPENAI_API_KEY": KEY}).lane == "openai:a:m@127.0.0.1:8080"
     by_variable = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://h:1"}
     access = endpoint_of("anthropic", {"model": "claude-opus-4-8", "account": "a"}, by_variable)
     assert (access.base_url, access.lane) == ("http://h:1", "anthropic:a:claude-opus-4*@h:1")
@@ -130,28 +130,28 @@ def test_another_host_is_another_lane():
 
 @pytest.mark.parametrize("name", [name for name in CALLABLE if PROVIDERS[name].key_variable])
 def test_a_missing_key_is_named_by_its_variable(name):
-    """Whoever starts an executor without the key is told which variable to set."""
+    """Anyone starts an executor without the key is reported which variable to set."""
     with pytest.raises(ValueError, match=PROVIDERS[name].key_variable):
         endpoint_of(name, {"model": "m"}, {"OTHER_KEY": KEY})
 
 
 def test_a_key_may_have_a_variable_of_its_own_but_none_of_ours():
     """Several accounts of one provider have a variable each; what is Scoreline's own is out of reach."""
-    said = {"model": "m", "key_variable": "TEAM_API_KEY"}
-    assert endpoint_of("openai", said, {"TEAM_API_KEY": KEY}).key == KEY
+    stated = {"model": "m", "key_variable": "TEAM_API_KEY"}
+    assert endpoint_of("openai", stated, {"TEAM_API_KEY": KEY}).key == KEY
     for variable in ("EVAL_REDIS_KEY", "HOME", "lower_key"):
         with pytest.raises(ValueError, match="key_variable"):
             target_type("openai").check({"model": "m", "key_variable": variable})
 
 
 def test_a_key_is_in_no_representation():
-    """What is logged of an access tells nothing."""
+    """What is logged of an access reports nothing."""
     access = endpoint_of("openai", {"model": "m"}, {"OPENAI_API_KEY": KEY})
     assert KEY not in repr(access) + str(access)
 
 
 def test_a_key_that_can_not_be_sent_is_named_by_its_variable_and_not_shown():
-    """A line break in the middle of a key would be quoted by whoever stumbles over it."""
+    """A line break in the middle of a key would be quoted by anyone stumbles over it."""
     for bad in (f"{KEY}\n{KEY}", f"{KEY}é"):
         with pytest.raises(ValueError, match="the key in OPENAI_API_KEY has a character") as caught:
             endpoint_of("openai", {"model": "m"}, {"OPENAI_API_KEY": bad})
@@ -169,11 +169,11 @@ def test_a_password_in_an_address_is_shown_nowhere():
 
 def test_words_that_begin_like_keys_are_let_through():
     """A prompt may speak of libraries and constraints."""
-    said: JsonValue = {
+    stated: JsonValue = {
         "system": "Use sk-learn-based-classification and pk_constraint_violation_handling.",
         "max_tokens": 1,
     }
-    assert find_key(said) is None
+    assert find_key(stated) is None
 
 
 @pytest.mark.parametrize(
@@ -216,8 +216,8 @@ def test_options_that_make_no_sense_are_refused_with_a_sentence(option, value, m
         target_type("openai").check({"model": "m", option: value})
 
 
-def test_a_missing_sdk_says_what_to_install(monkeypatch):
-    """Whoever installed without the extra is told so when submitting, and executors say the same."""
+def test_a_missing_sdk_reports_what_to_install(monkeypatch):
+    """Anyone installed without the extra is reported so when submitting, and executors report the same."""
     monkeypatch.setattr("providers.clients.find_spec", lambda name: None)
     here = ExecutionEnvironment(environ={"ANTHROPIC_API_KEY": KEY})
     for ask in (lambda: target_type("anthropic").check({"model": "m"}),
@@ -234,7 +234,7 @@ def test_an_http_target_has_the_lane_of_its_host():
     assert HTTP.tokens({}) == 0
 
 
-def test_tokens_cost_what_the_price_says_and_half_of_it_in_a_batch():
+def test_tokens_cost_what_the_price_reports_and_half_of_it_in_a_batch():
     """A million tokens of each at 3 and 15 dollars are 18 dollars, or 9."""
     usage = TokenUsage(1_000_000, 1_000_000)
     assert cost_of(usage, Price(3, 15)) == 18
@@ -251,7 +251,7 @@ def test_the_first_pattern_that_fits_is_the_price():
 
 
 def test_our_own_list_is_dated_and_names_only_providers_of_the_table():
-    """The list says that prices change, and each of its lines can be found."""
+    """The list reports that prices change, and each of its lines can be found."""
     assert price_of("anthropic", "claude-haiku-4-5", {}) == Price(1.0, 5.0)
     assert price_of("ollama", "llama3", {}) == Price(0.0, 0.0)
     document = json.loads(prices._OURS.read_text())
@@ -260,11 +260,11 @@ def test_our_own_list_is_dated_and_names_only_providers_of_the_table():
     assert {line["models"].partition("/")[0] for line in document["prices"]} <= set(PROVIDERS)
 
 
-def test_an_unknown_model_costs_nothing_and_says_so_once(caplog):
+def test_an_unknown_model_costs_nothing_and_reports_so_once(caplog):
     """A missing price is no fault, and no flood of warnings either."""
     with caplog.at_level(logging.WARNING, logger="providers.prices"):
-        assert price_of("openai", "never-heard-of", {}) is None
-        assert price_of("openai", "never-heard-of", {}) is None
+        assert price_of("openai", "never-received-of", {}) is None
+        assert price_of("openai", "never-received-of", {}) is None
     assert [record.getMessage() for record in caplog.records] == [
         "no price is known: calls are counted as free"
     ]

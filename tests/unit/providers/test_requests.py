@@ -51,7 +51,7 @@ COMPLETION = {
 }
 
 
-def test_a_message_request_has_all_that_was_said_in_order():
+def test_a_message_request_has_all_that_was_stated_in_order():
     """Examples come first, then the conversation so far, then the prompt; max_tokens has a default."""
     options: dict[str, JsonValue] = {
         "model": "claude-x",
@@ -83,8 +83,8 @@ def test_a_chat_request_begins_with_the_system_prompt():
     }
 
 
-def test_models_that_reason_are_told_their_limit_by_its_other_name():
-    """OpenAI's newer models refuse `max_tokens`; whoever writes a spec need not know."""
+def test_models_that_reason_are_reported_their_limit_by_its_other_name():
+    """OpenAI's newer models refuse `max_tokens`; anyone writes a spec need not know."""
     params = request_of("openai", {"model": "gpt-5-mini", "parameters": {"max_tokens": 9}}, "p")
     assert params["max_completion_tokens"] == 9
     assert "max_tokens" not in params
@@ -92,7 +92,7 @@ def test_models_that_reason_are_told_their_limit_by_its_other_name():
 
 @pytest.mark.parametrize(("limit", "streamed"), [(1_024, False), (21_333, False), (21_334, True)])
 def test_an_answer_that_may_take_minutes_is_streamed(limit, streamed):
-    """Above the SDK's limit for a reply in one piece nobody has to think of streaming."""
+    """Above the SDK's limit for a reply in one piece no one has to think of streaming."""
     params = request_of("anthropic", {"model": "m", "parameters": {"max_tokens": limit}}, "p")
     assert must_stream(params) is streamed
 
@@ -107,7 +107,7 @@ def test_a_completion_is_read_alike():
     assert answer_of(COMPLETION) == ("Paris", TokenUsage(10, 2), "stop")
 
 
-def test_a_model_may_say_nothing_and_may_refuse():
+def test_a_model_may_report_nothing_and_may_refuse():
     """An empty answer is one; so is a refusal in the model's own words; a filter's is not."""
     assert answer_of({**MESSAGE, "content": []}).output == ""
     refusal = {"content": None, "refusal": "I won't."}
@@ -139,7 +139,7 @@ def test_a_model_may_say_nothing_and_may_refuse():
         {**COMPLETION, "usage": {"prompt_tokens": -1}},
     ],
 )
-def test_a_reply_that_is_none_is_told_from_an_answer(garbage):
+def test_a_reply_that_is_none_is_distinguished_from_an_answer(garbage):
     """Nothing that lacks a part of a reply is scored as if it were one."""
     with pytest.raises(InvalidReply):
         answer_of(garbage)
@@ -251,7 +251,7 @@ def test_of_a_stream_only_what_is_read_is_kept():
         (Sdk.OPENAI, {"choices": ["x"]}),
     ],
 )
-def test_a_piece_that_is_none_is_told(sdk, piece):
+def test_a_piece_that_is_none_is_reported(sdk, piece):
     """Garbage in a stream is garbage."""
     with pytest.raises(InvalidReply):
         gathering(sdk).add(piece)
@@ -272,8 +272,8 @@ def test_what_is_no_length_of_time_is_none(text):
     assert duration(text) is None
 
 
-def test_anthropic_says_its_limits_as_moments():
-    """A reset is how long until then, on the provider's clock where it says its date."""
+def test_anthropic_reports_its_limits_as_moments():
+    """A reset is how long until then, on the provider's clock where it reports its date."""
     headers = {
         "Anthropic-RateLimit-Requests-Limit": "50",
         "anthropic-ratelimit-requests-remaining": "49",
@@ -289,7 +289,7 @@ def test_anthropic_says_its_limits_as_moments():
     assert wait_for(wanted) == timedelta(seconds=60)
 
 
-def test_openai_says_them_as_lengths_of_time():
+def test_openai_reports_them_as_lengths_of_time():
     """And Groq's limit of requests is by the day, so it is not taken for one by the minute."""
     headers = {
         "x-ratelimit-limit-requests": "60",
@@ -322,7 +322,7 @@ def test_patience_is_asked_for_in_several_ways(headers, seconds):
     assert retry_after(headers, now=NOW) == timedelta(seconds=seconds)
 
 
-def test_nothing_said_of_patience_is_nothing():
+def test_nothing_stated_of_patience_is_nothing():
     """It is not for us to invent it here."""
     assert retry_after({"retry-after": "soon"}, now=NOW) is None
     assert retry_after({}, now=NOW) is None
@@ -401,7 +401,7 @@ def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "help_"),
+    ("status", "stated", "help_"),
     [
         (401, f"Incorrect API key provided: {KEY}", "the key in OPENAI_API_KEY was refused by OpenAI"),
         (404, "The model does not exist", "there is no model 'gpt-x' at https://api.openai.com/v1"),
@@ -410,10 +410,10 @@ def test_every_refusal_has_its_class_and_kind(status, body, of, kind):
         (400, f"strange {KEY}", "check the parameters"),
     ],
 )
-def test_a_message_says_what_to_do_and_never_the_key(status, said, help_):
-    """Even where the provider repeats the key, nobody reads it from us."""
+def test_a_message_reports_what_to_do_and_never_the_key(status, stated, help_):
+    """Even where the provider repeats the key, no one reads it from us."""
     with knowing(KEY):
-        failure = classify_error(parse_error(status, {"error": {"message": said}}), OPENAI_ACCESS)
+        failure = classify_error(parse_error(status, {"error": {"message": stated}}), OPENAI_ACCESS)
     assert help_ in failure.message
     assert KEY not in failure.message
 
@@ -426,7 +426,7 @@ def test_a_message_says_what_to_do_and_never_the_key(status, said, help_):
         ({"error": {"message": "The model `gpt-x` does not exist"}}, "model_not_found"),
     ],
 )
-def test_a_wrong_address_is_told_from_a_wrong_model(body, kind):
+def test_a_wrong_address_is_distinguished_from_a_wrong_model(body, kind):
     """A 404 from an address of the user's own that names no model is about the address."""
     access = replace(OPENAI_ACCESS, base_url="http://127.0.0.1:9/v2")
     failure = classify_error(parse_error(404, body), access)
@@ -436,7 +436,7 @@ def test_a_wrong_address_is_told_from_a_wrong_model(body, kind):
 
 
 def test_patience_is_passed_on_and_overload_has_some_of_its_own():
-    """A provider that says how long is believed; one that is overloaded is left alone for a while."""
+    """A provider that reports how long is believed; one that is overloaded is left alone for a while."""
     asked = classify_error(parse_error(429, None), OPENAI_ACCESS, retry_after=timedelta(seconds=9))
     assert asked.retry_after == timedelta(seconds=9)
     assert classify_error(parse_error(529, None), ANTHROPIC_ACCESS).retry_after == timedelta(seconds=5)

@@ -62,7 +62,7 @@ async def test_a_comparison(kind, output, expected, options, passed):
     assert bool(score.reason) is not passed
 
 
-async def test_nothing_to_cut_out_is_a_score_that_says_why():
+async def test_nothing_to_cut_out_is_a_score_that_reports_why():
     """An output without the pattern has failed: the reason quotes the pattern and the output."""
     score = await judge("exact", "no idea", "1", extract=r"A: (.+)$")
     assert (score.passed, score.score) == (False, 0.0)
@@ -76,7 +76,7 @@ async def test_a_reason_quotes_no_more_than_a_line():
 
 @pytest.mark.parametrize("kind", ["exact", "contains", "regex", "numeric"])
 async def test_a_case_without_an_expected_value_is_a_fault_not_a_score(kind):
-    """Nothing to compare with says nothing about the answer."""
+    """Nothing to compare with reports nothing about the answer."""
     with pytest.raises(Permanent, match="has no expected value"):
         await judge(kind, "1")
 
@@ -90,13 +90,13 @@ async def test_an_expected_value_without_the_pattern_is_a_fault_not_a_score(kind
 
 
 async def test_an_expected_value_that_is_no_number_is_a_fault_not_a_score():
-    """Nobody could have given the right number."""
+    """No one could have given the right number."""
     with pytest.raises(Permanent, match="the expected value is not a number: 'one'") as caught:
         await judge("numeric", "1", "one")
     assert caught.value.kind == "bad_expected"
 
 
-def test_who_needs_an_expected_value_says_so():
+def test_who_needs_an_expected_value_reports_so():
     """A case is refused at the door where its evaluator could not judge it."""
     assert evaluator_type("exact").needs_expected
     assert evaluator_type("numeric").needs_expected
@@ -108,7 +108,7 @@ def test_who_needs_an_expected_value_says_so():
 
 @pytest.mark.parametrize("options", [{"extract": "("}, {"expected_extract": "*"}])
 def test_a_pattern_that_is_none_is_refused_at_once(options):
-    """A typing error in a pattern is told when the batch is submitted."""
+    """A typing error in a pattern is reported when the batch is submitted."""
     with pytest.raises(ValueError, match="is not a regular expression"):
         evaluator_type("exact").check(options)
 

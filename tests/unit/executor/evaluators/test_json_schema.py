@@ -33,7 +33,7 @@ async def judge(output: str, schema=SCHEMA, **options) -> p.Score:
         ("[" * 100_000, False, "the output is not JSON"),
     ],
 )
-async def test_an_output_fits_or_the_reason_says_where_it_does_not(output, passed, reason):
+async def test_an_output_fits_or_the_reason_reports_where_it_does_not(output, passed, reason):
     """The reason is the first error and its path."""
     score = await judge(output)
     assert score.passed is passed
@@ -55,7 +55,7 @@ def test_a_schema_in_a_file_travels_in_the_spec(tmp_path):
 
 @pytest.mark.parametrize("content", [None, "{", "[1"])
 def test_a_schema_that_can_not_be_read_is_a_sentence(tmp_path, content):
-    """A missing file and one that is no JSON are told with its name."""
+    """A missing file and one that is no JSON are reported with its name."""
     if content:
         (tmp_path / "s.json").write_text(content)
     with pytest.raises(ValueError, match=r"the schema .*s\.json' can't be read"):
@@ -64,7 +64,7 @@ def test_a_schema_that_can_not_be_read_is_a_sentence(tmp_path, content):
 
 @pytest.mark.parametrize("schema", [{"type": "strin"}, {"required": 3}, 7])
 def test_what_is_no_schema_is_refused_at_once(schema):
-    """A mistake in a schema is told when the batch is submitted."""
+    """A mistake in a schema is reported when the batch is submitted."""
     with pytest.raises(ValueError, match="the json_schema evaluator: schema"):
         JSON_SCHEMA.check({"schema": schema})
 

@@ -30,12 +30,12 @@ class Bucket:
 
 @dataclass
 class Provider:
-    """Answers, or refuses, and says its limits if it is one that does."""
+    """Answers, or refuses, and reports its limits if it is one that does."""
 
     random: Random
     rpm: float | None = None
     tpm: float | None = None
-    says_limits: bool = False
+    reports_limits: bool = False
     latency: tuple[float, float] = (0.3, 0.8)
     tokens: tuple[int, int] = (100, 300)
     retry_after: float | None = None
@@ -50,7 +50,7 @@ class Provider:
         self.budget = Bucket(self.tpm / 60, self.tpm / 60) if self.tpm else None
 
     def call(self, now: float, reserved: float) -> tuple[float, Settlement]:
-        """Say how long a call takes, and what comes of it."""
+        """Report how long a call takes, and what comes of it."""
         self.starts.append(now)
         took, tokens = self.random.uniform(*self.latency), self.random.randint(*self.tokens)
         if self.down[0] <= now < self.down[1]:
@@ -72,7 +72,7 @@ class Provider:
         return True
 
     def _limits(self) -> RateLimits | None:
-        if not self.says_limits:
+        if not self.reports_limits:
             return None
         return RateLimits(_headroom(self.rpm, self.requests), _headroom(self.tpm, self.budget))
 
@@ -89,7 +89,7 @@ def _headroom(limit: float | None, bucket: Bucket | None) -> Headroom:
 
 @dataclass
 class Executor:
-    """Wants as much as it has slots for, and asks when it is told to."""
+    """Wants as much as it has slots for, and asks when it is reported to."""
 
     name: str
     slots: int = 200

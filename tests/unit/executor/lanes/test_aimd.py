@@ -29,9 +29,9 @@ def test_a_known_limit_is_used_up_from_a_cold_start_and_never_overstepped(seed):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_limit_that_only_headers_tell_is_used_up_as_well(seed):
-    """The first answers say how much may be asked."""
-    fleet = Fleet(Provider(Random(seed), rpm=RPM, says_limits=True), LanePolicy())
+def test_a_limit_that_only_headers_report_is_used_up_as_well(seed):
+    """The first answers report how much may be asked."""
+    fleet = Fleet(Provider(Random(seed), rpm=RPM, reports_limits=True), LanePolicy())
     fleet.run(60)
     assert fleet.provider.served_between(0, 60) >= 0.97 * RPM
     assert len(fleet.provider.refused) <= 0.01 * len(fleet.provider.starts)
@@ -48,14 +48,14 @@ def test_tokens_are_used_up_though_they_were_estimated_five_times_wrong(estimate
 
 def test_tokens_that_only_headers_limit_are_used_up_as_well():
     """Without a word from the user, too."""
-    fleet = Fleet(Provider(Random(4), tpm=TPM, says_limits=True), LanePolicy(), estimate=40.0)
+    fleet = Fleet(Provider(Random(4), tpm=TPM, reports_limits=True), LanePolicy(), estimate=40.0)
     fleet.run(60)
     assert fleet.provider.tokens_between(0, 60) >= 0.97 * TPM
     assert len(fleet.provider.refused) <= 0.01 * len(fleet.provider.starts)
 
 
 @pytest.mark.parametrize(("retry_after", "share"), [(None, 0.94), (1.0, 0.94), (5.0, 0.75)])
-def test_a_limit_that_nobody_tells_is_found(retry_after, share):
+def test_a_limit_that_no_one_reports_is_found(retry_after, share):
     """By what goes through when some are refused; a refusal costs as long a pause as it asks for."""
     for seed in (5, 6, 7):
         fleet = Fleet(Provider(Random(seed), rpm=RPM, retry_after=retry_after), LanePolicy())
@@ -81,7 +81,7 @@ def test_after_an_outage_one_probe_at_a_time_then_the_rate_and_no_herd():
 
 def test_slow_calls_do_not_keep_a_lane_from_its_rate():
     """Ten seconds a call want five hundred in flight, far more than the provider has left at any moment."""
-    provider = Provider(Random(7), rpm=RPM, says_limits=True, latency=(8.0, 12.0))
+    provider = Provider(Random(7), rpm=RPM, reports_limits=True, latency=(8.0, 12.0))
     fleet = Fleet(provider, LanePolicy())
     fleet.run(100)
     assert provider.served_between(70, 100) >= 0.95 * RPM / 2

@@ -1,4 +1,4 @@
-"""Executors and lanes: asked before a task is taken, told afterwards, and nobody else waits meanwhile."""
+"""The lane client: permits before a task is fetched, settlements afterwards, and no other queue waits."""
 
 import asyncio
 from collections import Counter
@@ -57,21 +57,21 @@ SLOW = LaneUse("slow", LanePolicy(rpm=60))
 
 
 class Witness(MemoryLanes):
-    """Lanes that remember all that they were told."""
+    """Lanes that remember all that they were reported."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage.clock)
-        self.told: list[Settlement] = []
+        self.reported: list[Settlement] = []
         self.is_away = False
 
     async def acquire(self, requests: list[AcquireRequest]) -> list[Grant]:  # type: ignore[override]  # as it is called here
         if self.is_away:
             raise LanesUnavailable("away")
-        self.told += [settlement for each in requests for settlement in each.settlements]
+        self.reported += [settlement for each in requests for settlement in each.settlements]
         return await super().acquire(requests)
 
     def outcomes(self) -> Counter[CallOutcome]:
-        return Counter(each.outcome for each in self.told)
+        return Counter(each.outcome for each in self.reported)
 
 
 def staged(
@@ -190,11 +190,11 @@ async def test_a_closed_judge_lane_frees_the_slot_and_the_answer_stays():
 
 
 @virtually
-async def test_what_came_of_a_call_is_told():
+async def test_what_came_of_a_call_is_reported():
     """A refusal for too many calls closes the lane for as long as was asked for; headers are passed on."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
-    said = RateLimits(requests=Headroom(limit=50))
-    stage.target.how = raising(RateLimited("slow down", retry_after=timedelta(seconds=30), limits=said))
+    stated = RateLimits(requests=Headroom(limit=50))
+    stage.target.how = raising(RateLimited("slow down", retry_after=timedelta(seconds=30), limits=stated))
     await filled(stage, BATCH, 100)
     async with stage.executor():
         await asyncio.sleep(20)
@@ -207,9 +207,9 @@ async def test_what_came_of_a_call_is_told():
 
 @virtually
 async def test_a_dead_provider_is_left_alone_but_for_a_probe():
-    """After a few failures nobody is called until one call may try; when it goes well all go on."""
+    """After a few failures no one is called until one call may try; when it goes well all go on."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
-    stage.target.how = raising(Unreachable("network", "nobody there"))
+    stage.target.how = raising(Unreachable("network", "no one there"))
     await filled(stage, BATCH, 500)
     async with stage.executor():
         await asyncio.sleep(25)
@@ -228,7 +228,7 @@ async def test_a_dead_provider_is_left_alone_but_for_a_probe():
 
 
 @virtually
-async def test_permits_of_what_was_interrupted_are_let_go():
+async def test_permits_of_what_was_interrupted_are_released():
     """A call that was broken off counts as made, and is not held for ever."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     stage.settings = replace(SETTINGS, drain=timedelta(seconds=1))
@@ -242,7 +242,7 @@ async def test_permits_of_what_was_interrupted_are_let_go():
 
 @virtually
 async def test_lanes_that_are_away_are_waited_for():
-    """Nothing is called unasked, and what was to be said is said later."""
+    """Nothing is called unasked, and what was to be stated is stated later."""
     stage, lanes = staged(MODEL, model=LaneUse("model", LanePolicy(rpm=6_000)))
     await filled(stage, BATCH, 40)
     lanes.is_away = True

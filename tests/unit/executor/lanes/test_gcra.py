@@ -73,7 +73,7 @@ class Story:
         return Settlement(outcome, age=age, limits=limits if self.random.random() < 0.05 else None)
 
     def most_over(self) -> float:
-        """Say by how many calls the worst of all windows is over what was promised."""
+        """Report by how many calls the worst of all windows is over what was promised."""
         per_second = (self.policy.rpm or 0) / 60
         worst, self.starts = float("-inf"), sorted(self.starts)
         for first, begin in enumerate(self.starts):
@@ -86,7 +86,7 @@ class Story:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1 << 32), rpm=st.sampled_from([30.0, 60.0, 500.0, 3_000.0]))
 def test_no_window_has_more_calls_than_promised(seed, rpm):
-    """Permits come back unused, calls fail, headers say anything, and the lane is lost at any moment."""
+    """Permits come back unused, calls fail, headers report anything, and the lane is lost at any moment."""
     story = Story(Random(seed), LanePolicy(rpm=rpm, breaker_failures=20, breaker_seconds=1.0))
     story.goes_on(100)
     assert story.most_over() <= 1e-3
@@ -113,7 +113,7 @@ def test_the_bound_is_met_and_not_only_kept():
 
 
 def test_what_comes_back_at_once_is_granted_again():
-    """A permit that nobody needed costs the others nothing, if none was granted since."""
+    """A permit that no one needed costs the others nothing, if none was granted since."""
     policy = LanePolicy(rpm=60.0)
     state, _ = grant_permits(LaneState(), START, AcquireRequest("lane", "a", 0, 1, policy=policy))
     state, grant = grant_permits(state, START + 1, AcquireRequest("lane", "a", 0, 1, policy=policy))

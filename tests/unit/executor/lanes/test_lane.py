@@ -15,7 +15,7 @@ FREE = LanePolicy()
 
 
 class Lane:
-    """One lane, told as a story."""
+    """One lane, reported as a story."""
 
     def __init__(self, policy: LanePolicy = FREE) -> None:
         self.policy, self.now, self.state = policy, START, LaneState()
@@ -63,7 +63,7 @@ def test_credit_is_a_quarter_of_a_second_at_most():
 
 
 def test_many_calls_a_second_are_granted_a_few_at_a_time():
-    """Whoever asks is told to come back when several permits have gathered, long before credit is lost."""
+    """A throttled request is retried when several permits are available, long before credit is lost."""
     lane = Lane(LanePolicy(rpm=3_000))
     lane.asks(1)
     assert lane.later(1).asks(1_000) == Grant(13, 0.0, BlockedBy.RATE, 0.1)
@@ -73,8 +73,8 @@ def test_many_calls_a_second_are_granted_a_few_at_a_time():
     assert slow.asks(1).ready_in == pytest.approx(9.75)
 
 
-def test_what_headers_say_counts_if_it_is_less():
-    """The lower of two limits holds, whoever named it."""
+def test_what_headers_report_counts_if_it_is_less():
+    """The lower of two limits holds, anyone named it."""
     lane = Lane(LanePolicy(rpm=600))
     lane.asks(1)
     assert lane.settles(CallOutcome.OK, limits=limits(60)).state.advertised_rpm == 60
@@ -128,7 +128,7 @@ def test_a_reservation_is_settled_to_what_was_used():
 
 
 def test_what_calls_take_is_learnt():
-    """After the first the estimate of whoever asks counts no more."""
+    """After the first the estimate of anyone asks counts no more."""
     lane = Lane(LanePolicy(tpm=600_000)).settles(CallOutcome.OK, reserved=10.0, tokens=200)
     assert lane.asks(1, estimate=10).reserved == 200
     lane.settles(CallOutcome.OK, reserved=200.0, tokens=300)
@@ -156,7 +156,7 @@ def test_a_lane_of_unknown_limits_starts_with_few_calls_and_adds_one_for_each_th
 
 
 def test_what_is_not_used_does_not_grow():
-    """One call at a time says nothing about many."""
+    """One call at a time reports nothing about many."""
     lane = Lane()
     for _ in range(50):
         lane.asks(1)
@@ -190,7 +190,7 @@ def test_what_is_configured_for_the_fleet_holds_whatever_was_learnt():
 
 
 def test_an_executor_that_has_gone_silent_is_forgotten():
-    """Its permits are free after a minute; one that asks again keeps what it says it holds."""
+    """Its permits are free after a minute; one that asks again keeps what it reports it holds."""
     lane = Lane()
     lane.asks(8, who="gone")
     assert lane.later(59).asks(1).granted == 0
@@ -236,7 +236,7 @@ def test_refusals_without_a_word_pause_for_longer_each_time(retry_after):
     )
 
 
-def test_a_rate_is_learnt_where_nobody_says_one():
+def test_a_rate_is_learnt_where_no_one_reports_one():
     """Ten a second went through when the first was refused; it begins there, and soon tries more."""
     lane = Lane()
     for _ in range(50):
@@ -263,8 +263,8 @@ def test_around_a_rate_that_was_refused_little_more_is_tried_at_a_time():
     assert lane.later(1).settles(CallOutcome.OK).state.learnt_rpm == pytest.approx(1.05 * 1.2 * refused)
 
 
-def test_no_rate_is_learnt_where_somebody_says_one():
-    """A refusal at a known rate is of somebody else's doing."""
+def test_no_rate_is_learnt_where_someone_reports_one():
+    """A refusal at a known rate is of someone else's doing."""
     lane = Lane(LanePolicy(rpm=600)).settles(CallOutcome.OK, 20).settles(CallOutcome.RATE_LIMITED)
     assert lane.state.learnt_rpm == 0
 
@@ -289,7 +289,7 @@ def test_failures_in_a_row_open_the_breaker_and_answers_between_them_do_not():
 
 
 def test_one_probe_in_the_whole_fleet():
-    """When its time is over one call goes out; who else asks is told to look again."""
+    """When its time is over one call goes out; who else asks is reported to look again."""
     lane = broken().later(30)
     assert lane.view.breaker == "half_open"
     assert lane.asks(5) == Grant(1, 0.0, BlockedBy.BREAKER, 1.0)
@@ -318,7 +318,7 @@ def test_a_probe_that_is_answered_closes_it_without_a_herd(outcome):
 
 
 @pytest.mark.parametrize("outcome", [CallOutcome.UNUSED, CallOutcome.ABANDONED])
-def test_a_probe_of_which_nothing_was_heard_lets_another_probe(outcome):
+def test_a_probe_of_which_nothing_was_received_lets_another_probe(outcome):
     """One given back at once; one whose executor died after a while."""
     lane = broken().later(30)
     lane.asks(1)
@@ -357,7 +357,7 @@ def test_since_is_when_it_began_to_hold_back_without_a_break():
     assert lane.later(60).view.blocked_by is None
 
 
-def test_a_block_and_an_open_breaker_are_told_whoever_asks_or_not():
+def test_a_block_and_an_open_breaker_are_reported_anyone_asks_or_not():
     """And not any more when they have passed."""
     lane = Lane().settles(CallOutcome.FAILED, retry_after=10.0)
     assert lane.view.message == "Retry-After for 10 s more"

@@ -1,4 +1,4 @@
-"""Where there is no sandbox, untrusted code is refused, unless somebody said otherwise in so many words."""
+"""Without a sandbox untrusted code is rejected, unless the operator allows it."""
 
 import stat
 from pathlib import Path
@@ -26,14 +26,14 @@ def broken(tmp_path: Path) -> str:
 
 
 def test_a_missing_bubblewrap_is_named_with_how_to_install_it() -> None:
-    """The sentence says what is missing, how to get it, and how to go on without."""
+    """The sentence reports what is missing, how to get it, and how to go on without."""
     sentence = Sandbox(bubblewrap=MISSING).check()
     assert "apt-get install bubblewrap" in sentence
     assert "EVAL_WORKER_ALLOW_UNSANDBOXED=true" in sentence
 
 
 def test_a_bubblewrap_that_does_not_work_is_quoted(broken: str) -> None:
-    """What it said is passed on, with what is usually behind it."""
+    """What it stated is passed on, with what is usually behind it."""
     sentence = Sandbox(bubblewrap=broken).check()
     assert "No permissions to create new namespace" in sentence
     assert "seccomp" in sentence

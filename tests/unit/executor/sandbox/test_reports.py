@@ -12,8 +12,8 @@ from executor.sandbox.reports import ProgressReport, ReportListener, listening
 from tests.waiting import until
 
 
-async def say(reports: ReportListener, *lines: Any) -> None:
-    """Say something as a program would, and hang up."""
+async def state(reports: ReportListener, *lines: Any) -> None:
+    """State something as a program would, and hang up."""
     _, writer = await asyncio.open_unix_connection(reports.directory / "report.sock")
     for line in lines:
         writer.write(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n")
@@ -22,11 +22,11 @@ async def say(reports: ReportListener, *lines: Any) -> None:
     await writer.wait_closed()
 
 
-async def test_a_result_is_heard_even_if_the_program_is_gone() -> None:
+async def test_a_result_is_received_even_if_the_program_is_gone() -> None:
     """What lies in the socket when the program has ended still counts."""
     async with listening() as reports:
         usage = {"input_tokens": 3, "output_tokens": 4}
-        await say(reports, {"type": "result", "output": "42", "usage": usage, "cost_usd": 0.5})
+        await state(reports, {"type": "result", "output": "42", "usage": usage, "cost_usd": 0.5})
         await reports.settle()
         result = reports.result
     assert result
@@ -34,10 +34,10 @@ async def test_a_result_is_heard_even_if_the_program_is_gone() -> None:
 
 
 async def test_progress_is_passed_on_in_order() -> None:
-    """Whoever asked for it hears every step."""
+    """Anyone asked for it receives every step."""
     steps: list[ProgressReport] = []
     async with listening(steps.append) as reports:
-        await say(reports, {"type": "running", "target": "agent"}, *(_step(done) for done in range(3)))
+        await state(reports, {"type": "running", "target": "agent"}, *(_step(done) for done in range(3)))
         await reports.settle()
         assert [step.done for step in steps] == [0, 1, 2]
         assert reports.malformed == 0
@@ -67,7 +67,7 @@ def _step(done: int) -> dict[str, Any]:
 async def test_what_is_not_a_report_is_counted_and_left_out(line: Any) -> None:
     """Nothing else is believed, and the lines after it are read all the same."""
     async with listening() as reports:
-        await say(reports, line, {"type": "result", "output": "right"})
+        await state(reports, line, {"type": "result", "output": "right"})
         await reports.settle()
         assert reports.malformed == 1
         assert reports.result
@@ -78,7 +78,7 @@ async def test_many_bad_lines_make_one_line_in_the_log(caplog: pytest.LogCapture
     """A program can't flood the log of its executor."""
     with caplog.at_level(logging.WARNING):
         async with listening() as reports:
-            await say(reports, *[b"nonsense\n"] * 50)
+            await state(reports, *[b"nonsense\n"] * 50)
             await reports.settle()
             assert reports.malformed == 50
     assert len(caplog.records) == 1
@@ -87,7 +87,7 @@ async def test_many_bad_lines_make_one_line_in_the_log(caplog: pytest.LogCapture
 async def test_the_first_result_is_the_result() -> None:
     """A second one is left out."""
     async with listening() as reports:
-        await say(reports, *({"type": "result", "output": text} for text in ("first", "second")))
+        await state(reports, *({"type": "result", "output": text} for text in ("first", "second")))
         await reports.settle()
         assert reports.result
         assert reports.result.output == "first"
@@ -98,7 +98,7 @@ async def test_a_line_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) ->
     """No more is held than the longest line there may be."""
     monkeypatch.setattr(module, "MAX_LINE", 1_000)
     async with listening() as reports:
-        await say(reports, b"x" * 10_000)
+        await state(reports, b"x" * 10_000)
         await reports.settle()
         assert reports.malformed == 1
 
@@ -107,7 +107,7 @@ async def test_who_talks_too_much_is_no_longer_read(monkeypatch: pytest.MonkeyPa
     """Beyond the cap even a good line is not taken."""
     monkeypatch.setattr(module, "MAX_LINES", 3)
     async with listening() as reports:
-        await say(reports, *[_step(1)] * 3, {"type": "result", "output": "too late"})
+        await state(reports, *[_step(1)] * 3, {"type": "result", "output": "too late"})
         await reports.settle()
         assert reports.result is None
 
@@ -117,7 +117,7 @@ async def test_who_talks_too_fast_is_read_more_slowly(monkeypatch: pytest.Monkey
     steps: list[ProgressReport] = []
     monkeypatch.setattr(module, "LINES_A_SECOND", 5)
     async with listening(steps.append) as reports:
-        await say(reports, *[_step(1)] * 50)
+        await state(reports, *[_step(1)] * 50)
         await until(lambda: len(steps) == 5)
         await asyncio.sleep(0)
         assert len(steps) == 5
@@ -135,7 +135,7 @@ async def test_connections_without_number_are_refused() -> None:
 
 
 async def test_nothing_is_left_of_a_run_that_was_listened_to() -> None:
-    """Its directory is gone, and nobody can enter it while it is there but who was let in."""
+    """Its directory is gone, and no one can enter it while it is there but who was let in."""
     async with listening() as reports:
         private = reports.directory.parent
         assert private.stat().st_mode & 0o777 == 0o700

@@ -18,7 +18,7 @@ def test_what_is_no_text_is_written_out(output, text):
 
 
 def test_half_a_character_is_made_safe():
-    """JSON can say halves of surrogate pairs, and no text can hold them."""
+    """JSON can report halves of surrogate pairs, and no text can hold them."""
     assert reply("a\ud800b").answer.output == "a?b"
 
 
@@ -46,7 +46,7 @@ def test_tokens_are_counted_by_any_of_their_names(usage, counted):
 
 
 def test_a_cost_that_is_none_is_a_fault_of_the_target():
-    """A function that says nonsense about money is told so."""
+    """A function that reports nonsense about money is reported so."""
     with pytest.raises(Permanent, match="cost_usd of the answer"):
         reply("x", cost_usd=-1)
 

@@ -33,8 +33,8 @@ async def ignore(box: Box) -> int:
 
 
 async def fail(box: Box) -> int:
-    """Say why, and fail."""
-    box.write(b"no such luck", stream=2)
+    """State why, and fail."""
+    box.write(b"no such chance", stream=2)
     return 3
 
 
@@ -145,7 +145,7 @@ async def test_a_reported_result_is_the_answer(engine: FakeEngine) -> None:
 @pytest.mark.parametrize(
     ("image", "fault", "kind", "words"),
     [
-        ("fail", Permanent, "exit_code", "3: no such luck"),
+        ("fail", Permanent, "exit_code", "3: no such chance"),
         ("hang", Transient, "timeout", "stopped after"),
         ("flood", Permanent, "output_limit", "wrote more than"),
         ("hoard", Permanent, "memory_limit", "512 MB"),
@@ -155,7 +155,7 @@ async def test_a_reported_result_is_the_answer(engine: FakeEngine) -> None:
 async def test_what_goes_wrong_is_a_fault_and_leaves_no_container(
     engine: FakeEngine, image: str, fault: type[Exception], kind: str, words: str
 ) -> None:
-    """Each in its kind, with what to do or what was said."""
+    """Each in its kind, with what to do or what was stated."""
     with pytest.raises(fault) as raised:
         await ask(engine, image, question(seconds=0.5))
     assert isinstance(raised.value, Permanent | Transient)
@@ -172,7 +172,7 @@ async def test_what_goes_on_too_long_is_killed(engine: FakeEngine, image: str) -
 
 
 async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
-    """Not even if whoever waits is cancelled again while it is being removed."""
+    """Not even if anyone waits is cancelled again while it is being removed."""
     container = target(engine, "hang")
     task = asyncio.create_task(container.call(question()))
     await until(lambda: "GET containers/logs" in engine.calls)
@@ -186,7 +186,7 @@ async def test_a_cancelled_run_leaves_no_container(engine: FakeEngine) -> None:
 
 
 async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) -> None:
-    """The run breaks off at once, and says so."""
+    """The run breaks off at once, and reports so."""
     container = target(engine, "hang")
     task = asyncio.create_task(container.call(question()))
     await until(lambda: "GET containers/logs" in engine.calls)
@@ -197,8 +197,8 @@ async def test_an_engine_that_vanishes_is_worth_another_try(engine: FakeEngine) 
 
 
 async def test_without_an_engine_there_is_no_hope(tmp_path: Path) -> None:
-    """The sentence says where one was looked for."""
-    environ = {"DOCKER_HOST": f"unix://{tmp_path}/nobody"}
+    """The sentence reports where one was looked for."""
+    environ = {"DOCKER_HOST": f"unix://{tmp_path}/no one"}
     container = CONTAINER.make({"image": "shout"}, ExecutionEnvironment(environ=environ))
     with pytest.raises(Permanent, match="DOCKER_HOST") as refused:
         await container.call(question())
@@ -214,7 +214,7 @@ async def test_a_missing_image_is_pulled_if_that_is_wished(engine: FakeEngine) -
         await ask(engine, "unheard-of", pull=True)
 
 
-async def test_input_that_nobody_reads_is_no_trouble(engine: FakeEngine) -> None:
+async def test_input_that_no_one_reads_is_no_trouble(engine: FakeEngine) -> None:
     """A program may end without having listened."""
     engine.images["deaf"] = fail
     reply = await ask(engine, "deaf", question("x" * 400_000), ok_exit_codes=[3])
@@ -226,11 +226,11 @@ def test_frames_come_apart_wherever_the_stream_is_cut() -> None:
     stream = b"\1\0\0\0\0\0\0\5hello" + b"\2\0\0\0\0\0\0\0" + b"\2\0\0\0\0\0\0\2no"
     for size in range(1, len(stream) + 1):
         frames = FrameDecoder()
-        heard = {1: b"", 2: b""}
+        received = {1: b"", 2: b""}
         for at in range(0, len(stream), size):
             for number, text in frames.taken_from(stream[at : at + size]):
-                heard[number] += text
-        assert heard == {1: b"hello", 2: b"no"}
+                received[number] += text
+        assert received == {1: b"hello", 2: b"no"}
 
 
 def test_an_address_that_is_not_understood_is_refused() -> None:

@@ -38,7 +38,7 @@ async def test_about_as_many_pass_as_were_asked_for(rate):
 
 
 async def test_permanent_faults_meet_the_same_evaluations_again():
-    """A permanent fault is a property of the evaluation, so another try does not mend it."""
+    """A permanent fault is a property of the evaluation, so another try does not fix it."""
     target = SIMULATED.make({"permanent_rate": 0.5}, HERE)
 
     async def failing() -> list[int]:
@@ -68,7 +68,7 @@ async def test_transient_faults_are_drawn_anew():
 
 
 async def test_tokens_cost_and_latency_are_on_the_answer():
-    """What is paid for is pretended, too; the latency strays as far as the jitter says."""
+    """What is paid for is pretended, too; the latency strays as far as the jitter reports."""
     options: Options = {"tokens": 7, "cost_usd": 0.5, "latency": 0.002, "jitter": 0.5, "pass_rate": 1}
     target = SIMULATED.make(options, HERE)
     answers = [(await target.call(question(n, expected={"a": 1}))).answer for n in range(5)]
@@ -83,7 +83,7 @@ async def test_a_case_without_an_expected_value_gets_an_answer_all_the_same():
 
 
 async def test_asking_a_recorded_target_means_that_nothing_was_recorded():
-    """Answers travel in the log: whoever still asks is told so, for good."""
+    """Answers travel in the log: anyone still asks is reported so, for good."""
     target = RECORDED.make({"path": "answers.jsonl"}, HERE)
     with pytest.raises(Permanent, match="no answer was recorded for the case 'c'") as caught:
         await target.call(question())

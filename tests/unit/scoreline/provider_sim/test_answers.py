@@ -1,4 +1,4 @@
-"""What the simulator says, and what it makes of schemas."""
+"""What the simulator reports, and what it makes of schemas."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ schemas = st.recursive(
 )
 
 
-def said(params: Any = ASK, **wanted: Any) -> SimulatedAnswer:
+def stated(params: Any = ASK, **wanted: Any) -> SimulatedAnswer:
     return answer(AnthropicMessages().read(params), AnswerSettings(**wanted))
 
 
@@ -77,7 +77,7 @@ def test_what_is_filled_in_satisfies_the_schema(schema, passed, seed):
 
 
 def test_a_verdict_is_of_one_mind():
-    """All parts of a form say the same: it passes, or it does not."""
+    """All parts of a form report the same: it passes, or it does not."""
     schema = {
         "properties": {
             "passed": {"type": "boolean"},
@@ -102,23 +102,23 @@ def test_a_schema_may_refer_to_its_definitions_and_to_itself():
 
 def test_the_same_request_is_answered_the_same_and_streaming_makes_no_difference():
     """The answer depends on what is asked and on the seed, not on how it is sent."""
-    assert said() == said({**ASK, "stream": True, "metadata": {"user_id": "x"}})
-    assert said() != said(seed=1)
-    assert said() != said({**ASK, "messages": [{"role": "user", "content": "Why not?"}]})
+    assert stated() == stated({**ASK, "stream": True, "metadata": {"user_id": "x"}})
+    assert stated() != stated(seed=1)
+    assert stated() != stated({**ASK, "messages": [{"role": "user", "content": "Why not?"}]})
 
 
 def test_modes():
-    """It echoes, says a fixed text, or what a map has for the prompt."""
-    assert said(mode="echo").text == "Why?"
-    assert said(mode="text", text="Because.").text == "Because."
-    assert said(mode="map", answers={"Why?": "42"}).text == "42"
-    assert said(mode="map", answers={"*": "else"}).text == "else"
-    assert said(mode="map", answers={}).text == said().text
+    """It echoes, reports a fixed text, or what a map has for the prompt."""
+    assert stated(mode="echo").text == "Why?"
+    assert stated(mode="text", text="Because.").text == "Because."
+    assert stated(mode="map", answers={"Why?": "42"}).text == "42"
+    assert stated(mode="map", answers={"*": "else"}).text == "else"
+    assert stated(mode="map", answers={}).text == stated().text
 
 
 def test_an_answer_longer_than_allowed_is_cut():
-    """And says so."""
-    short = said({**ASK, "max_tokens": 2})
+    """And reports so."""
+    short = stated({**ASK, "max_tokens": 2})
     assert (short.is_cut, short.output_tokens, len(short.text)) == (True, 2, 8)
 
 
@@ -127,7 +127,7 @@ def test_verdicts_pass_at_the_rate_asked_for():
     tool = {"name": "judge", "input_schema": {"properties": {"ok": {"type": "boolean"}}}}
     form = {"tools": [tool], "tool_choice": {"type": "tool", "name": "judge"}}
     asked = ({**ASK, **form, "messages": [{"role": "user", "content": str(i)}]} for i in range(1_000))
-    passed = sum(said(each, pass_rate=0.3).tool_input["ok"] for each in asked)
+    passed = sum(stated(each, pass_rate=0.3).tool_input["ok"] for each in asked)
     assert 250 < passed < 350
 
 

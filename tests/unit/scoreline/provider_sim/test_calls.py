@@ -54,7 +54,7 @@ async def test_three_thousand_requests_a_minute_are_enforced():
     assert max(admitted[second] for second in range(1, 60)) <= 51
 
 
-async def test_a_refusal_says_when_to_come_again():
+async def test_a_refusal_reports_when_to_come_again():
     """In whole seconds, rounded up, or exactly where that is asked for."""
     stage = Stage(rpm=20)
     assert "retry-after" not in (await stage.ask()).headers
@@ -68,7 +68,7 @@ async def test_a_refusal_says_when_to_come_again():
     assert (await stage.ask()).headers["retry-after"] == "2.500"
 
 
-async def test_every_reply_says_how_the_limits_stand_unless_told_not_to():
+async def test_every_reply_reports_how_the_limits_stand_unless_reported_not_to():
     """Answers and refusals, in either dialect."""
     stage = Stage(rpm=60, tpm=6_000)
     for status in (200, 429):

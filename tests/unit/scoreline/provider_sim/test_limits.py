@@ -34,7 +34,7 @@ def test_no_window_admits_more_than_its_share(steps, weights, rate):
 
 
 @given(gaps, costs, st.floats(1, 200))
-def test_who_waits_as_told_is_admitted(steps, cost, rate):
+def test_who_waits_as_reported_is_admitted(steps, cost, rate):
     """The time to wait is enough, and a little less is not."""
     bucket, now = Bucket(rate, rate, now=0.0), 0.0
     for step in steps:
@@ -63,7 +63,7 @@ def test_three_thousand_a_minute_are_three_thousand_a_minute():
 
 
 def test_tokens_hold_where_requests_would_not():
-    """The tightest bucket decides, and says so."""
+    """The tightest bucket decides, and reports so."""
     lane = SimulatedLane(SimulatedRateLimits(rpm=3_000, tpm=60_000), now=0.0)
     assert flood(lane, 60, every=0.01, cost=CallWeight(60, 40)) == pytest.approx(610, abs=1)
     refused = lane.admit(CallWeight(60, 40), now=59.99)
@@ -96,7 +96,7 @@ def test_burst_is_what_may_come_at_once():
     assert lane.standings(0.0)["requests"].reset == pytest.approx(2.0)
 
 
-def test_keys_do_not_share_and_models_do_unless_told():
+def test_keys_do_not_share_and_models_do_unless_reported():
     """A lane is a key's, or a model's of a key."""
     lanes, shared, apart = (
         SimulatedLanes(),

@@ -26,7 +26,7 @@ def budget(limit: str, spent: str) -> Budget:
 
 
 @pytest.mark.parametrize(
-    ("held", "said", "flags"),
+    ("held", "stated", "flags"),
     [
         (Budget(), None, ()),
         (Budget(spent_usd=Decimal(1_000), spent_tokens=10**9), None, ()),
@@ -79,9 +79,9 @@ def budget(limit: str, spent: str) -> Budget:
         ),
     ],
 )
-def test_a_budget_is_spent_once_nothing_of_it_is_left(held, said, flags):
+def test_a_budget_is_spent_once_nothing_of_it_is_left(held, stated, flags):
     """The sentence has both figures; the flags that follow would let it go on."""
-    assert overspent(held) == said
+    assert overspent(held) == stated
     assert more(held) == flags
 
 
@@ -90,7 +90,7 @@ def test_a_budget_is_spent_once_nothing_of_it_is_left(held, said, flags):
     [("0", "$0.00"), ("0.5", "$0.50"), ("0.0125", "$0.0125"), ("1234.5", "$1,234.50"), ("0.1", "$0.10")],
 )
 def test_amounts_are_written_as_people_do(amount, written):
-    """Cents where they say it, more digits where cents would hide it."""
+    """Cents where they report it, more digits where cents would hide it."""
     assert dollars(Decimal(amount)) == written
 
 
@@ -143,7 +143,7 @@ def length(*looks: tuple[int, int]) -> int:
     ],
 )
 def test_failures_are_in_a_row_while_nothing_ends_otherwise(looks, expected):
-    """Counters tell, from one look to the next."""
+    """Counters report, from one look to the next."""
     assert length(*looks) == expected
 
 
@@ -161,19 +161,19 @@ def test_a_fault_that_was_tried_again_gives_hope():
     assert hopeless([REFUSED, REFUSED, SPENT_RETRIES], after=2)
 
 
-def test_what_was_never_tried_says_nothing():
+def test_what_was_never_tried_reports_nothing():
     """A group whose first turn failed is one failure, however long it is."""
     assert hopeless([NEVER_TRIED] * 10, after=3) is None
     assert hopeless([NEVER_TRIED, REFUSED, NEVER_TRIED, REFUSED], after=2)
 
 
-def test_a_long_error_is_cut_and_its_first_line_is_told():
+def test_a_long_error_is_cut_and_its_first_line_is_reported():
     """It is shown in one line of a screen, and kept in a column."""
     long = REFUSED._replace(kind="http", message="a" + "b" * 5_000 + "\nin line 3")
-    said = hopeless([long], after=1)
-    assert said
-    assert said.startswith("an evaluation failed: http: abbb")
-    assert (len(said), said[-1]) == (300, "…")
+    stated = hopeless([long], after=1)
+    assert stated
+    assert stated.startswith("an evaluation failed: http: abbb")
+    assert (len(stated), stated[-1]) == (300, "…")
     assert hopeless([REFUSED._replace(message="\n")], after=2) is None
     assert hopeless([REFUSED._replace(message="no\nin line 3")] * 2, after=2) == (
         "2 evaluations in a row failed: authentication: no"
