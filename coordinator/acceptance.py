@@ -8,15 +8,14 @@ from random import Random
 from pydantic_core import to_json
 
 from coordinator import telemetry
-from coordinator.submission import NewBatch, NewEvaluation, SerialPlace
-from domain.batch_spec import pack
+from coordinator.submission import NewEvaluation, SerialPlace
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog import tracing
 from eventlog.codec import encode, make_event
 from eventlog.events import Event
 from eventlog.keys import shard_of
-from projections.ledger.contract import AcceptedEvaluation, BatchHead, Ledger, SerialLink
+from projections.ledger.contract import AcceptedEvaluation, Ledger, NewBatch, SerialLink
 
 LOOK_UP = 50
 """Questions looked up in the cache at a time: each, and its answer, may take a megabyte."""
@@ -36,25 +35,11 @@ async def accept(
 
     Whatever the evaluations' source raises, half-way or at its end, leaves nothing behind.
     """
-    head = BatchHead(
-        batch.batch_id,
-        pack(batch.spec),
-        batch.spec.name,
-        batch.project,
-        batch.dataset,
-        batch.tags,
-        batch.priority,
-        batch.max_duration,
-        batch.submitted_by,
-        batch.max_cost_usd,
-        batch.max_tokens,
-        batch.run_id,
-    )
     opening = _Opening(batch, now, shards, traced=batch.traced if telemetry.is_tracing() else 0.0)
     accepted = (opening.accept(one) async for one in _with_cached(ledger, evaluations))
     about = {"batch_id": batch.batch_id, "eval_mode": telemetry.mode_of(batch.spec)}
     with tracing.alone("eval.coordinator.start_batch", **about) as span:
-        total = await ledger.accept(head, accepted, now=now)
+        total = await ledger.accept(batch, accepted, now=now)
         span.set_attribute("test_count", total)
         if total == 0:
             await ledger.finish(batch.batch_id)

@@ -1,11 +1,7 @@
 """What is handed in: a batch, and its evaluations one after the other, however many there are."""
 
 from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Decimal
 
-from domain.batch_spec import BatchSpec
-from domain.ids import FLEET
 from eventlog import payloads as p
 
 
@@ -41,23 +37,3 @@ class NewEvaluation:
     cache_key: str | None = None
     """A digest of what decides the answer, where answers may be taken from earlier batches."""
     serial: SerialPlace | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NewBatch:
-    """What all of its evaluations have in common."""
-
-    batch_id: str
-    spec: BatchSpec
-    project: str = "default"
-    dataset: str = ""
-    tags: tuple[str, ...] = ()
-    priority: int = 1
-    max_duration: timedelta | None = None
-    submitted_by: str = "user"
-    max_cost_usd: Decimal | None = None
-    max_tokens: int | None = None
-    traced: float = 0.0
-    """The share of its evaluations that are traced, where anybody records spans."""
-    run_id: str = FLEET
-    """The local run that serves it."""

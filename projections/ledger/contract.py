@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
+from domain.batch_spec import BatchSpec
 from domain.ids import FLEET
 from eventlog.events import Event, EventKey
 from projections.folds.amounts import ZERO
@@ -36,12 +37,11 @@ class Budget(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchHead:
-    """A batch as it is accepted."""
+class NewBatch:
+    """A batch as it is submitted; `Batch` is its stored form."""
 
     batch_id: str
-    spec: bytes
-    name: str = ""
+    spec: BatchSpec
     project: str = "default"
     dataset: str = ""
     tags: tuple[str, ...] = ()
@@ -50,6 +50,8 @@ class BatchHead:
     submitted_by: str = "user"
     max_cost_usd: Decimal | None = None
     max_tokens: int | None = None
+    traced: float = 0.0
+    """The share of its evaluations that are traced, where spans are recorded."""
     run_id: str = FLEET
     """The local run that serves it."""
 
@@ -218,7 +220,7 @@ class Ledger(Protocol):
         ...
 
     async def accept(
-        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+        self, batch: NewBatch, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
         """Commit a batch and all its evaluations in one transaction; returns their number."""
         ...

@@ -28,12 +28,12 @@ from projections.ledger.contract import (
     AttemptOpening,
     Batch,
     BatchExists,
-    BatchHead,
     Budget,
     Decide,
     DueLink,
     EvaluationState,
     FailedEvaluation,
+    NewBatch,
     OpenedAttempt,
     SerialLink,
     UnpublishedOpening,
@@ -74,15 +74,15 @@ class MemoryLedger:
         return self._now()
 
     async def accept(
-        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+        self, batch: NewBatch, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
         accepted = [one async for one in evaluations]
-        self._refuse_known(head.batch_id, [one.event.evaluation_id for one in accepted])
+        self._refuse_known(batch.batch_id, [one.event.evaluation_id for one in accepted])
         month = now.astimezone(UTC).date().replace(day=1)
-        self.tables.batches[head.batch_id] = month
+        self.tables.batches[batch.batch_id] = month
         for one in accepted:
-            self._insert(head.batch_id, month, one)
-        self.batches.accept(head, month=month, total=len(accepted), now=now)
+            self._insert(batch.batch_id, month, one)
+        self.batches.accept(batch, month=month, total=len(accepted), now=now)
         return len(accepted)
 
     def _refuse_known(self, batch_id: str, evaluation_ids: Sequence[str]) -> None:

@@ -6,9 +6,10 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
+from domain.batch_spec import pack
 from projections.folds.amounts import ZERO
 from projections.folds.change import EvaluationRow
-from projections.ledger.contract import Batch, BatchHead, Budget
+from projections.ledger.contract import Batch, Budget, NewBatch
 
 
 class PublishedWindow(NamedTuple):
@@ -41,10 +42,10 @@ class MemoryBatches:
         self.held[batch.batch_id] = batch
         self._horizons[batch.batch_id] = "" if batch.finished else batch.published_to
 
-    def accept(self, head: BatchHead, *, month: date, total: int, now: datetime) -> None:
+    def accept(self, batch: NewBatch, *, month: date, total: int, now: datetime) -> None:
         """Add a batch."""
-        self._put(_batch(head, month, total, now))
-        self.events.append(BatchEvent(head.batch_id, "accepted", head.submitted_by))
+        self._put(_stored(batch, month, total, now))
+        self.events.append(BatchEvent(batch.batch_id, "accepted", batch.submitted_by))
 
     def unfinished(self) -> list[Batch]:
         """List unfinished batches in the order of acceptance."""
@@ -140,24 +141,24 @@ class MemoryBatches:
         return min(windows, default=None)
 
 
-def _batch(head: BatchHead, month: date, total: int, now: datetime) -> Batch:
+def _stored(batch: NewBatch, month: date, total: int, now: datetime) -> Batch:
     return Batch(
-        head.batch_id,
+        batch.batch_id,
         month,
-        head.name,
-        head.project,
-        head.priority,
-        head.spec,
+        batch.spec.name,
+        batch.project,
+        batch.priority,
+        pack(batch.spec),
         state="running",
         reason="",
         total=total,
         ended=0,
         published=0,
         published_to="",
-        deadline=now + head.max_duration if head.max_duration else None,
+        deadline=now + batch.max_duration if batch.max_duration else None,
         finished=False,
         accepted_at=now,
-        max_cost_usd=head.max_cost_usd,
-        max_tokens=head.max_tokens,
-        run_id=head.run_id,
+        max_cost_usd=batch.max_cost_usd,
+        max_tokens=batch.max_tokens,
+        run_id=batch.run_id,
     )

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 from pydantic_core import from_json, to_json
 
+from domain.batch_spec import pack
 from domain.ids import FLEET
 from eventlog.codec import decode_body, encode
 from eventlog.events import Event, EventKey
@@ -23,12 +24,12 @@ from projections.ledger.contract import (
     AttemptOpening,
     Batch,
     BatchExists,
-    BatchHead,
     Budget,
     Decide,
     DueLink,
     EvaluationState,
     FailedEvaluation,
+    NewBatch,
     OpenedAttempt,
     SerialLink,
     UnpublishedOpening,
@@ -65,18 +66,18 @@ class PostgresLedger:
         return found
 
     async def accept(
-        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+        self, batch: NewBatch, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
         # In its own transaction: creating a partition locks the whole log until the commit.
         await self._execute("ensure_month", [now])
         async with transaction(self._pool) as conn:
-            month = await _insert_head(conn, head, now)
+            month = await _insert_batch(conn, batch, now)
             totals: Counter[int] = Counter()
             async for chunk in _chunks(evaluations, ACCEPT_CHUNK):
                 totals.update(one.shard for one in chunk)
-                await _insert_chunk(conn, month, head.batch_id, chunk)
-            await _add_totals(conn, head.batch_id, totals)
-            accepted = {"batch_id": head.batch_id, "by": head.submitted_by, "total": totals.total()}
+                await _insert_chunk(conn, month, batch.batch_id, chunk)
+            await _add_totals(conn, batch.batch_id, totals)
+            accepted = {"batch_id": batch.batch_id, "by": batch.submitted_by, "total": totals.total()}
             await conn.execute(query("set_batch_total"), accepted)
         return totals.total()
 
@@ -307,24 +308,24 @@ class PostgresLedger:
             return await (await cursor.execute(query(name), values)).fetchall()
 
 
-async def _insert_head(conn: Connection, head: BatchHead, now: datetime) -> date:
+async def _insert_batch(conn: Connection, batch: NewBatch, now: datetime) -> date:
     values = {
-        "batch_id": head.batch_id,
-        "name": head.name,
-        "project": head.project,
-        "dataset": head.dataset,
-        "tags": list(head.tags),
-        "priority": head.priority,
-        "spec": head.spec.decode(),
-        "max_duration": head.max_duration,
-        "max_cost_usd": head.max_cost_usd,
-        "max_tokens": head.max_tokens,
-        "run_id": head.run_id,
+        "batch_id": batch.batch_id,
+        "name": batch.spec.name,
+        "project": batch.project,
+        "dataset": batch.dataset,
+        "tags": list(batch.tags),
+        "priority": batch.priority,
+        "spec": pack(batch.spec).decode(),
+        "max_duration": batch.max_duration,
+        "max_cost_usd": batch.max_cost_usd,
+        "max_tokens": batch.max_tokens,
+        "run_id": batch.run_id,
         "now": now,
     }
     row = await (await conn.execute(query("insert_batch"), values)).fetchone()
     if row is None:
-        raise BatchExists(head.batch_id)
+        raise BatchExists(batch.batch_id)
     month: date = row[0]
     return month
 

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from coordinator.acceptance import accept
-from coordinator.submission import NewBatch, NewEvaluation
+from coordinator.submission import NewEvaluation
 from domain.ids import FLEET
 from projections.database.connection import make_pool
 from projections.database.errors import DatabaseUnavailable
+from projections.ledger.contract import NewBatch
 from projections.ledger.postgres import PostgresLedger
 from scoreline.problem import Problem
 from scoreline.servers.addresses import Servers

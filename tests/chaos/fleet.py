@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from coordinator.submission import NewEvaluation, Recall, SerialPlace
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
+from projections.ledger.contract import NewBatch
 from tests.chaos.answering import Books
 from tests.chaos.children import Child
 from tests.chaos.fleet_checker import check_fleet

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import uvloop
 
 from coordinator.acceptance import accept
-from coordinator.submission import NewBatch, NewEvaluation
+from coordinator.submission import NewEvaluation
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
 from projections.ledger import postgres as ledger_postgres
-from projections.ledger.contract import BatchExists
+from projections.ledger.contract import BatchExists, NewBatch
 from projections.ledger.postgres import PostgresLedger
 from tests.chaos.failpoints import after, fuse
 from tests.chaos.fleet_members import Point
@@ -23,7 +23,7 @@ BATCH_EXISTS = 3
 """The exit code of a submission that exists already."""
 READING = "an evaluation is read"
 BEFORE_COMMIT: dict[str, Point] = {
-    "the batch is inserted": (ledger_postgres, "_insert_head"),
+    "the batch is inserted": (ledger_postgres, "_insert_batch"),
     "a chunk is inserted": (ledger_postgres, "_insert_chunk"),
     "totals are added": (ledger_postgres, "_add_totals"),
 }

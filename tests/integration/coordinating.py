@@ -25,7 +25,7 @@ from coordinator.app import CoordinatorConfig, build
 from coordinator.coordinator import Coordinator
 from coordinator.operations import Operator
 from coordinator.settings import CoordinatorSettings
-from coordinator.submission import NewBatch, NewEvaluation
+from coordinator.submission import NewEvaluation
 from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
@@ -35,6 +35,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from eventlog.redis_streams import RedisEventLog
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
+from projections.ledger.contract import NewBatch
 from projections.ledger.postgres import PostgresLedger
 from projections.store.postgres import PostgresStore
 from projections.verification.verify import verify

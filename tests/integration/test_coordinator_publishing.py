@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from coordinator.acceptance import accept
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from coordinator.submission import NewEvaluation, Recall, SerialPlace
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger.contract import BatchExists
+from projections.ledger.contract import BatchExists, NewBatch
 from taskqueue.batch_registry import BatchEntry
 from taskqueue.tasks import Task
 from tests.integration.coordinating import SPEC, House, house

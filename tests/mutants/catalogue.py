@@ -1149,9 +1149,9 @@ MUTANTS = (
     Mutant(
         "a batch is accepted in one transaction",
         "projections/ledger/postgres.py",
-        "                await _insert_chunk(conn, month, head.batch_id, chunk)\n",
+        "                await _insert_chunk(conn, month, batch.batch_id, chunk)\n",
         "                async with transaction(self._pool) as other:\n"
-        "                    await _insert_chunk(other, month, head.batch_id, chunk)\n",
+        "                    await _insert_chunk(other, month, batch.batch_id, chunk)\n",
         (f"{PROMISES}::test_a_batch_is_accepted_whole_or_not_at_all",),
     ),
     Mutant(

@@ -10,9 +10,9 @@ from projections.database.errors import DatabaseUnavailable
 from projections.ledger.contract import (
     AcceptedEvaluation,
     Batch,
-    BatchHead,
     Decide,
     Ledger,
+    NewBatch,
     OpenedAttempt,
     UnpublishedOpening,
 )
@@ -67,15 +67,15 @@ class _DistantLedger(_Distant):
         super().__init__(life, _WatchedLedger(life.world), DatabaseUnavailable)
 
     async def accept(
-        self, head: BatchHead, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
+        self, batch: NewBatch, evaluations: AsyncIterator[AcceptedEvaluation], *, now: datetime
     ) -> int:
         """Accept a batch: its source is on this side of the line."""
         accepted = [one async for one in evaluations]
 
         async def commit() -> int:
-            return await self._life.world.ledger.accept(head, _one_by_one(accepted), now=now)
+            return await self._life.world.ledger.accept(batch, _one_by_one(accepted), now=now)
 
-        return await self._life.call(f"accept {head.batch_id}", commit, DatabaseUnavailable)
+        return await self._life.call(f"accept {batch.batch_id}", commit, DatabaseUnavailable)
 
 
 async def _one_by_one(evaluations: Sequence[AcceptedEvaluation]) -> AsyncIterator[AcceptedEvaluation]:

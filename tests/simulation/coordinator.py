@@ -9,8 +9,8 @@ from coordinator.acceptance import accept
 from coordinator.coordinator import AWAY, Coordinator
 from coordinator.operations import OperationRejected, Operator
 from coordinator.settings import CoordinatorSettings
-from coordinator.submission import NewBatch, NewEvaluation
-from projections.ledger.contract import BatchExists
+from coordinator.submission import NewEvaluation
+from projections.ledger.contract import BatchExists, NewBatch
 from tests.simulation.control_ports import (
     distant_batch_registry,
     distant_executor_registry,

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
 
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from coordinator.submission import NewEvaluation, Recall, SerialPlace
 from domain.batch_spec import BatchSpec, EvaluatorSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
+from projections.ledger.contract import NewBatch
 from tests.simulation.coordinator import Request, Submission
 
 TARGETS = (TargetSpec("scripted", "scripted"),)

@@ -12,7 +12,7 @@ from coordinator.coordinator import Coordinator
 from coordinator.operations import Operator
 from coordinator.publisher import Publisher
 from coordinator.settings import CoordinatorSettings
-from coordinator.submission import NewBatch, NewEvaluation
+from coordinator.submission import NewEvaluation
 from domain.batch_spec import BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
@@ -26,6 +26,7 @@ from eventlog.memory import MemoryEventLog
 from eventlog.timeline import Cursor
 from projections.database.errors import DatabaseUnavailable
 from projections.folds.change import Change, EvaluationRow, StoredEvent
+from projections.ledger.contract import NewBatch
 from projections.ledger.memory import MemoryLedger
 from projections.store.contract import CommitResult
 from projections.store.memory import MemoryStore

@@ -21,7 +21,7 @@ from coordinator.provider_batches.context import ProviderPorts
 from coordinator.provider_batches.memory import MemoryProvider
 from coordinator.provider_batches.settings import ProviderBatchSettings
 from coordinator.settings import CoordinatorSettings
-from coordinator.submission import NewBatch, NewEvaluation
+from coordinator.submission import NewEvaluation
 from domain.batch_spec import BatchFallback, BatchSpec, TargetSpec
 from domain.ids import evaluation_id
 from eventlog import payloads as p
@@ -30,6 +30,7 @@ from eventlog.keys import DEFAULT_SHARDS
 from eventlog.memory import MemoryEventLog
 from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
+from projections.ledger.contract import NewBatch
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.provider_batches_memory import MemoryProviderBatchRepository
 from projections.store.memory import MemoryStore

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
+from domain.batch_spec import BatchSpec, TargetSpec
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.codec import encode, make_event
@@ -19,10 +20,10 @@ from projections.ledger.contract import (
     AcceptedEvaluation,
     AttemptOpening,
     Batch,
-    BatchHead,
     Decide,
     EvaluationState,
     Ledger,
+    NewBatch,
     OpenedAttempt,
     SerialLink,
 )
@@ -33,6 +34,7 @@ from projections.store.memory import MemoryStore
 from projections.store.postgres import PostgresStore
 from tests.builders import CASE, arrive
 
+SPEC = BatchSpec("batch", (TargetSpec("simulated", "simulated"),))
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 EPOCHS = [f"{shard:02}-1" for shard in range(DEFAULT_SHARDS)]
 LATER = [f"{shard:02}-2" for shard in range(DEFAULT_SHARDS)]
@@ -161,8 +163,8 @@ async def accept(
     now: datetime = NOW,
 ) -> Batch:
     """Accept a batch, and return it."""
-    head = BatchHead(batch_id, b'{"name": "batch"}', "batch", priority=3, max_duration=max_duration)
-    count = await form.ledger.accept(head, one_by_one(evaluations), now=now)
+    batch = NewBatch(batch_id, SPEC, priority=3, max_duration=max_duration)
+    count = await form.ledger.accept(batch, one_by_one(evaluations), now=now)
     assert count == len(evaluations)
     return await batch_of(form, batch_id)
 

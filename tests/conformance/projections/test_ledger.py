@@ -5,6 +5,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from domain.batch_spec import pack
 from eventlog import payloads as p
 from eventlog.clock import utc_now
 from eventlog.lifecycle import Phase
@@ -12,12 +13,13 @@ from eventlog.timeline import Cursor
 from projections.database.errors import UnstorableData
 from projections.folds.change import EvaluationRow
 from projections.folds.progress import Progress
-from projections.ledger.contract import BatchExists, BatchHead, SerialLink
+from projections.ledger.contract import BatchExists, NewBatch, SerialLink
 from tests.builders import PAYLOADS, payload
 from tests.conformance.projections.ledger_forms import (
     EPOCHS,
     LATER,
     NOW,
+    SPEC,
     B,
     accept,
     accepted,
@@ -50,7 +52,7 @@ async def test_a_batch_is_accepted_with_all_its_evaluations(books):
     assert (batch.month, batch.priority, batch.spec, batch.finished) == (
         date(2026, 3, 1),
         3,
-        b'{"name": "batch"}',
+        pack(SPEC),
         False,
     )
     assert (batch.accepted_at, batch.deadline, batch.allowed_seconds) == (NOW, None, 0.0)
@@ -67,7 +69,7 @@ async def test_a_source_that_breaks_half_way_leaves_nothing_behind(books, handed
     """All of a batch is committed, or nothing; its id is free again."""
     source = raising([accepted(number + 1) for number in range(handed_in)], ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        await books.ledger.accept(BatchHead(B, b"{}"), source(), now=NOW)
+        await books.ledger.accept(NewBatch(B, SPEC), source(), now=NOW)
     assert await books.ledger.batch(B) is None
     assert await books.ledger.standings([key(1)]) == []
     assert await books.total() == Progress()
@@ -78,7 +80,7 @@ async def test_the_same_batch_is_not_accepted_twice(books):
     """Whoever hands it in again is told so, and changes nothing."""
     before = await accept(books, accepted(1))
     with pytest.raises(BatchExists):
-        await books.ledger.accept(BatchHead(B, b"{}"), one_by_one([accepted(2)]), now=NOW)
+        await books.ledger.accept(NewBatch(B, SPEC), one_by_one([accepted(2)]), now=NOW)
     assert await batch_of(books) == before
     assert await books.ledger.standings([key(2)]) == []
 
@@ -87,14 +89,14 @@ async def test_a_batch_of_somebody_else_is_not_taken_over(books):
     """Events of a batch nobody submitted have made it one: its id is taken."""
     await books.tables.months([B])
     with pytest.raises(BatchExists):
-        await books.ledger.accept(BatchHead(B, b"{}"), one_by_one([accepted(1)]), now=NOW)
+        await books.ledger.accept(NewBatch(B, SPEC), one_by_one([accepted(1)]), now=NOW)
     assert await books.ledger.batch(B) is None
 
 
 async def test_an_evaluation_is_not_accepted_twice(books):
     """Neither in one batch nor in two; what stood beside it is not accepted either."""
     with pytest.raises(UnstorableData):
-        await books.ledger.accept(BatchHead(B, b"{}"), one_by_one([accepted(1), accepted(1)]), now=NOW)
+        await books.ledger.accept(NewBatch(B, SPEC), one_by_one([accepted(1), accepted(1)]), now=NOW)
     assert await books.ledger.batch(B) is None
 
 
@@ -301,7 +303,7 @@ async def test_a_run_pauses_a_batch_only_while_it_serves_it(books):
 
 async def test_a_finished_batch_is_led_nowhere(books):
     """What is over is cleared up by any coordinator, whichever run it belonged to."""
-    await books.ledger.accept(BatchHead(B, b"{}", run_id="run-1"), one_by_one([]), now=NOW)
+    await books.ledger.accept(NewBatch(B, SPEC, run_id="run-1"), one_by_one([]), now=NOW)
     assert await books.ledger.led_elsewhere([B]) == {B}
     assert await books.ledger.finish(B)
     assert await books.ledger.led_elsewhere([B]) == set()

@@ -5,9 +5,10 @@ from datetime import timedelta
 from decimal import Decimal
 
 from eventlog import payloads as p
-from projections.ledger.contract import BatchHead, Budget, FailedEvaluation, UnreachableEvaluation
+from projections.ledger.contract import Budget, FailedEvaluation, NewBatch, UnreachableEvaluation
 from tests.conformance.projections.ledger_forms import (
     NOW,
+    SPEC,
     B,
     accept,
     accepted,
@@ -32,8 +33,8 @@ def failed(message: str) -> p.Failed:
 
 async def test_a_budget_is_accepted_with_the_batch(books):
     """To the last digit; one that nobody gave is none."""
-    head = BatchHead(B, b"{}", max_cost_usd=Decimal("0.10"), max_tokens=10**12)
-    await books.ledger.accept(head, one_by_one([accepted(1)]), now=NOW)
+    batch = NewBatch(B, SPEC, max_cost_usd=Decimal("0.10"), max_tokens=10**12)
+    await books.ledger.accept(batch, one_by_one([accepted(1)]), now=NOW)
     assert (await batch_of(books)).budget == Budget(Decimal("0.10"), 10**12, Decimal(0), 0)
     await accept(books, batch_id="other")
     assert (await batch_of(books, "other")).budget == Budget()
@@ -122,8 +123,8 @@ async def test_evaluations_that_wait_for_a_first_connection_are_found_until_one_
 
 async def test_spend_that_no_event_records_counts_against_the_budget(books):
     """It only grows; what the next call may cost is kept until the batch goes on."""
-    head = BatchHead(B, b"{}", max_cost_usd=Decimal(1))
-    await books.ledger.accept(head, one_by_one([accepted(1)]), now=NOW)
+    batch = NewBatch(B, SPEC, max_cost_usd=Decimal(1))
+    await books.ledger.accept(batch, one_by_one([accepted(1)]), now=NOW)
     await store(books, 1, CLAIM, RUNNING, ANSWER)
     await books.ledger.note_unrecorded(B, Decimal("0.25"), 5)
     await books.ledger.note_unrecorded(B, Decimal("0.20"), 9)

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 from coordinator.acceptance import LOOK_UP, accept
-from coordinator.submission import NewBatch, NewEvaluation, Recall, SerialPlace
+from coordinator.submission import NewEvaluation, Recall, SerialPlace
 from domain.batch_spec import BatchSpec, TargetSpec, unpack
 from domain.ids import evaluation_id
 from eventlog import payloads as p
 from eventlog.events import Event
 from eventlog.keys import DEFAULT_SHARDS
-from projections.ledger.contract import AcceptedEvaluation, SerialLink
+from projections.ledger.contract import AcceptedEvaluation, NewBatch, SerialLink
 from projections.ledger.memory import MemoryLedger
 from projections.ledger.postgres import ACCEPT_BYTES, LINK_BYTES, _chunks
 from projections.store.memory import MemoryStore
