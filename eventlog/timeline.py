@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from eventlog import lifecycle as life
 from eventlog.codec import Entry
-from eventlog.events import EventKey
+from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
 
 
@@ -198,12 +198,24 @@ def _apply(result: ReplayResult, entry: Entry) -> None:
             following = life.advance(phase, event.type, sequence=event.sequence)
     except life.IllegalTransition as illegal:
         moved = event.attempt == attempt and phase not in life.CLOSED
-        result.steps.append(ReplayStep(entry, Disposition.REJECTED, phase, moved, str(illegal)))
+        in_place = moved or event.sequence == 0
+        detail = str(illegal) if in_place else why_out_of_place(result.cursor, event)
+        result.steps.append(ReplayStep(entry, Disposition.REJECTED, phase, moved, detail))
         if moved:
             result.cursor = Cursor(attempt, event.sequence, phase)
         return
     result.steps.append(ReplayStep(entry, Disposition.APPLIED, following, True))  # noqa: FBT003 - a tuple's field
     result.cursor = Cursor(event.attempt, event.sequence, following)
+
+
+def why_out_of_place(cursor: Cursor, event: Event) -> str:
+    """Return why an event that has no place is rejected, in the same words wherever it arrived.
+
+    The phase is no reason for an event of an attempt that was not opened: lower attempts may go on.
+    """
+    if event.attempt > cursor.attempt:
+        return f"attempt {event.attempt} was not opened"
+    return f"the evaluation is {cursor.phase}"
 
 
 class _Replay:
@@ -329,9 +341,8 @@ class _Replay:
             return ReplayStep(
                 entry, Disposition.LATE, phase, moved=False, detail="the gap in its place had been bridged"
             )
-        return ReplayStep(
-            entry, Disposition.REJECTED, phase, moved=False, detail=f"the evaluation is {phase}"
-        )
+        detail = why_out_of_place(self.result.cursor, entry.event)
+        return ReplayStep(entry, Disposition.REJECTED, phase, moved=False, detail=detail)
 
 
 def missing_ranges(expected: int, present: Sequence[int]) -> tuple[range, ...]:

@@ -22,6 +22,7 @@ from eventlog.timeline import (
     ReplayResult,
     ReplayStep,
     missing_ranges,
+    why_out_of_place,
 )
 from projections.folds.change import Change, EvaluationRow, EventRow, fold
 from projections.folds.progress import Progress
@@ -189,7 +190,7 @@ class _Refold:
                 self._break_rule(event, f"was rejected, but {phase} accepts {event.type}")
             self.walked.cursor = Cursor(attempt, event.sequence, phase)
         # An opening is not checked: a lower attempt may have been opened since it was rejected.
-        detail = _why_rejected(phase, event, opens=event.attempt > attempt, in_place=in_place)
+        detail = _why_rejected(Cursor(attempt, sequence, phase), event, in_place=in_place)
         self.walked.steps.append(ReplayStep(entry, Disposition.REJECTED, phase, in_place, detail))
 
     def _set_aside(self, entry: Entry, verdict: Disposition, phase: Phase) -> None:
@@ -231,16 +232,16 @@ def _bridged_to(logged: Sequence[EventRow], bridged_gaps: BridgedGaps) -> dict[i
     return {each.attempt: each.type for each in logged if (each.attempt, each.sequence) in bridged_gaps}
 
 
-def _why_rejected(phase: Phase, event: Event, *, opens: bool, in_place: bool) -> str:
+def _why_rejected(cursor: Cursor, event: Event, *, in_place: bool) -> str:
     """Return the reason for which a storage worker rejected the event."""
     try:
-        if opens and event.sequence == 0:
-            life.reopen(phase, event)
+        if event.attempt > cursor.attempt and event.sequence == 0:
+            life.reopen(cursor.phase, event)
         elif in_place:
-            life.advance(phase, event.type, sequence=event.sequence)
+            life.advance(cursor.phase, event.type, sequence=event.sequence)
     except IllegalTransition as illegal:
         return str(illegal)
-    return f"the evaluation is {phase}"
+    return why_out_of_place(cursor, event)
 
 
 def _named(hole: range) -> str:

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from random import Random
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from eventlog.events import Event
+from projections.folds.refold import refold
 from tests.builders import history
 from tests.dumps import memory_dump
 from tests.jumbled import in_order, lives
@@ -62,3 +64,39 @@ def test_a_fence_that_arrives_first_makes_the_lower_attempt_stale() -> None:
     assert Counter(kept.verdict for kept in before.events.values()) == {"applied": 8}
     assert Counter(kept.verdict for kept in after.events.values()) == {"applied": 4, "stale": 4}
     assert before.scorecards == after.scorecards
+
+
+FAILED = history("queued failed")
+RETRY, *RETRIED = history("queued:retry provisioning", attempt=3)
+REOPENED = history("queued:operator provisioning running completed", attempt=2)
+BEYOND_CLOSING = history("running", first=2)
+NO_OPENING, *UNOPENED = history("running provisioning")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([*FAILED, RETRY, *RETRIED, *REOPENED[:1]], [*FAILED, RETRY, *REOPENED[:1], *RETRIED]),
+        ([*FAILED, RETRY, *RETRIED, *REOPENED], [*FAILED, RETRY, *REOPENED, *RETRIED]),
+        ([*FAILED, *REOPENED, RETRY, *RETRIED], [*FAILED, *REOPENED, *RETRIED, RETRY]),
+        ([*FAILED, *BEYOND_CLOSING], [*BEYOND_CLOSING, *FAILED]),
+        ([NO_OPENING, *UNOPENED], [*UNOPENED, NO_OPENING]),
+    ],
+    ids=["lower attempt opened", "lower attempt completed", "final", "beyond closing", "wrong opening"],
+)
+def test_a_rejected_event_has_one_reason_in_every_order(one: list[Event], other: list[Event]) -> None:
+    """The quarantine holds the reason that all orders have in common, not the state at the arrival."""
+    assert all(commute(a, b) for a in RETRIED for b in REOPENED)
+    expected = asyncio.run(in_one_bite(one))
+    assert expected.quarantined
+    assert memory_dump(asyncio.run(in_one_bite(other))) == memory_dump(expected)
+    tables, _ = asyncio.run(in_many_bites(Random(0), other))
+    assert memory_dump(tables) == memory_dump(expected)
+
+
+def test_a_refold_gives_the_reason_that_the_storage_worker_gave() -> None:
+    """What a rebuild inserts again is the row that was lost."""
+    tables = asyncio.run(in_one_bite([*FAILED, *BEYOND_CLOSING, *REOPENED, RETRY, *RETRIED]))
+    (held,) = tables.evaluations.values()
+    again = refold(held.row, 0, sorted(tables.events.values()), {}).change.quarantined
+    assert {bad.id: bad for bad in again} == tables.quarantined
