@@ -88,7 +88,7 @@ def hurry_the_pool() -> None:
 
 def _take_notes(notebook: Notebook) -> None:
     """Write down how often the seldom paths are taken."""
-    after(Consumer, "take_over", lambda taken: _note_take_over(notebook, taken))
+    after(Consumer, "claim_stalled", lambda taken: _note_take_over(notebook, taken))
     after(Consumer, "redeliver_pending", lambda drained: notebook.note("redelivered", drained))
     count, note_outage = PassCounts.count, Storage._note_outage
 
