@@ -8,9 +8,9 @@ from psycopg import AsyncConnection
 from eventlog.keys import DEFAULT_SHARDS
 from projections.database.connection import make_pool
 from projections.database.readiness import prepare
-from tests.conformance.forms import Form, MemoryForm, RedisForm
+from tests.conformance.eventlog.log_forms import Form, MemoryForm, RedisForm
 from tests.conformance.projections.ledger_forms import LedgerForm, MemoryLedgerForm, PostgresLedgerForm
-from tests.conformance.task_queue_forms import MemoryQueueForm, QueueForm, RedisQueueForm
+from tests.conformance.taskqueue.queue_forms import MemoryQueueForm, QueueForm, RedisQueueForm
 
 
 @pytest.fixture(params=["memory", "redis"])

@@ -8,19 +8,19 @@ MOVE = "projections/sql/evaluations.sql"
 CORE = "projections/migrations/0001_core.sql"
 ROLES = "projections/migrations/0002_roles.sql"
 
-LOG = "tests/conformance/test_event_log.py"
-LOG_MODES = "tests/conformance/test_event_log_modes.py"
-LOG_KEEPING = "tests/conformance/test_event_log_keeping.py"
+LOG = "tests/conformance/eventlog/test_event_log.py"
+LOG_MODES = "tests/conformance/eventlog/test_append_modes.py"
+LOG_KEEPING = "tests/conformance/eventlog/test_event_log_retention.py"
 TABLES = "tests/conformance/projections/test_store.py"
-WORKER = "tests/integration/test_storage_worker.py"
-PERMUTATIONS = "tests/unit/test_permutations.py"
-STORAGE = "tests/unit/test_storage.py"
-STORAGE_FAULTS = "tests/unit/test_storage_faults.py"
-TIMELINE = "tests/unit/test_timeline.py"
-LIFECYCLE = "tests/unit/test_lifecycle.py"
-QUEUE = "tests/unit/test_event_queue.py"
-OWNERSHIP = "tests/unit/test_event_queue_ownership.py"
-OUTBOX = "tests/unit/test_outbox.py"
+WORKER = "tests/integration/storage_worker/test_app.py"
+PERMUTATIONS = "tests/unit/storage_worker/test_permutations.py"
+STORAGE = "tests/unit/storage_worker/test_storage.py"
+STORAGE_FAULTS = "tests/unit/storage_worker/test_storage_faults.py"
+TIMELINE = "tests/unit/eventlog/test_timeline.py"
+LIFECYCLE = "tests/unit/eventlog/test_lifecycle.py"
+QUEUE = "tests/unit/eventlog/test_event_queue.py"
+OWNERSHIP = "tests/unit/eventlog/test_event_queue_ownership.py"
+OUTBOX = "tests/unit/eventlog/test_outbox.py"
 VERIFY = "tests/integration/projections/test_verify.py"
 REBUILD = "tests/integration/projections/test_rebuild.py"
 RETRACE = "tests/unit/projections/test_refold.py"
@@ -28,7 +28,7 @@ SIMULATION = "tests/simulation/test_simulation.py"
 FOUND = "tests/simulation/test_found.py"
 RECONCILE = "tests/unit/coordinator/test_reconcile_decision.py"
 GRACE = "tests/unit/coordinator/test_grace.py"
-CONFIRMATION = "tests/unit/test_event_queue_confirmation.py"
+CONFIRMATION = "tests/unit/eventlog/test_event_queue_confirmation.py"
 CHANGE = "tests/unit/projections/test_change.py"
 CONTINUITY = "tests/integration/scoreline/local/embedded/test_continuity.py"
 ATTEMPTS = "tests/unit/coordinator/test_attempts.py"
@@ -81,7 +81,7 @@ HOST_FILES = "tests/unit/executor/targets/test_host_files.py"
 SECCOMP = "tests/unit/executor/sandbox/test_seccomp.py"
 TOTALS = "tests/unit/projections/test_attempt_totals.py"
 FOREIGN = "tests/acceptance/test_foreign_producers.py"
-ACROSS_ATTEMPTS = "tests/unit/test_arrival_across_attempts.py"
+ACROSS_ATTEMPTS = "tests/unit/storage_worker/test_arrival_across_attempts.py"
 SERVER_ERRORS = "tests/acceptance/test_server_errors.py"
 ACL = "tests/integration/test_acl.py::test_nobody_may_do_what_is_not_theirs"
 LEAST_PRIVILEGE = "tests/integration/test_least_privilege.py"
@@ -101,7 +101,7 @@ HOSTILE_SPECS = (
 )
 PROVIDER_WITHDRAWN = "tests/unit/test_provider_batches_withdrawn.py"
 
-REDACTION = "tests/unit/test_redaction.py"
+REDACTION = "tests/unit/eventlog/test_redaction.py"
 SPEC_SECRETS = "tests/unit/scoreline/submit/spec/test_secrets.py"
 SECRETS = "tests/acceptance/test_secrets.py"
 STORED_SECRETS = f"{SECRETS}::test_nothing_of_a_secret_is_stored_logged_shown_or_exported"
@@ -279,7 +279,7 @@ MUTANTS = (
         APPEND,
         "    if opened_in ~= epoch then return 'EPOCH' end\n",
         "",
-        ("tests/conformance/test_redis_event_log.py",),
+        ("tests/conformance/eventlog/test_redis_event_log.py",),
     ),
     Mutant(
         "a refused claim is no claim",
@@ -310,7 +310,7 @@ MUTANTS = (
         "storage_worker/stream_diff.py",
         "    diff.rejected += (_conflict(entry) for entry in result.conflicts)\n",
         "",
-        ("tests/unit/test_sighting.py", STORAGE),
+        ("tests/unit/storage_worker/test_stream_diff.py", STORAGE),
     ),
     Mutant(
         "nothing beyond the closing event",
@@ -511,7 +511,7 @@ MUTANTS = (
         "eventlog/clock.py",
         "        return server_time + timedelta(seconds=self._monotonic() - at)\n",
         "        return utc_now()\n",
-        ("tests/unit/test_clock.py",),
+        ("tests/unit/eventlog/test_clock.py",),
     ),
     Mutant(
         "what was published in the current epoch waits for no grace",
@@ -609,7 +609,7 @@ MUTANTS = (
         APPEND,
         "mode ~= 'opening' and ",
         "",
-        ("tests/conformance/test_event_log_modes.py",),
+        ("tests/conformance/eventlog/test_append_modes.py",),
     ),
     Mutant(
         "what was paid for is kept behind a fence",
@@ -623,7 +623,7 @@ MUTANTS = (
         "taskqueue/ack.lua",
         "ARGV[i], ARGV[i], 1, consumer)",
         "ARGV[i], ARGV[i], 1)",
-        ("tests/conformance/test_task_queue.py",),
+        ("tests/conformance/taskqueue/test_task_queue.py",),
     ),
     # The fleet stays under the limits of providers.
     Mutant(
@@ -1643,28 +1643,31 @@ MUTANTS = (
         "eventlog/scripts.py",
         "if places and await quarantine(",
         "if not places and await quarantine(",
-        ("tests/conformance/test_redis_event_log.py", "tests/conformance/test_task_queue_redis.py"),
+        (
+            "tests/conformance/eventlog/test_redis_event_log.py",
+            "tests/conformance/taskqueue/test_redis_task_queue.py",
+        ),
     ),
     Mutant(
         "a fence of the wrong type does not stop marks",
         "eventlog/key_quarantine.py",
         "if not is_wrong_type(error) or not await quarantine(redis, names):",
         "if True:",
-        ("tests/conformance/test_redis_event_log.py",),
+        ("tests/conformance/eventlog/test_redis_event_log.py",),
     ),
     Mutant(
         "a lost stream changes the epoch of its shard",
         "eventlog/quarantine.lua",
         "if shard then redis.call('DEL', shard .. ':epoch') end",
         "",
-        ("tests/conformance/test_redis_event_log.py",),
+        ("tests/conformance/eventlog/test_redis_event_log.py",),
     ),
     Mutant(
         "a key in quarantine is kept",
         "eventlog/quarantine.lua",
         "redis.call('RENAME', key, name)",
         "redis.call('DEL', key)",
-        ("tests/conformance/test_redis_event_log.py",),
+        ("tests/conformance/eventlog/test_redis_event_log.py",),
     ),
     Mutant(
         "an interrupt pauses the batch on record",

@@ -1,6 +1,6 @@
 """What Redis and Postgres hold, as a dict of lists: no index, no fast path, nothing remembered twice.
 
-`NaiveReader` (tests/unit/timeline_model.py) takes entries one by one, in the order of arrival; here it
+`NaiveReader` (tests/unit/eventlog/timeline_model.py) takes entries one by one, in the order of arrival; here it
 learns to step over a hole, and gets a stream to read and a table of its own.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from eventlog.codec import Entry
 from eventlog.events import EventKey
 from eventlog.timeline import Disposition, arrival_ms
-from tests.unit.timeline_model import CLOSED, FINAL, NaiveReader
+from tests.unit.eventlog.timeline_model import CLOSED, FINAL, NaiveReader
 
 ENDED = CLOSED - {"retrying"}
 OWNERS_CLOSING = CLOSED - {"cancelled"}

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from taskqueue.tasks import QueueCounts
-from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, numbers, put, take, task
+from tests.conformance.taskqueue.queue_forms import BATCH, LATER, NOW, OTHER, numbers, put, take, task
 from tests.waiting import until
 
 # Handing out.

@@ -9,7 +9,7 @@ from eventlog import payloads as p
 from eventlog.codec import decode_body
 from eventlog.events import SCHEMA_VERSION, Event
 
-HISTORIES = Path(__file__).parent.parent / "histories"
+HISTORIES = Path(__file__).parents[2] / "histories"
 
 
 def golden(name: str) -> list[Event]:

@@ -4,7 +4,8 @@ import pytest
 
 from eventlog.log import Mode
 from tests.builders import EVALUATION, event, history
-from tests.conformance.asking import (
+from tests.conformance.eventlog.log_forms import fields_of
+from tests.conformance.eventlog.requests import (
     CLOSED,
     CONFLICT,
     DUPLICATE,
@@ -17,7 +18,6 @@ from tests.conformance.asking import (
     rival,
     stream,
 )
-from tests.conformance.forms import fields_of
 
 # What is accepted.
 

@@ -2,7 +2,17 @@
 
 from eventlog.log import Mode
 from tests.builders import EVALUATION, event, history
-from tests.conformance.asking import CLOSED, CONFLICT, DUPLICATE, EPOCH, FENCED, OK, append, ask, stream
+from tests.conformance.eventlog.requests import (
+    CLOSED,
+    CONFLICT,
+    DUPLICATE,
+    EPOCH,
+    FENCED,
+    OK,
+    append,
+    ask,
+    stream,
+)
 
 
 async def test_an_opening_from_postgres_wakes_nobody(form):

@@ -19,7 +19,7 @@ from projections.folds.refold import refold
 from tests.builders import history
 from tests.dumps import memory_dump
 from tests.jumbled import in_order, lives
-from tests.unit.test_permutations import in_many_bites, in_one_bite
+from tests.unit.storage_worker.test_permutations import in_many_bites, in_one_bite
 
 SWAPS = 400
 

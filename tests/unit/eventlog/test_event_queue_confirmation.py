@@ -8,9 +8,9 @@ import pytest
 from eventlog.event_queue import EventQueue, QueueSettings
 from eventlog.keys import shard_of
 from tests.builders import EVALUATION
-from tests.unit.faulty_log import FaultyLog
-from tests.unit.test_event_queue import opened, started
-from tests.unit.test_event_queue_ownership import claim, publish
+from tests.unit.eventlog.faulty_log import FaultyLog
+from tests.unit.eventlog.test_event_queue import opened, started
+from tests.unit.eventlog.test_event_queue_ownership import claim, publish
 from tests.waiting import until
 
 

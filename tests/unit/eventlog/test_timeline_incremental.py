@@ -8,7 +8,7 @@ from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Disposition, ReplayResult, replay
 from tests.builders import arrive, event, history
-from tests.unit.timeline_model import UNREAD, BitingReader, NaiveReader
+from tests.unit.eventlog.timeline_model import UNREAD, BitingReader, NaiveReader
 
 FOREVER = 2**62
 

@@ -6,7 +6,7 @@ from eventlog.codec import RawEntry, decode_body
 from eventlog.events import Event
 from eventlog.log import Append, AppendResponse, AppendResult, Mode
 from tests.builders import EVALUATION, event, records
-from tests.conformance.forms import Form, fields_of
+from tests.conformance.eventlog.log_forms import Form, fields_of
 
 OK, DUPLICATE, CONFLICT = AppendResult.OK, AppendResult.DUPLICATE, AppendResult.CONFLICT
 FENCED, CLOSED, EPOCH = AppendResult.FENCED, AppendResult.CLOSED, AppendResult.EPOCH

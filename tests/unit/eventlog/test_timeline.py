@@ -8,7 +8,7 @@ from eventlog.events import Event
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Cursor, Disposition, ReplayResult, first_of_each_key, missing_ranges, replay
 from tests.builders import EVALUATION, FIRST_ARRIVAL_MS, arrive, event, history
-from tests.unit.timeline_model import UNREAD
+from tests.unit.eventlog.timeline_model import UNREAD
 
 APPLIED, STALE, LATE, REJECTED = (
     Disposition.APPLIED,

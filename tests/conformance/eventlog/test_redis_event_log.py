@@ -12,7 +12,8 @@ from eventlog.redis_errors import RedisCommandError
 from eventlog.redis_streams import RedisEventLog
 from eventlog.scripts import Script
 from tests.builders import EVALUATION, event, history, raw_entry, records
-from tests.conformance.asking import (
+from tests.conformance.eventlog.log_forms import RedisForm
+from tests.conformance.eventlog.requests import (
     CLOSED,
     CONFLICT,
     DUPLICATE,
@@ -24,7 +25,6 @@ from tests.conformance.asking import (
     rival,
     stream,
 )
-from tests.conformance.forms import RedisForm
 
 APPEND = (Path(eventlog.__file__).parent / "append.lua").read_text()
 

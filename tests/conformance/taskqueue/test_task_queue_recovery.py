@@ -7,7 +7,7 @@ import pytest
 
 from taskqueue.queue_layout import queue_name
 from taskqueue.tasks import QueueCounts, Task
-from tests.conformance.task_queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
+from tests.conformance.taskqueue.queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
 from tests.waiting import until
 
 # Taking over.

@@ -3,7 +3,7 @@
 from eventlog.events import Event
 from eventlog.log import Append, Mode
 from tests.builders import event, history, records
-from tests.conformance.asking import CONFLICT, DUPLICATE, EPOCH, FENCED, OK, events_of
+from tests.conformance.eventlog.requests import CONFLICT, DUPLICATE, EPOCH, FENCED, OK, events_of
 
 MANY = [f"evaluation-{number}" for number in range(90)]
 """More than one call of a script takes, on every shard."""

@@ -15,7 +15,7 @@ from taskqueue.redis_batch_registry import RedisBatchRegistry
 from taskqueue.redis_executor_registry import RedisExecutorRegistry
 from taskqueue.redis_streams import EMPTY_STREAM_TTL, RedisTaskQueue
 from taskqueue.tasks import QueueCounts, QueueUnavailable
-from tests.conformance.task_queue_forms import BATCH, NOW, OTHER, numbers, put, take, task
+from tests.conformance.taskqueue.queue_forms import BATCH, NOW, OTHER, numbers, put, take, task
 from tests.waiting import until
 
 TASKS = keys.tasks_key(BATCH)

@@ -5,7 +5,7 @@ import pytest
 from eventlog.log import Append, CommitMark, Mode
 from eventlog.timeline import arrival_ms
 from tests.builders import EVALUATION, event, history, records
-from tests.conformance.asking import (
+from tests.conformance.eventlog.requests import (
     CLOSED,
     CONFLICT,
     DUPLICATE,

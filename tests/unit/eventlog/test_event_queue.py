@@ -15,7 +15,7 @@ from eventlog.lifecycle import IllegalTransition
 from eventlog.log import Append, AppendResponse, AppendResult
 from eventlog.redis_errors import RedisCommandError
 from tests.builders import BATCH, CASE, EVALUATION, event, payload, records
-from tests.unit.faulty_log import FaultyLog
+from tests.unit.eventlog.faulty_log import FaultyLog
 from tests.waiting import until
 
 QUICK = QueueSettings(linger=0.0, release_interval=3600, longest_backoff=0.001)

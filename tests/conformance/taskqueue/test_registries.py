@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from taskqueue.batch_registry import BatchEntry, BatchState
 from taskqueue.executor_registry import INSTANCE_TTL, ExecutorInstance
-from tests.conformance.task_queue_forms import BATCH, OTHER
+from tests.conformance.taskqueue.queue_forms import BATCH, OTHER
 
 ALICE = ExecutorInstance("alice-1", "alice", host="there", pid=7, slots=4, busy=2, project="p")
 BOB = ExecutorInstance("bob-1", "bob")

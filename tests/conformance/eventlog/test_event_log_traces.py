@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from eventlog.events import EventKey
 from eventlog.log import Append, AppendResult, CommitMark, Mode
 from tests.builders import event, records
-from tests.conformance.forms import Form, MemoryForm, RedisForm, fields_of
+from tests.conformance.eventlog.log_forms import Form, MemoryForm, RedisForm, fields_of
 
 TYPES = ["queued", "provisioning", "running", "completed", "retrying", "failed", "cancelled"]
 NAMES = (f"traced-{number}" for number in count())

@@ -10,8 +10,8 @@ from eventlog.codec import decode_body
 from eventlog.event_queue import AttemptLost, Claimed, EventQueue
 from eventlog.log import EXPIRY_SECONDS, Append, AppendResult, CommitMark, Mode
 from tests.builders import BATCH, EVALUATION, event, records
-from tests.unit.faulty_log import FaultyLog
-from tests.unit.test_event_queue import QUICK, opened, record, started
+from tests.unit.eventlog.faulty_log import FaultyLog
+from tests.unit.eventlog.test_event_queue import QUICK, opened, record, started
 from tests.waiting import until
 
 

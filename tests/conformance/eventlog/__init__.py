@@ -1,0 +1,1 @@
+"""Tests that hold every implementation of the event log to its contract."""
