@@ -10,7 +10,9 @@ ROLES = "projections/migrations/0002_roles.sql"
 
 LOG = "tests/conformance/eventlog/test_event_log.py"
 LOG_MODES = "tests/conformance/eventlog/test_append_modes.py"
-LOG_KEEPING = "tests/conformance/eventlog/test_event_log_retention.py"
+REDIS_LOG = "tests/conformance/eventlog/test_redis_event_log.py"
+REDIS_QUEUE = "tests/conformance/taskqueue/test_redis_task_queue.py"
+LOG_RETENTION = "tests/conformance/eventlog/test_event_log_retention.py"
 TABLES = "tests/conformance/projections/test_store.py"
 WORKER = "tests/integration/storage_worker/test_app.py"
 PERMUTATIONS = "tests/unit/storage_worker/test_permutations.py"
@@ -279,7 +281,7 @@ MUTANTS = (
         APPEND,
         "    if opened_in ~= epoch then return 'EPOCH' end\n",
         "",
-        ("tests/conformance/eventlog/test_redis_event_log.py",),
+        (REDIS_LOG,),
     ),
     Mutant(
         "a refused claim is no claim",
@@ -339,7 +341,7 @@ MUTANTS = (
         APPEND,
         "if not (whole and refused) then",
         "if true then",
-        (LOG_KEEPING,),
+        (LOG_RETENTION,),
     ),
     Mutant(
         "a tail is kept until Postgres has it",
@@ -360,14 +362,14 @@ MUTANTS = (
         SETTLE,
         "elseif newest_attempt(stream, fence) <= attempt then",
         "else",
-        (LOG_KEEPING,),
+        (LOG_RETENTION,),
     ),
     Mutant(
         "an opening makes a stream last again",
         APPEND,
         "    if begins and not empty then redis.call('PERSIST', stream) end\n",
         "",
-        (LOG_KEEPING,),
+        (LOG_RETENTION,),
     ),
     # One bad event stops only itself.
     Mutant(
@@ -475,7 +477,7 @@ MUTANTS = (
         SETTLE,
         " and not is_outdated(fence, attempt, sequence)",
         "",
-        (LOG_KEEPING,),
+        (LOG_RETENTION,),
     ),
     Mutant(
         "what another worker stored meanwhile is no gap",
@@ -1643,8 +1645,8 @@ MUTANTS = (
         "eventlog/scripts.py",
         "if places and await quarantine(",
         "if not places and await quarantine(",
-        (
-            "tests/conformance/eventlog/test_redis_event_log.py",
+        (REDIS_LOG, REDIS_QUEUE),
+            REDIS_LOG,
             "tests/conformance/taskqueue/test_redis_task_queue.py",
         ),
     ),
@@ -1653,21 +1655,21 @@ MUTANTS = (
         "eventlog/key_quarantine.py",
         "if not is_wrong_type(error) or not await quarantine(redis, names):",
         "if True:",
-        ("tests/conformance/eventlog/test_redis_event_log.py",),
+        (REDIS_LOG,),
     ),
     Mutant(
         "a lost stream changes the epoch of its shard",
         "eventlog/quarantine.lua",
         "if shard then redis.call('DEL', shard .. ':epoch') end",
         "",
-        ("tests/conformance/eventlog/test_redis_event_log.py",),
+        (REDIS_LOG,),
     ),
     Mutant(
         "a key in quarantine is kept",
         "eventlog/quarantine.lua",
         "redis.call('RENAME', key, name)",
         "redis.call('DEL', key)",
-        ("tests/conformance/eventlog/test_redis_event_log.py",),
+        (REDIS_LOG,),
     ),
     Mutant(
         "an interrupt pauses the batch on record",

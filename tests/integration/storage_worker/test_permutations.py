@@ -64,7 +64,7 @@ async def stage(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
         yield Stage(log, pool, conn)
 
 
-async def in_one_bite(here: Stage, events: Sequence[Event]) -> list[bytes]:
+async def in_one_pass(here: Stage, events: Sequence[Event]) -> list[bytes]:
     """Store everything in order, by one worker, in one look."""
     await here.clear()
     await here.xadd(*events)
@@ -72,7 +72,7 @@ async def in_one_bite(here: Stage, events: Sequence[Event]) -> list[bytes]:
     return await postgres_dump(here.conn)
 
 
-async def in_many_bites(here: Stage, random: Random, events: Sequence[Event]) -> tuple[list[bytes], int]:
+async def in_many_passes(here: Stage, random: Random, events: Sequence[Event]) -> tuple[list[bytes], int]:
     """Let up to three workers look at once, every few entries."""
     await here.clear()
     workers = [here.worker() for _ in range(random.randint(1, 3))]
@@ -106,8 +106,8 @@ def test_any_arrival_gives_the_same_tables(redis_url, postgres_url):
         @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
         def check_one(random: Random) -> None:
             written = lives(random, most=3)
-            expected = runner.run(in_one_bite(here, in_order(written)))
-            dump, _ = runner.run(in_many_bites(here, random, arrivals(random, written)))
+            expected = runner.run(in_one_pass(here, in_order(written)))
+            dump, _ = runner.run(in_many_passes(here, random, arrivals(random, written)))
             assert dump == expected
             assert runner.run(here.ask("SELECT DISTINCT verdict FROM events")) == [("applied",)]
             assert not [row for row in dump if row.startswith((b"quarantine", b"gap_bridges"))]
@@ -126,7 +126,7 @@ async def test_many_workers_at_once_race_and_lose_nothing(redis_url, migrated_ur
         for e in history("queued provisioning running completed", evaluation_id=f"e{n:02}")
     ]
     async with stage(redis_url, migrated_url) as here:
-        expected = await in_one_bite(here, events)
+        expected = await in_one_pass(here, events)
         await here.clear()
         workers = [here.worker() for _ in range(6)]
         for sequence in (3, 2, 1, 0):
@@ -148,7 +148,7 @@ async def test_what_stands_aside_is_kept_once_by_many_workers(redis_url, migrate
         event("running", attempt=2, sequence=9),
     ]
     async with stage(redis_url, migrated_url) as here:
-        expected = await in_one_bite(here, events)
+        expected = await in_one_pass(here, events)
         await here.clear()
         workers = [here.worker() for _ in range(6)]
         for each in events:

@@ -1,4 +1,4 @@
-"""A log that fails on demand: before it is reached, or after it has done what it was asked."""
+"""An event log that fails on demand, before or after it has executed the call."""
 
 import asyncio
 from collections import deque
@@ -16,7 +16,7 @@ Fate = Literal["unreached", "reply lost", "reply lost in a restart", "fine"]
 
 
 class FaultyLog:
-    """A `LogWriter` over a log in memory, which remembers the calls that reached it."""
+    """A `LogWriter` over the in-memory log that records the calls which reached it."""
 
     def __init__(self, *, shards: int = DEFAULT_SHARDS) -> None:
         self.clock_ms = FIRST_ARRIVAL_MS
@@ -30,15 +30,15 @@ class FaultyLog:
         self.may_answer.set()
 
     def fail(self, *fates: Fate) -> None:
-        """Say what becomes of the next appends, one by one."""
+        """Set the outcome of the next appends, one by one."""
         self.fates.extend(fates)
 
     async def epochs(self) -> list[str]:
-        """Pass the question on."""
+        """Delegate to the in-memory log."""
         return await self.memory.epochs()
 
     async def epoch(self, evaluation_id: str) -> str:
-        """Let something happen, then pass the question on."""
+        """Run the test's hook, then delegate to the in-memory log."""
         if self.before_epoch:
             await self.before_epoch(evaluation_id)
         return await self.memory.epoch(evaluation_id)
@@ -58,20 +58,20 @@ class FaultyLog:
         return replies
 
     async def committed(self, evaluation_ids: Sequence[str]) -> list[EventKey | None]:
-        """Pass the question on, and let something happen before the next one."""
+        """Delegate to the in-memory log, and run the test's hook before the next read."""
         marks = await self.memory.committed(evaluation_ids)
         after, self.after_committed = self.after_committed, None
-        if after:  # once: a change of epoch has the queue read the marks again
+        if after:  # once: after a change of epoch the queue reads the marks again
             await after()
         return marks
 
     async def events(self, evaluation_id: str) -> list[Event]:
-        """Return what an evaluation's stream holds."""
+        """Return the events in an evaluation's stream."""
         (raw,) = await self.memory.read([evaluation_id], limit=1_000)
         return [_event(entry) for entry in raw]
 
     async def keys(self, evaluation_id: str) -> list[EventKey]:
-        """Return the keys of what an evaluation's stream holds."""
+        """Return the keys of the events in an evaluation's stream."""
         return [event.key for event in await self.events(evaluation_id)]
 
 

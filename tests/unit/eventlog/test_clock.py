@@ -1,4 +1,4 @@
-"""A server's time, as a process carries it on."""
+"""The server's time, extrapolated by a process between two reads."""
 
 from datetime import timedelta
 
@@ -8,8 +8,8 @@ from eventlog.clock import ClockNotSynchronized, ServerClock
 from tests.builders import START
 
 
-def test_a_servers_time_goes_on_with_the_monotonic_clock() -> None:
-    """Whatever the host's wall clock shows: only what the server returned counts, and what passed since."""
+def test_server_time_advances_with_the_monotonic_clock() -> None:
+    """Between reads the clock adds monotonic time to the server's; the host's wall clock has no effect."""
     ticks = [100.0]
     clock = ServerClock(lambda: ticks[0])
     clock.synchronize(START)
@@ -19,7 +19,7 @@ def test_a_servers_time_goes_on_with_the_monotonic_clock() -> None:
     assert clock.now() == START
 
 
-def test_a_time_that_was_never_read_is_an_error() -> None:
-    """A decision without the server's time would be made by the wrong clock."""
+def test_reading_the_clock_before_the_server_is_an_error() -> None:
+    """Without a time from the server the clock raises, so no decision is made by the host's clock."""
     with pytest.raises(ClockNotSynchronized):
         ServerClock(lambda: 0.0).now()

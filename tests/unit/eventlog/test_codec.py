@@ -1,4 +1,4 @@
-"""Reading bytes as events: what is refused, and why; and that nothing makes the reader raise."""
+"""Decoding entries: which ones are rejected, for which reason, and that the decoder never raises."""
 
 import json
 from typing import Any
@@ -22,13 +22,13 @@ from tests.builders import EVALUATION, PAYLOADS, event, history, raw_entry, wire
 
 
 def envelope(**changes: Any) -> dict[str, Any]:
-    """Return the JSON object of a good `queued` event, with changes."""
+    """Return the JSON object of a valid `queued` event, with changes."""
     good: dict[str, Any] = json.loads(encode(event("queued")))
     return {**good, **changes}
 
 
 def read(body: bytes | dict[str, Any]) -> Entry | RejectedEntry:
-    """Read a body from an entry whose other fields belong to a good `queued` event."""
+    """Decode a body from an entry whose other fields belong to a valid `queued` event."""
     as_bytes = body if isinstance(body, bytes) else json.dumps(body).encode()
     return read_entry(EVALUATION, raw_entry(event("queued"), event=as_bytes))
 
@@ -50,7 +50,7 @@ def with_input(text: str) -> bytes:
     return json.dumps(envelope()).replace('"2 + 2"', text).encode()
 
 
-# What is refused.
+# Rejected entries.
 
 GARBAGE = {
     "nothing": b"",
@@ -65,13 +65,13 @@ GARBAGE = {
     "a nesting bomb inside": with_input("[" * 5_000 + "]" * 5_000),
     "NaN where anything may stand": with_input("NaN"),
     "infinity where anything may stand": with_input('{"x": -Infinity}'),
-    "a number nobody can hold": with_input("9" * 5_000),
+    "a number too large for any type": with_input("9" * 5_000),
 }
 
 
 @pytest.mark.parametrize("body", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_is_refused_with_its_bytes_intact(body):
-    """Whatever is not a JSON object goes to quarantine exactly as it came."""
+def test_garbage_is_rejected_with_its_bytes_intact(body):
+    """A body that is not a JSON object is quarantined byte for byte."""
     refused = refusal(body)
     assert refused.reason is QuarantineReason.GARBAGE
     assert (refused.id, refused.body) == (b"1-0", body)
@@ -99,35 +99,35 @@ INVALID: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("changes", INVALID.values(), ids=INVALID.keys())
 def test_an_envelope_outside_the_schema_is_invalid(changes):
-    """Every field is checked, and the refusal names the first that is wrong."""
+    """Every field is checked, and the rejection names the first invalid one."""
     refused = refusal(envelope(**changes))
     assert refused.reason is QuarantineReason.INVALID
     (field, *_) = changes
     assert field in refused.detail or field == "schema_version"
 
 
-def test_numbers_that_json_does_not_have_are_refused():
-    """NaN in a typed field is as unwelcome as anywhere."""
+def test_numbers_outside_json_are_rejected():
+    """NaN is rejected in a typed field as well."""
     scored = encode(event("scored", sequence=4)).replace(b'"score":1.0', b'"score":NaN')
     assert refusal(scored).reason is QuarantineReason.GARBAGE
 
 
 @pytest.mark.parametrize("unknown", ["abducted", "", None, 7, [], {}, ["queued"]])
-def test_an_unknown_type_is_refused_as_such(unknown):
-    """A type this reader has never heard of, or none at all, raises nothing."""
+def test_an_unknown_event_type_is_rejected(unknown):
+    """An unknown or missing type is rejected and raises nothing."""
     assert refusal(envelope(type=unknown)).reason is QuarantineReason.UNKNOWN_TYPE
 
 
 @pytest.mark.parametrize("changes", [{}, {"type": "abducted"}, {"data": {"new": 1}}, {"colour": "red"}])
-def test_a_future_version_is_refused_before_anything_else_about_it(changes):
-    """What a newer writer says is not judged by the rules of today."""
+def test_a_future_schema_version_is_rejected_first(changes):
+    """An event of a newer version is rejected for its version, before its other fields are checked."""
     refused = refusal(envelope(schema_version=SCHEMA_VERSION + 1, **changes))
     assert refused.reason is QuarantineReason.FUTURE_VERSION
 
 
 @pytest.mark.parametrize("timestamp", [1e20, -1e20, 1e12, "noon", None, [], float("nan")])
-def test_an_old_event_with_an_impossible_time_is_refused(timestamp):
-    """A poisoned version 1 event is one refusal, not a crash of its reader."""
+def test_an_old_event_with_an_impossible_time_is_rejected(timestamp):
+    """An invalid time in a version 1 event is a rejection and no exception."""
     old = {k: v for k, v in envelope(schema_version=1).items() if k not in {"occurred_at", "source"}}
     assert refusal({**old, "timestamp": timestamp}).reason in {
         QuarantineReason.INVALID,
@@ -137,7 +137,7 @@ def test_an_old_event_with_an_impossible_time_is_refused(timestamp):
 
 @pytest.mark.parametrize("data", [{}, [], None, "text", {"executor_id": 7}, {"executor_id": "x" * 200}])
 def test_an_old_event_that_lacks_what_its_version_had_is_invalid(data):
-    """An upcast that can't be made is a refusal that says so."""
+    """A version 1 event that cannot be upcast is rejected with that reason."""
     old = {k: v for k, v in envelope(schema_version=1).items() if k not in {"occurred_at", "source"}}
     assert (
         refusal({**old, "type": "provisioning", "timestamp": 0, "data": data}).reason
@@ -145,25 +145,25 @@ def test_an_old_event_that_lacks_what_its_version_had_is_invalid(data):
     )
 
 
-def test_an_oversize_body_is_refused_unparsed():
-    """The cap comes before the parser."""
+def test_an_oversize_body_is_rejected_unparsed():
+    """The size limit is checked before the body is parsed."""
     assert refusal(b"{" * (MAX_EVENT_BYTES + 1)).reason is QuarantineReason.OVERSIZE
     assert refusal(b"{" * MAX_EVENT_BYTES).reason is QuarantineReason.GARBAGE
 
 
 @pytest.mark.parametrize("field", ["type", "attempt", "sequence"])
-@pytest.mark.parametrize("said", [b"2", b"01", b"", b"running", b"\xff"])
-def test_fields_that_disagree_with_the_envelope_are_a_mismatch(field, said):
-    """The fields Lua reads must say what the envelope says, to the byte."""
-    found = read_entry(EVALUATION, raw_entry(event("queued"), **{field: said}))
+@pytest.mark.parametrize("value", [b"2", b"01", b"", b"running", b"\xff"])
+def test_fields_that_disagree_with_the_envelope_are_a_mismatch(field, value):
+    """The entry's fields, which Lua reads, must equal those of the envelope byte for byte."""
+    found = read_entry(EVALUATION, raw_entry(event("queued"), **{field: value}))
     assert isinstance(found, RejectedEntry)
     assert found.reason is QuarantineReason.MISMATCH
     assert found.body == encode(event("queued"))
 
 
 def test_an_event_in_another_evaluations_stream_is_a_mismatch():
-    """Nobody speaks for another evaluation."""
-    found = read_entry("somebody-else", raw_entry(event("queued")))
+    """An event is rejected in the stream of an evaluation that its envelope does not name."""
+    found = read_entry("another-evaluation", raw_entry(event("queued")))
     assert isinstance(found, RejectedEntry)
     assert found.reason is QuarantineReason.MISMATCH
     assert EVALUATION in found.detail
@@ -171,32 +171,32 @@ def test_an_event_in_another_evaluations_stream_is_a_mismatch():
 
 @pytest.mark.parametrize("fields", [[], [b"event"], [b"\xff\xfe", b"x"], [b"attempt", b"1", b"sequence"]])
 def test_an_entry_without_an_event_is_garbage(fields):
-    """Its fields are kept as JSON, for there is no body to keep."""
+    """Without a body, the entry's fields are quarantined as JSON."""
     found = read_entry(EVALUATION, (b"1-0", fields))
     assert isinstance(found, RejectedEntry)
     assert found.reason is QuarantineReason.GARBAGE
     assert isinstance(json.loads(found.body), list)
 
 
-def test_one_bad_entry_does_not_keep_its_neighbours_from_being_read():
-    """Reading goes on after a refusal, in the order of arrival."""
+def test_an_invalid_entry_does_not_affect_its_neighbours():
+    """The decoder continues after a rejection, in the order of arrival."""
     first, second = wire(history("queued provisioning"))
     bad = raw_entry(event("running", sequence=2), event=b"garbage")
     kinds = [type(read_entry(EVALUATION, raw)) for raw in (first, bad, second)]
     assert kinds == [Entry, RejectedEntry, Entry]
 
 
-def test_a_stored_body_that_can_not_be_read_raises_where_it_is_asked_for():
-    """`decode_body` is for bodies that were read before: there a refusal is an error."""
+def test_decoding_a_stored_body_that_is_unreadable_raises():
+    """`decode_body` is for bodies that were decoded before, so a rejection there is an error."""
     with pytest.raises(ValueError, match="garbage"):
         decode_body(b"hello")
 
 
-# NULs, which Postgres can't hold.
+# NUL characters, which Postgres cannot store.
 
 
-def test_a_nul_in_a_value_is_replaced_when_written_and_when_read():
-    """Output with a NUL in it is kept, but for the NUL."""
+def test_a_nul_in_a_value_is_replaced_on_writing_and_on_reading():
+    """A text with a NUL is kept, with the NUL replaced."""
     written = encode(event(p.Responded(output="a\0b"), sequence=3))
     assert b"\\u0000" not in written
     assert json.loads(written)["data"]["output"] == "a�b"
@@ -204,7 +204,7 @@ def test_a_nul_in_a_value_is_replaced_when_written_and_when_read():
 
 
 def test_a_nul_in_a_key_is_replaced_too():
-    """Keys of free JSON are text in Postgres like any other."""
+    """Keys of free JSON are text in Postgres, like values."""
     assert as_event(with_input(r'{"k\u0000": [{"\u0000": 1}]}')).data.case.input == {"k�": [{"�": 1}]}
 
 
@@ -216,11 +216,11 @@ def test_an_escaped_backslash_before_u0000_is_left_alone():
 
 
 def test_garbage_with_a_nul_in_it_keeps_its_bytes():
-    """What can't be parsed can't be cleaned either."""
+    """A body that cannot be parsed cannot be cleaned, so its bytes are quarantined unchanged."""
     assert refusal(rb'{"x": "\u0000').body == rb'{"x": "\u0000'
 
 
-# Whatever comes.
+# Any input.
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -231,15 +231,15 @@ ANY_JSON = st.recursive(
 
 @given(st.binary(max_size=200) | ANY_JSON.map(lambda found: json.dumps(found).encode()))
 @settings(deadline=None)
-def test_reading_never_raises(body):
-    """Whatever the bytes, the answer is an entry or a refusal."""
+def test_decoding_never_raises(body):
+    """For any bytes the decoder returns an entry or a rejection."""
     assert isinstance(read(body), RejectedEntry)
 
 
 @given(st.data())
 @settings(deadline=None)
-def test_reading_a_damaged_envelope_never_raises(data):
-    """Any ANY_JSON in any field, of either version, is read or refused."""
+def test_decoding_a_damaged_envelope_never_raises(data):
+    """Any JSON value in any field, of either version, is decoded or rejected."""
     word = data.draw(st.sampled_from(sorted(PAYLOADS)))
     good = json.loads(encode(event(word)))
     damaged = {

@@ -1,4 +1,4 @@
-"""What is written is what is read, for every event type; and what can't be kept is not written."""
+"""Encoding and decoding are inverse for every event type; an oversize event is not encoded."""
 
 from dataclasses import FrozenInstanceError
 from datetime import timedelta, timezone
@@ -14,8 +14,8 @@ from eventlog.events import EVENT_CLASSES, SCHEMA_VERSION, is_in_range, type_of
 from tests.builders import BATCH, CASE, EVALUATION, PAYLOADS, START, event, raw_entry
 
 
-def test_an_event_too_large_to_keep_is_not_written():
-    """The writer hears of it at once, with the size."""
+def test_an_event_over_the_size_limit_is_not_encoded():
+    """The encoder raises at once, with the size."""
     part = p.Score(evaluator="judge", score=0, reason="x" * (p.MAX_TEXT - 1))
     with pytest.raises(OversizeEvent) as oversize:
         encode(event(p.Completed(verdict="passed", scores=(part, part, part)), sequence=3))
@@ -31,7 +31,7 @@ JSON = st.recursive(
 )
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 MOMENTS = st.datetimes(timezones=ZONES).filter(is_in_range)
-"""Times that an event may carry."""
+"""Times that an event can carry."""
 AMOUNTS = st.floats(0, 1e12)
 SCORES = st.floats(-1e12, 1e12)
 USAGES = st.builds(p.TokenUsage, input_tokens=st.integers(0, 10**12), output_tokens=st.integers(0, 10**12))
@@ -89,8 +89,8 @@ PAYLOAD_STRATEGIES: list[st.SearchStrategy[p.AnyPayload]] = [
 @pytest.mark.parametrize("payloads", PAYLOAD_STRATEGIES, ids=EVENT_CLASSES.keys())
 @given(data=st.data())
 @settings(deadline=None)
-def test_what_is_encoded_is_decoded(payloads, data):
-    """Any event survives the wire unchanged, and its entry agrees with its fields."""
+def test_decoding_returns_the_encoded_event(payloads, data):
+    """Any event is unchanged by encoding and decoding, and its entry's fields agree with its envelope."""
     written = make_event(
         data.draw(payloads),
         evaluation_id=data.draw(NAMES),
@@ -109,21 +109,21 @@ def test_what_is_encoded_is_decoded(payloads, data):
 
 
 def test_every_event_type_is_round_tripped():
-    """The strategies above leave no type out."""
+    """The strategies above cover every event type."""
     assert len(PAYLOAD_STRATEGIES) == len(EVENT_CLASSES) == len(PAYLOADS)
     assert [type_of(payload) for payload in PAYLOADS.values()] == list(EVENT_CLASSES)
 
 
-def test_an_event_can_not_be_changed_once_made():
-    """Events are facts: frozen, as are their payloads."""
+def test_events_are_immutable():
+    """Events and their payloads are frozen."""
     models: list[Any] = [event("queued"), CASE]
     for model in models:
         with pytest.raises(FrozenInstanceError):
             setattr(model, next(iter(type(model).__dataclass_fields__)), "other")
 
 
-def test_make_event_takes_the_current_version_and_the_type_of_its_payload():
-    """The envelope is filled in one place."""
+def test_make_event_sets_the_current_version_and_the_type_of_its_payload():
+    """`make_event` fills in the envelope."""
     made = make_event(
         PAYLOADS["running"],
         evaluation_id=EVALUATION,

@@ -1,4 +1,4 @@
-"""The docs' diagram shows the lifecycle's tables, all of them and nothing else."""
+"""The state diagram in the docs shows all of the lifecycle's tables and nothing else."""
 
 import re
 
@@ -20,8 +20,8 @@ def test_every_transition_is_drawn_once():
             assert drawn.count((phase, following, event_type)) == 1
 
 
-def test_no_transition_is_made_up():
-    """Arrows that are not in the table are openings and ends."""
+def test_every_arrow_is_in_the_tables():
+    """Arrows that are not in the transition table are openings and ends."""
     table = {(phase, to, word) for phase, accepted in TRANSITIONS.items() for word, to in accepted.items()}
     others = {arrow for arrow in arrows() if arrow not in table}
     assert {target for source, target, _ in others if source != "[*]"} <= {"queued", "[*]"}
@@ -31,7 +31,7 @@ def test_no_transition_is_made_up():
 
 
 def test_every_state_and_every_opening_is_named():
-    """Nothing a reader may meet in the tables is missing from the picture."""
+    """Every phase and every opening of the tables appears in the diagram."""
     diagram = state_diagram()
     assert diagram.startswith("stateDiagram-v2\n")
     for word in (*Phase, *OPENINGS):
@@ -39,5 +39,5 @@ def test_every_state_and_every_opening_is_named():
 
 
 def test_provisioning_does_not_lead_to_completed():
-    """The forbidden short cut is not drawn either."""
+    """The diagram has no arrow for the transition that the lifecycle forbids."""
     assert not [arrow for arrow in arrows() if arrow[:2] == ("provisioning", "completed")]

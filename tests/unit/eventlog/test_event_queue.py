@@ -1,4 +1,4 @@
-"""A writer's queue: numbered, in company, through outages, and never twice."""
+"""The event queue of a writer: it numbers events, sends them in batches, and retries without duplicates."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -35,7 +35,7 @@ async def queue(log: FaultyLog) -> AsyncIterator[EventQueue]:
 
 @asynccontextmanager
 async def started(log: FaultyLog, settings: QueueSettings = QUICK) -> AsyncIterator[EventQueue]:
-    """Run a queue, and leave it without waiting for what a test has made impossible to send."""
+    """Run a queue, and stop it without waiting for events that the test has made impossible to send."""
     queue = EventQueue(log, source="test", settings=settings)
     await queue.__aenter__()
     try:
@@ -45,7 +45,7 @@ async def started(log: FaultyLog, settings: QueueSettings = QUICK) -> AsyncItera
 
 
 def opened(queue: EventQueue, evaluation_id: str = EVALUATION, *, attempt: int = 1) -> OwnedAttempt:
-    """Own an attempt outright, and open it."""
+    """Register an attempt with the queue without a claim, and open it."""
     owned = queue.own(evaluation_id, BATCH, attempt=attempt)
     owned.open(p.Queued(case=CASE))
     return owned
@@ -58,16 +58,16 @@ def record(owned: OwnedAttempt, words: str) -> None:
 
 
 async def elsewhere(log: FaultyLog, word: str, *, attempt: int, sequence: int) -> None:
-    """Let somebody else write into the evaluation's stream."""
-    said = event(word, attempt=attempt, sequence=sequence, source="elsewhere")
-    await log.memory.append([Append(EVALUATION, records([said]), epoch="")])
+    """Append an event of another writer to the evaluation's stream."""
+    foreign = event(word, attempt=attempt, sequence=sequence, source="elsewhere")
+    await log.memory.append([Append(EVALUATION, records([foreign]), epoch="")])
 
 
 # Numbering.
 
 
 async def test_events_are_numbered_in_the_order_of_recording(log, queue):
-    """One attempt, from 0, without a hole."""
+    """The events of an attempt get consecutive sequences from 0."""
     owned = opened(queue, attempt=3)
     record(owned, "provisioning running responded scored completed")
     await owned.acknowledged()
@@ -77,8 +77,8 @@ async def test_events_are_numbered_in_the_order_of_recording(log, queue):
     assert {(each.batch_id, each.source) for each in events} == {(BATCH, "test")}
 
 
-async def test_what_can_not_follow_is_refused_and_takes_no_number(log, queue):
-    """The lifecycle is asked first: a gap in the numbers would look like a loss."""
+async def test_an_illegal_event_is_refused_and_takes_no_sequence(log, queue):
+    """The lifecycle is checked before a sequence is assigned: a skipped one would look like a lost event."""
     owned = opened(queue)
     with pytest.raises(IllegalTransition):
         record(owned, "completed")
@@ -87,8 +87,8 @@ async def test_what_can_not_follow_is_refused_and_takes_no_number(log, queue):
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1), (1, 2)]
 
 
-async def test_what_is_too_large_is_refused_and_takes_no_number(log, queue):
-    """The owner hears of it while it can still record something smaller."""
+async def test_an_oversize_event_is_refused_and_takes_no_sequence(log, queue):
+    """The queue raises at once, so the owner can record a smaller event instead."""
     owned = opened(queue)
     record(owned, "provisioning running")
     huge = p.Score(evaluator="judge", score=1.0, reason="x" * (p.MAX_TEXT - 1))
@@ -99,11 +99,11 @@ async def test_what_is_too_large_is_refused_and_takes_no_number(log, queue):
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
-# Company.
+# Coalescing.
 
 
-async def test_events_travel_in_company(log):
-    """Everything recorded within the linger, of all attempts, shares one round trip."""
+async def test_events_are_sent_in_batches(log):
+    """All events recorded within the linger time, of all attempts, share one round trip."""
     async with started(log, QueueSettings(linger=0.05, release_interval=3600)) as queue:
         first, second = opened(queue, "e-1"), opened(queue, "e-2")
         record(first, "provisioning running")
@@ -114,7 +114,7 @@ async def test_events_travel_in_company(log):
 
 
 async def test_a_closing_event_flushes_at_once(log):
-    """An owner that has finished waits for nobody."""
+    """A closing event does not wait for the linger time."""
     async with started(log, UNHURRIED) as queue:
         waiting, done = opened(queue, "e-1"), opened(queue, "e-2")
         record(done, "provisioning failed")
@@ -123,8 +123,8 @@ async def test_a_closing_event_flushes_at_once(log):
         assert (waiting.depth, await log.keys("e-1")) == (1, [])
 
 
-async def test_what_is_recorded_in_flight_makes_up_the_next_call(log, queue):
-    """One call of an attempt is out at a time, which keeps its order."""
+async def test_events_recorded_in_flight_are_sent_with_the_next_call(log, queue):
+    """At most one call per attempt is in flight, which preserves the order of its events."""
     log.may_answer.clear()
     owned = opened(queue)
     await until(lambda: log.round_trips)
@@ -140,8 +140,8 @@ async def test_what_is_recorded_in_flight_makes_up_the_next_call(log, queue):
 
 
 @pytest.mark.parametrize("fault", ["unreached", "reply lost"])
-async def test_an_outage_loses_and_doubles_nothing(log, queue, fault):
-    """Whether the calls had happened or not, the stream ends up with each event once."""
+async def test_an_outage_neither_loses_nor_duplicates_events(log, queue, fault):
+    """Whether the failed calls had been executed or not, the stream ends up with each event once."""
     log.fail(*[fault] * 4)
     owned = opened(queue)
     for word in ("provisioning", "running", "responded", "completed"):
@@ -152,8 +152,8 @@ async def test_an_outage_loses_and_doubles_nothing(log, queue, fault):
     assert not log.fates
 
 
-async def test_a_queue_outlives_a_mixed_outage_of_many_attempts(log, queue):
-    """Failures of both kinds, in between, over several evaluations."""
+async def test_a_mixed_outage_of_many_attempts_loses_nothing(log, queue):
+    """Failures before and after execution alternate over several evaluations; each stream is complete."""
     log.fail("reply lost", "unreached", "reply lost", "unreached", "unreached")
     owned = [opened(queue, f"e-{number}") for number in range(20)]
     for each in owned:
@@ -164,8 +164,8 @@ async def test_a_queue_outlives_a_mixed_outage_of_many_attempts(log, queue):
         assert await log.keys(f"e-{number}") == [(1, n) for n in range(4)]
 
 
-async def test_what_arrives_is_measured(log):
-    """Whoever wants to know learns how long each call's events took to be on record."""
+async def test_append_latency_is_measured(log):
+    """The queue reports for every call how long its events took to be acknowledged."""
     delays: list[float] = []
     queue = EventQueue(log, source="test", settings=QUICK, observe=delays.append)
     async with queue:
@@ -174,8 +174,8 @@ async def test_what_arrives_is_measured(log):
     assert delays[0] >= 0
 
 
-async def test_a_refused_command_does_not_silence_the_queue(log, queue, monkeypatch):
-    """One bad reply (MISCONF, BUSY, NOREPLICAS) is retried or reported; events do not wait for ever."""
+async def test_a_rejected_command_does_not_stop_the_queue(log, queue, monkeypatch):
+    """After an error reply (MISCONF, BUSY, NOREPLICAS) the queue retries or reports the error."""
     working = log.memory.append
 
     async def refuses_once(calls):
@@ -191,8 +191,8 @@ async def test_a_refused_command_does_not_silence_the_queue(log, queue, monkeypa
 # Losing an attempt.
 
 
-async def test_a_fenced_attempt_is_lost_to_its_owner(log, queue):
-    """The owner is told at the next word, and its events go nowhere."""
+async def test_an_owner_loses_a_fenced_attempt(log, queue):
+    """The next `record` raises, and no event of the attempt is appended."""
     owned = opened(queue)
     await owned.acknowledged()
     await elsewhere(log, "cancelled", attempt=2, sequence=0)
@@ -206,8 +206,8 @@ async def test_a_fenced_attempt_is_lost_to_its_owner(log, queue):
     assert queue.outbox.bytes == 0
 
 
-async def test_an_attempt_somebody_else_wrote_to_is_lost(log, queue):
-    """A conflict means the same to an owner as a fence: stop."""
+async def test_an_owner_loses_an_attempt_with_a_conflict(log, queue):
+    """An event of another writer under the same key ends the attempt for its owner, as a fence does."""
     owned = opened(queue)
     await owned.acknowledged()
     await elsewhere(log, "provisioning", attempt=1, sequence=1)
@@ -218,8 +218,8 @@ async def test_an_attempt_somebody_else_wrote_to_is_lost(log, queue):
     assert list(queue.outbox) == []
 
 
-async def test_losing_one_attempt_leaves_the_others_alone(log, queue):
-    """Each attempt has its own fate."""
+async def test_losing_one_attempt_does_not_affect_others(log, queue):
+    """The queue continues to send the events of its other attempts."""
     doomed, fine = opened(queue), opened(queue, "e-2")
     await asyncio.gather(doomed.acknowledged(), fine.acknowledged())
     await elsewhere(log, "cancelled", attempt=2, sequence=0)
@@ -230,11 +230,11 @@ async def test_losing_one_attempt_leaves_the_others_alone(log, queue):
         await doomed.acknowledged()
 
 
-# Room, and the end.
+# Capacity and shutdown.
 
 
 async def test_a_full_outbox_has_no_room_for_another_attempt(log):
-    """Unsent events stop the claiming, not the recording."""
+    """Unsent events block new claims, but not the recording of events."""
     settings = QueueSettings(linger=3600, release_interval=3600, max_bytes=2_000)
     async with started(log, settings) as queue:
         owned = opened(queue)
@@ -247,7 +247,7 @@ async def test_a_full_outbox_has_no_room_for_another_attempt(log):
 
 
 async def test_closing_the_queue_flushes_it(log):
-    """A good-bye is no loss, even in the middle of an outage."""
+    """A queue that is closed during an outage sends its events when the outage ends."""
     queue = EventQueue(log, source="test", settings=QUICK)
     async with queue:
         owned = opened(queue)
@@ -256,8 +256,8 @@ async def test_closing_the_queue_flushes_it(log):
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1), (1, 2)]
 
 
-async def test_closing_in_an_endless_outage_says_what_was_left(log):
-    """Patience ends, and the number of unsent events is returned."""
+async def test_closing_in_an_endless_outage_returns_the_unsent_count(log):
+    """After its time-out `close` returns the number of unsent events."""
     log.fail(*["unreached"] * 10_000)
     queue = EventQueue(log, source="test", settings=QUICK)
     await queue.__aenter__()
@@ -268,7 +268,7 @@ async def test_closing_in_an_endless_outage_says_what_was_left(log):
 
 
 class RejectingLog(FaultyLog):
-    """A log whose server rejects appends and reads until an operator grants the right."""
+    """A log whose server rejects appends and reads until an operator grants the permission."""
 
     granted = False
 
@@ -279,7 +279,7 @@ class RejectingLog(FaultyLog):
 
 
 async def test_a_permanent_error_is_logged_once_and_events_are_kept(caplog):
-    """It is no outage: one error names what Redis rejects. Once the right is granted, all is sent."""
+    """One error names the rejected command, and the events are sent once the permission is granted."""
     log = RejectingLog()
     async with started(log) as queue:
         owned = opened(queue)

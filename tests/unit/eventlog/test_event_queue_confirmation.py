@@ -1,4 +1,4 @@
-"""A writer's queue: in which epoch all that it keeps is on record, shard by shard."""
+"""The event queue confirms, for each shard, the epoch in which all its buffered events are acknowledged."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -29,16 +29,16 @@ async def epochs(log: FaultyLog) -> tuple[str, ...]:
     return tuple(await log.epochs())
 
 
-async def test_a_writer_without_anything_confirms_what_it_has_observed(log, queue):
-    """Nothing before the first read; then every shard, and whoever waits for it goes on."""
+async def test_a_writer_without_events_confirms_the_epoch_it_has_read(log, queue):
+    """No shard is confirmed before the first read; afterwards every shard is, and waiting callers continue."""
     assert queue.confirmed == ("",) * log.shards
     await queue.release_committed()
     assert queue.confirmed == await epochs(log)
     assert queue.confirmation.is_set()
 
 
-async def test_a_restart_is_confirmed_once_the_tails_are_acknowledged(log, queue):
-    """Until then the shard of the tail is not; the others are."""
+async def test_a_new_epoch_is_confirmed_once_the_tails_are_acknowledged(log, queue):
+    """Until then the shard of the tail is not confirmed; the other shards are."""
     await opened(queue).acknowledged()
     await queue.release_committed()
     queue.confirmation.clear()
@@ -56,8 +56,8 @@ async def test_a_restart_is_confirmed_once_the_tails_are_acknowledged(log, queue
     assert queue.confirmed == now
 
 
-async def test_a_claim_of_unknown_fate_holds_its_shard_back(log, queue):
-    """It may have been accepted before the restart, and then it is this writer's."""
+async def test_a_claim_without_a_reply_delays_the_confirmation_of_its_shard(log, queue):
+    """The claim may have been accepted before the restart, and this writer would own the attempt."""
     await publish(log)
     await queue.release_committed()
     log.fail("reply lost in a restart", *["unreached"] * 8)
@@ -70,8 +70,8 @@ async def test_a_claim_of_unknown_fate_holds_its_shard_back(log, queue):
     assert queue.confirmed[held] == (await epochs(log))[held]
 
 
-async def test_a_claim_in_the_current_epoch_holds_nothing_back(log, queue):
-    """An executor that claims all the time still confirms."""
+async def test_a_claim_in_the_current_epoch_delays_nothing(log, queue):
+    """An executor that claims continuously still confirms its shards."""
     await publish(log)
     await queue.release_committed()
     log.may_answer.clear()
@@ -82,8 +82,8 @@ async def test_a_claim_in_the_current_epoch_holds_nothing_back(log, queue):
     await claiming
 
 
-async def test_a_change_seen_in_one_shard_has_all_of_them_read(log):
-    """At once: the next look would come in an hour."""
+async def test_a_new_epoch_in_one_shard_triggers_a_read_of_all_shards(log):
+    """The queue reads them at once; the next periodic read would be in an hour."""
     settings = QueueSettings(linger=0.0, release_interval=3600)
     async with started(log, settings) as queue:
         await queue.release_committed()

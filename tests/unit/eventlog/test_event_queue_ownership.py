@@ -1,4 +1,4 @@
-"""A writer's queue: claims, what it keeps for the day Redis forgets, and when it lets go."""
+"""The event queue of a writer: claims, tails that are re-appended after data loss, and their release."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ async def queue(log: FaultyLog) -> AsyncIterator[EventQueue]:
 
 
 async def publish(log: FaultyLog, evaluation_id: str = EVALUATION, *, attempt: int = 1) -> None:
-    """Be the coordinator, which opens attempts."""
+    """Append an opening as the coordinator does."""
     opening = event("queued", evaluation_id=evaluation_id, attempt=attempt)
     await log.memory.append([Append(evaluation_id, records([opening]), epoch="")])
 
@@ -45,8 +45,8 @@ def modes(log: FaultyLog) -> list[Mode]:
 # Claims.
 
 
-async def test_a_claim_returns_the_stream_and_goes_on_from_there(log, queue):
-    """The owner sees what is on record, and its next event is sequence 2."""
+async def test_a_claim_returns_the_stream_and_continues_it(log, queue):
+    """The owner gets the recorded events, and its next event is sequence 2."""
     await publish(log)
     claimed = await claim(queue)
     bodies = [fields[fields.index(b"event") + 1] for _, fields in claimed.stream]
@@ -56,8 +56,8 @@ async def test_a_claim_returns_the_stream_and_goes_on_from_there(log, queue):
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
-async def test_a_claim_whose_reply_was_lost_is_still_ours(log, queue):
-    """It is asked again with the same nonce, and is in the stream once."""
+async def test_a_claim_whose_reply_was_lost_is_still_owned(log, queue):
+    """The queue repeats the claim with the same nonce, and the stream has it once."""
     await publish(log)
     log.fail("reply lost", "unreached", "reply lost")
     claimed = await claim(queue)
@@ -65,8 +65,8 @@ async def test_a_claim_whose_reply_was_lost_is_still_ours(log, queue):
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
 
-async def test_a_claim_accepted_just_before_a_restart_is_still_ours(log, queue):
-    """Dropped because of the new epoch, it would leave an attempt whose owner does not know of it."""
+async def test_a_claim_accepted_before_a_restart_is_still_owned(log, queue):
+    """The claim survives the change of epoch; dropped, it would leave an attempt without a working owner."""
     await publish(log)
     log.fail("reply lost in a restart")
     claimed = await claim(queue)
@@ -76,7 +76,7 @@ async def test_a_claim_accepted_just_before_a_restart_is_still_ours(log, queue):
 
 
 async def test_a_claim_that_never_arrived_before_a_restart_is_dropped(log, queue):
-    """It is asked once more and refused: its opening is of another epoch."""
+    """The queue repeats the claim, and the log refuses it because its opening is of another epoch."""
     await publish(log)
     log.fail("unreached")
     log.memory.restart()
@@ -86,8 +86,8 @@ async def test_a_claim_that_never_arrived_before_a_restart_is_dropped(log, queue
     assert await log.keys(EVALUATION) == [(1, 0)]
 
 
-async def test_of_many_claimants_exactly_one_is_the_owner(log):
-    """The rest are refused, though every other reply was lost on the way."""
+async def test_exactly_one_of_many_claimants_is_the_owner(log):
+    """The log refuses all other claims, although every other reply was lost."""
     await publish(log)
     log.fail(*["reply lost", "unreached"] * 10)
     async with started(log) as queue:
@@ -99,16 +99,16 @@ async def test_of_many_claimants_exactly_one_is_the_owner(log):
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
 
-async def test_an_attempt_nobody_opened_can_not_be_claimed(log, queue):
-    """A task that outlived its attempt is dropped, and leaves nothing in memory."""
+async def test_an_attempt_that_is_not_open_cannot_be_claimed(log, queue):
+    """A task whose attempt has no opening is dropped, and the queue keeps nothing of it."""
     with pytest.raises(AttemptLost) as lost:
         await claim(queue)
     assert lost.value.answer is AppendResult.FENCED
     assert (list(queue.outbox), queue.outbox.bytes) == ([], 0)
 
 
-async def test_a_claim_after_a_loss_is_dropped_and_the_tails_are_put_back(log, queue):
-    """EPOCH: tasks not yet claimed are forgotten, owned attempts are restored."""
+async def test_a_claim_after_data_loss_is_dropped_and_tails_are_re_appended(log, queue):
+    """On EPOCH the queue drops tasks that are not claimed yet and re-appends the attempts it owns."""
     await publish(log)
     mine = await claim(queue)
     log.memory.lose_everything()
@@ -120,11 +120,11 @@ async def test_a_claim_after_a_loss_is_dropped_and_the_tails_are_put_back(log, q
     assert await log.keys(EVALUATION) == [(1, 0), (1, 1)]
 
 
-# When Redis forgets.
+# Data loss in Redis.
 
 
-async def test_after_a_loss_each_tail_is_put_back_in_one_call(log, queue):
-    """Acknowledged events and new ones together: the stream is whole again, the opening excepted."""
+async def test_each_tail_is_re_appended_in_one_call_after_data_loss(log, queue):
+    """Acknowledged and new events are sent together; the stream is complete except for its opening."""
     attempts = []
     for name in ("e-1", "e-2", "e-3"):
         await publish(log, name)
@@ -149,7 +149,7 @@ async def test_after_a_loss_each_tail_is_put_back_in_one_call(log, queue):
 
 @pytest.mark.parametrize("fault", ["unreached", "reply lost"])
 async def test_a_tail_survives_an_outage_of_its_own(log, queue, fault):
-    """Redis comes back empty and then stumbles again: the tail is still sent as one."""
+    """If the re-append fails, the queue sends the whole tail again in one call."""
     await publish(log)
     owned = (await claim(queue)).attempt
     log.memory.lose_everything()
@@ -160,8 +160,8 @@ async def test_a_tail_survives_an_outage_of_its_own(log, queue, fault):
     assert await log.keys(EVALUATION) == [(1, 1), (1, 2)]
 
 
-async def test_a_loss_is_noticed_by_a_writer_that_has_nothing_to_say(log, queue):
-    """Looking for what may be released finds the new epoch, and puts back what was on record."""
+async def test_an_idle_writer_detects_data_loss(log, queue):
+    """The release loop reads the new epoch and re-appends the acknowledged events."""
     await publish(log)
     owned = (await claim(queue)).attempt
     record(owned, "running completed")
@@ -172,8 +172,8 @@ async def test_a_loss_is_noticed_by_a_writer_that_has_nothing_to_say(log, queue)
     assert await log.keys(EVALUATION) == [(1, 1), (1, 2), (1, 3)]
 
 
-async def test_an_attempt_superseded_while_redis_was_away_is_lost(log, queue):
-    """The coordinator opened the next one first: the tail is fenced."""
+async def test_an_attempt_superseded_during_data_loss_is_lost(log, queue):
+    """The coordinator opened the next attempt first, so the log fences the tail."""
     await publish(log)
     owned = (await claim(queue)).attempt
     log.memory.lose_everything()
@@ -184,8 +184,8 @@ async def test_an_attempt_superseded_while_redis_was_away_is_lost(log, queue):
     assert await log.keys(EVALUATION) == [(2, 0)]
 
 
-async def test_an_epoch_that_changed_while_it_was_first_asked_for_is_noticed():
-    """Two claims ask for a shard's epoch at once, and the loss falls between the answers."""
+async def test_an_epoch_change_during_the_first_read_is_detected():
+    """Two claims read a shard's epoch concurrently, and the data loss happens between the two replies."""
     log = FaultyLog(shards=1)
     await publish(log)
     lost = asyncio.Event()
@@ -207,7 +207,7 @@ async def test_an_epoch_that_changed_while_it_was_first_asked_for_is_noticed():
     assert await log.keys(EVALUATION) == [(1, 1)]
 
 
-# Letting go.
+# Release of tails.
 
 
 async def completed(log: FaultyLog, queue: EventQueue, evaluation_id: str = EVALUATION) -> None:
@@ -217,7 +217,7 @@ async def completed(log: FaultyLog, queue: EventQueue, evaluation_id: str = EVAL
 
 
 async def test_a_tail_is_released_once_postgres_has_it(log, queue):
-    """Not before the mark reaches the closing event."""
+    """The queue keeps the tail until the commit mark reaches the closing event."""
     await completed(log, queue)
     await queue.release_committed()
     assert len(list(queue.outbox)) == 1
@@ -230,7 +230,7 @@ async def test_a_tail_is_released_once_postgres_has_it(log, queue):
 
 
 async def test_an_expired_stream_releases_its_tail(log, queue):
-    """Streams expire only after Postgres has them, so that none means done, as long as the epoch holds."""
+    """Streams expire only after Postgres has them, so within an epoch a missing stream is a stored one."""
     await completed(log, queue)
     await log.memory.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     log.clock_ms += EXPIRY_SECONDS * 1000
@@ -238,8 +238,8 @@ async def test_an_expired_stream_releases_its_tail(log, queue):
     assert list(queue.outbox) == []
 
 
-async def test_a_lost_stream_releases_nothing(log, queue):
-    """It is missing because Redis was lost: the tail is all there is."""
+async def test_a_stream_lost_with_redis_releases_nothing(log, queue):
+    """After a change of epoch a missing stream proves nothing, and the queue keeps its tail."""
     await completed(log, queue)
     log.memory.lose_everything()
     await queue.release_committed()
@@ -248,8 +248,8 @@ async def test_a_lost_stream_releases_nothing(log, queue):
     assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
-async def test_a_loss_in_the_middle_of_a_look_releases_nothing():
-    """Marks of before the loss say nothing, even if the tail is back by the time the epoch is read."""
+async def test_data_loss_during_a_release_pass_releases_nothing():
+    """Commit marks from before the loss are ignored, even if the tail is back when the epoch is read."""
     log = FaultyLog(shards=1)
 
     async def lose_and_put_back() -> None:
@@ -268,8 +268,8 @@ async def test_a_loss_in_the_middle_of_a_look_releases_nothing():
         assert await log.keys(EVALUATION) == [(1, n) for n in range(4)]
 
 
-async def test_a_superseded_attempt_is_released_though_it_was_never_closed(log, queue):
-    """Its executor gave up in silence; Postgres has a higher attempt."""
+async def test_a_superseded_attempt_is_released_without_a_closing_event(log, queue):
+    """Postgres has a higher attempt, so no event of this one is needed any more."""
     await publish(log)
     await claim(queue)
     await publish(log, attempt=2)
@@ -278,8 +278,8 @@ async def test_a_superseded_attempt_is_released_though_it_was_never_closed(log, 
     assert list(queue.outbox) == []
 
 
-async def test_the_release_loop_looks_by_itself(log):
-    """Nobody has to ask."""
+async def test_the_release_loop_runs_periodically(log):
+    """Tails are released without a call by their owner."""
     settings = type(QUICK)(linger=0.0, release_interval=0.005)
     async with started(log, settings) as queue:
         await completed(log, queue)
@@ -287,8 +287,8 @@ async def test_the_release_loop_looks_by_itself(log):
         await until(lambda: not list(queue.outbox))
 
 
-async def test_a_stream_whose_tail_is_on_its_way_back_is_not_taken_for_expired(log, queue):
-    """The mark was asked for before the tail arrived: that it was missing then proves nothing."""
+async def test_a_stream_whose_tail_is_being_re_appended_is_not_taken_for_expired(log, queue):
+    """The commit mark was read before the tail arrived, so the missing stream proves nothing."""
     owned = opened(queue)
     record(owned, "provisioning running completed")
     await owned.acknowledged()

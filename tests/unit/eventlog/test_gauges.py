@@ -48,7 +48,7 @@ def test_values_of_several_sources_are_combined_into_one_series():
         assert measured.gauge("eval_test_content") == 5
 
 
-def test_sources_are_told_apart_by_identity():
+def test_sources_are_distinguished_by_identity():
     """Unregistering one of two equal sources keeps the other; an unknown one is ignored."""
     one, other = Tank(2), Tank(2)
     with measuring() as measured, TANKS.registered(one):

@@ -1,4 +1,4 @@
-"""Golden histories: what was once written is readable for ever, and means what it meant."""
+"""Golden histories: events of every schema version stay readable, and keep their meaning."""
 
 from pathlib import Path
 
@@ -57,23 +57,23 @@ ENDINGS = {
 
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_golden_history_replays_to_its_ending(name):
-    """Each stored line decodes, and the strict state machine accepts them all in order."""
+    """Every stored line decodes, and the state machine accepts all of them in order."""
     assert ending_of(name) == ENDINGS[name]
 
 
 def test_every_golden_history_has_its_expected_ending():
-    """A history that nobody replays would prove nothing."""
+    """Every file of the folder has an entry in the table above."""
     assert {path.stem for path in HISTORIES.glob("*.jsonl")} == set(ENDINGS)
 
 
 @pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
 def test_every_schema_version_has_a_golden_history(version):
-    """Whoever raises the version leaves a file of it behind."""
+    """A new schema version needs a history recorded with it."""
     assert list(HISTORIES.glob(f"v{version}_*.jsonl"))
 
 
-def test_version_1_is_lifted_to_the_words_of_today():
-    """Loose names and seconds become typed payloads and aware times."""
+def test_version_1_is_upcast_to_the_current_schema():
+    """Untyped fields and seconds become typed payloads and aware times."""
     queued, claim, running, _ = golden("v1_completed")
     assert queued.data == p.Queued(case=p.Case(id="arithmetic-7"))
     assert claim.data == p.Provisioning(executor="executor-3", nonce="v1:executor-3")
@@ -83,12 +83,12 @@ def test_version_1_is_lifted_to_the_words_of_today():
 
 
 def test_a_version_1_case_without_a_name_is_named_after_its_evaluation():
-    """Early executors left the case's id out."""
+    """Early executors omitted the case's id."""
     assert golden("v1_failed")[0].data == p.Queued(case=p.Case(id="golden-v1-failed"))
 
 
-def test_the_phases_of_a_retried_evaluation_are_those_of_its_story():
-    """Retried once, timed out, tried again by an operator, completed."""
+def test_a_retried_evaluation_replays_through_these_phases():
+    """The evaluation is retried once, times out, is reopened by an operator, and completes."""
     state: life.State = life.UnopenedState()
     phases = []
     for event in golden("v2_retried"):

@@ -1,4 +1,13 @@
-"""The life of an evaluation, told as a story: what has happened, what is asked, what follows."""
+"""The lifecycle of an evaluation as a specification: given a history, when a command, then an event.
+
+Read it from top to bottom. The first part follows evaluations from `queued` to their end. The second
+part checks every (state, event) pair against tables written out by hand.
+
+An evaluation is tried in numbered attempts. Sequence 0 opens an attempt and is written by the coordinator;
+the executor that owns the attempt appends the sequences after it, until a closing event ends the attempt.
+`decide` returns the event that a command leads to; `evolve` applies an event to a state. Both are pure, and
+both raise `IllegalTransition` for a pair that is not in the lifecycle tables.
+"""
 
 from dataclasses import dataclass
 from itertools import product
@@ -15,7 +24,7 @@ from tests.builders import CASE, PAYLOADS, event, history, payload
 
 @dataclass
 class given:  # noqa: N801 - reads as the first word of a sentence
-    """A history, and what may be asked of it."""
+    """A history, written as the words of its events in order, such as `queued provisioning`."""
 
     words: str = ""
     attempt: int = 1
@@ -24,70 +33,77 @@ class given:  # noqa: N801 - reads as the first word of a sentence
     def state(self) -> life.State:
         return replayed(history(self.words, attempt=self.attempt))
 
-    def when(self, command: Command) -> "Asked":
-        return Asked(self.state, command)
+    def when(self, command: Command) -> "CommandOnState":
+        return CommandOnState(self.state, command)
 
 
 @dataclass
-class Asked:
+class CommandOnState:
+    """A command for an evaluation in a state, and the two outcomes that it can have."""
+
     state: life.State
     command: Command
 
     def then(self, word: str, *, attempt: int, sequence: int) -> None:
-        """The decision names this event, and `evolve` accepts what was decided."""
-        decision = decide(standing(self.state), self.command)
+        """`decide` returns this event, and `evolve` accepts it."""
+        decision = decide(position_of(self.state), self.command)
         assert (decision.after.attempt, decision.after.sequence) == (attempt, sequence)
         assert decision.payload == payload(word)
         following = life.evolve(self.state, event(decision.payload, attempt=attempt, sequence=sequence))
         assert (following.attempt, following.sequence) == (attempt, sequence)
 
     def is_refused(self) -> None:
+        """`decide` raises an error that carries the state which refused the command."""
         with pytest.raises(life.IllegalTransition) as refusal:
-            decide(standing(self.state), self.command)
+            decide(position_of(self.state), self.command)
         assert refusal.value.phase == life.phase_of(self.state)
 
 
 def replayed(events: list[Event], state: life.State | None = None) -> life.State:
+    """Fold events into a state, one at a time."""
     state = state or life.UnopenedState()
     for each in events:
         state = life.evolve(state, each)
     return state
 
 
-def standing(state: life.State) -> AttemptPosition:
+def position_of(state: life.State) -> AttemptPosition:
+    """Return the phase, attempt and sequence of a state, which is all that `decide` needs."""
     return AttemptPosition(life.phase_of(state), state.attempt, state.sequence)
 
 
 def record(word: str) -> RecordProgress:
-    return RecordProgress(payload(word))  # type: ignore[arg-type]  # whatever the word stands for is asked
+    """Make the command of an executor: append this event to the attempt it owns."""
+    return RecordProgress(payload(word))  # type: ignore[arg-type]  # events that are no progress must be refused
 
 
-def open_by(word: str) -> OpenAttempt:
-    return OpenAttempt(payload(word))  # type: ignore[arg-type]  # as above
+def open_with(word: str) -> OpenAttempt:
+    """Make the command of the coordinator: open the next attempt with this event."""
+    return OpenAttempt(payload(word))  # type: ignore[arg-type]  # events that are no openings must be refused
 
 
-# The story.
+# Part one: evaluations from `queued` to their end.
 
 
-def test_an_evaluation_begins_when_it_is_queued():
-    """Sequence 0 of attempt 1 is the first thing that can happen."""
-    given().when(open_by("queued")).then("queued", attempt=1, sequence=0)
+def test_an_evaluation_begins_with_queued():
+    """The first event of an evaluation is sequence 0 of attempt 1."""
+    given().when(open_with("queued")).then("queued", attempt=1, sequence=0)
 
 
-def test_nothing_can_be_recorded_before_it_is_queued():
-    """An owner cannot speak of an attempt that nobody has opened."""
+def test_an_unopened_evaluation_accepts_no_progress():
+    """An executor cannot record progress before the coordinator has opened an attempt."""
     given().when(record("provisioning")).is_refused()
 
 
-def test_an_executor_claims_runs_and_completes():
-    """The straight way through a life, one decision at a time."""
+def test_an_executor_claims_runs_and_completes_an_attempt():
+    """Without faults an attempt is queued, provisioning (claimed by an executor), running, completed."""
     given("queued").when(record("provisioning")).then("provisioning", attempt=1, sequence=1)
     given("queued provisioning").when(record("running")).then("running", attempt=1, sequence=2)
     given("queued provisioning running").when(record("completed")).then("completed", attempt=1, sequence=3)
 
 
-def test_an_answer_is_on_record_before_it_is_scored():
-    """Scores follow the answer, as many as there are evaluators, and only then the verdict."""
+def test_an_answer_is_recorded_before_its_scores():
+    """`scored` follows `responded`, once for each evaluator, and `completed` follows the scores."""
     given("queued provisioning running").when(record("scored")).is_refused()
     answered = "queued provisioning running responded"
     given(answered).when(record("scored")).then("scored", attempt=1, sequence=4)
@@ -95,55 +111,55 @@ def test_an_answer_is_on_record_before_it_is_scored():
     given(f"{answered} scored scored").when(record("completed")).then("completed", attempt=1, sequence=6)
 
 
-def test_provisioning_cannot_complete():
-    """A verdict without a run is refused: allowing it would hide that `running` was lost."""
+def test_an_attempt_cannot_complete_before_it_runs():
+    """`provisioning → completed` is refused: it would hide a lost `running` event."""
     given("queued provisioning").when(record("completed")).is_refused()
 
 
-def test_invalid_input_fails_without_a_run():
-    """A case that nobody can run fails from the queue."""
+def test_an_attempt_can_fail_before_it_is_claimed():
+    """A case with invalid input fails directly from `queued`."""
     given("queued").when(record("failed")).then("failed", attempt=1, sequence=1)
 
 
-def test_a_transient_fault_closes_the_attempt_and_not_the_evaluation():
-    """After `retrying` the owner is silent, and the coordinator opens the next attempt."""
+def test_a_transient_fault_closes_the_attempt_but_not_the_evaluation():
+    """After `retrying` the executor can append nothing more, and the coordinator opens the next attempt."""
     retrying = given("queued provisioning running retrying")
     retrying.when(record("running")).is_refused()
-    retrying.when(open_by("queued:retry")).then("queued:retry", attempt=2, sequence=0)
+    retrying.when(open_with("queued:retry")).then("queued:retry", attempt=2, sequence=0)
 
 
-def test_an_attempt_whose_executor_is_lost_is_replaced():
-    """A higher attempt may open over one that is still running."""
-    given("queued provisioning running").when(open_by("queued:lost")).then(
+def test_a_higher_attempt_replaces_one_whose_executor_is_lost():
+    """The coordinator may open the next attempt while the current one is still open."""
+    given("queued provisioning running").when(open_with("queued:lost")).then(
         "queued:lost", attempt=2, sequence=0
     )
 
 
 @pytest.mark.parametrize("settled", ["failed", "timed_out"])
-def test_settled_reopens_only_by_an_operator(settled):
-    """Dead letters stay dead until a person asks; not even a cancel touches them."""
+def test_a_settled_evaluation_is_reopened_only_by_an_operator(settled):
+    """After `failed` or `timed_out` only an operator opens an attempt; a cancel is refused."""
     dead_letter = given(f"queued provisioning running {settled}")
     for opening in ("queued", "queued:retry", "queued:lost", "queued:scoring", "cancelled", "timed_out"):
-        dead_letter.when(open_by(opening)).is_refused()
-    dead_letter.when(open_by("queued:operator")).then("queued:operator", attempt=2, sequence=0)
+        dead_letter.when(open_with(opening)).is_refused()
+    dead_letter.when(open_with("queued:operator")).then("queued:operator", attempt=2, sequence=0)
 
 
-@pytest.mark.parametrize("life_story", ["queued provisioning running completed", "cancelled"])
+@pytest.mark.parametrize("final", ["queued provisioning running completed", "cancelled"])
 @pytest.mark.parametrize("opening", ["queued", "queued:operator", "cancelled", "timed_out"])
-def test_final_is_final(life_story, opening):
-    """Nobody, not even an operator, reopens what is completed or cancelled."""
-    given(life_story).when(open_by(opening)).is_refused()
+def test_a_final_evaluation_is_never_reopened(final, opening):
+    """After `completed` or `cancelled` every opening is refused, an operator's too."""
+    given(final).when(open_with(opening)).is_refused()
 
 
 @pytest.mark.parametrize("ending", ["cancelled", "timed_out"])
-def test_an_evaluation_can_be_ended_from_outside_at_any_time_before_its_end(ending):
-    """The coordinator opens an attempt that is closed at once, over any state that has not ended."""
+def test_the_coordinator_can_end_an_evaluation_in_any_open_state(ending):
+    """A cancel or time-out from outside is an attempt whose opening is also its closing event."""
     for words in ("queued", "queued provisioning", "queued provisioning running responded"):
-        given(words).when(open_by(ending)).then(ending, attempt=2, sequence=0)
+        given(words).when(open_with(ending)).then(ending, attempt=2, sequence=0)
 
 
-def test_attempts_may_be_skipped_but_never_go_back():
-    """Any higher attempt may open; an older one is out of order."""
+def test_attempt_numbers_may_skip_but_never_decrease():
+    """Any higher attempt can open; an event of a lower attempt is out of order."""
     state = replayed(history("queued provisioning"))
     assert life.evolve(state, event("queued:lost", attempt=5)).attempt == 5
     with pytest.raises(life.OutOfOrder) as error:
@@ -152,14 +168,14 @@ def test_attempts_may_be_skipped_but_never_go_back():
 
 
 @pytest.mark.parametrize("sequence", [0, 1, 3])
-def test_evolve_takes_only_the_next_sequence(sequence):
-    """Duplicates and leaps are the caller's to sort out first."""
+def test_evolve_accepts_only_the_next_sequence(sequence):
+    """Duplicates and gaps raise `OutOfOrder`: readers deduplicate and reorder before they call `evolve`."""
     with pytest.raises(life.OutOfOrder):
         life.evolve(replayed(history("queued provisioning")), event("running", sequence=sequence))
 
 
-def test_each_state_carries_what_it_has():
-    """The claim, the answer and the scores travel as far as they are of use."""
+def test_a_state_carries_the_data_of_its_events():
+    """A responded state has the claim, the answer and the scores; a queued one only its opening."""
     match replayed(history("queued provisioning running responded scored scored")):
         case life.RespondedState(attempt=1, sequence=5, claim=claim, answer=answer, scores=scores):
             assert claim == PAYLOADS["provisioning"]
@@ -171,7 +187,8 @@ def test_each_state_carries_what_it_has():
     assert replayed(history("cancelled")) == life.CancelledState(1, 0, "operator")
 
 
-# The grammar, written out from the design: an oracle that shares nothing with the code's own tables.
+# Part two: every (state, event) pair. These tables are written by hand and share nothing with those of
+# `eventlog.lifecycle`, so an error in either is a failed test.
 
 ACCEPTS_IN_THE_SAME_ATTEMPT = {
     "unopened": "",
@@ -214,20 +231,20 @@ EVERY_OPENING = [*EVENT_TYPES, "queued:operator"]
 
 
 def leads_to(phase: str, word: str) -> str:
-    """Every event type names the state it leads to, but for `scored`, which leads nowhere new."""
+    """Return the next phase: an event leads to the phase of its name, except `scored`, which keeps it."""
     return phase if word == "scored" else word.partition(":")[0]
 
 
-def test_the_oracle_covers_every_phase_and_every_type():
-    """A new state or event type must be entered in the tables above."""
+def test_the_tables_cover_every_phase_and_event_type():
+    """A new phase or event type must be added to the tables above."""
     phases = {phase.value for phase in Phase}
     assert set(ACCEPTS_IN_THE_SAME_ATTEMPT) == set(OPENS_A_HIGHER_ATTEMPT) == set(REACHED_BY) == phases
     assert set(EVENT_TYPES) == set(PAYLOADS)
 
 
 @pytest.mark.parametrize(("phase", "event_type"), list(product(REACHED_BY, EVENT_TYPES)))
-def test_the_next_event_is_accepted_exactly_where_the_design_says(phase, event_type):
-    """`advance`, `evolve` and `decide` agree with the design for every pair, within an attempt."""
+def test_an_attempt_accepts_exactly_the_events_of_the_table(phase, event_type):
+    """`advance`, `evolve` and `decide` agree with the table for every event within an attempt."""
     state = given(REACHED_BY[phase]).state
     assert life.phase_of(state) == phase
     following = event(event_type, attempt=max(state.attempt, 1), sequence=state.sequence + 1)
@@ -236,20 +253,20 @@ def test_the_next_event_is_accepted_exactly_where_the_design_says(phase, event_t
         assert life.advance(Phase(phase), event_type, sequence=following.sequence) == expected
         assert life.phase_of(life.evolve(state, following)) == expected
         after = AttemptPosition(Phase(expected), *following.key)
-        assert decide(standing(state), record(event_type)) == Decision(after, following.data)
+        assert decide(position_of(state), record(event_type)) == Decision(after, following.data)
     else:
         with pytest.raises(life.IllegalTransition):
             life.advance(Phase(phase), event_type, sequence=following.sequence)
         with pytest.raises(life.IllegalTransition):
-            decide(standing(state), record(event_type))
-        if phase != "unopened":  # there the next event is an opening: the other table speaks of it
+            decide(position_of(state), record(event_type))
+        if phase != "unopened":  # there the next event is an opening: see the next test
             with pytest.raises(life.IllegalTransition):
                 life.evolve(state, following)
 
 
 @pytest.mark.parametrize(("phase", "word"), list(product(REACHED_BY, EVERY_OPENING)))
-def test_a_higher_attempt_opens_exactly_where_the_design_says(phase, word):
-    """`reopen`, `evolve` and `decide` agree with the design for every opening."""
+def test_a_higher_attempt_opens_exactly_where_the_table_allows(phase, word):
+    """`reopen`, `evolve` and `decide` agree with the table for every opening."""
     state = given(REACHED_BY[phase]).state
     opening = event(word, attempt=state.attempt + 1)
     if word in OPENS_A_HIGHER_ATTEMPT[phase].split():
@@ -257,7 +274,7 @@ def test_a_higher_attempt_opens_exactly_where_the_design_says(phase, word):
         assert life.reopen(Phase(phase), opening) == expected
         assert life.phase_of(life.evolve(state, opening)) == expected
         after = AttemptPosition(Phase(expected), *opening.key)
-        assert decide(standing(state), open_by(word)) == Decision(after, opening.data)
+        assert decide(position_of(state), open_with(word)) == Decision(after, opening.data)
     else:
         with pytest.raises(life.IllegalTransition):
             life.reopen(Phase(phase), opening)
@@ -267,7 +284,7 @@ def test_a_higher_attempt_opens_exactly_where_the_design_says(phase, word):
 
 @pytest.mark.parametrize(("phase", "word"), list(product(REACHED_BY, EVERY_OPENING)))
 def test_only_sequence_0_opens_an_attempt(phase, word):
-    """A higher attempt that begins at another sequence is refused, whatever its first word is."""
+    """The first event of a higher attempt is refused at any other sequence, whatever its type."""
     state = given(REACHED_BY[phase]).state
     late = event(word, attempt=state.attempt + 1, sequence=1)
     with pytest.raises(life.IllegalTransition):
@@ -276,8 +293,8 @@ def test_only_sequence_0_opens_an_attempt(phase, word):
         life.evolve(state, late)
 
 
-def test_words_for_the_ends_are_those_of_the_design():
-    """Closed, settled and final mean what the design says they mean."""
+def test_final_settled_and_closed_name_these_phases():
+    """`FINAL`, `SETTLED` and `CLOSED` hold exactly the phases that the glossary defines them by."""
     assert {"completed", "cancelled"} == life.FINAL
     assert {"failed", "timed_out"} == life.SETTLED
     assert (

@@ -1,4 +1,4 @@
-"""What a writer's memory sends, keeps and lets go, without clock or network."""
+"""The outbox of a writer, without clock or network: what it sends, keeps and releases."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ CLAIM, RUNNING, RESPONDED, COMPLETED = records(history("provisioning running res
 
 
 def an_outbox(*, max_bytes: int = 10**6) -> tuple[Outbox, AttemptBuffer]:
-    """Return an outbox that keeps one claimed attempt."""
+    """Return an outbox with one claimed attempt."""
     outbox = Outbox(max_bytes=max_bytes)
     return outbox, outbox.track(AttemptBuffer(EVALUATION, BATCH, 1), CLAIM)
 
@@ -33,8 +33,8 @@ def sequences(taken: Sequence[EncodedEvent]) -> list[int]:
     return [record.event.sequence for record in taken]
 
 
-def test_an_event_waits_for_company():
-    """It is due once it has lingered, and takes along what came in meanwhile."""
+def test_an_event_is_due_after_the_linger_time():
+    """The event is due once it has lingered, and is sent with the events recorded meanwhile."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 100.0)
     outbox.add(buffer, RESPONDED, 103.0)
@@ -46,23 +46,23 @@ def test_an_event_waits_for_company():
 
 
 def test_a_closing_event_is_due_at_once():
-    """Nobody waits for company at the end."""
+    """A closing event does not wait for the linger time."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 100.0)
     outbox.add(buffer, COMPLETED, 100.0)
     assert outbox.due(100.0, LINGER, 10) == [buffer]
 
 
-def test_nothing_is_due_where_nothing_waits():
-    """An acknowledged buffer has nothing to say."""
+def test_nothing_is_due_without_unsent_events():
+    """A buffer whose events are all acknowledged has nothing to send."""
     outbox, buffer = an_outbox()
     assert outbox.next_due(LINGER) is None
     sent_and_acknowledged(outbox, buffer, RUNNING)
     assert (outbox.next_due(LINGER), outbox.depth, buffer.acknowledged) == (None, 0, True)
 
 
-def test_a_draft_in_flight_waits_for_its_answer():
-    """One call at a time keeps an attempt's order."""
+def test_a_buffer_in_flight_is_not_due():
+    """At most one call per attempt is in flight, which preserves the order of its events."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 0.0)
     outbox.send(buffer, "epoch")
@@ -74,8 +74,8 @@ def test_a_draft_in_flight_waits_for_its_answer():
     assert sequences(outbox.send(buffer, "epoch").records) == [4]
 
 
-def test_a_round_trip_is_limited():
-    """What does not fit goes with the next one, in the order of recording."""
+def test_the_size_of_a_round_trip_is_limited():
+    """Events that do not fit are sent with the next call, in the order of recording."""
     outbox = Outbox(max_bytes=10**6)
     buffers = [outbox.track(AttemptBuffer(f"e-{number}", BATCH, 1)) for number in range(5)]
     for buffer in buffers:
@@ -83,8 +83,8 @@ def test_a_round_trip_is_limited():
     assert outbox.due(LINGER, LINGER, 3) == buffers[:3]
 
 
-def test_a_call_whose_fate_is_unknown_goes_again_in_order():
-    """What was recorded meanwhile follows what was in flight, as old as the oldest of them."""
+def test_a_call_without_a_reply_is_repeated_in_order():
+    """Events recorded meanwhile follow those in flight, and are due as early as the oldest of them."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 100.0)
     outbox.send(buffer, "epoch")
@@ -95,8 +95,8 @@ def test_a_call_whose_fate_is_unknown_goes_again_in_order():
     assert (sequences(call.records), call.mode) == ([2, 3], Mode.NORMAL)
 
 
-def test_a_duplicate_is_as_good_as_ok():
-    """The first try had happened after all."""
+def test_a_duplicate_counts_as_acknowledged():
+    """DUPLICATE means that the first call was executed, so the events are acknowledged."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 0.0)
     outbox.send(buffer, "epoch")
@@ -106,8 +106,8 @@ def test_a_duplicate_is_as_good_as_ok():
 
 
 @pytest.mark.parametrize("refusal", [AppendResult.FENCED, AppendResult.CLOSED, AppendResult.CONFLICT])
-def test_a_refusal_loses_the_draft(refusal):
-    """Somebody else ended the attempt: nothing more is sent, and its memory is given back."""
+def test_a_refusal_drops_the_buffer(refusal):
+    """Another writer has ended the attempt: the outbox sends nothing more of it and frees its memory."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 0.0)
     outbox.add(buffer, COMPLETED, 0.0)
@@ -117,8 +117,8 @@ def test_a_refusal_loses_the_draft(refusal):
     assert (list(outbox), outbox.bytes, outbox.next_due(LINGER)) == ([], 0, None)
 
 
-def test_what_was_paid_for_outlives_the_attempt_that_was_fenced_off():
-    """An answer that came too late is sent once more, to be kept and no more than that."""
+def test_a_paid_answer_of_a_fenced_attempt_is_sent_once_more():
+    """An answer that was fenced is sent as late, so that its cost is recorded."""
     outbox, buffer = an_outbox()
     sent_and_acknowledged(outbox, buffer, RUNNING)
     outbox.add(buffer, RESPONDED, 0.0)
@@ -133,8 +133,8 @@ def test_what_was_paid_for_outlives_the_attempt_that_was_fenced_off():
     assert (list(outbox), outbox.bytes, outbox.next_due(LINGER)) == ([], 0, None)
 
 
-def test_an_answer_that_is_on_record_already_is_not_sent_again_as_late():
-    """Only what the fence kept out is: another body under a known key would be a conflict."""
+def test_an_acknowledged_answer_is_not_sent_again_as_late():
+    """Only fenced events are sent as late, since another body under a recorded key would be a conflict."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 0.0)
     outbox.add(buffer, RESPONDED, 0.0)
@@ -146,8 +146,8 @@ def test_an_answer_that_is_on_record_already_is_not_sent_again_as_late():
     assert list(outbox) == []
 
 
-def test_after_epoch_the_whole_draft_goes_again_as_one_tail():
-    """What had been acknowledged, what was in flight and what came in meanwhile: one call."""
+def test_after_an_epoch_change_the_whole_buffer_is_sent_as_one_tail():
+    """Acknowledged events, events in flight and new events are sent in one call."""
     outbox, buffer = an_outbox()
     sent_and_acknowledged(outbox, buffer, RUNNING)
     outbox.add(buffer, RESPONDED, 0.0)
@@ -160,8 +160,8 @@ def test_after_epoch_the_whole_draft_goes_again_as_one_tail():
     assert buffer.acknowledged
 
 
-def test_a_tail_that_was_not_answered_goes_again_as_a_tail():
-    """As ordinary events it would be fenced: Redis does not know the attempt any more."""
+def test_a_tail_without_a_reply_is_sent_again_as_a_tail():
+    """Sent as ordinary events, the tail would be fenced, since Redis has lost the attempt."""
     outbox, buffer = an_outbox()
     outbox.reappend(buffer)
     assert outbox.send(buffer, "epoch 2").mode is Mode.TAIL
@@ -175,8 +175,8 @@ def test_a_tail_that_was_not_answered_goes_again_as_a_tail():
     assert outbox.send(buffer, "epoch 2").mode is Mode.NORMAL
 
 
-def test_a_draft_forgotten_in_flight_goes_again_whatever_the_answer():
-    """The answer may be from before the loss."""
+def test_a_buffer_invalidated_in_flight_is_sent_again_whatever_the_reply():
+    """The reply may be from before the data loss."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, RUNNING, 0.0)
     outbox.send(buffer, "epoch")
@@ -187,8 +187,8 @@ def test_a_draft_forgotten_in_flight_goes_again_whatever_the_answer():
     assert (sequences(call.records), call.mode) == ([1, 2], Mode.TAIL)
 
 
-def test_a_lower_attempt_is_put_back_before_a_higher_one_is_sent():
-    """Whichever was forgotten first: a higher attempt in the log would turn the lower one away."""
+def test_a_lower_attempt_is_re_appended_before_a_higher_one():
+    """The order does not depend on which was lost first: a higher attempt would fence the lower one."""
     outbox, first = an_outbox()
     second = outbox.track(AttemptBuffer(EVALUATION, BATCH, 2))
     sent_and_acknowledged(outbox, second, *records(history("queued", attempt=2)))
@@ -198,14 +198,14 @@ def test_a_lower_attempt_is_put_back_before_a_higher_one_is_sent():
     assert outbox.next_due(LINGER) == 0.0
     outbox.send(first, "epoch")
     outbox.requeue(first)
-    assert outbox.due(0.0, LINGER, 10) == [first]  # not in one round trip either, which may fail by halves
+    assert outbox.due(0.0, LINGER, 10) == [first]  # not in one round trip either, which may fail in part
     outbox.send(first, "epoch")
     outbox.apply(first, reply(AppendResult.OK))
     assert outbox.due(0.0, LINGER, 10) == [second]
 
 
-def test_a_finished_attempt_is_kept_though_a_higher_one_turns_its_tail_away():
-    """Its events may be in the log all the same; until Postgres has them, another loss needs them here."""
+def test_a_finished_attempt_is_kept_although_a_higher_one_fences_its_tail():
+    """Its events may be in the log; another data loss before Postgres has them would need this copy."""
     outbox, buffer = an_outbox()
     sent_and_acknowledged(outbox, buffer, RUNNING, RESPONDED, COMPLETED)
     outbox.reappend(buffer)
@@ -216,8 +216,8 @@ def test_a_finished_attempt_is_kept_though_a_higher_one_turns_its_tail_away():
     assert sequences(outbox.send(buffer, "epoch").records) == [1, 2, 3, 4]
 
 
-def test_an_unfinished_attempt_is_lost_when_its_tail_is_turned_away():
-    """What the log never acknowledged is not on record: its owner must be told."""
+def test_an_unfinished_attempt_is_lost_when_its_tail_is_fenced():
+    """Events that the log never acknowledged are not recorded, so the owner loses the attempt."""
     outbox, buffer = an_outbox()
     sent_and_acknowledged(outbox, buffer, RUNNING)
     outbox.add(buffer, COMPLETED, 0.0)
@@ -227,8 +227,8 @@ def test_an_unfinished_attempt_is_lost_when_its_tail_is_turned_away():
     assert (buffer.lost, list(outbox)) == (AppendResult.FENCED, [])
 
 
-def test_a_draft_that_has_said_nothing_has_nothing_to_put_back():
-    """An attempt owned but not opened is not made up."""
+def test_a_buffer_without_events_has_no_tail():
+    """After an epoch change nothing is sent for an attempt that is owned but not opened."""
     outbox = Outbox(max_bytes=10)
     buffer = outbox.track(AttemptBuffer(EVALUATION, BATCH, 1))
     outbox.reappend(buffer)
@@ -236,8 +236,8 @@ def test_a_draft_that_has_said_nothing_has_nothing_to_put_back():
     assert outbox.next_due(LINGER) is None
 
 
-def test_a_full_outbox_takes_no_more_attempts_but_lets_those_it_has_go_on():
-    """Room is about new work; events are never dropped."""
+def test_a_full_outbox_refuses_new_attempts_and_accepts_events():
+    """The limit applies to new attempts; events of known attempts are never dropped."""
     outbox, buffer = an_outbox(max_bytes=len(CLAIM.body) + RECORD_OVERHEAD + 1)
     room = [outbox.has_capacity]
     for record in (RUNNING, COMPLETED):
@@ -249,7 +249,7 @@ def test_a_full_outbox_takes_no_more_attempts_but_lets_those_it_has_go_on():
 
 
 def test_the_tail_counts_as_memory_until_it_is_released():
-    """Acknowledged events are kept, and paid for."""
+    """Acknowledged events are kept, and count towards the memory limit."""
     outbox, buffer = an_outbox()
     before = outbox.bytes
     sent_and_acknowledged(outbox, buffer, RUNNING, COMPLETED)
@@ -262,8 +262,8 @@ def test_the_tail_counts_as_memory_until_it_is_released():
     ("mark", "settled"),
     [((0, -1), False), ((1, 2), False), ((1, 3), True), ((2, 0), True), (None, True)],
 )
-def test_a_closed_draft_is_settled_once_postgres_has_it(mark, settled):
-    """By its last sequence, a higher attempt, or the expiry of the stream."""
+def test_a_closed_buffer_is_settled_once_postgres_has_it(mark, settled):
+    """The commit mark shows its last sequence or a higher attempt, or the stream has expired."""
     outbox, buffer = an_outbox()
     closing = records(history("retrying", first=3))
     sent_and_acknowledged(outbox, buffer, RUNNING, *closing)
@@ -271,20 +271,20 @@ def test_a_closed_draft_is_settled_once_postgres_has_it(mark, settled):
 
 
 @pytest.mark.parametrize(("mark", "settled"), [((1, 2), False), (None, True), ((2, 0), True)])
-def test_an_open_draft_is_settled_only_when_the_attempt_is_over(mark, settled):
-    """That Postgres has all so far is no reason to forget; a higher attempt is, or an expired stream."""
+def test_an_open_buffer_is_settled_only_when_the_attempt_is_over(mark, settled):
+    """A commit mark that covers all its events is not enough; a higher attempt or an expired stream is."""
     outbox, buffer = an_outbox()
     sent_and_acknowledged(outbox, buffer, RUNNING)
     assert buffer.is_committed_by(mark) is settled
 
 
-def test_a_draft_without_events_is_not_settled():
-    """Its stream is not there because nothing was said yet."""
+def test_a_buffer_without_events_is_not_settled():
+    """Its stream is missing because no event was recorded yet."""
     assert not AttemptBuffer("evaluation-1", "batch-1", 1).is_committed_by(None)
 
 
-def test_a_draft_that_is_not_on_record_is_never_settled():
-    """Unsent, in flight or forgotten: the log must have it first."""
+def test_an_unacknowledged_buffer_is_never_settled():
+    """Events that are unsent, in flight or invalidated must first be acknowledged by the log."""
     outbox, buffer = an_outbox()
     outbox.add(buffer, COMPLETED, 0.0)
     assert not buffer.is_committed_by((1, 4))

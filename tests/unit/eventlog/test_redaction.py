@@ -1,4 +1,4 @@
-"""Redaction: no form of a secret is left in a text, and nothing else is taken from it."""
+"""Redaction removes every form of a secret from a text, and nothing else."""
 
 import base64
 import json
@@ -30,21 +30,21 @@ SECRET = "sk-live/Q7+abc_0123456789=="
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**64))
 def test_no_form_of_a_secret_survives(seed: int):
-    """Random secrets, encodings, positions, cuts and places: nothing of the secret can be decoded again."""
+    """With random secrets, encodings, positions and cuts, no part of a secret can be decoded."""
     trial = draw(Random(seed))
     assert leak(trial) is None, trial
 
 
 @settings(max_examples=100, deadline=None)
 @given(text=st.text(max_size=300), random=st.randoms(use_true_random=False))
-def test_a_text_without_a_secret_is_left_as_it_is(text: str, random: Random):
-    """Whatever escapes a text has, it is the same object afterwards."""
+def test_a_text_without_a_secret_is_unchanged(text: str, random: Random):
+    """Whatever escapes the text has, redaction returns the same object."""
     redactor = Redactor(frozenset({f"sk-{random.getrandbits(256):064x}"}))
     assert redactor.redact(text) == text
 
 
 def test_only_the_secret_is_replaced():
-    """What stands around a secret stays, also where the secret is encoded."""
+    """The text around a secret is kept, also where the secret is encoded."""
     basic = base64.b64encode(f"user:{SECRET}".encode()).decode()
     text = rf'{{"key": "sk-live\/Q7+abc\u005F0123456789==", "sent": "Basic {basic}"}}'
     redacted = Redactor(frozenset({SECRET})).redact(text)
@@ -53,20 +53,20 @@ def test_only_the_secret_is_replaced():
 
 
 def test_characters_beyond_16_bits_are_found_in_json_escapes():
-    """JSON escapes each of them as two surrogates."""
+    """JSON escapes each such character as two surrogates."""
     secret = "ab\U0001f600cdef\U0001f601"
     assert Redactor(frozenset({secret})).redact(f"key: {json.dumps(secret)}.") == f'key: "{MARK}".'
 
 
 def test_a_backslash_before_an_escape_hides_no_secret():
-    """In JSON an escaped backslash and an escaped character stand side by side."""
+    """A secret is found where an escaped backslash precedes an escaped character."""
     secret = "ab\\\u03a9cd&/\\\u00e9-"
     for echo in (json.dumps(secret), json.dumps(json.dumps(secret))):
         assert "cd&/" not in Redactor(frozenset({secret})).redact(f"key: {echo}.")
 
 
 def test_a_variable_that_is_not_utf8_is_redacted_like_any_other():
-    """Such a value can't be encoded as it is, and must not break every text of the process."""
+    """A value that cannot be encoded as UTF-8 is redacted, and breaks no other redaction."""
     raw = b"key-\xff\xfe-0123456789"
     redactor = Redactor(frozenset({os.fsdecode(raw)}))
     assert redactor.redact("a text without it") == "a text without it"
@@ -76,7 +76,7 @@ def test_a_variable_that_is_not_utf8_is_redacted_like_any_other():
 
 
 def test_a_text_is_redacted_before_it_is_cut():
-    """A cut through a secret leaves none of it, at either end."""
+    """No part of a secret is left at either end of a text that was cut through it."""
     with knowing(SECRET):
         for size in range(1, 60):
             head, tail = redact_head(f"key: {SECRET} more", size), redact_tail(f"key: {SECRET} more", size)
@@ -85,20 +85,20 @@ def test_a_text_is_redacted_before_it_is_cut():
 
 
 def test_short_secrets_are_redacted_as_words_and_shorter_ones_are_not():
-    """From 8 characters in every form, 6 or 7 as a whole word, below not at all."""
+    """From 8 characters on in every form, with 6 or 7 as a whole word, with fewer never."""
     redactor = Redactor(frozenset({"hunter2", "tiny5"}))
     assert redactor.redact("is hunter2, not hunter22 or tiny5") == f"is {MARK}, not hunter22 or tiny5"
 
 
 def test_many_layers_of_one_escape_are_decoded_in_linear_time():
-    """Ten thousand times percent-encoded, or as many backslashes: still found, and at once."""
+    """A secret is found in linear time under ten thousand layers of percent-encoding or backslashes."""
     redactor = Redactor(frozenset({"abc/defgh"}))
     assert redactor.redact(f"x abc%{'25' * 10_000}2fdefgh y") == f"x {MARK} y"
     assert redactor.redact("x abc" + "\\" * 10_000 + "/defgh y") == f"x {MARK} y"
 
 
 def test_secrets_of_an_environment_are_found_by_name_and_in_urls():
-    """Names of keys, passwords in any URL, OTLP headers; no switches, numbers, paths or plain URLs."""
+    """Keys by name, passwords in URLs and OTLP headers are; switches, numbers, paths and plain URLs are not."""
     found = secrets_in(
         {
             "OPENAI_API_KEY": "sk-1",
@@ -111,7 +111,7 @@ def test_secrets_of_an_environment_are_found_by_name_and_in_urls():
             "HTTPS_PROXY": "http://u:proxy-pw@proxy",
             "FEED": "https://host/x?page=2&api_key=k-1",
             "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20t-1,x=y",
-            "AUTHOR": "somebody",
+            "AUTHOR": "a-person",
         }
     )
     assert found == {
@@ -130,12 +130,12 @@ def test_secrets_of_an_environment_are_found_by_name_and_in_urls():
 
 @pytest.mark.parametrize("url", ["", "not a url", "http://[bad", "redis://host/0"])
 def test_urls_without_a_password_have_no_secrets(url):
-    """Neither a URL without one, nor what is no URL."""
+    """A URL without a password, or a text that is no URL, has no secret."""
     assert not secrets_in_url(url)
 
 
-def test_a_case_is_left_as_it_is():
-    """The user's data is what is evaluated: only what came back is redacted."""
+def test_a_case_is_not_redacted():
+    """The user's input is evaluated unchanged; only answers are redacted."""
     from eventlog.redacted_payloads import redact_payload  # noqa: PLC0415 - beside what it is about
 
     with knowing(SECRET):
@@ -145,8 +145,8 @@ def test_a_case_is_left_as_it_is():
     assert redacted.answer == p.Answer(MARK)
 
 
-def test_libraries_that_log_headers_are_heard_from_warning_on():
-    """Whatever level a library sets for itself."""
+def test_libraries_that_log_headers_are_logged_from_warning_on():
+    """The limit holds whatever level a library sets for itself."""
     for name in ("httpcore2.http11", "httpx2", "anthropic._base_client", "openai"):
         debug = logging.LogRecord(name, logging.DEBUG, "", 0, "headers", (), None)
         assert not holds_no_headers(debug)
@@ -156,18 +156,18 @@ def test_libraries_that_log_headers_are_heard_from_warning_on():
 
 @pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
 def test_log_lines_hold_no_secrets(formatter: logging.Formatter):
-    """Neither in the message, nor in fields, nor in exceptions."""
+    """Messages, fields and exceptions are redacted."""
     error = ValueError(f"bad {SECRET}")
-    told = {"msg": "key %s", "args": (SECRET,), "url": f"http://u:{SECRET}@h/", "levelname": "DEBUG"}
-    record = logging.makeLogRecord({**told, "exc_info": (ValueError, error, None)})
+    fields = {"msg": "key %s", "args": (SECRET,), "url": f"http://u:{SECRET}@h/", "levelname": "DEBUG"}
+    record = logging.makeLogRecord({**fields, "exc_info": (ValueError, error, None)})
     with knowing(SECRET):
         line = formatter.format(record)
     assert line.count(MARK) == 3
     assert "sk-live" not in line
 
 
-def test_what_nothing_catches_is_printed_without_secrets(capsys):
-    """A traceback of a service ends up in its log."""
+def test_uncaught_exceptions_are_printed_without_secrets(capsys):
+    """The traceback of a service, which ends up in its log, is redacted."""
     with knowing(SECRET):
         with pytest.raises(ValueError, match="bad key") as raised:
             raise ValueError(f"bad key {SECRET}")
@@ -177,14 +177,14 @@ def test_what_nothing_catches_is_printed_without_secrets(capsys):
     assert "Traceback" in printed
 
 
-def test_trouble_of_a_provider_is_told_without_secrets():
-    """It is stored beside the provider batch."""
+def test_errors_of_a_provider_are_redacted():
+    """The error text is stored beside the provider batch."""
     with knowing(SECRET):
         assert str(NoResponse(f"refused {SECRET}")) == f"refused {MARK}"
 
 
 def test_short_secrets_are_named_in_the_log(caplog):
-    """The variable, never the value."""
+    """The warning names the variable and never its value."""
     warn_of_short_secrets({"MY_TOKEN": "hunter2", "OTHER_TOKEN": SECRET, "HOME": "/root"})
     [record] = caplog.records
     assert record.variables == ["MY_TOKEN"]
@@ -214,7 +214,7 @@ def test_short_secrets_are_named_in_the_log(caplog):
         ("CONDA_DEFAULT_ENV", "sk-learn-tutorials"),
     ],
 )
-def test_variables_that_only_sound_like_secrets_are_not_redacted(name: str, value: str):
+def test_variables_with_names_like_secrets_are_not_redacted(name: str, value: str):
     """Their values are answers, settings and paths, and no warning names them."""
     assert secrets_in({name: value}) == frozenset()
     assert unredacted_variables({name: value}) == []
@@ -236,7 +236,7 @@ def test_variables_that_only_sound_like_secrets_are_not_redacted(name: str, valu
     ],
 )
 def test_whole_words_of_a_name_make_a_secret(name: str):
-    """A plain word or a path is none, and the log names its variable."""
+    """With such a word the value is a secret; a plain word or a path is none, and the log names it."""
     assert secrets_in({name: "x7-Yk+w_7TqLm5"}) == {"x7-Yk+w_7TqLm5"}
     for value in ("sentencepiece", "QUESTION", "/tmp"):
         assert secrets_in({name: value}) == frozenset()
@@ -247,7 +247,7 @@ def test_whole_words_of_a_name_make_a_secret(name: str):
     "value", ["sk-ant-api03-Q7abc0123456789", "ghp_0123456789abcdefABCDEF", "AKIA0123456789ABCDEF"]
 )
 def test_well_known_keys_are_secrets_whatever_their_variable(value: str):
-    """A key with a known shape needs no telling name."""
+    """A key of a known format is a secret whatever its variable is called."""
     assert secrets_in({"HANDLE": value, "AWS_ACCESS_KEY_ID": value}) == {value}
 
 

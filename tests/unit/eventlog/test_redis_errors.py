@@ -53,7 +53,7 @@ PERMANENT = [
 
 @pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: f"{type(error).__name__} {error}"[:40])
 def test_an_outage_is_transient_in_the_log_and_in_the_queue(error: Exception) -> None:
-    """Both packages use one classifier: the caller retries."""
+    """Both packages use one classifier, and their callers retry."""
     assert is_transient(error)
     with pytest.raises(LogUnavailable), LOG_ERRORS:
         raise error
@@ -66,7 +66,7 @@ def test_an_outage_is_transient_in_the_log_and_in_the_queue(error: Exception) ->
 def test_a_rejected_command_is_not_taken_for_an_outage(
     errors: RedisErrors, error: Exception, advice: str
 ) -> None:
-    """It surfaces with the server's message, script and keys, and what to do."""
+    """The error carries the server's message, the script, its keys and what to do."""
     error.__notes__ = ["script append.lua, keys eval:{00}:events:e"]
     with pytest.raises(RedisCommandError) as raised, errors:
         raise error
@@ -78,7 +78,7 @@ def test_a_rejected_command_is_not_taken_for_an_outage(
 
 
 def test_other_exceptions_pass_through() -> None:
-    """A defect of ours, a cancellation or an error that is classified already stays what it is."""
+    """A defect, a cancellation or an error that is already classified is raised unchanged."""
     done = RedisCommandError(exceptions.ResponseError("ERR"))
     for error in (ValueError("x"), KeyboardInterrupt(), done):
         with pytest.raises(type(error)) as raised, LOG_ERRORS:

@@ -47,7 +47,7 @@ def test_a_stop_signal_sets_the_event(number: signal.Signals) -> None:
 
 
 def test_the_second_signal_exits_immediately() -> None:
-    """The first asks for a graceful stop; the second does not wait for it."""
+    """The first signal starts a graceful stop; the second does not wait for it."""
     with started("slow") as process:
         assert process.stdout is not None
         process.send_signal(signal.SIGTERM)

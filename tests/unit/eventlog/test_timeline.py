@@ -1,4 +1,4 @@
-"""How a jumbled stream becomes a story again, case by case."""
+"""Replaying a stream out of order, with duplicates, gaps and fences: case by case."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def applied_keys(walked: ReplayResult) -> list[tuple[int, int]]:
 
 
 def test_a_history_in_order_is_applied_in_order():
-    """The usual case: every event is the next one."""
+    """Every event is the next one, and all are applied."""
     walked = walk(*history(STRAIGHT))
     assert applied_keys(walked) == [(1, n) for n in range(6)]
     assert [step.phase for step in walked.steps] == [
@@ -43,7 +43,7 @@ def test_a_history_in_order_is_applied_in_order():
 
 
 def test_a_reversed_history_is_applied_in_order():
-    """Arrival does not matter within an attempt, sequences do."""
+    """Within an attempt the sequences decide, not the order of arrival."""
     walked = walk(*reversed(history(STRAIGHT)))
     assert applied_keys(walked) == [(1, n) for n in range(6)]
     assert walked.cursor == Cursor(1, 5, Phase.COMPLETED)
@@ -51,7 +51,7 @@ def test_a_reversed_history_is_applied_in_order():
 
 
 def test_reading_nothing_changes_nothing():
-    """An idle look leaves the cursor where it was."""
+    """A replay without new entries leaves the cursor unchanged."""
     cursor = Cursor(3, 2, Phase.RUNNING)
     assert replay(cursor, []) == ReplayResult(cursor)
 
@@ -64,16 +64,16 @@ def test_a_duplicate_is_counted_and_applied_once():
     assert applied_keys(walked) == [(1, 0), (1, 1)]
 
 
-def test_a_duplicate_in_other_words_is_still_a_duplicate():
-    """Spaces in the JSON do not make another event of it."""
+def test_a_duplicate_with_other_whitespace_is_still_a_duplicate():
+    """Whitespace in the JSON does not make it another event."""
     first, again = arrive(history("queued") * 2)
     spaced = again._replace(body=again.body.replace(b":", b": "))
     walked = replay(UNREAD, [first, spaced])
     assert (walked.duplicates, walked.conflicts) == (1, [])
 
 
-def test_a_conflict_never_overwrites_what_came_first():
-    """The same key with another body is set aside; the first to arrive is the event."""
+def test_a_conflict_never_overwrites_the_first_event():
+    """The same key with another body is a conflict, and the first entry to arrive is the event."""
     rival = event(p.Provisioning(executor="executor-2", nonce="nonce-2"), sequence=1)
     walked = walk(*history("queued provisioning"), rival, *history("running", first=2))
     assert [entry.event for entry in walked.conflicts] == [rival]
@@ -81,8 +81,8 @@ def test_a_conflict_never_overwrites_what_came_first():
     assert walked.cursor == Cursor(1, 2, Phase.RUNNING)
 
 
-def test_what_lies_beyond_a_hole_waits():
-    """Only the contiguous prefix is applied, and the gap says what is missing and since when."""
+def test_events_beyond_a_gap_wait():
+    """Only the contiguous prefix is applied, and the gap has the missing sequences and its start time."""
     queued, _, running, responded, _, completed = history(STRAIGHT)
     walked = walk(queued, completed, responded, running)
     assert walked.cursor == Cursor(1, 0, Phase.QUEUED)
@@ -95,8 +95,8 @@ def test_what_lies_beyond_a_hole_waits():
     assert walked.gap.closing.event == completed
 
 
-def test_a_higher_opening_fences_what_had_not_been_reached():
-    """What the old attempt had not got to by then is stale, and so is all it says afterwards."""
+def test_a_higher_opening_fences_events_that_were_not_applied():
+    """Events of the lower attempt that were not applied by then, or arrive later, are stale."""
     queued, claim, running, *_, completed = history(STRAIGHT)
     fence = event("queued:lost", attempt=2)
     walked = walk(queued, claim, completed, fence, running, *history("provisioning", attempt=2, first=1))
@@ -106,16 +106,16 @@ def test_a_higher_opening_fences_what_had_not_been_reached():
     assert walked.cursor == Cursor(2, 1, Phase.PROVISIONING)
 
 
-def test_an_attempt_that_ended_before_the_fence_refuses_it():
-    """Completed is final, even for a reader that sees the ending and the fence at once."""
+def test_an_attempt_that_completed_before_the_fence_rejects_it():
+    """Completed is final, even for a reader that gets the closing event and the opening in one read."""
     walked = walk(*history(STRAIGHT), *history("queued:lost provisioning", attempt=2))
     assert walked.cursor == Cursor(1, 5, Phase.COMPLETED)
     assert verdicts(walked)[2, 0] is REJECTED
     assert verdicts(walked)[2, 1] is REJECTED
 
 
-def test_a_refused_opening_takes_its_whole_attempt_along():
-    """After a settled end only an operator's attempt counts; a retry's events are rejected, not waiting."""
+def test_a_rejected_opening_rejects_its_whole_attempt():
+    """After a settled end only an operator's opening is applied; events of a retry are rejected."""
     walked = walk(
         *history("queued failed"),
         *history("queued:retry provisioning running", attempt=2),
@@ -125,8 +125,8 @@ def test_a_refused_opening_takes_its_whole_attempt_along():
     assert [verdicts(walked)[2, n] for n in range(3)] == [REJECTED] * 3
 
 
-def test_an_opening_of_the_wrong_type_takes_its_whole_attempt_along():
-    """Nothing of an attempt that began with an impossible event is applied, nor bridged to."""
+def test_an_opening_of_the_wrong_type_rejects_its_whole_attempt():
+    """No event of an attempt with an illegal opening is applied, and no gap in it is bridged."""
     odd = [event("running", attempt=2), *history("provisioning running completed", attempt=2, first=1)]
     walked = walk(*history("queued provisioning"), *odd, bridge_until_ms=FOREVER)
     assert walked.cursor == Cursor(1, 1, Phase.PROVISIONING)
@@ -135,24 +135,24 @@ def test_an_opening_of_the_wrong_type_takes_its_whole_attempt_along():
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_an_attempt_opens_by_sequence_0_on_the_short_way_too(twice):
-    """The fast path for events in order reads as the general one does."""
+def test_the_fast_path_opens_an_attempt_at_sequence_0(twice):
+    """The fast path for events in order gives the same result as the general one."""
     odd = [event("provisioning"), event("timed_out", sequence=1)]
     walked = walk(*odd, *(odd if twice else ()))
     assert walked.cursor == UNREAD
     assert verdicts(walked) == {(1, 0): REJECTED, (1, 1): REJECTED}
 
 
-def test_an_illegal_event_is_passed_over():
-    """`provisioning → completed` is rejected, and what follows it is not lost."""
+def test_an_illegal_event_is_rejected_and_skipped():
+    """`provisioning → completed` is rejected, and the events after it are applied."""
     walked = walk(*history("queued provisioning completed running completed"))
     assert [step.disposition for step in walked.steps] == [APPLIED, APPLIED, REJECTED, APPLIED, APPLIED]
     assert "provisioning does not accept completed" in walked.steps[2].detail
     assert walked.cursor == Cursor(1, 4, Phase.COMPLETED)
 
 
-def test_what_lies_beyond_the_closing_event_is_rejected():
-    """A closed attempt says nothing more, with or without a hole before it says so."""
+def test_events_after_the_closing_event_are_rejected():
+    """A closed attempt accepts no event, with or without a gap before its closing event."""
     *_, running, completed = history("queued provisioning running completed")
     walked = walk(*history("queued provisioning running completed running"), event("scored", sequence=9))
     assert verdicts(walked)[1, 4] is verdicts(walked)[1, 9] is REJECTED
@@ -160,8 +160,8 @@ def test_what_lies_beyond_the_closing_event_is_rejected():
     assert (running.sequence, completed.sequence) == (2, 3)
 
 
-def test_events_of_an_attempt_whose_opening_is_missing_wait_for_it():
-    """Without sequence 0 a higher attempt has not begun, and its events are neither stale nor wrong."""
+def test_events_of_an_attempt_without_an_opening_wait():
+    """Without sequence 0 a higher attempt is not open, and its events are neither stale nor rejected."""
     walked = walk(*history("queued provisioning"), *history("provisioning running", attempt=2, first=1))
     assert walked.cursor == Cursor(1, 1, Phase.PROVISIONING)
     assert walked.gap
@@ -170,8 +170,8 @@ def test_events_of_an_attempt_whose_opening_is_missing_wait_for_it():
     assert later.cursor == Cursor(2, 2, Phase.RUNNING)
 
 
-def test_a_ripe_gap_is_bridged_to_the_closing_event():
-    """The hole is named, the closing event applied, and what waited between them is late."""
+def test_a_gap_past_its_time_out_is_bridged_to_the_closing_event():
+    """The missing sequences are recorded, the closing event is applied, and events between are late."""
     queued, _, running, *_, completed = history(STRAIGHT)
     beyond = event("scored", sequence=7)
     walked = walk(queued, beyond, running, completed, bridge_until_ms=FIRST_ARRIVAL_MS + 1)
@@ -183,16 +183,16 @@ def test_a_ripe_gap_is_bridged_to_the_closing_event():
     assert walked.gap is None
 
 
-def test_the_late_original_is_kept_as_late():
-    """An event that arrives after its place was bridged changes nothing."""
+def test_an_event_that_arrives_after_its_gap_was_bridged_is_late():
+    """The late event is recorded and changes nothing."""
     cursor = Cursor(1, 5, Phase.COMPLETED)
     walked = walk(event("provisioning", sequence=1), cursor=cursor)
     assert verdicts(walked) == {(1, 1): LATE}
     assert walked.cursor == cursor
 
 
-def test_a_gap_is_not_bridged_before_its_time():
-    """The oldest entry beyond the hole must have arrived by the given time."""
+def test_a_gap_is_not_bridged_before_its_time_out():
+    """The oldest entry beyond the gap must have arrived by the given time."""
     queued, *_, completed = history(STRAIGHT)
     walked = walk(queued, completed, bridge_until_ms=FIRST_ARRIVAL_MS)
     assert walked.bridges == []
@@ -200,7 +200,7 @@ def test_a_gap_is_not_bridged_before_its_time():
 
 
 def test_a_gap_without_a_closing_event_is_never_bridged():
-    """The owner may still be at work: nothing is stepped over until it has closed its attempt."""
+    """The owner may still be running, so nothing is skipped until it has closed its attempt."""
     queued, _, running, *_ = history(STRAIGHT)
     walked = walk(queued, running, bridge_until_ms=FOREVER)
     assert walked.bridges == []
@@ -208,8 +208,8 @@ def test_a_gap_without_a_closing_event_is_never_bridged():
     assert walked.gap.closing is None
 
 
-def test_two_attempts_with_holes_are_bridged_one_after_the_other():
-    """Bridging to `retrying` lets the next attempt be bridged too."""
+def test_gaps_in_two_attempts_are_bridged_one_after_the_other():
+    """Bridging to `retrying` allows the next attempt to be bridged too."""
     queued, *_, retrying = history("queued provisioning retrying")
     *_, completed = history("queued provisioning running completed", attempt=2)
     walked = walk(queued, retrying, completed, bridge_until_ms=FOREVER)
@@ -220,15 +220,15 @@ def test_two_attempts_with_holes_are_bridged_one_after_the_other():
     assert walked.cursor == Cursor(2, 3, Phase.COMPLETED)
 
 
-def test_holes_are_named_as_stretches():
-    """Before, between, never after."""
+def test_missing_sequences_are_listed_as_ranges():
+    """Ranges before and between the present sequences are listed, and none after the last."""
     assert missing_ranges(0, [0, 1, 2]) == ()
     assert missing_ranges(1, [3, 4, 7]) == (range(1, 3), range(5, 7))
     assert missing_ranges(5, []) == ()
 
 
 def test_the_first_readable_entry_of_a_key_is_the_event():
-    """One rule for storage worker, coordinator and executor; repetitions keep their order of arrival."""
+    """Storage worker, coordinator and executor share this rule; duplicates keep their arrival order."""
     first, other, second = event("queued"), event("queued:retry"), event("running", sequence=2)
     entries = arrive([first, other, second, first])
     repeated: list[Entry] = []

@@ -1,4 +1,4 @@
-"""A jumbled stream becomes the same story for every reader, whatever bites it takes of it."""
+"""Any stream replays to the same result for every reader, however it is split into reads."""
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
@@ -8,7 +8,7 @@ from eventlog.events import Event, EventKey
 from eventlog.lifecycle import Phase
 from eventlog.timeline import Disposition, ReplayResult, replay
 from tests.builders import arrive, event, history
-from tests.unit.eventlog.timeline_model import UNREAD, BitingReader, NaiveReader
+from tests.unit.eventlog.timeline_model import UNREAD, IncrementalReader, NaiveReader
 
 FOREVER = 2**62
 
@@ -19,8 +19,8 @@ def verdicts(walked: ReplayResult) -> dict[EventKey, Disposition]:
 
 @given(st.data())
 @settings(deadline=None)
-def test_any_shuffle_with_duplicates_folds_to_the_same_story(data):
-    """A complete attempt ends the same way however its events are ordered and repeated."""
+def test_any_shuffle_with_duplicates_replays_to_the_same_result(data):
+    """A complete attempt ends in the same state however its events are ordered and duplicated."""
     scores = " scored" * data.draw(st.integers(0, 3))
     events = history(f"queued provisioning running responded{scores} completed")
     repeated = events + data.draw(st.lists(st.sampled_from(events), max_size=5))
@@ -39,7 +39,7 @@ OPENINGS = "queued queued:retry queued:operator cancelled timed_out running"
 
 @st.composite
 def streams(draw: st.DrawFn, *, attempts_open_in_turn: bool = False) -> list[Entry]:
-    """Draw any stream: up to four attempts with holes, repeats, nonsense, in any order."""
+    """Draw any stream: up to four attempts with gaps, duplicates and illegal events, in any order."""
     events: list[Event] = []
     for attempt in range(1, draw(st.integers(1, 4)) + 1):
         events.append(event(draw(st.sampled_from(OPENINGS.split())), attempt=attempt))
@@ -58,15 +58,15 @@ def streams(draw: st.DrawFn, *, attempts_open_in_turn: bool = False) -> list[Ent
 
 
 def _with_openings_in_turn(events: list[Event]) -> list[Event]:
-    """Let lower attempts open first, as the log itself sees to; all else stays where it was."""
+    """Move the openings of lower attempts first, as the log guarantees; the rest keeps its order."""
     openings = iter(sorted((e for e in events if e.sequence == 0), key=lambda e: e.attempt))
     return [next(openings) if e.sequence == 0 else e for e in events]
 
 
 @given(streams())
 @settings(deadline=None)
-def test_a_walk_agrees_with_the_naive_reader(stream):
-    """`replay` gives every event of any stream the verdict that one-at-a-time reading gives it."""
+def test_replay_agrees_with_the_naive_reader(stream):
+    """`replay` gives every event of any stream the disposition that the naive reader gives it."""
     naive = NaiveReader().read(stream)
     walked = replay(UNREAD, stream)
     assert verdicts(walked) == naive.verdicts
@@ -76,24 +76,24 @@ def test_a_walk_agrees_with_the_naive_reader(stream):
 
 @given(streams(attempts_open_in_turn=True), st.data())
 @settings(deadline=None)
-def test_any_bites_come_to_the_same_result(stream, data):
-    """Successive reads of growing prefixes end with the verdicts and the cursor of a single read."""
-    bites = data.draw(st.sets(st.integers(0, len(stream)), max_size=4))
+def test_any_split_into_reads_gives_the_same_result(stream, data):
+    """Successive reads of growing prefixes end with the dispositions and the cursor of a single read."""
+    ends = data.draw(st.sets(st.integers(0, len(stream)), max_size=4))
     bridge_until_ms = data.draw(st.sampled_from([None, FOREVER]))
-    at_once, in_bites = BitingReader(), BitingReader()
-    for end in sorted(bites):
-        in_bites.read(stream[:end])
-    in_bites.read(stream, bridge_until_ms=bridge_until_ms)
+    at_once, split = IncrementalReader(), IncrementalReader()
+    for end in sorted(ends):
+        split.read(stream[:end])
+    split.read(stream, bridge_until_ms=bridge_until_ms)
     at_once.read(stream, bridge_until_ms=bridge_until_ms)
-    assert in_bites.verdicts == at_once.verdicts
-    assert in_bites.applied == at_once.applied
-    assert in_bites.cursor == at_once.cursor
+    assert split.verdicts == at_once.verdicts
+    assert split.applied == at_once.applied
+    assert split.cursor == at_once.cursor
 
 
 @given(streams())
 @settings(deadline=None)
-def test_nothing_is_dropped(stream):
-    """Every key of a stream has a verdict, or waits where a later event may still free it."""
+def test_every_event_has_a_disposition_or_waits(stream):
+    """Every key of a stream has a disposition, or waits for an event that may still arrive."""
     walked = replay(UNREAD, stream)
     unjudged = {entry.key for entry in stream} - set(verdicts(walked))
     attempt, sequence, phase = walked.cursor

@@ -1,4 +1,4 @@
-"""Spans under a `traceparent`: what is traced, what is not, and what a span never says."""
+"""Spans under a `traceparent`: when they are recorded, and what they contain."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -24,8 +24,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
         TRACEPARENT + "\n",
     ],
 )
-def test_what_is_not_sampled_or_no_traceparent_leaves_no_span(traceparent):
-    """Anybody may write to the log: what can't be read is not traced, and harms nobody."""
+def test_an_unsampled_or_invalid_traceparent_leaves_no_span(traceparent):
+    """Any producer can write to the log: an invalid `traceparent` is not traced and raises nothing."""
     with tracing_spans() as spans, tracing.span("a", traceparent) as span:
         tracing.finished("b", traceparent, start=NOON, end=NOON)
         with tracing.inner("c"):
@@ -34,8 +34,8 @@ def test_what_is_not_sampled_or_no_traceparent_leaves_no_span(traceparent):
     assert spans == []
 
 
-def test_a_trace_begins_and_its_spans_come_under_it():
-    """What `begin` returns is what all others are put under, in whichever process."""
+def test_spans_are_children_of_the_trace_that_begin_returns():
+    """Spans of any process use the `traceparent` that `begin` returns as their parent."""
     with tracing_spans() as spans:
         traceparent = tracing.begin(
             "eval.coordinator.accept", evaluation_id="e", start=NOON, end=NOON + timedelta(seconds=1)
@@ -53,8 +53,8 @@ def test_a_trace_begins_and_its_spans_come_under_it():
     assert dict(outer.attributes or {}) == {"size": 3}
 
 
-def test_a_finished_span_has_the_times_it_was_given():
-    """To the microsecond; an end before the start, as of two clocks, is the start."""
+def test_a_finished_span_has_the_given_times():
+    """Times are exact to the microsecond; an end before the start becomes the start."""
     with tracing_spans() as spans:
         tracing.finished("a", TRACEPARENT, start=NOON, end=NOON + timedelta(milliseconds=5))
         tracing.finished("b", TRACEPARENT, start=NOON, end=NOON - timedelta(seconds=1))
@@ -65,8 +65,8 @@ def test_a_finished_span_has_the_times_it_was_given():
     ]
 
 
-def test_what_an_exception_says_is_in_no_span():
-    """It may quote a key; its type must do."""
+def test_exception_messages_are_in_no_span():
+    """A span has only the exception's type, since its message may quote a key."""
     with tracing_spans() as spans, pytest.raises(ValueError, match="sk-secret"):  # noqa: SIM117
         with tracing.span("a", TRACEPARENT):
             raise ValueError("sk-secret")
@@ -74,8 +74,8 @@ def test_what_an_exception_says_is_in_no_span():
     assert "sk-secret" not in spans[0].to_json()
 
 
-def test_a_span_of_its_own_stands_alone():
-    """Whatever is going on around it."""
+def test_a_span_without_a_parent_is_a_root():
+    """The span ignores the span that is active around it."""
     with tracing_spans() as spans, tracing.span("around", TRACEPARENT), tracing.alone("own", count=1):
         assert trace.get_current_span().is_recording()
     assert [(each.name, each.parent is None) for each in spans] == [("own", True), ("around", False)]

@@ -1,6 +1,6 @@
-"""A deliberately naive reader: one entry at a time, everything looked up by searching, no fast path.
+"""A deliberately naive reader: one entry at a time, every lookup a search, no fast path.
 
-It is the timeline's definition in the fewest words, and shares with it only the words of its answer.
+It defines the replay rules in the shortest form; only the types of its result are `eventlog.timeline`'s.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ UNREAD = Cursor()
 
 @dataclass
 class NaiveReader:
-    """Takes entries as they arrive; whatever has no verdict yet is waiting."""
+    """Reads entries as they arrive; an event without a disposition is waiting."""
 
     attempt: int = 0
     sequence: int = -1
@@ -77,10 +77,10 @@ class NaiveReader:
 
 
 @dataclass
-class BitingReader:
-    """Reads with `replay` as the storage worker does: the stream so far, less what it already has.
+class IncrementalReader:
+    """Reads with `replay` as the storage worker does: the stream so far, without the events it already has.
 
-    A refused opening is not left out: it says that what follows it has no attempt to belong to.
+    A rejected opening is kept: without it, the events that follow would have no attempt to belong to.
     """
 
     cursor: Cursor = UNREAD

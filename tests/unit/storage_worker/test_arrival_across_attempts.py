@@ -19,7 +19,7 @@ from projections.folds.refold import refold
 from tests.builders import history
 from tests.dumps import memory_dump
 from tests.jumbled import in_order, lives
-from tests.unit.storage_worker.test_permutations import in_many_bites, in_one_bite
+from tests.unit.storage_worker.test_permutations import in_many_passes, in_one_pass
 
 SWAPS = 400
 
@@ -48,10 +48,10 @@ def test_tables_depend_only_on_what_each_fence_found_before_it(random: Random) -
     """Whatever else is reordered, repeated, split and raced, the tables are byte for byte equal."""
     arrived = in_order(lives(random))
     random.shuffle(arrived)
-    expected = memory_dump(asyncio.run(in_one_bite(arrived)))
+    expected = memory_dump(asyncio.run(in_one_pass(arrived)))
     again = reordered(random, arrived)
     again += random.sample(again, min(len(again), 3))
-    tables, _ = asyncio.run(in_many_bites(random, again))
+    tables, _ = asyncio.run(in_many_passes(random, again))
     assert memory_dump(tables) == expected
 
 
@@ -59,8 +59,8 @@ def test_a_fence_that_arrives_first_makes_the_lower_attempt_stale() -> None:
     """The other half of the statement: order between a fence and the attempts below it does decide."""
     first = history("queued provisioning running retrying")
     second = history("queued:retry provisioning running completed", attempt=2)
-    before = asyncio.run(in_one_bite([*first, *second]))
-    after = asyncio.run(in_one_bite([*second, *first]))
+    before = asyncio.run(in_one_pass([*first, *second]))
+    after = asyncio.run(in_one_pass([*second, *first]))
     assert Counter(kept.verdict for kept in before.events.values()) == {"applied": 8}
     assert Counter(kept.verdict for kept in after.events.values()) == {"applied": 4, "stale": 4}
     assert before.scorecards == after.scorecards

@@ -1,4 +1,4 @@
-"""The key property: whatever the order, the repeats, the bites and the workers, the tables are the same."""
+"""The key property: whatever the order, the repeats, the shares and the workers, the tables are the same."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from tests.dumps import memory_dump
 from tests.jumbled import arrivals, in_order, lives
 from tests.storing import PATIENCE, World
 
-# Any order, any repeats, any bites, any number of workers.
+# Any order, any repeats, any shares, any number of workers.
 
 
 class Interruptible(MemoryStore):
@@ -39,7 +39,7 @@ class Interruptible(MemoryStore):
         return await super().commit(changes)
 
 
-async def in_one_bite(events: Sequence[Event]) -> MemoryStore:
+async def in_one_pass(events: Sequence[Event]) -> MemoryStore:
     """Store everything in order, by one worker, in one look."""
     world = World()
     world.xadd(*events)
@@ -47,7 +47,7 @@ async def in_one_bite(events: Sequence[Event]) -> MemoryStore:
     return world.tables
 
 
-async def in_many_bites(random: Random, events: Sequence[Event]) -> tuple[MemoryStore, int]:
+async def in_many_passes(random: Random, events: Sequence[Event]) -> tuple[MemoryStore, int]:
     """Let up to three workers look whenever they like at whatever they like, alone or at once."""
     world = World()
     tables = Interruptible(lambda: 0.0)
@@ -57,8 +57,8 @@ async def in_many_bites(random: Random, events: Sequence[Event]) -> tuple[Memory
         world.xadd(each)
         if random.random() < 0.4:
             looking = random.sample(workers, random.randint(1, len(workers)))
-            bites = [random.sample(ids, random.randint(1, len(ids))) for _ in looking]
-            await asyncio.gather(*(w.store(bite) for w, bite in zip(looking, bites, strict=True)))
+            shares = [random.sample(ids, random.randint(1, len(ids))) for _ in looking]
+            await asyncio.gather(*(w.store(share) for w, share in zip(looking, shares, strict=True)))
     await asyncio.gather(*(worker.store(ids) for worker in workers))
     return tables, sum(worker.counts.lost_races for worker in workers)
 
@@ -72,9 +72,9 @@ def test_any_arrival_gives_the_same_tables():
     def check_one(random: Random) -> None:
         nonlocal races
         written = lives(random)
-        tables, lost_races = asyncio.run(in_many_bites(random, arrivals(random, written)))
+        tables, lost_races = asyncio.run(in_many_passes(random, arrivals(random, written)))
         races += lost_races
-        assert memory_dump(tables) == memory_dump(asyncio.run(in_one_bite(in_order(written))))
+        assert memory_dump(tables) == memory_dump(asyncio.run(in_one_pass(in_order(written))))
         assert {kept.verdict for kept in tables.events.values()} == {"applied"}
         assert (tables.quarantined, tables.bridges) == ({}, {})
         assert len(tables.events) == len(in_order(written))
@@ -201,7 +201,7 @@ def check(make_scene: Callable[[], Scene], expected: list[bytes]) -> tuple[int, 
 def test_two_workers_over_every_order_of_four_events():
     """24 arrivals, each with all the ways in which two passes can be split at their port calls."""
     events = history("queued provisioning running completed")
-    expected = memory_dump(asyncio.run(in_one_bite(events)))
+    expected = memory_dump(asyncio.run(in_one_pass(events)))
     for arrived in permutations(events):
         scenes, races = check(partial(Scene, arrived, [], stored=False), expected)
         assert scenes >= 20
@@ -227,7 +227,7 @@ def test_two_workers_over_every_order_of_four_events():
 )
 def test_two_workers_and_a_writer(arrived):
     """Events that arrive between any two port calls change nothing about the outcome."""
-    expected = memory_dump(asyncio.run(in_one_bite(arrived)))
+    expected = memory_dump(asyncio.run(in_one_pass(arrived)))
     scenes, races = check(lambda: Scene(arrived[:1], arrived[1:], stored=False), expected)
     assert scenes > 1_000
     assert races > 0

@@ -191,11 +191,11 @@ async def test_an_outage_is_waited_out_without_double_effect(world, port, call, 
     old = history("queued provisioning retrying")
     new = history("queued:retry provisioning running completed", attempt=2)
     rival = event("provisioning", sequence=1, source="rival")
-    bites = [*old, new[0]], [*new[1:], rival]
+    parts = [*old, new[0]], [*new[1:], rival]
 
     async def take(here: World, storage: Storage) -> list[bytes]:
-        for bite in bites:
-            here.xadd(*bite)
+        for part in parts:
+            here.xadd(*part)
             here.xadd_fields("garbled", b"event", b"garbage")
             await storage.process(WakeUpBatch([EVALUATION, "garbled"]))
         return memory_dump(here.tables)

@@ -119,8 +119,8 @@ async def test_events_that_stood_before_a_lower_number_are_counted_when_they_are
     zeroth, first, second, third, *_ = history(STRAIGHT)
     storage = world.storage()
     with measuring() as measured:
-        for bite in ([zeroth, second], [third, first]):
-            world.xadd(*bite)
+        for part in ([zeroth, second], [third, first]):
+            world.xadd(*part)
             await storage.store([EVALUATION])
     assert measured["eval_storage_reordered_total"] == 2
 
