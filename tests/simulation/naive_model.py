@@ -1,6 +1,6 @@
 """What Redis and Postgres hold, as a dict of lists: no index, no fast path, nothing remembered twice.
 
-`NaiveReader` (tests/unit/eventlog/timeline_model.py) reads entries one by one, in the order of arrival; here
+`NaiveReader` (tests/unit/eventlog/timeline_model.py) reads entries one by one, in order of arrival; here
 it also bridges gaps, and has a stream to read and a table of its own.
 """
 

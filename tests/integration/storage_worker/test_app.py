@@ -1,4 +1,4 @@
-"""The storage worker on real servers: whatever way events come in, they end up in order, once."""
+"""The storage worker on real servers: events are stored in order and once, however they arrive."""
 
 import os
 import signal
@@ -49,8 +49,8 @@ async def all_completed(here: Site) -> bool:
     return await here.counted("completed") == len(MANY)
 
 
-async def test_appended_events_arrive(here: Site) -> None:
-    """What writers append is in Postgres soon after, counted and acknowledged."""
+async def test_appended_events_are_stored(here: Site) -> None:
+    """Events that writers append are soon in Postgres, counted and acknowledged."""
     async with worker(here):
         await here.append(*map(life, MANY))
         await until(lambda: all_completed(here))
@@ -60,8 +60,8 @@ async def test_appended_events_arrive(here: Site) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_history_written_backwards_with_plain_xadds_is_completed(here: Site, workers: int) -> None:
-    """Any client may write, in any order, to any number of workers: the reader restores the order."""
+async def test_a_reversed_history_of_plain_xadds_is_completed(here: Site, workers: int) -> None:
+    """Any client can write in any order; any number of storage workers restores the order."""
     async with AsyncExitStack() as stack:
         for number in range(workers):
             patient = dict.fromkeys(("gap_timeout", "gap_warning"), timedelta(seconds=60))
@@ -76,8 +76,8 @@ async def test_history_written_backwards_with_plain_xadds_is_completed(here: Sit
     assert await here.rows("SELECT completed FROM batch_status") == [(40,)]
 
 
-async def test_wake_ups_from_before_the_group_are_not_missed(here: Site) -> None:
-    """Groups begin at the beginning, so a first worker finds what was written before it."""
+async def test_wake_ups_from_before_the_group_are_processed(here: Site) -> None:
+    """Groups start at the beginning of their stream, so the first worker reads earlier wake-ups too."""
     await here.append(life("early"))
     async with worker(here):
         await until(lambda: here.state("early"))
@@ -85,34 +85,34 @@ async def test_wake_ups_from_before_the_group_are_not_missed(here: Site) -> None
 
 
 async def hold(redis: Redis, consumer: str, evaluation_id: str) -> None:
-    """Let a consumer take all wake-ups in hand, and do nothing about them."""
+    """Deliver all wake-ups to a consumer that does not process them."""
     for stream in WAKE_STREAMS:
         await redis.xgroup_create(stream, GROUP, id="0", mkstream=True)
     stream = wake_key(shard_of(evaluation_id, DEFAULT_SHARDS))
     assert await redis.xreadgroup(GROUP, consumer, {stream: ">"})
 
 
-async def test_worker_finishes_at_its_start_what_it_once_had_in_hand(here: Site) -> None:
-    """A worker that died with wake-ups in hand takes them up again under the same name."""
-    await here.append(life("in hand"))
-    await hold(here.redis, "worker", "in hand")
+async def test_a_restarted_worker_processes_its_pending_wake_ups(here: Site) -> None:
+    """A worker that died with pending wake-ups processes them after its restart under the same name."""
+    await here.append(life("delivered"))
+    await hold(here.redis, "worker", "delivered")
     async with worker(here):
-        assert await here.state("in hand") == "completed"
-        # The group is set back to its beginning at every start, so the wake-up may be on its second way.
+        assert await here.state("delivered") == "completed"
+        # The group is reset to its beginning at every start, so the wake-up may be delivered twice.
         await until(lambda: nothing_pending(here))
 
 
-async def test_wake_ups_of_a_dead_worker_are_taken_over(here: Site) -> None:
-    """What another worker has had in hand for too long is done by the living."""
+async def test_wake_ups_of_a_dead_worker_are_claimed(here: Site) -> None:
+    """A live worker claims wake-ups that have been pending with another consumer for too long."""
     async with worker(here, claim_idle=timedelta(milliseconds=90)):
         await here.add_plainly(life("orphan"), wake=False)
-        await wake_unheard(here.redis, "orphan", consumer="dead")
+        await deliver_unseen(here.redis, "orphan", consumer="dead")
         await until(lambda: here.state("orphan"))
         await until(lambda: nothing_pending(here))
 
 
-async def wake_unheard(redis: Redis, evaluation_id: str, *, consumer: str) -> None:
-    """Hand a new wake-up to a consumer that does not hear of it, before anybody else can read it."""
+async def deliver_unseen(redis: Redis, evaluation_id: str, *, consumer: str) -> None:
+    """Deliver a new wake-up to a consumer that does not see it, before another consumer can read it."""
     stream = wake_key(shard_of(evaluation_id, DEFAULT_SHARDS))
     async with redis.pipeline(transaction=True) as pipe:
         pipe.xadd(stream, {"id": evaluation_id})
@@ -125,8 +125,8 @@ async def nothing_pending(here: Site) -> bool:
     return await here.pending() == 0
 
 
-async def test_event_whose_wake_up_got_lost_is_found_by_the_sweep(here: Site) -> None:
-    """Nothing depends on a wake-up but speed."""
+async def test_the_sweep_finds_an_event_whose_wake_up_was_lost(here: Site) -> None:
+    """Without a wake-up the event is stored later, but it is stored."""
     async with worker(here):
         first, *rest = life("unsung")
         await here.add_plainly([first])
@@ -139,8 +139,8 @@ async def completed(here: Site, evaluation_id: str) -> bool:
     return await here.state(evaluation_id) == "completed"
 
 
-async def test_gap_is_bridged_after_the_time_out_and_the_late_original_kept(here: Site) -> None:
-    """A hole before a closing event is stepped over, on record; what fills it later changes nothing."""
+async def test_a_gap_is_bridged_after_the_time_out_and_the_late_event_kept(here: Site) -> None:
+    """A gap before a closing event is bridged on record; the event that arrives later changes nothing."""
     events = life("gappy")
     async with worker(here):
         await here.add_plainly([*events[:2], *events[4:]])
@@ -159,8 +159,8 @@ async def verdict_of(here: Site, evaluation_id: str, sequence: int) -> str | Non
     return (await here.verdicts(evaluation_id)).get(sequence)
 
 
-async def test_degraded_mode_does_not_wait_for_the_missing(here: Site) -> None:
-    """On a day when finishing matters more than order, gaps are bridged at once."""
+async def test_degraded_mode_does_not_wait_for_missing_events(here: Site) -> None:
+    """With `degraded` ordering gaps are bridged at once."""
     patient = timedelta(minutes=5)
     async with worker(here, ordering=Ordering.DEGRADED, gap_timeout=patient):
         await here.append(life("hurried")[:1] + life("hurried")[3:])
@@ -168,8 +168,8 @@ async def test_degraded_mode_does_not_wait_for_the_missing(here: Site) -> None:
     assert await here.rows("SELECT bridged FROM batch_status") == [(1,)]
 
 
-async def test_ended_evaluation_leaves_redis_by_itself(here: Site) -> None:
-    """Stream and fence expire after the end is committed, those of an open evaluation do not."""
+async def test_the_stream_of_an_ended_evaluation_expires(here: Site) -> None:
+    """Stream and fence expire after the end is committed; those of an open evaluation do not."""
     async with worker(here):
         await here.append(life("ended"), life("open")[:3])
         await until(lambda: completed(here, "ended"))
@@ -185,12 +185,12 @@ async def expiring(here: Site, evaluation_id: str) -> bool:
 
 
 async def test_wake_up_streams_are_trimmed(here: Site) -> None:
-    """What everybody has read is cut off, by whole nodes, so Redis holds only what is in flight."""
+    """Entries that every group has read are trimmed by whole nodes."""
     stream = WAKE_STREAMS[0]
     async with worker(here):
         async with here.redis.pipeline(transaction=False) as pipe:
             for _ in range(1_000):
-                pipe.xadd(stream, {"id": "nobody"})
+                pipe.xadd(stream, {"id": "unknown"})
             await pipe.execute()
         await until(lambda: shorter(here, stream, 200))
 
@@ -199,8 +199,8 @@ async def shorter(here: Site, stream: str, length: int) -> bool:
     return await here.redis.xlen(stream) < length
 
 
-async def test_graceful_stop_leaves_nothing_in_hand(here: Site) -> None:
-    """SIGTERM in the midst of work lets the worker finish what it has begun."""
+async def test_a_graceful_stop_leaves_no_pending_wake_ups(here: Site) -> None:
+    """After SIGTERM the worker finishes the wake-ups it has read."""
     async with worker_process(here, "--no-restart", "--batch-size", "10") as started:
         await here.append(*(life(f"busy-{number}") for number in range(400)))
         await until(lambda: here.counted("completed"))
@@ -208,46 +208,46 @@ async def test_graceful_stop_leaves_nothing_in_hand(here: Site) -> None:
     assert await here.pending() == 0
 
 
-async def test_stop_finishes_what_a_reader_was_given_and_not_told_of(here: Site) -> None:
-    """A read that is cut off may have happened: its wake-ups are in hand, and nobody has seen them."""
+async def test_a_stop_processes_wake_ups_of_an_interrupted_read(here: Site) -> None:
+    """A cancelled read may have been executed: its wake-ups are pending, though no worker got them."""
     async with worker(here):
         await here.add_plainly(life("unseen"), wake=False)
-        await wake_unheard(here.redis, "unseen", consumer="worker")
+        await deliver_unseen(here.redis, "unseen", consumer="worker")
         assert await here.pending() == 1
     assert await here.pending() == 0
     assert await completed(here, "unseen")
 
 
-async def test_health_tells_counts_and_what_the_worker_waits_for(
+async def test_health_reports_counts_and_the_server_it_waits_for(
     here: Site, servers: Servers, postgres_url: str
 ) -> None:
-    """200 with counts while all is well, 503 with the reason while Postgres is away, then 200 again."""
+    """The status is 200 with counts, 503 with the reason while Postgres is unavailable, then 200 again."""
     port = free_port()
     async with worker(here, health_port=port):
         await here.append(life("before"))
         await until(lambda: completed(here, "before"))
-        status, told = await ask(port, "/health") or (0, {})
-        assert (status, told["status"], told["events"]) == (200, "ok", {"applied": 6})
+        status, health = await ask(port, "/health") or (0, {})
+        assert (status, health["status"], health["events"]) == (200, "ok", {"applied": 6})
         async with await AsyncConnection.connect(servers.postgres_url, autocommit=True) as admin:
             name = urlsplit(postgres_url).path[1:]
             await admit(admin, name, allowed=False)
             await here.append(life("meanwhile"))
-            _, told = await until(lambda: answer(port, 503))
-            assert told["waiting_for"]
+            _, health = await until(lambda: answer(port, 503))
+            assert health["waiting_for"]
             assert await here.pending() == 1  # nothing is acknowledged before it is committed
             await admit(admin, name, allowed=True)
-        _, told = await until(lambda: answer(port, 200), 60)
-        assert told["events"] == {"applied": 12}
+        _, health = await until(lambda: answer(port, 200), 60)
+        assert health["events"] == {"applied": 12}
         assert (await ask(port, "/elsewhere") or (0, {}))[0] == 404
 
 
 async def answer(port: int, status: int) -> tuple[int, dict[str, Any]] | None:
-    told = await ask(port, "/health")
-    return told if told and told[0] == status else None
+    health = await ask(port, "/health")
+    return health if health and health[0] == status else None
 
 
-async def test_asyncapi_document_lists_the_wake_up_streams(here: Site) -> None:
-    """Whoever wants to connect finds every channel in the document."""
+async def test_the_asyncapi_document_lists_the_wake_up_streams(here: Site) -> None:
+    """The document has a channel for every wake-up stream."""
     port = free_port()
     async with worker(here, health_port=port):
         _, document = await until(lambda: ask(port, "/asyncapi.json"))
@@ -255,8 +255,8 @@ async def test_asyncapi_document_lists_the_wake_up_streams(here: Site) -> None:
     assert addresses == set(WAKE_STREAMS)
 
 
-async def test_killed_child_is_started_again(here: Site) -> None:
-    """Of two workers under one command, a killed one comes back while the other goes on."""
+async def test_a_killed_child_is_restarted(here: Site) -> None:
+    """Of two workers under one command, a killed one is restarted while the other continues."""
     async with worker_process(here, "--workers", "2") as started:
         await until(lambda: started.health(1), 60)
         victim = started.children()[0]

@@ -1,4 +1,4 @@
-"""The permutation property with real servers: plain XADDs into Redis, several workers, one Postgres."""
+"""The permutation property on real servers: plain XADDs to Redis, several workers, one Postgres."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -39,11 +39,11 @@ class Stage:
         await self.conn.execute(sql.SQL("TRUNCATE {}").format(EVERYTHING))
 
     def worker(self) -> Storage:
-        """Make a worker of its own: nothing is shared but the servers."""
+        """Make a worker that shares only the servers with others."""
         return Storage(self.log, PostgresStore(self.pool), PATIENCE)
 
     async def xadd(self, *events: Event) -> None:
-        """Emit as a client does that knows no script."""
+        """Append as a client does that uses no script."""
         for each in events:
             key = each.evaluation_id
             fields: Any = fields_of(each, encode(each))
@@ -55,7 +55,7 @@ class Stage:
 
 @asynccontextmanager
 async def stage(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
-    """Open everything once a property, not once an example."""
+    """Open the connections once for the property, not once for each example."""
     async with AsyncExitStack() as stack:
         log = RedisEventLog.from_url(redis_url)
         stack.push_async_callback(log.aclose)
@@ -65,7 +65,7 @@ async def stage(redis_url: str, postgres_url: str) -> AsyncIterator[Stage]:
 
 
 async def in_one_pass(here: Stage, events: Sequence[Event]) -> list[bytes]:
-    """Store everything in order, by one worker, in one look."""
+    """Store all events in order, with one worker, in one pass."""
     await here.clear()
     await here.xadd(*events)
     await here.worker().store(ids_of(events))
@@ -73,7 +73,7 @@ async def in_one_pass(here: Stage, events: Sequence[Event]) -> list[bytes]:
 
 
 async def in_many_passes(here: Stage, random: Random, events: Sequence[Event]) -> tuple[list[bytes], int]:
-    """Let up to three workers look at once, every few entries."""
+    """Store with up to three concurrent workers, every few entries."""
     await here.clear()
     workers = [here.worker() for _ in range(random.randint(1, 3))]
     ids = ids_of(events)
@@ -96,7 +96,7 @@ async def migrated_url(postgres_url: str) -> str:
 
 
 def test_any_arrival_gives_the_same_tables(redis_url, postgres_url):
-    """Byte for byte, with every event applied, nothing in quarantine and no gap bridged."""
+    """The tables are byte for byte equal: every event applied, nothing quarantined, no gap bridged."""
     with asyncio.Runner() as runner:
         runner.run(prepare(postgres_url, shards=DEFAULT_SHARDS))
         stack = stage(redis_url, postgres_url)
@@ -118,8 +118,8 @@ def test_any_arrival_gives_the_same_tables(redis_url, postgres_url):
             runner.run(stack.__aexit__(None, None, None))
 
 
-async def test_many_workers_at_once_race_and_lose_nothing(redis_url, migrated_url):
-    """Fifty evaluations backwards, six workers at every step: races are lost, events never."""
+async def test_concurrent_workers_lose_races_and_no_events(redis_url, migrated_url):
+    """Fifty reversed histories and six workers at every step: races are lost, events are not."""
     events = [
         e
         for n in range(50)
@@ -137,8 +137,10 @@ async def test_many_workers_at_once_race_and_lose_nothing(redis_url, migrated_ur
         assert sum(worker.counts.events["applied"] for worker in workers) == 200
 
 
-async def test_what_stands_aside_is_kept_once_by_many_workers(redis_url, migrated_url):
-    """Stale answers, conflicts and garbage seen by six workers at once are stored and paid for once."""
+async def test_stale_conflicting_and_invalid_entries_are_stored_once_by_many_workers(
+    redis_url, migrated_url
+):
+    """Entries that six workers read concurrently are stored, and their cost is counted, once."""
     events = [
         *history("queued provisioning"),
         event("queued:lost", attempt=2),

@@ -37,7 +37,7 @@ async def here(redis_url: str, postgres_url: str) -> AsyncIterator[Site]:
 
 
 async def test_a_sweep_killed_between_commit_and_mark_leaks_no_stream(here: Site) -> None:
-    """No later sweep reads an evaluation that has ended: the next scan marks its stream, and it expires."""
+    """The sweep skips ended evaluations, so the next scan marks the stream, and it expires."""
     opening, *rest = history("queued provisioning running completed")
     async with make_pool(here.postgres_url, size=2) as pool:
         tables, log = PostgresStore(pool), RedisEventLog(here.redis)
@@ -55,7 +55,7 @@ async def test_a_sweep_killed_between_commit_and_mark_leaks_no_stream(here: Site
 
 
 async def test_a_marked_stream_is_not_stored_again(here: Site) -> None:
-    """A scan over ended evaluations writes nothing: their marks are not behind their rows."""
+    """A scan over ended evaluations writes nothing, since their marks equal their rows."""
     events = history("queued provisioning running completed")
     async with make_pool(here.postgres_url, size=2) as pool:
         storage = Storage(RedisEventLog(here.redis), PostgresStore(pool), PATIENCE)

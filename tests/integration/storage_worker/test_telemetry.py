@@ -1,4 +1,4 @@
-"""What a storage worker shows of itself on real servers."""
+"""The metrics of a storage worker on real servers."""
 
 import pytest
 
@@ -17,14 +17,14 @@ MANY = 100
 
 
 def consumer_of(here: House) -> Consumer:
-    """Make a worker that looks modes up, and its hold on the wake-ups."""
+    """Make a worker that looks modes up, and its consumer of wake-ups."""
     storage = Storage(here.log, PostgresStore(here.pool), PATIENCE, modes=BatchModes(here.pool))
     here.storage = storage
     return Consumer(here.log.redis, storage, shards=DEFAULT_SHARDS, consumer="worker")
 
 
-async def test_the_backlog_is_what_nobody_has_acknowledged(redis_url, postgres_url):
-    """Read or not; and once all is stored there is none, and both servers have answered."""
+async def test_the_backlog_is_the_number_of_unacknowledged_wake_ups(redis_url, postgres_url):
+    """Unread and pending wake-ups count; when all is stored the backlog is zero and both servers are up."""
     async with house(redis_url, postgres_url) as here:
         consumer = consumer_of(here)
         metrics = here.storage.metrics
@@ -48,8 +48,8 @@ async def test_the_backlog_is_what_nobody_has_acknowledged(redis_url, postgres_u
         assert [measured.gauge("eval_dependency_up", name) for name in (REDIS, POSTGRES)] == [1, 1]
 
 
-async def test_a_backlog_that_redis_has_lost_count_of_is_still_counted(redis_url, postgres_url):
-    """`lag` is null once an entry that nobody has read is deleted."""
+async def test_a_backlog_without_a_lag_from_redis_is_still_counted(redis_url, postgres_url):
+    """Redis returns a null `lag` after an unread entry was deleted."""
     async with house(redis_url, postgres_url) as here:
         consumer = consumer_of(here)
         await consumer.ensure_groups()
@@ -66,8 +66,8 @@ async def test_a_backlog_that_redis_has_lost_count_of_is_still_counted(redis_url
     ("types", "mode"),
     [(("recorded",), "recorded"), (("recorded", "recorded"), "recorded"), (("python", "http"), "mixed")],
 )
-async def test_an_evaluation_bears_the_type_of_its_batches_target(redis_url, postgres_url, types, mode):
-    """Or says that there are several."""
+async def test_an_evaluation_has_the_mode_of_its_batchs_target(redis_url, postgres_url, types, mode):
+    """Several types of target in one batch give the mode `mixed`."""
     async with house(redis_url, postgres_url) as here:
         consumer_of(here)
         spec = BatchSpec("a batch", tuple(TargetSpec(each, f"{each} {n}") for n, each in enumerate(types)))
@@ -83,8 +83,8 @@ async def test_an_evaluation_bears_the_type_of_its_batches_target(redis_url, pos
         assert measured["eval_cost_usd_total"] == pytest.approx(0.25)
 
 
-async def test_evaluations_that_nobody_submitted_are_external(redis_url, postgres_url):
-    """There is no spec that would tell their target; and of what is no batch nothing is known."""
+async def test_evaluations_that_were_not_submitted_are_external(redis_url, postgres_url):
+    """Their batch has no spec that names a target, and an unknown batch has no mode."""
     async with house(redis_url, postgres_url) as here:
         await PostgresStore(here.pool).months(["theirs"])
-        assert await BatchModes(here.pool).of({"theirs", "nobody's"}) == {"theirs": "external"}
+        assert await BatchModes(here.pool).of({"theirs", "unknown"}) == {"theirs": "external"}

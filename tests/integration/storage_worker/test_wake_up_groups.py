@@ -1,4 +1,4 @@
-"""Where readers begin: never behind what is already there, whatever happened while they started."""
+"""Consumer groups of wake-ups start at the beginning of their stream, however a worker starts."""
 
 from collections.abc import AsyncIterator
 
@@ -24,8 +24,8 @@ async def completed(here: Site) -> bool:
     return await here.state("early") == "completed"
 
 
-async def test_a_group_that_begins_at_the_end_is_set_back(here: Site) -> None:
-    """A worker that died while it started may have left one: what it skipped is looked at all the same."""
+async def test_a_group_that_starts_at_the_end_is_reset(here: Site) -> None:
+    """A worker that died during its start may leave such a group; the wake-ups it skipped are processed."""
     await here.add_plainly(LIFE)
     for stream in WAKE_STREAMS:
         await here.redis.xgroup_create(stream, GROUP, id="$", mkstream=True)
@@ -33,8 +33,8 @@ async def test_a_group_that_begins_at_the_end_is_set_back(here: Site) -> None:
         await until(lambda: completed(here))
 
 
-async def test_redis_lost_between_our_groups_and_the_broker_s_loses_no_wake_up(here: Site) -> None:
-    """The broker then makes groups of its own, at the end: the worker notices, and begins again."""
+async def test_no_wake_up_is_lost_if_redis_is_emptied_while_groups_are_created(here: Site) -> None:
+    """The broker then creates groups at the end of the stream; the worker detects this and resets them."""
     app = build_app(StorageSettings(here.redis_url, here.postgres_url, "worker"))
     async with app.lifespan_context():
         await here.redis.flushall()

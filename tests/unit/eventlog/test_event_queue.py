@@ -78,7 +78,7 @@ async def test_events_are_numbered_in_the_order_of_recording(log, queue):
 
 
 async def test_an_illegal_event_is_refused_and_takes_no_sequence(log, queue):
-    """The lifecycle is checked before a sequence is assigned: a skipped one would look like a lost event."""
+    """The lifecycle is checked before a sequence is assigned: a skipped one would look like a loss."""
     owned = opened(queue)
     with pytest.raises(IllegalTransition):
         record(owned, "completed")

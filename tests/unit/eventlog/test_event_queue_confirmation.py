@@ -30,7 +30,7 @@ async def epochs(log: FaultyLog) -> tuple[str, ...]:
 
 
 async def test_a_writer_without_events_confirms_the_epoch_it_has_read(log, queue):
-    """No shard is confirmed before the first read; afterwards every shard is, and waiting callers continue."""
+    """No shard is confirmed before the first read; then every shard is, and waiting callers continue."""
     assert queue.confirmed == ("",) * log.shards
     await queue.release_committed()
     assert queue.confirmed == await epochs(log)

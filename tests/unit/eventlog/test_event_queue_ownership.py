@@ -66,7 +66,7 @@ async def test_a_claim_whose_reply_was_lost_is_still_owned(log, queue):
 
 
 async def test_a_claim_accepted_before_a_restart_is_still_owned(log, queue):
-    """The claim survives the change of epoch; dropped, it would leave an attempt without a working owner."""
+    """The claim survives the change of epoch; dropped, it would leave an attempt without an owner."""
     await publish(log)
     log.fail("reply lost in a restart")
     claimed = await claim(queue)

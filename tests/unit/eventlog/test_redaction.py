@@ -98,7 +98,7 @@ def test_many_layers_of_one_escape_are_decoded_in_linear_time():
 
 
 def test_secrets_of_an_environment_are_found_by_name_and_in_urls():
-    """Keys by name, passwords in URLs and OTLP headers are; switches, numbers, paths and plain URLs are not."""
+    """Keys by name, passwords in URLs and OTLP headers are; numbers, paths and plain URLs are not."""
     found = secrets_in(
         {
             "OPENAI_API_KEY": "sk-1",

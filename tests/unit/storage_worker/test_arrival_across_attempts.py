@@ -1,8 +1,8 @@
-"""What the tables owe to the order of arrival, and what they do not.
+"""How the tables depend on the order of arrival.
 
 Within an attempt order does not matter. Between attempts the sequence 0 of a higher attempt is a fence:
 an event of a lower attempt takes effect if it arrived before that fence, and is stale if it arrived after.
-So the tables are a function of the events and of what each fence found before it, and of nothing else.
+So the tables are a function of the events and of those that arrived before each fence, and of nothing else.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ SWAPS = 400
 
 
 def commute(one: Event, other: Event) -> bool:
-    """Whether two neighbours may change places: unless one is a fence before the other's attempt."""
+    """Return whether two adjacent events may be swapped: not if one is a fence for the other's attempt."""
     if one.evaluation_id != other.evaluation_id:
         return True
     lower, higher = sorted((one, other), key=lambda each: each.attempt)
@@ -33,7 +33,7 @@ def commute(one: Event, other: Event) -> bool:
 
 
 def reordered(random: Random, events: Sequence[Event]) -> list[Event]:
-    """Change the order in every way that leaves untouched what each fence found before it."""
+    """Reorder events at random, but keep the set of events that arrived before each fence."""
     order = list(events)
     for _ in range(SWAPS if len(order) > 1 else 0):
         at = random.randrange(len(order) - 1)
@@ -44,8 +44,8 @@ def reordered(random: Random, events: Sequence[Event]) -> list[Event]:
 
 @given(st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
-def test_tables_depend_only_on_what_each_fence_found_before_it(random: Random) -> None:
-    """Whatever else is reordered, repeated, split and raced, the tables are byte for byte equal."""
+def test_tables_depend_only_on_the_events_before_each_fence(random: Random) -> None:
+    """However the rest is reordered, duplicated, split and raced, the tables are byte for byte equal."""
     arrived = in_order(lives(random))
     random.shuffle(arrived)
     expected = memory_dump(asyncio.run(in_one_pass(arrived)))
@@ -56,7 +56,7 @@ def test_tables_depend_only_on_what_each_fence_found_before_it(random: Random) -
 
 
 def test_a_fence_that_arrives_first_makes_the_lower_attempt_stale() -> None:
-    """The other half of the statement: order between a fence and the attempts below it does decide."""
+    """The order of a fence and the events of lower attempts decides whether these are applied."""
     first = history("queued provisioning running retrying")
     second = history("queued:retry provisioning running completed", attempt=2)
     before = asyncio.run(in_one_pass([*first, *second]))

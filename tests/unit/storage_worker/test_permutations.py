@@ -1,4 +1,4 @@
-"""The key property: whatever the order, the repeats, the shares and the workers, the tables are the same."""
+"""The tables do not depend on arrival order, duplicates, the split into passes or the number of workers."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from tests.dumps import memory_dump
 from tests.jumbled import arrivals, in_order, lives
 from tests.storing import PATIENCE, World
 
-# Any order, any repeats, any shares, any number of workers.
+# Any order, any duplicates, any split, any number of workers.
 
 
 class Interruptible(MemoryStore):
@@ -40,7 +40,7 @@ class Interruptible(MemoryStore):
 
 
 async def in_one_pass(events: Sequence[Event]) -> MemoryStore:
-    """Store everything in order, by one worker, in one look."""
+    """Store all events in order, with one worker, in one pass."""
     world = World()
     world.xadd(*events)
     await world.storage().store(sorted({each.evaluation_id for each in events}))
@@ -48,7 +48,7 @@ async def in_one_pass(events: Sequence[Event]) -> MemoryStore:
 
 
 async def in_many_passes(random: Random, events: Sequence[Event]) -> tuple[MemoryStore, int]:
-    """Let up to three workers look whenever they like at whatever they like, alone or at once."""
+    """Store with up to three workers: random evaluations at random times, in turn or concurrently."""
     world = World()
     tables = Interruptible(lambda: 0.0)
     workers = [world.storage(tables=tables) for _ in range(random.randint(1, 3))]
@@ -64,7 +64,7 @@ async def in_many_passes(random: Random, events: Sequence[Event]) -> tuple[Memor
 
 
 def test_any_arrival_gives_the_same_tables():
-    """Byte for byte, with every event applied, nothing in quarantine and no gap bridged."""
+    """The tables are byte for byte equal: every event applied, nothing quarantined, no gap bridged."""
     races = 0
 
     @given(st.randoms(use_true_random=False))
@@ -87,7 +87,7 @@ def test_any_arrival_gives_the_same_tables():
 
 
 class Turn:
-    """Where a worker may be interrupted."""
+    """A point at which a worker can be interrupted."""
 
     def __await__(self) -> Generator[None]:
         yield
@@ -117,7 +117,7 @@ class SteppedLog:
 
 
 class SteppedTables(MemoryStore):
-    """Tables whose callers wait for their turn before they read rows, compare, or commit."""
+    """Tables whose callers wait for their turn before they read rows, compare or commit."""
 
     async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, EvaluationRow]:
         await Turn()
@@ -133,7 +133,7 @@ class SteppedTables(MemoryStore):
 
 
 class Scene:
-    """Two workers woken for one evaluation, and a writer that goes on writing."""
+    """Two workers with a wake-up for one evaluation, and a writer that continues to append."""
 
     def __init__(self, before: Sequence[Event], meanwhile: Sequence[Event], *, stored: bool) -> None:
         self.world = World()
@@ -155,7 +155,7 @@ class Scene:
             self.world.xadd(each)
 
     def step(self, actor: int) -> bool:
-        """Let an actor go on to its next turn; returns whether there is one."""
+        """Run an actor up to its next turn; return whether there is one."""
         try:
             self.actors[actor].send(None)
         except StopIteration:
@@ -163,7 +163,7 @@ class Scene:
         return True
 
     def store_alone(self) -> None:
-        """Let a worker store all there is, undisturbed."""
+        """Let one worker store everything without interruption."""
         alone = self.worker().store([EVALUATION])
         with suppress(StopIteration):
             while True:
@@ -171,7 +171,7 @@ class Scene:
 
 
 def every_interleaving(make_scene: Callable[[], Scene]) -> Iterator[Scene]:
-    """Play a scene once for every order in which its actors can take their turns."""
+    """Run a scene once for every order in which its actors can take their turns."""
     unplayed: list[list[int]] = [[]]
     while unplayed:
         script, scene, played = unplayed.pop(), make_scene(), list[int]()
@@ -188,7 +188,7 @@ def every_interleaving(make_scene: Callable[[], Scene]) -> Iterator[Scene]:
 
 
 def check(make_scene: Callable[[], Scene], expected: list[bytes]) -> tuple[int, int]:
-    """Compare every outcome with the expected one; returns how many there were, and how many races."""
+    """Compare every outcome with the expected one; return the number of outcomes and of lost races."""
     scenes = races = 0
     for scene in every_interleaving(make_scene):
         scene.store_alone()  # the wake-up of the last event
@@ -199,7 +199,7 @@ def check(make_scene: Callable[[], Scene], expected: list[bytes]) -> tuple[int, 
 
 
 def test_two_workers_over_every_order_of_four_events():
-    """24 arrivals, each with all the ways in which two passes can be split at their port calls."""
+    """All 24 arrivals, with every interleaving of two passes at their port calls, give the same tables."""
     events = history("queued provisioning running completed")
     expected = memory_dump(asyncio.run(in_one_pass(events)))
     for arrived in permutations(events):
@@ -226,7 +226,7 @@ def test_two_workers_over_every_order_of_four_events():
     ids=["in order", "backwards", "retried", "reopened", "cancelled, repeated", "conflict", "stale"],
 )
 def test_two_workers_and_a_writer(arrived):
-    """Events that arrive between any two port calls change nothing about the outcome."""
+    """Events that arrive between any two port calls do not change the outcome."""
     expected = memory_dump(asyncio.run(in_one_pass(arrived)))
     scenes, races = check(lambda: Scene(arrived[:1], arrived[1:], stored=False), expected)
     assert scenes > 1_000

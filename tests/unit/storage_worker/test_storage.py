@@ -1,4 +1,4 @@
-"""The path of a batch of wake-ups, in memory: order, gaps, marks and the sweep."""
+"""Processing of wake-ups in memory: order, gaps, commit marks and the sweep."""
 
 import logging
 from datetime import timedelta
@@ -22,52 +22,52 @@ def world() -> World:
     return World()
 
 
-async def look(world: World, *evaluation_ids: str, **ports) -> None:
-    """Let a new worker answer wake-ups."""
+async def process(world: World, *evaluation_ids: str, **ports) -> None:
+    """Process wake-ups with a new worker."""
     await world.storage(**ports).process(WakeUpBatch(list(evaluation_ids or [EVALUATION])))
 
 
 # Order.
 
 
-async def test_events_in_order_are_stored_as_they_came(world):
-    """The usual case: a history goes through, one wake-up after the other."""
+async def test_events_in_order_are_stored_in_order(world):
+    """A history that arrives in order is applied, one wake-up after another."""
     for each in history(STRAIGHT):
         world.xadd(each)
-        await look(world)
+        await process(world)
     assert world.verdicts() == {(1, n): "applied" for n in range(6)}
     assert world.cursor() == Cursor(1, 5, Phase.COMPLETED)
     assert [progress.completed for progress in world.tables.progress.values()] == [1]
 
 
-async def test_events_that_arrive_backwards_are_stored_in_order(world):
-    """Nothing moves until the opening is there, then everything does."""
+async def test_events_in_reverse_order_are_stored_in_order(world):
+    """Nothing is applied until the opening arrives; then everything is."""
     for each in reversed(history(STRAIGHT)):
         world.xadd(each)
-        await look(world)
+        await process(world)
     assert world.verdicts() == {(1, n): "applied" for n in range(6)}
     assert world.cursor() == Cursor(1, 5, Phase.COMPLETED)
     assert world.tables.bridges == {}
 
 
-async def test_a_wake_up_for_nothing_stores_nothing(world):
-    """An id whose stream is gone, or never was, is no evaluation."""
-    await look(world, "unheard-of")
+async def test_a_wake_up_without_a_stream_stores_nothing(world):
+    """An id without a stream makes no evaluation."""
+    await process(world, "unknown")
     assert world.tables.evaluations == {}
 
 
-async def test_a_wake_up_that_comes_twice_changes_nothing_more(world):
-    """Redelivery is harmless, and so is the same id twice in one batch."""
+async def test_a_duplicate_wake_up_changes_nothing(world):
+    """A redelivered wake-up, or the same id twice in a batch, has no further effect."""
     world.xadd(*history(STRAIGHT))
-    await look(world, EVALUATION, EVALUATION)
+    await process(world, EVALUATION, EVALUATION)
     before = dict(world.tables.events), dict(world.tables.scorecards)
-    await look(world)
+    await process(world)
     assert (world.tables.events, world.tables.scorecards) == before
     assert [progress.total for progress in world.tables.progress.values()] == [1]
 
 
-async def test_a_bad_wake_up_is_quarantined_and_its_neighbours_heard(world):
-    """What is no id is kept with its reason, once."""
+async def test_an_invalid_wake_up_is_quarantined_and_its_neighbours_processed(world):
+    """A wake-up without a valid id is quarantined once, with its reason."""
     world.xadd(*history("queued"))
     woken = parse_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
     for _ in range(2):
@@ -79,64 +79,64 @@ async def test_a_bad_wake_up_is_quarantined_and_its_neighbours_heard(world):
 # Gaps.
 
 
-async def test_what_lies_beyond_a_gap_waits_until_the_time_out(world):
-    """Up to the last millisecond the missing event may still come."""
+async def test_events_beyond_a_gap_wait_until_the_time_out(world):
+    """Until the last millisecond of the time-out the gap is not bridged."""
     queued, claim, _, completed = history("queued provisioning running completed")
     world.xadd(queued, claim, completed)
     world.wait(GAP_TIMEOUT - MOMENT)
-    await look(world)
+    await process(world)
     assert world.cursor() == Cursor(1, 1, Phase.PROVISIONING)
     assert world.tables.bridges == {}
 
 
-async def test_a_gap_is_bridged_after_the_time_out_and_the_late_original_kept(world):
-    """The hole is named, the scorecard flagged, and what turns up afterwards is late."""
+async def test_a_gap_is_bridged_after_the_time_out_and_the_late_event_kept(world):
+    """The missing sequences are recorded, the scorecard is flagged, and the missing event is late."""
     queued, claim, running, completed = history("queued provisioning running completed")
     world.xadd(queued, claim, completed)
-    await look(world)
+    await process(world)
     world.wait(GAP_TIMEOUT)
-    await look(world)
+    await process(world)
     assert world.cursor() == Cursor(1, 3, Phase.COMPLETED)
     assert world.tables.bridges == {(EVALUATION, 1, 3): (range(2, 3),)}
     assert world.tables.scorecards[EVALUATION].bridged
     world.xadd(running)
     for _ in range(2):
-        await look(world)
+        await process(world)
     assert world.verdicts()[1, 2] == "late"
     assert [progress.bridged for progress in world.tables.progress.values()] == [1]
 
 
-async def test_a_gap_whose_event_comes_in_time_leaves_no_trace(world):
-    """However close it was."""
+async def test_a_gap_that_closes_in_time_leaves_no_trace(world):
+    """An event that arrives just before the time-out is applied as usual."""
     queued, claim, running, completed = history("queued provisioning running completed")
     world.xadd(queued, claim, completed)
     world.wait(GAP_TIMEOUT - MOMENT)
-    await look(world)
+    await process(world)
     world.xadd(running)
     world.wait(GAP_TIMEOUT)
-    await look(world)
+    await process(world)
     assert (world.tables.bridges, set(world.verdicts().values())) == ({}, {"applied"})
 
 
-async def test_a_gap_before_an_open_end_waits_for_ever(world):
-    """Without a closing event the owner may still be at work."""
+async def test_a_gap_without_a_closing_event_is_never_bridged(world):
+    """Without a closing event the owner may still be running."""
     queued, _, running = history("queued provisioning running")
     world.xadd(queued, running)
     world.wait(timedelta(days=30))
-    await look(world)
+    await process(world)
     assert world.cursor() == Cursor(1, 0, Phase.QUEUED)
 
 
 async def test_degraded_ordering_bridges_at_once(world):
-    """Where finishing matters more than fidelity, nothing is waited for."""
+    """With `degraded` ordering gaps are bridged without waiting."""
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
-    await look(world, patience=PATIENCE.degraded())
+    await process(world, patience=PATIENCE.degraded())
     assert world.tables.bridges == {(EVALUATION, 1, 5): (range(1, 5),)}
 
 
-async def test_when_gaps_become_the_rule_waiting_stops(world, caplog):
-    """The breaker opens at the look that sees it, is announced, and the next look bridges."""
+async def test_a_high_gap_rate_degrades_ordering(world, caplog):
+    """The pass that sees it opens the breaker and logs an error, and the next pass bridges at once."""
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
     world.wait(GAP_WARNING)
@@ -149,8 +149,8 @@ async def test_when_gaps_become_the_rule_waiting_stops(world, caplog):
     assert list(world.tables.bridges) == [(EVALUATION, 1, 5)]
 
 
-async def test_an_old_gap_is_warned_of_once(world, caplog):
-    """Not while jitter explains it, and not at every look."""
+async def test_an_old_gap_is_logged_once(world, caplog):
+    """A young gap is not logged, and an old one not at every pass."""
     caplog.set_level(logging.WARNING)
     queued, _, running = history("queued provisioning running")
     world.xadd(queued, running)
@@ -162,7 +162,7 @@ async def test_an_old_gap_is_warned_of_once(world, caplog):
     assert (storage.counts.gaps_warned, storage.counts.gaps_open) == (1, 1)
 
 
-# Marks, expiry and the sweep.
+# Commit marks, expiry and the sweep.
 
 
 async def append(world: World, *events) -> None:
@@ -171,39 +171,39 @@ async def append(world: World, *events) -> None:
     assert all(answer.acknowledged for answer in reply.results)
 
 
-async def test_writers_are_told_how_far_it_is_committed(world):
-    """The mark follows every commit, so that tails need not be kept longer."""
+async def test_the_commit_mark_follows_every_commit(world):
+    """Writers read the mark to release their tails."""
     events = history("queued provisioning running completed")
     for end in (1, 3, 4):
         await append(world, *events[:end])
-        await look(world)
+        await process(world)
         assert await world.log.committed([EVALUATION]) == [(1, end - 1)]
 
 
-async def test_an_ended_evaluation_leaves_the_log_and_an_open_one_stays(world):
-    """What is committed for good expires; what is not may wait for ever."""
+async def test_the_stream_of_an_ended_evaluation_expires(world):
+    """The stream of an evaluation that has not ended does not expire."""
     await append(world, *history("queued provisioning running"))
-    await look(world)
+    await process(world)
     world.wait(timedelta(seconds=EXPIRY_SECONDS))
     assert await world.log.committed([EVALUATION]) == [(1, 2)]
     await append(world, *history("completed", first=3))
-    await look(world)
+    await process(world)
     world.wait(timedelta(seconds=EXPIRY_SECONDS))
     assert await world.log.committed([EVALUATION]) == [None]
 
 
-async def test_a_reopened_evaluation_stays_in_the_log(world):
-    """An operator's attempt persists the stream, and the storage worker does not undo that."""
+async def test_the_stream_of_a_reopened_evaluation_does_not_expire(world):
+    """An operator's attempt makes the stream persistent, and the storage worker keeps it so."""
     await append(world, *history("queued failed"))
-    await look(world)
+    await process(world)
     await append(world, event("queued:operator", attempt=2))
-    await look(world)
+    await process(world)
     world.wait(timedelta(seconds=EXPIRY_SECONDS))
     assert await world.log.committed([EVALUATION]) == [(2, 0)]
 
 
-async def test_the_sweep_finds_what_no_wake_up_told_of(world):
-    """It goes by the tables, page by page, and only to what has not moved for a while."""
+async def test_the_sweep_finds_evaluations_whose_wake_up_was_lost(world):
+    """It pages through the tables, and reads only evaluations without progress for a while."""
     storage = world.storage()
     ids = [f"e{n}" for n in range(5)]
     world.xadd(*(event("queued", evaluation_id=key) for key in ids))
@@ -217,8 +217,8 @@ async def test_the_sweep_finds_what_no_wake_up_told_of(world):
     assert await storage.sweep(unchanged_for=0, page=2) == 0
 
 
-async def test_the_sweep_bridges_what_has_waited_too_long(world):
-    """Nobody wakes a worker because time has passed."""
+async def test_the_sweep_bridges_gaps_past_their_time_out(world):
+    """The time-out of a gap causes no wake-up, so the sweep finds it."""
     queued, *_, completed = history(STRAIGHT)
     world.xadd(queued, completed)
     storage = world.storage()

@@ -1,4 +1,4 @@
-"""Passes of the storage worker: those who come while passes are under way share the next."""
+"""The coalescer of the storage worker: requests that arrive during a pass share the next one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from storage_worker.storage import RequestCoalescer
 
 
 class Passes:
-    """Remembers what each pass was asked for, and lets none end before it is told to."""
+    """Records the evaluations of each pass, and ends no pass before the test allows it."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -20,16 +20,16 @@ class Passes:
         await self.may_end.wait()
 
 
-async def test_alone_nobody_waits():
-    """The first pass begins at once."""
+async def test_a_single_request_starts_at_once():
+    """Without other requests the first pass begins immediately."""
     passes = Passes()
     passes.may_end.set()
     await RequestCoalescer(passes, limit=1).submit(["a"])
     assert passes.asked == [["a"]]
 
 
-async def test_those_who_come_meanwhile_share_the_next_pass():
-    """Each evaluation is looked at once in it, and everybody is told when it is done."""
+async def test_requests_during_a_pass_share_the_next_one():
+    """The shared pass stores each evaluation once, and every caller returns when it ends."""
     passes = Passes()
     coalescer = RequestCoalescer(passes, limit=1)
     first = asyncio.create_task(coalescer.submit(["a"]))
@@ -42,19 +42,21 @@ async def test_those_who_come_meanwhile_share_the_next_pass():
     assert passes.asked == [["a"], ["b", "a", "c"]]
 
 
-async def test_what_a_pass_raises_everybody_hears_who_was_in_it():
-    """Nobody takes for stored what was not."""
+async def test_an_error_of_a_pass_is_raised_to_every_caller():
+    """No caller of a failed pass takes its evaluations for stored."""
 
     async def fail(_ids: Sequence[str]) -> None:
         raise ConnectionError
 
     coalescer = RequestCoalescer(fail)
-    told = await asyncio.gather(coalescer.submit(["a"]), coalescer.submit(["b"]), return_exceptions=True)
-    assert [type(each) for each in told] == [ConnectionError, ConnectionError]
+    outcomes = await asyncio.gather(
+        coalescer.submit(["a"]), coalescer.submit(["b"]), return_exceptions=True
+    )
+    assert [type(each) for each in outcomes] == [ConnectionError, ConnectionError]
 
 
-async def test_one_who_gives_up_does_not_end_the_pass_of_the_others():
-    """A stopping subscriber is cancelled; the others' pass goes on."""
+async def test_a_cancelled_caller_does_not_end_the_pass_of_others():
+    """A stopping subscriber is cancelled; the pass continues for the other callers."""
     passes = Passes()
     coalescer = RequestCoalescer(passes)
     leaving = asyncio.create_task(coalescer.submit(["a"]))

@@ -1,4 +1,4 @@
-"""The storage worker among others that race it, with ports that fail and data nobody can store."""
+"""The storage worker with concurrent workers, failing ports and data that the database refuses."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -33,7 +33,7 @@ def world() -> World:
 
 
 class Overtaken(MemoryStore):
-    """Lets something happen between the reading of the rows and the commit, once."""
+    """Runs a hook between the read of the rows and the commit, once."""
 
     def __init__(self, overtake) -> None:
         super().__init__(lambda: 0.0)
@@ -48,8 +48,8 @@ class Overtaken(MemoryStore):
 
 
 @pytest.mark.parametrize("known", [0, 2])
-async def test_a_lost_race_is_read_again_before_the_wake_up_is_let_go(world, known):
-    """Whoever finds the row made or moved meanwhile leaves it, reads again, and stores what is left."""
+async def test_a_lost_race_is_read_again_before_the_wake_up_is_acknowledged(world, known):
+    """A worker whose compare-and-set fails reads the row again and stores the remaining events."""
     events = history(STRAIGHT)
 
     async def another_worker_is_faster() -> None:
@@ -69,8 +69,8 @@ async def test_a_lost_race_is_read_again_before_the_wake_up_is_let_go(world, kno
     assert [progress.total for progress in tables.progress.values()] == [1]
 
 
-async def test_many_workers_at_once_store_each_event_once(world):
-    """Whatever wake-ups they share, the sum is what one worker would have made of it."""
+async def test_concurrent_workers_store_each_event_once(world):
+    """However wake-ups are shared, the tables are those of a single worker."""
 
     class Slow(MemoryStore):
         async def rows(self, evaluation_ids: Sequence[str]) -> dict[str, EvaluationRow]:
@@ -90,11 +90,11 @@ async def test_many_workers_at_once_store_each_event_once(world):
     assert sum(worker.counts.lost_races for worker in workers) > 0
 
 
-# What the database refuses.
+# Data that the database refuses.
 
 
 class Refusing(MemoryStore):
-    """Refuses all data of one evaluation, as a database does that can't hold it."""
+    """Refuses all data of one evaluation, as a database does for values it cannot hold."""
 
     def __init__(self, refused: str) -> None:
         super().__init__(lambda: 0.0)
@@ -109,8 +109,8 @@ class Refusing(MemoryStore):
 
 
 @pytest.mark.parametrize("bad", ["e00", "e13", "e49"])
-async def test_what_can_not_be_stored_stops_only_itself(world, bad):
-    """The one evaluation is found by halving; its bytes are kept with the reason, the others go through."""
+async def test_data_that_cannot_be_stored_affects_only_its_evaluation(world, bad):
+    """Bisection finds the evaluation; its bytes are quarantined with the reason, the others are stored."""
     ids = [f"e{n:02}" for n in range(50)]
     for key in ids:
         world.xadd(*history("queued provisioning running completed", evaluation_id=key))
@@ -127,8 +127,8 @@ async def test_what_can_not_be_stored_stops_only_itself(world, bad):
     assert len(tables.sizes) <= 14
 
 
-async def test_an_evaluation_the_database_refuses_is_not_marked_as_committed(world):
-    """Its writer keeps its tail; asking again quarantines nothing twice."""
+async def test_a_refused_evaluation_gets_no_commit_mark(world):
+    """Its writer keeps its tail, and a second pass quarantines nothing twice."""
     events = history("queued provisioning")
     await world.log.append([Append(EVALUATION, records(events), await world.log.epoch(EVALUATION))])
     tables = Refusing(EVALUATION)
@@ -138,8 +138,8 @@ async def test_an_evaluation_the_database_refuses_is_not_marked_as_committed(wor
     assert len(tables.quarantined) == 2
 
 
-async def test_the_unique_key_stands_behind_the_compare_and_set(world):
-    """Should a row ever say less than the events do, the event on record wins."""
+async def test_the_unique_key_backs_up_the_compare_and_set(world):
+    """If a row is behind its events, the stored event wins."""
     queued, claim = history("queued provisioning")
     world.xadd(queued)
     await world.storage().process(WakeUpBatch([EVALUATION]))
@@ -154,7 +154,7 @@ async def test_the_unique_key_stands_behind_the_compare_and_set(world):
 
 
 class Faulty:
-    """A port whose calls fail as told: before anything happens, or after it has happened."""
+    """A port whose calls fail on demand, before or after they are executed."""
 
     def __init__(self, port: object, error: type[Exception]) -> None:
         self.port, self.error = port, error
@@ -186,8 +186,8 @@ CALLS += [("tables", call) for call in ("rows", "months", "stored", "commit", "q
 
 @pytest.mark.parametrize("fate", ["unreached", "reply lost"])
 @pytest.mark.parametrize(("port", "call"), CALLS)
-async def test_an_outage_is_waited_out_without_double_effect(world, port, call, fate):
-    """Also when the call had happened and only its reply was lost."""
+async def test_a_call_is_retried_through_an_outage_without_duplicates(world, port, call, fate):
+    """This also holds if the call was executed and only its reply was lost."""
     old = history("queued provisioning retrying")
     new = history("queued:retry provisioning running completed", attempt=2)
     rival = event("provisioning", sequence=1, source="rival")
@@ -211,8 +211,8 @@ async def test_an_outage_is_waited_out_without_double_effect(world, port, call, 
     assert storage.outage is None
 
 
-async def test_an_outage_is_told_of_once_and_so_is_its_end(world, caplog):
-    """A supervisor reads one line, not one for each try."""
+async def test_an_outage_and_its_end_are_each_logged_once(world, caplog):
+    """The log has one line for the outage, not one for each retry."""
     caplog.set_level("INFO")
     log: Any = Faulty(world.log, LogUnavailable)
     log.fates["read"].extend(["unreached"] * 3)
@@ -224,8 +224,8 @@ async def test_an_outage_is_told_of_once_and_so_is_its_end(world, caplog):
     ]
 
 
-async def test_a_sweep_leaves_an_outage_to_its_caller(world):
-    """Only wake-ups are held on to; the sweep comes round again by itself."""
+async def test_a_sweep_raises_an_outage_to_its_caller(world):
+    """Only wake-ups are retried; the sweep is repeated at its next interval."""
     tables: Any = Faulty(world.tables, DatabaseUnavailable)
     tables.fates["open_evaluations"].append("unreached")
     with pytest.raises(DatabaseUnavailable):

@@ -1,4 +1,4 @@
-"""The storage worker when there is much to do: what goes first, how much at a time, and what it keeps."""
+"""The storage worker under load: priority, size of transactions and memory."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def world() -> World:
 
 
 class OrderOfCommits(MemoryStore):
-    """Remembers which evaluations were committed together."""
+    """Records which evaluations were committed together."""
 
     def __init__(self) -> None:
         super().__init__(lambda: 0.0)
@@ -37,8 +37,8 @@ class OrderOfCommits(MemoryStore):
         return await super().commit(changes)
 
 
-async def test_under_lag_those_that_have_come_to_their_end_go_first(world, monkeypatch):
-    """When more is waiting than one transaction takes, results come before news."""
+async def test_closed_evaluations_are_stored_first_under_lag(world, monkeypatch):
+    """When more is waiting than one transaction takes, closing events have priority."""
     monkeypatch.setattr(storage_module, "MAX_SLICE", 8)
     running = [f"a{n}" for n in range(8)]
     ended = [f"b{n}" for n in range(8)]
@@ -51,8 +51,8 @@ async def test_under_lag_those_that_have_come_to_their_end_go_first(world, monke
     assert tables.committed == [ended, running]
 
 
-async def test_large_streams_are_taken_in_small_slices(world, monkeypatch):
-    """What one transaction takes goes by bytes, so that memory does not go by the number of wake-ups."""
+async def test_large_streams_are_stored_in_small_transactions(world, monkeypatch):
+    """A transaction is limited in bytes, so memory does not grow with the number of wake-ups."""
     monkeypatch.setattr(storage_module, "SLICE_BYTES", 10_000)
     ids = [f"e{n:02}" for n in range(40)]
     for key in ids:
@@ -64,7 +64,7 @@ async def test_large_streams_are_taken_in_small_slices(world, monkeypatch):
 
 
 def items_held(thing: object) -> int:
-    """Count the items in every container that a thing holds, ports aside."""
+    """Count the items in every container that an object holds, without its ports."""
     inside: list[object]
     match thing:
         case dict():
@@ -78,12 +78,8 @@ def items_held(thing: object) -> int:
     return sum(map(items_held, inside))
 
 
-async def test_nothing_is_kept_of_an_evaluation_that_was_looked_at(world, monkeypatch, caplog):
-    """Five thousand of them, ended, waiting and bad, leave a worker as large as fifty did, but for
-    the warnings it has given and the gaps it shows, which are remembered up to a number.
-    """
-    monkeypatch.setattr(gaps, "REMEMBERED_WARNINGS", 10)
-    monkeypatch.setattr(metrics, "MAX_GAPS", 10)
+async def test_memory_does_not_grow_with_the_number_of_evaluations(world, monkeypatch, caplog):
+    """Five thousand evaluations (ended, waiting and invalid) leave as many items as fifty do."""
     caplog.set_level("CRITICAL")
     storage = world.storage(breaker=GapBreaker(BreakerLimits(rate=1.0)))
 

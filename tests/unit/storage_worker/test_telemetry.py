@@ -1,4 +1,4 @@
-"""What a storage worker counts, in memory: each thing once, however often it is looked at."""
+"""The metrics of a storage worker, in memory: everything is counted once, however often it is read."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ MOMENT = timedelta(milliseconds=250)
 
 
 class Clock:
-    """A clock that a test moves."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -38,12 +38,12 @@ def world() -> World:
 
 
 def judged(*scores: p.Score, **result) -> p.Completed:
-    """Make a good verdict with the scores of some evaluators."""
+    """Make a passing verdict with the scores of some evaluators."""
     return p.Completed(**{"verdict": "passed", "score": 1.0, "scores": scores, **result})
 
 
 async def test_an_evaluation_that_ends_is_counted_once(world):
-    """Its verdict, its time, its score, what each evaluator said and what it cost; never a second time."""
+    """Its verdict, duration, score, evaluator results and cost are counted at its end, and not again."""
     scores = (p.Score("exact", 1.0, True), p.Score("judge", 0.0, False), p.Score("length", 3.0))
     last = event(judged(*scores), sequence=5)
     storage = world.storage()
@@ -66,8 +66,8 @@ async def test_an_evaluation_that_ends_is_counted_once(world):
     assert measured.count("eval_storage_pass_ms") == 7
 
 
-async def test_any_other_end_counts_as_failed(world):
-    """A bad verdict, a fault and a time-out; a score below nothing is recorded as nothing."""
+async def test_every_other_end_counts_as_failed(world):
+    """A failing verdict, a fault and a time-out count as failed; a negative score is recorded as zero."""
     endings: tuple[p.Completed | str, ...] = (judged(verdict="failed", score=-2.0), "failed", "timed_out")
     for number, last in enumerate(endings):
         key = f"evaluation-{number}"
@@ -79,11 +79,11 @@ async def test_any_other_end_counts_as_failed(world):
     assert (measured.count("eval_test_score"), measured.sum("eval_test_score")) == (1, 0.0)
 
 
-async def test_whoever_loses_a_race_counts_nothing_of_it(world):
-    """Two workers look at the same stream: the evaluation ends once."""
+async def test_a_worker_that_loses_a_race_counts_nothing(world):
+    """Two workers read the same stream, and the evaluation is counted once."""
 
     class Overtaken(MemoryStore):
-        """Another worker is always faster."""
+        """Another worker always commits first."""
 
         async def rows(self, evaluation_ids):
             found = await super().rows(evaluation_ids)
@@ -103,8 +103,8 @@ async def test_whoever_loses_a_race_counts_nothing_of_it(world):
     assert measured["eval_tokens_total"] == 8
 
 
-async def test_what_is_stale_or_there_twice_is_told_apart(world):
-    """Each event that was brought in, by what became of it."""
+async def test_stale_and_duplicate_events_are_counted_separately(world):
+    """Each event is counted by its disposition."""
     world.xadd(*history("queued provisioning running responded"), *history("queued:lost", attempt=2))
     world.xadd(*history("running", first=2), *history("scored", first=4))
     world.xadd(*history("provisioning", attempt=2, first=1) * 2)
@@ -114,8 +114,8 @@ async def test_what_is_stale_or_there_twice_is_told_apart(world):
     assert [measured["eval_storage_events_total", kind] for kind in kinds] == [6, 1, 2]
 
 
-async def test_events_that_stood_before_a_lower_number_are_counted_when_they_are_taken(world):
-    """Three of them, whether they came into one pass or waited over several."""
+async def test_events_out_of_order_are_counted_when_they_are_applied(world):
+    """Three events are counted, whether they arrived in one pass or waited over several."""
     zeroth, first, second, third, *_ = history(STRAIGHT)
     storage = world.storage()
     with measuring() as measured:
@@ -125,8 +125,8 @@ async def test_events_that_stood_before_a_lower_number_are_counted_when_they_are
     assert measured["eval_storage_reordered_total"] == 2
 
 
-async def test_gaps_are_shown_until_they_are_closed(world):
-    """How many, and how old the oldest is; warned of once, and bridged at last."""
+async def test_open_gaps_are_reported_until_they_are_closed(world):
+    """The gauges show their number and the age of the oldest; a gap is logged once and bridged at last."""
     storage = world.storage()
     world.xadd(*[each for each in history(STRAIGHT) if each.sequence != 2])
     with GAUGES.registered(storage.metrics), measuring() as measured:
@@ -147,8 +147,8 @@ async def test_gaps_are_shown_until_they_are_closed(world):
     )
 
 
-async def test_a_gap_that_another_worker_has_closed_is_forgotten(world):
-    """No later look at it comes to this worker, so it must not be shown for ever."""
+async def test_a_gap_that_another_worker_has_closed_is_dropped(world):
+    """This worker does not read the evaluation again, so the gap must not be reported for ever."""
     clock = Clock()
     storage = Storage(world.log, world.tables, GapPolicy(GAP_TIMEOUT, GAP_WARNING), clock=clock)
     world.xadd(*history("queued"), *history("running", first=2))
@@ -158,8 +158,8 @@ async def test_a_gap_that_another_worker_has_closed_is_forgotten(world):
     assert storage.metrics.open_gaps() == []
 
 
-def test_the_lag_is_the_age_of_the_oldest_wake_up_in_hand():
-    """It grows while nothing gets done, stays for a while as it was when read, and then there is none."""
+def test_the_lag_is_the_age_of_the_oldest_wake_up_in_process():
+    """The lag grows while a batch is processed, is reported for a while after it, and then ends."""
     clock = Clock()
     metrics = StorageMetrics(clock, lambda: False)
     metrics.synchronize(FIRST_ARRIVAL_MS + 2_000)
@@ -172,11 +172,11 @@ def test_the_lag_is_the_age_of_the_oldest_wake_up_in_hand():
     assert metrics.lag() == 0
 
 
-async def test_a_server_that_does_not_answer_is_shown(world):
-    """Until it answers again."""
+async def test_a_server_that_does_not_respond_is_reported(world):
+    """The gauge is down until the server responds again."""
 
     class Away:
-        """A log that is away once."""
+        """A log that is unavailable once."""
 
         def __init__(self) -> None:
             self.seen: list[float | None] = []
@@ -198,8 +198,8 @@ async def test_a_server_that_does_not_answer_is_shown(world):
     assert [measured.gauge("eval_dependency_up", name) for name in (REDIS, POSTGRES)] == [1, 1]
 
 
-async def test_a_worker_that_does_not_wait_says_so(world):
-    """By its setting, or because gaps have become the rule."""
+async def test_degraded_ordering_is_reported(world):
+    """The gauge is set by the setting and by a gap rate above the threshold."""
     for timeout, degraded in ((GAP_TIMEOUT, 0), (timedelta(0), 1)):
         storage = world.storage(patience=GapPolicy(timeout, GAP_WARNING))
         with GAUGES.registered(storage.metrics), measuring() as measured:
@@ -207,8 +207,8 @@ async def test_a_worker_that_does_not_wait_says_so(world):
         assert measured.gauge("eval_storage_degraded") == degraded
 
 
-async def test_what_is_no_event_is_counted_once(world):
-    """Garbage in a stream and a bad wake-up, seen twice each."""
+async def test_a_quarantined_entry_is_counted_once(world):
+    """Garbage in a stream and an invalid wake-up are read twice and counted once each."""
     world.xadd(*history("queued"))
     world.xadd_fields(EVALUATION, b"event", b"{")
     woken = parse_wake_ups([(b"1-0", {b"id": b"\xff"}), (b"2-0", {b"id": EVALUATION.encode()})])
@@ -219,8 +219,8 @@ async def test_what_is_no_event_is_counted_once(world):
     assert measured["eval_storage_quarantined_total"] == 2
 
 
-async def test_of_very_many_endings_histograms_get_a_sample(world):
-    """All are counted; recorded one by one are only so many."""
+async def test_histograms_get_a_sample_of_very_many_ends(world):
+    """All ends are counted; only a limited number is recorded in the histograms."""
     many = 3 * RECORDED - 1
     keys = [f"evaluation-{number}" for number in range(many)]
     for key in keys:
@@ -235,14 +235,14 @@ def _whole(key: str) -> list[Event]:
     return history(STRAIGHT, evaluation_id=key)
 
 
-def test_a_label_takes_so_many_values_and_no_more():
-    """What comes later is one with all that does; what was known stays itself."""
+def test_the_number_of_values_of_a_label_is_limited():
+    """Values beyond the limit share one label; known values keep theirs."""
     labels = BoundedLabels(2)
     assert [labels.bounded(value) for value in "abcab"] == ["a", "b", OTHER, "a", "b"]
 
 
-def test_every_counter_is_there_from_the_start():
-    """So that the first thing that happens is an increase."""
+def test_every_counter_is_exported_from_the_start():
+    """The first occurrence is then an increase from zero."""
     telemetry.begin()
     with measuring() as measured:
         pass
