@@ -1,4 +1,4 @@
-"""Tests that ask for `form`, `queues` or `books` run on each form of the log, the queue or the ledger."""
+"""Fixtures that run a test on every implementation of the event log, the task queue and the ledger."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ from tests.conformance.taskqueue.queue_forms import MemoryQueueForm, QueueForm, 
 
 @pytest.fixture(params=["memory", "redis"])
 async def form(request: pytest.FixtureRequest) -> AsyncIterator[Form]:
-    """An empty log of each form in turn."""
+    """An empty log, in memory and on Redis in turn."""
     chosen: Form = (
         MemoryForm() if request.param == "memory" else RedisForm(request.getfixturevalue("redis_url"))
     )
@@ -25,7 +25,7 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[Form]:
 
 @pytest.fixture
 async def redis_form(redis_url: str) -> AsyncIterator[RedisForm]:
-    """The form on Redis, where a test is about Redis itself."""
+    """The log on Redis, for tests of Redis itself."""
     chosen = RedisForm(redis_url)
     yield chosen
     await chosen.aclose()
@@ -33,7 +33,7 @@ async def redis_form(redis_url: str) -> AsyncIterator[RedisForm]:
 
 @pytest.fixture(params=["memory", "redis"])
 async def queues(request: pytest.FixtureRequest) -> AsyncIterator[QueueForm]:
-    """A task queue, a batch registry and an executor registry of each form in turn, all empty."""
+    """An empty task queue, batch registry and executor registry, in memory and on Redis in turn."""
     chosen: QueueForm = (
         MemoryQueueForm()
         if request.param == "memory"
@@ -45,7 +45,7 @@ async def queues(request: pytest.FixtureRequest) -> AsyncIterator[QueueForm]:
 
 @pytest.fixture
 async def redis_queues(redis_url: str) -> AsyncIterator[RedisQueueForm]:
-    """The form on Redis, where a test is about Redis itself."""
+    """The queue on Redis, for tests of Redis itself."""
     chosen = RedisQueueForm(redis_url)
     yield chosen
     await chosen.aclose()
@@ -53,7 +53,7 @@ async def redis_queues(redis_url: str) -> AsyncIterator[RedisQueueForm]:
 
 @pytest.fixture(params=["memory", "postgres"])
 async def books(request: pytest.FixtureRequest) -> AsyncIterator[LedgerForm]:
-    """An empty ledger of each form in turn."""
+    """An empty ledger, in memory and on Postgres in turn."""
     if request.param == "memory":
         yield MemoryLedgerForm()
         return

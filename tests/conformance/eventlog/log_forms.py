@@ -1,4 +1,4 @@
-"""The forms of the event log, each with what a test may see and do beyond the contract."""
+"""The implementations of the event log, with what a test can see and do beyond the contract."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from tests.builders import FIRST_ARRIVAL_MS
 
 
 class Form(Protocol):
-    """One form under test."""
+    """One implementation under test."""
 
     @property
     def log(self) -> EventLog:
@@ -23,7 +23,7 @@ class Form(Protocol):
         ...
 
     async def lose_everything(self) -> None:
-        """Make the log forget, as a Redis does that was flushed."""
+        """Lose all data, as a flushed Redis does."""
         ...
 
     async def wake_ups(self, evaluation_id: str) -> list[str]:
@@ -31,25 +31,25 @@ class Form(Protocol):
         ...
 
     async def take_wake_ups(self, evaluation_id: str) -> None:
-        """Be the reader to whom the shard's wake-ups are given."""
+        """Read the shard's wake-ups as a consumer."""
         ...
 
     async def is_expiring(self, evaluation_id: str) -> bool:
-        """Say whether the evaluation's stream will be gone soon."""
+        """Return whether the evaluation's stream expires soon."""
         ...
 
     async def let_expire(self, evaluation_id: str) -> None:
-        """Be at the moment when an expiring stream is gone."""
+        """Advance to the moment when an expiring stream is deleted."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of what it holds."""
+        """Close its connections."""
         ...
 
 
 @dataclass
 class Clock:
-    """A log's time that moves only when told."""
+    """A clock that moves only when the test advances it."""
 
     ms: int = FIRST_ARRIVAL_MS
 
@@ -103,7 +103,7 @@ class RedisForm:
         await self.redis.xtrim(stream, maxlen=0)
 
     async def is_expiring(self, evaluation_id: str) -> bool:
-        """Stream and fence must agree: one that outlives the other would mislead."""
+        """Stream and fence must expire together."""
         stream, fence = self.keys_of(evaluation_id)
         lives = [await self.redis.pttl(name) for name in (stream, fence)]
         assert (lives[0] > 0) == (lives[1] > 0), f"stream and fence live {lives} ms"
@@ -114,7 +114,7 @@ class RedisForm:
             await self.redis.delete(*self.keys_of(evaluation_id))
 
     async def plain_xadd(self, evaluation_id: str, entry: RawEntry) -> None:
-        """Emit an event as a client does that knows no script."""
+        """Append an event as a client does that uses no script."""
         shard = keys.shard_of(evaluation_id, self.log.shards)
         fields: Any = fields_of(entry)
         await self.redis.xadd(keys.events_key(shard, evaluation_id), fields)

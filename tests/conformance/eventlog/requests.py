@@ -1,4 +1,4 @@
-"""The short words in which the conformance tests speak to a log."""
+"""Shorthands with which the conformance tests append to a log and read it."""
 
 from collections.abc import Iterable
 
@@ -13,14 +13,14 @@ FENCED, CLOSED, EPOCH = AppendResult.FENCED, AppendResult.CLOSED, AppendResult.E
 
 
 def events_of(raw: Iterable[RawEntry]) -> list[Event]:
-    """Read raw entries that are known to be good."""
+    """Decode entries that are known to be valid."""
     return [decode_body(fields_of(entry)[b"event"]) for entry in raw]
 
 
 async def ask(
     form: Form, *events: Event, mode: Mode = Mode.NORMAL, epoch: str | None = None
 ) -> AppendResponse:
-    """Append events in one call, with the current epoch unless told otherwise."""
+    """Append events in one call, by default with the current epoch."""
     seen = await form.log.epoch(EVALUATION) if epoch is None else epoch
     (reply,) = await form.log.append([Append(EVALUATION, records(events), seen, mode)])
     return reply
@@ -37,5 +37,5 @@ async def stream(form: Form) -> list[Event]:
 
 
 def rival(word: str, *, attempt: int = 1, sequence: int) -> Event:
-    """Make the same key with another body."""
+    """Make an event with the same key and another body."""
     return event(word, attempt=attempt, sequence=sequence, source="rival")

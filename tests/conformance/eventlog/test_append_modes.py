@@ -1,4 +1,4 @@
-"""Openings that Postgres has already, claims, and what was paid for in an attempt that is over."""
+"""The modes of an append: openings that Postgres already has, claims, withdrawals and paid late answers."""
 
 from eventlog.log import Mode
 from tests.builders import EVALUATION, event, history
@@ -15,15 +15,15 @@ from tests.conformance.eventlog.requests import (
 )
 
 
-async def test_an_opening_from_postgres_wakes_nobody(form):
-    """There is nothing in it for a reader: it was committed before it was published."""
+async def test_an_opening_from_postgres_appends_no_wake_up(form):
+    """The opening was committed before it was published, so the storage worker has nothing to read."""
     assert await append(form, event("queued"), mode=Mode.OPENING) == [OK]
     assert await form.wake_ups(EVALUATION) == []
     assert await stream(form) == [event("queued")]
 
 
-async def test_a_claim_wakes_nobody_and_the_next_event_does(form):
-    """The owner has more to say at once; that is when the reader comes."""
+async def test_a_claim_appends_no_wake_up_and_the_next_event_does(form):
+    """The owner records more events at once, and the storage worker reads the claim with them."""
     queued, claim, running = history("queued provisioning running")
     await append(form, queued, mode=Mode.OPENING)
     assert await append(form, claim, mode=Mode.CLAIM) == [OK]
@@ -32,8 +32,8 @@ async def test_a_claim_wakes_nobody_and_the_next_event_does(form):
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
 
 
-async def test_a_withdrawal_claims_and_ends_an_attempt_at_once(form):
-    """The reader is woken, whoever else has the task is refused, and the call may be repeated."""
+async def test_a_withdrawal_claims_and_ends_an_attempt_in_one_call(form):
+    """It appends a wake-up, later claims of the attempt are refused, and the call may be repeated."""
     queued, claim, end = history("queued provisioning retrying")
     await append(form, queued, mode=Mode.OPENING)
     assert await append(form, claim, end, mode=Mode.WITHDRAWAL) == [OK, OK]
@@ -44,8 +44,8 @@ async def test_a_withdrawal_claims_and_ends_an_attempt_at_once(form):
     assert await stream(form) == [queued, claim, end]
 
 
-async def test_a_withdrawal_leaves_an_attempt_that_somebody_has(form):
-    """Neither its claim nor its end is written: the owner goes on."""
+async def test_a_withdrawal_does_not_end_an_attempt_that_is_claimed(form):
+    """Neither its claim nor its end is written, and the owner continues."""
     queued, claim, running = history("queued provisioning running")
     other = [event(word, sequence=n, source="rival") for n, word in [(1, "provisioning"), (2, "retrying")]]
     await append(form, queued, mode=Mode.OPENING)
@@ -56,8 +56,8 @@ async def test_a_withdrawal_leaves_an_attempt_that_somebody_has(form):
     assert await stream(form) == [queued, claim, running]
 
 
-async def test_a_withdrawal_needs_what_a_claim_needs(form):
-    """An opening in the stream, and of this epoch: else the end alone would be written."""
+async def test_a_withdrawal_needs_an_opening_of_the_current_epoch(form):
+    """Without one the log would have the end of an attempt that it does not know."""
     _, claim, end = history("queued provisioning retrying")
     assert (await append(form, claim, end, mode=Mode.WITHDRAWAL))[0] == FENCED
     before = await form.log.epoch(EVALUATION)
@@ -67,8 +67,8 @@ async def test_a_withdrawal_needs_what_a_claim_needs(form):
     assert await stream(form) == []
 
 
-async def test_what_was_paid_for_is_kept_behind_a_fence(form):
-    """It is in the stream for the reader to count, and the fence stands as before."""
+async def test_a_paid_answer_is_kept_behind_a_fence(form):
+    """The storage worker can count its cost, and the fence is unchanged."""
     queued, claim, running, responded, completed = history(
         "queued provisioning running responded completed"
     )
@@ -81,15 +81,15 @@ async def test_what_was_paid_for_is_kept_behind_a_fence(form):
     assert await stream(form) == [queued, claim, running, cancelled, responded]
 
 
-async def test_what_was_paid_for_is_not_kept_where_the_stream_is_gone(form):
-    """A stream of nothing but a lower attempt's answer would look like a loss."""
+async def test_a_paid_answer_is_not_kept_without_a_stream(form):
+    """A stream with only an answer of a lower attempt would look like data loss."""
     late = event("responded", sequence=3)
     assert await append(form, late, mode=Mode.LATE) == [FENCED]
     assert await stream(form) == []
 
 
-async def test_epochs_are_those_that_appends_are_held_to(form):
-    """Whoever asks for all at once learns the same as who asks for one."""
+async def test_the_epochs_of_all_shards_are_those_that_appends_are_checked_against(form):
+    """One read of all epochs returns the same as a read for each evaluation."""
     epochs = await form.log.epochs()
     assert len(epochs) == form.log.shards
     assert await form.log.epoch(EVALUATION) in epochs

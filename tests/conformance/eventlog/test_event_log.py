@@ -1,4 +1,4 @@
-"""The rules of the log, one by one (design, section 10, rules 7 to 11); each form keeps them all."""
+"""The rules of the event log, one by one (design, section 10, rules 7 to 11), for every implementation."""
 
 import pytest
 
@@ -19,10 +19,10 @@ from tests.conformance.eventlog.requests import (
     stream,
 )
 
-# What is accepted.
+# Accepted events.
 
 
-async def test_an_attempt_is_taken_and_read_back_in_order(form):
+async def test_an_attempt_is_appended_and_read_back_in_order(form):
     """Every event is OK, and its entry has the public fields."""
     events = history("queued provisioning running responded scored completed")
     assert await append(form, *events) == [OK] * 6
@@ -33,8 +33,8 @@ async def test_an_attempt_is_taken_and_read_back_in_order(form):
     assert (fields[b"attempt"], fields[b"sequence"], fields[b"type"]) == (b"1", b"0", b"queued")
 
 
-async def test_order_within_an_attempt_is_not_demanded(form):
-    """Events are pipelined: the reader restores the order, not the log."""
+async def test_events_of_an_attempt_may_arrive_in_any_order(form):
+    """Writers pipeline their events; the storage worker restores the order, not the log."""
     queued, claim, *rest = history("queued provisioning running responded completed")
     assert await append(form, queued, claim) == [OK, OK]
     for late in reversed(rest):
@@ -52,8 +52,8 @@ async def test_a_higher_attempt_opens_over_any_other(form):
 # Rule 8: the checks, in their order.
 
 
-async def test_the_same_event_again_is_a_duplicate_and_is_not_written(form):
-    """A retried call changes nothing, also when it repeats itself."""
+async def test_a_duplicate_is_reported_and_not_written(form):
+    """A retried call changes nothing, also if it contains the same event twice."""
     queued = event("queued")
     assert await append(form, queued, queued) == [OK, DUPLICATE]
     assert await append(form, queued) == [DUPLICATE]
@@ -61,7 +61,7 @@ async def test_the_same_event_again_is_a_duplicate_and_is_not_written(form):
 
 
 async def test_another_body_under_the_same_key_is_a_conflict_and_is_kept_once(form):
-    """The first entry stays the event; each other body is there for the reader to quarantine."""
+    """The first entry is the event; each other body is kept once for the storage worker to quarantine."""
     first, other, third = event("queued"), rival("queued", sequence=0), event("queued", source="third")
     assert await append(form, first) == [OK]
     assert await append(form, other, other) == [CONFLICT, CONFLICT]
@@ -71,15 +71,15 @@ async def test_another_body_under_the_same_key_is_a_conflict_and_is_kept_once(fo
 
 
 async def test_a_conflict_within_the_first_call_is_kept_once_too(form):
-    """The fence remembers conflicts of the very call that made it."""
+    """A conflict within the call that creates the fence is recorded in the fence."""
     first, other = event("queued"), rival("queued", sequence=0)
     assert await append(form, first, other) == [OK, CONFLICT]
     assert await append(form, other) == [CONFLICT]
     assert await stream(form) == [first, other]
 
 
-async def test_below_the_newest_attempt_everything_is_fenced(form):
-    """Even what the log already has, even an opening, in normal calls and in tails."""
+async def test_every_event_below_the_newest_attempt_is_fenced(form):
+    """Events that the log already has, openings and tails are fenced as well."""
     old = history("queued provisioning running")
     await append(form, *old)
     await append(form, event("queued:lost", attempt=2))
@@ -89,8 +89,8 @@ async def test_below_the_newest_attempt_everything_is_fenced(form):
     assert len(await stream(form)) == 4
 
 
-async def test_a_key_that_exists_is_judged_before_the_closing(form):
-    """What arrived before the closing event is a duplicate afterwards, not CLOSED."""
+async def test_duplicates_are_detected_before_the_closing_event_is_checked(form):
+    """An event that arrived before the closing event is DUPLICATE afterwards, not CLOSED."""
     await append(form, *history("queued provisioning running"), event("scored", sequence=5))
     assert await append(form, event("failed", sequence=3)) == [OK]
     assert await append(form, event("scored", sequence=5)) == [DUPLICATE]
@@ -99,17 +99,17 @@ async def test_a_key_that_exists_is_judged_before_the_closing(form):
 
 
 @pytest.mark.parametrize("closing", ["completed", "retrying", "failed", "timed_out"])
-async def test_beyond_the_closing_event_the_attempt_is_closed(form, closing):
-    """What is missing before it is still welcome; what comes after it is not."""
+async def test_events_after_the_closing_event_are_closed(form, closing):
+    """Missing events before the closing event are still accepted; later sequences are not."""
     queued, claim, running, end = history(f"queued provisioning running {closing}")
     await append(form, queued, claim, end)
     assert await append(form, event("scored", sequence=4)) == [CLOSED]
     assert await append(form, running) == [OK]
-    assert await form.log.closing([EVALUATION, "unheard-of"]) == [True, False]
+    assert await form.log.closing([EVALUATION, "unknown"]) == [True, False]
 
 
 async def test_a_cancelled_attempt_is_closed_at_once(form):
-    """Nobody can claim what was opened closed."""
+    """An attempt whose opening is `cancelled` cannot be claimed."""
     await append(form, event("cancelled", attempt=2))
     assert await append(form, event("provisioning", attempt=2, sequence=1)) == [CLOSED]
     assert await append(form, event("queued:operator", attempt=3)) == [OK]
@@ -117,7 +117,7 @@ async def test_a_cancelled_attempt_is_closed_at_once(form):
 
 
 async def test_the_earliest_closing_event_closes(form):
-    """A second closing event at a lower sequence moves the end forward, never back."""
+    """A second closing event at a lower sequence moves the end down, and never up."""
     await append(form, event("queued"), event("completed", sequence=5))
     assert await append(form, event("failed", sequence=2)) == [OK]
     assert await append(form, event("running", sequence=3)) == [CLOSED]
@@ -126,8 +126,8 @@ async def test_the_earliest_closing_event_closes(form):
 # Rule 7: the epoch.
 
 
-async def test_a_wrong_epoch_is_answered_before_anything_else(form):
-    """EPOCH for each event, fenced, duplicate or new; the reply names the epoch now; nothing is written."""
+async def test_a_wrong_epoch_is_checked_before_anything_else(form):
+    """EPOCH for every event of the call; the response has the current epoch; nothing is written."""
     events = history("queued provisioning")
     await append(form, *events)
     now = await form.log.epoch(EVALUATION)
@@ -136,8 +136,8 @@ async def test_a_wrong_epoch_is_answered_before_anything_else(form):
     assert await stream(form) == events
 
 
-async def test_the_epoch_changes_when_the_log_has_forgotten(form):
-    """It is the same for ever, until something is lost: then no call of before is taken."""
+async def test_the_epoch_changes_after_data_loss(form):
+    """The epoch is constant until data is lost; then calls with the former epoch are refused."""
     before = await form.log.epoch(EVALUATION)
     await append(form, event("queued"))
     assert await form.log.epoch(EVALUATION) == before
@@ -148,14 +148,14 @@ async def test_the_epoch_changes_when_the_log_has_forgotten(form):
 
 
 async def test_an_empty_epoch_is_not_checked(form):
-    """A foreign client that knows no epochs may still emit."""
+    """A foreign producer that does not know epochs can still append."""
     assert (await ask(form, event("queued"), epoch="")).results == (OK,)
 
 
-# Rules 10 and 11: what continues an attempt, and the claim.
+# Rules 10 and 11: continuing an attempt, and the claim.
 
 
-async def test_nothing_continues_an_attempt_that_is_not_the_newest(form):
+async def test_only_the_newest_attempt_can_be_continued(form):
     """On an empty stream, or above the newest attempt, only sequence 0 and tails are accepted."""
     claim, running = history("provisioning running", first=1)
     assert await append(form, claim) == [FENCED]
@@ -165,8 +165,8 @@ async def test_nothing_continues_an_attempt_that_is_not_the_newest(form):
     assert await stream(form) == [event("queued")]
 
 
-async def test_a_claim_brings_the_stream_along(form):
-    """OK returns what is on record, the claim included; other calls return nothing."""
+async def test_a_claim_returns_the_stream(form):
+    """OK returns the recorded events, including the claim; other appends return none."""
     queued, claim = history("queued provisioning")
     assert (await ask(form, queued)).stream == ()
     reply = await ask(form, claim, mode=Mode.CLAIM)
@@ -174,8 +174,8 @@ async def test_a_claim_brings_the_stream_along(form):
     assert events_of(reply.stream) == [queued, claim]
 
 
-async def test_a_claim_whose_reply_was_lost_is_still_ours(form):
-    """The same nonce again is a DUPLICATE, and brings the stream along as the first did."""
+async def test_a_claim_repeated_after_a_lost_reply_is_still_owned(form):
+    """The same nonce again is a DUPLICATE, and returns the stream as the first claim did."""
     queued, claim = history("queued provisioning")
     await append(form, queued)
     first = await ask(form, claim, mode=Mode.CLAIM)
@@ -184,8 +184,8 @@ async def test_a_claim_whose_reply_was_lost_is_still_ours(form):
     assert again.stream == first.stream
 
 
-async def test_a_claim_that_loses_is_not_kept(form):
-    """The second claimant sees CONFLICT, gets no stream, and leaves no trace in it."""
+async def test_a_lost_claim_is_not_written(form):
+    """The second claimant gets CONFLICT and no stream, and the stream is unchanged."""
     events = history("queued provisioning")
     await append(form, *events)
     wake_ups = len(await form.wake_ups(EVALUATION))
@@ -196,7 +196,7 @@ async def test_a_claim_that_loses_is_not_kept(form):
 
 
 async def test_a_claim_needs_its_opening_in_the_stream(form):
-    """An attempt put back without sequence 0 can be continued by its owner, but claimed by nobody."""
+    """An attempt re-appended without sequence 0 can be continued by its owner, but not claimed."""
     tail = history("running responded", first=2)
     assert await append(form, *tail, mode=Mode.TAIL) == [OK, OK]
     assert await append(form, event("provisioning", sequence=1), mode=Mode.CLAIM) == [FENCED]

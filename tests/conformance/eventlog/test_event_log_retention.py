@@ -1,4 +1,4 @@
-"""What the log does around an append: tails, wake-ups, marks, expiry, reading."""
+"""Tails, wake-ups, commit marks, expiry and reads of the event log."""
 
 import pytest
 
@@ -18,27 +18,27 @@ from tests.conformance.eventlog.requests import (
     stream,
 )
 
-# Tails: an owner puts back what the log has forgotten.
+# Tails: an owner re-appends events that the log has lost.
 
 
-async def test_a_tail_is_taken_without_its_opening(form):
-    """Sequence 0 is the coordinator's; an owner has only what it wrote itself."""
+async def test_a_tail_is_accepted_without_its_opening(form):
+    """The coordinator writes sequence 0, so an owner has only the events after it."""
     tail = history("provisioning running responded", first=1)
     assert await append(form, *tail, mode=Mode.TAIL) == [OK] * 3
     assert await append(form, *history("completed", first=4)) == [OK]
     assert await stream(form) == [*tail, *history("completed", first=4)]
 
 
-async def test_a_tail_fills_in_what_is_missing(form):
-    """What the log still has is a duplicate; the rest is written."""
+async def test_a_tail_adds_the_missing_events(form):
+    """Events that the log still has are duplicates; the others are written."""
     tail = history("provisioning running responded", first=1)
     await append(form, *tail[:2], mode=Mode.TAIL)
     assert await append(form, *tail, mode=Mode.TAIL) == [DUPLICATE, DUPLICATE, OK]
     assert await stream(form) == tail
 
 
-async def test_a_tail_above_the_newest_attempt_is_taken(form):
-    """An older owner may have put its attempt back first: the higher attempt fences it."""
+async def test_a_tail_above_the_newest_attempt_is_accepted(form):
+    """If the owner of a lower attempt re-appended it first, the higher attempt fences it."""
     await append(form, *history("provisioning running", first=1), mode=Mode.TAIL)
     higher = history("provisioning running", attempt=2, first=1)
     assert await append(form, *higher, mode=Mode.TAIL) == [OK, OK]
@@ -50,8 +50,8 @@ async def test_a_tail_above_the_newest_attempt_is_taken(form):
     [(rival("running", sequence=2), CONFLICT), (event("scored", sequence=9), CLOSED)],
     ids=["conflict", "closed"],
 )
-async def test_a_tail_is_put_back_whole_or_not_at_all(form, bad, answer):
-    """One refusal and nothing is written, not even the conflict: half an attempt would look like a gap."""
+async def test_a_tail_is_appended_whole_or_not_at_all(form, bad, answer):
+    """After one refusal nothing is written: part of an attempt would look like a gap."""
     on_record = [event("queued"), event("running", sequence=2), event("failed", sequence=4)]
     await append(form, *on_record)
     wake_ups = len(await form.wake_ups(EVALUATION))
@@ -65,8 +65,8 @@ async def test_a_tail_is_put_back_whole_or_not_at_all(form, bad, answer):
 # Wake-ups.
 
 
-async def test_a_call_that_writes_wakes_once(form):
-    """One wake-up a call, however many events; none where nothing was written."""
+async def test_a_call_that_writes_appends_one_wake_up(form):
+    """One wake-up for any number of events; none if nothing was written."""
     await append(form, *history("queued provisioning running"))
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
     await form.take_wake_ups(EVALUATION)
@@ -77,8 +77,8 @@ async def test_a_call_that_writes_wakes_once(form):
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
 
 
-async def test_a_tail_wakes_though_nothing_of_it_was_lost(form):
-    """Whoever puts it back waits for a mark, which may have been lost; a refused tail wakes nobody."""
+async def test_a_tail_appends_a_wake_up_even_if_nothing_was_lost(form):
+    """Its writer waits for a commit mark, which may have been lost; a refused tail appends none."""
     events = history("queued provisioning running")
     await append(form, *events)
     await form.take_wake_ups(EVALUATION)
@@ -89,8 +89,8 @@ async def test_a_tail_wakes_though_nothing_of_it_was_lost(form):
     assert await form.wake_ups(EVALUATION) == []
 
 
-async def test_a_wake_up_that_nobody_has_taken_is_not_repeated(form):
-    """Its reader will read the newer events, too; once it is taken, news wakes again."""
+async def test_an_unread_wake_up_is_not_repeated(form):
+    """Its consumer will read the newer events too; once it is read, a new event appends another."""
     await append(form, event("queued"))
     await append(form, event("provisioning", sequence=1))
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
@@ -100,8 +100,8 @@ async def test_a_wake_up_that_nobody_has_taken_is_not_repeated(form):
     assert await form.wake_ups(EVALUATION) == [EVALUATION]
 
 
-async def test_a_wake_up_of_a_stream_that_is_gone_does_not_stand_for_a_new_one(form):
-    """Whoever puts an expired evaluation back is heard."""
+async def test_a_wake_up_of_an_expired_stream_does_not_suppress_a_new_one(form):
+    """An expired evaluation that is re-appended gets a wake-up."""
     await append(form, event("queued"))
     await form.log.settle([CommitMark(EVALUATION, 1, 0, ended=True)])
     await form.let_expire(EVALUATION)
@@ -109,8 +109,8 @@ async def test_a_wake_up_of_a_stream_that_is_gone_does_not_stand_for_a_new_one(f
     assert await form.wake_ups(EVALUATION) == [EVALUATION] * 2
 
 
-async def test_calls_of_several_evaluations_are_answered_one_by_one(form):
-    """They share a round trip and nothing else."""
+async def test_appends_of_several_evaluations_have_separate_results(form):
+    """They share only the round trip."""
     names = [f"evaluation:events:{number}" for number in range(8)]
     calls = []
     for name in names:
@@ -123,20 +123,20 @@ async def test_calls_of_several_evaluations_are_answered_one_by_one(form):
         assert (await form.wake_ups(name)).count(name) == (name != names[3])
 
 
-# Marks and expiry: rule 21.
+# Commit marks and expiry: rule 21.
 
 
-async def test_a_mark_says_how_far_postgres_has_come(form):
-    """Before the first mark nothing is committed; without a stream there is no answer."""
+async def test_a_commit_mark_is_the_position_of_postgres(form):
+    """Before the first mark nothing is committed; without a stream there is no mark."""
     await append(form, *history("queued provisioning running"))
-    assert await form.log.committed([EVALUATION, "unheard-of"]) == [(0, -1), None]
+    assert await form.log.committed([EVALUATION, "unknown"]) == [(0, -1), None]
     await form.log.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     assert await form.log.committed([EVALUATION]) == [(1, 2)]
     assert not await form.is_expiring(EVALUATION)
 
 
-async def test_a_mark_outlives_the_next_attempt(form):
-    """The fence is renewed with every attempt; what Postgres has stays known."""
+async def test_a_commit_mark_survives_the_next_attempt(form):
+    """A new attempt renews the fence and keeps the mark."""
     await append(form, *history("queued provisioning retrying"))
     await form.log.settle([CommitMark(EVALUATION, 1, 2, ended=False)])
     await append(form, event("queued:retry", attempt=2))
@@ -144,8 +144,8 @@ async def test_a_mark_outlives_the_next_attempt(form):
 
 
 @pytest.mark.parametrize("outdated", [0, 2])
-async def test_a_mark_that_was_overtaken_takes_nothing_back(form, outdated):
-    """Two workers settle in either order: an older mark must not make an ended stream last for ever."""
+async def test_an_outdated_commit_mark_has_no_effect(form, outdated):
+    """Two workers settle in either order: an older mark must not stop the expiry of an ended stream."""
     await append(form, *history("queued provisioning running completed"))
     await form.log.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     await form.log.settle([CommitMark(EVALUATION, 1, outdated, ended=False)])
@@ -153,16 +153,16 @@ async def test_a_mark_that_was_overtaken_takes_nothing_back(form, outdated):
     assert await form.is_expiring(EVALUATION)
 
 
-async def test_marks_of_streams_that_are_gone_are_nobodys(form):
-    """Settling what has expired leaves nothing behind."""
-    await form.log.settle([CommitMark("unheard-of", 1, 3, ended=True)])
+async def test_a_commit_mark_without_a_stream_is_ignored(form):
+    """Settling an expired evaluation creates no key."""
+    await form.log.settle([CommitMark("unknown", 1, 3, ended=True)])
     await form.log.settle([])
-    assert await form.log.committed(["unheard-of"]) == [None]
-    assert not await form.is_expiring("unheard-of")
+    assert await form.log.committed(["unknown"]) == [None]
+    assert not await form.is_expiring("unknown")
 
 
-async def test_what_has_ended_in_postgres_expires(form):
-    """The stream and all that the log knew of it go together."""
+async def test_a_stream_that_ended_in_postgres_expires(form):
+    """The stream and its fence expire together."""
     await append(form, *history("queued provisioning running completed"))
     await form.log.settle([CommitMark(EVALUATION, 1, 3, ended=True)])
     assert await form.is_expiring(EVALUATION)
@@ -173,8 +173,8 @@ async def test_what_has_ended_in_postgres_expires(form):
 
 
 @pytest.mark.parametrize(("ended_attempt", "expires"), [(1, False), (2, True), (3, True)])
-async def test_a_higher_attempt_keeps_the_stream_alive(form, ended_attempt, expires):
-    """The end of an attempt lets the stream go only if no higher one has begun there."""
+async def test_a_stream_with_a_higher_attempt_does_not_expire(form, ended_attempt, expires):
+    """The end of an attempt lets the stream expire only if no higher attempt is open."""
     await append(form, *history("queued failed"))
     await append(form, event("queued:operator", attempt=2))
     await form.log.settle([CommitMark(EVALUATION, ended_attempt, 1, ended=True)])
@@ -189,8 +189,8 @@ async def test_a_higher_attempt_keeps_the_stream_alive(form, ended_attempt, expi
     ],
     ids=["opened", "put back"],
 )
-async def test_a_new_attempt_persists_what_was_about_to_expire(form, events, mode):
-    """Whatever begins an attempt in an expiring stream must not vanish with it."""
+async def test_a_new_attempt_stops_the_expiry(form, events, mode):
+    """An event that opens an attempt in an expiring stream makes the stream persistent."""
     await append(form, *history("queued failed"))
     await form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert set(await append(form, *events, mode=mode)) == {OK}
@@ -200,19 +200,19 @@ async def test_a_new_attempt_persists_what_was_about_to_expire(form, events, mod
 @pytest.mark.parametrize(
     "late", [event("queued"), rival("queued", sequence=0), event("running", sequence=5)]
 )
-async def test_late_words_do_not_keep_an_ended_stream_alive(form, late):
-    """A duplicate, a conflict, something beyond the end: the stream still expires."""
+async def test_late_events_do_not_stop_the_expiry(form, late):
+    """After a duplicate, a conflict or an event beyond the end, the stream still expires."""
     await append(form, *history("queued failed"))
     await form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert OK not in await append(form, late)
     assert await form.is_expiring(EVALUATION)
 
 
-# Reading.
+# Reads.
 
 
-async def test_reading_keeps_the_order_of_what_was_asked(form):
-    """Many evaluations over all shards, some without a stream, come back in their places."""
+async def test_a_read_returns_streams_in_the_order_of_the_request(form):
+    """Many evaluations over all shards, some without a stream, are returned in their places."""
     names = [f"e-{number}" for number in range(250)]
     calls = [Append(name, records(history("queued", evaluation_id=name)), epoch="") for name in names[::2]]
     await form.log.append(calls)
@@ -222,16 +222,16 @@ async def test_reading_keeps_the_order_of_what_was_asked(form):
     assert await form.log.read([], limit=10) == []
 
 
-async def test_reading_takes_the_oldest_entries_up_to_the_limit(form):
-    """A limit protects the reader from an endless stream."""
+async def test_a_read_returns_the_oldest_entries_up_to_the_limit(form):
+    """The limit protects the reader from a very long stream."""
     events = history("queued provisioning running")
     await append(form, *events)
     (raw,) = await form.log.read([EVALUATION], limit=2)
     assert events_of(raw) == events[:2]
 
 
-async def test_entries_carry_the_logs_own_time(form):
-    """Ids rise with arrival, and are of the clock that `now_ms` reads."""
+async def test_entry_ids_carry_the_time_of_the_log(form):
+    """Ids increase with arrival, and use the clock that `now_ms` reads."""
     before = await form.log.now_ms()
     await ask(form, *history("queued provisioning"))
     (raw,) = await form.log.read([EVALUATION], limit=9)

@@ -1,4 +1,4 @@
-"""Whatever is asked of them, the log in memory and the log on Redis answer alike."""
+"""The logs in memory and on Redis respond alike to any sequence of calls."""
 
 import asyncio
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ NAMES = (f"traced-{number}" for number in count())
 
 
 @dataclass(frozen=True)
-class Said:
-    """An event, in one of two versions of what it says."""
+class EventVersion:
+    """An event in one of two versions of its body."""
 
     attempt: int
     sequence: int
@@ -30,7 +30,7 @@ class Said:
 
 @dataclass(frozen=True)
 class AppendStep:
-    said: tuple[Said, ...]
+    versions: tuple[EventVersion, ...]
     mode: Mode
     epoch: Literal["current", "first", "unchecked"]
 
@@ -49,29 +49,33 @@ class LoseStep:
 
 Step = AppendStep | SettleStep | LoseStep
 
-SAID = st.builds(
-    Said, st.integers(1, 3), st.integers(0, 4), st.sampled_from(TYPES), st.sampled_from(["owner", "rival"])
+VERSIONS = st.builds(
+    EventVersion,
+    st.integers(1, 3),
+    st.integers(0, 4),
+    st.sampled_from(TYPES),
+    st.sampled_from(["owner", "rival"]),
 )
 EPOCHS = st.sampled_from(["current", "current", "current", "unchecked", "first"])
 STEPS: st.SearchStrategy[Step] = st.one_of(
     st.builds(
         AppendStep,
-        st.lists(SAID, min_size=1, max_size=5).map(tuple),
+        st.lists(VERSIONS, min_size=1, max_size=5).map(tuple),
         st.sampled_from([Mode.NORMAL, Mode.TAIL, Mode.WITHDRAWAL]),
         EPOCHS,
     ),
-    st.builds(AppendStep, st.tuples(SAID), st.just(Mode.CLAIM), EPOCHS),
+    st.builds(AppendStep, st.tuples(VERSIONS), st.just(Mode.CLAIM), EPOCHS),
     st.builds(SettleStep, st.integers(1, 3), st.integers(0, 4), st.booleans()),
     st.builds(LoseStep),
 )
 
 
 @dataclass(frozen=True)
-class Sight:
-    """All that can be seen of an evaluation after a step."""
+class Snapshot:
+    """The visible state of an evaluation after a step."""
 
-    answers: tuple[AppendResult, ...]
-    brought_along: list[dict[bytes, bytes]]
+    results: tuple[AppendResult, ...]
+    returned_stream: list[dict[bytes, bytes]]
     stream: list[dict[bytes, bytes]]
     committed: EventKey | None
     closing: bool
@@ -80,33 +84,33 @@ class Sight:
 
 
 class Tracer:
-    """Takes the same steps on any form."""
+    """Executes the same steps on any implementation."""
 
     def __init__(self, form: Form, evaluation_id: str) -> None:
         self.form, self.log, self.evaluation_id = form, form.log, evaluation_id
         self.first_epoch = ""
 
-    async def trace(self, steps: Sequence[Step]) -> list[Sight]:
+    async def trace(self, steps: Sequence[Step]) -> list[Snapshot]:
         self.first_epoch = await self.log.epoch(self.evaluation_id)
         return [await self._take(step) for step in steps]
 
-    async def _take(self, step: Step) -> Sight:
-        answers: tuple[AppendResult, ...] = ()
-        brought: list[dict[bytes, bytes]] = []
+    async def _take(self, step: Step) -> Snapshot:
+        results: tuple[AppendResult, ...] = ()
+        returned: list[dict[bytes, bytes]] = []
         match step:
             case AppendStep():
                 (reply,) = await self.log.append([await self._call(step)])
-                answers, brought = reply.results, [fields_of(entry) for entry in reply.stream]
+                results, returned = reply.results, [fields_of(entry) for entry in reply.stream]
             case SettleStep(attempt, sequence, ended):
                 await self.log.settle([CommitMark(self.evaluation_id, attempt, sequence, ended)])
             case LoseStep():
                 await self.form.lose_everything()
-        return await self._look(answers, brought)
+        return await self._snapshot(results, returned)
 
     async def _call(self, step: AppendStep) -> Append:
         current = await self.log.epoch(self.evaluation_id)
         epoch = {"current": current, "first": self.first_epoch, "unchecked": ""}[step.epoch]
-        said = [
+        events = [
             event(
                 each.type,
                 evaluation_id=self.evaluation_id,
@@ -114,17 +118,19 @@ class Tracer:
                 sequence=each.sequence,
                 source=each.source,
             )
-            for each in step.said
+            for each in step.versions
         ]
-        return Append(self.evaluation_id, records(said), epoch, step.mode)
+        return Append(self.evaluation_id, records(events), epoch, step.mode)
 
-    async def _look(self, answers: tuple[AppendResult, ...], brought: list[dict[bytes, bytes]]) -> Sight:
+    async def _snapshot(
+        self, results: tuple[AppendResult, ...], returned: list[dict[bytes, bytes]]
+    ) -> Snapshot:
         (stream,) = await self.log.read([self.evaluation_id], limit=1_000)
         (committed,) = await self.log.committed([self.evaluation_id])
         (closing,) = await self.log.closing([self.evaluation_id])
-        return Sight(
-            answers,
-            brought,
+        return Snapshot(
+            results,
+            returned,
             [fields_of(entry) for entry in stream],
             committed,
             closing,
@@ -135,11 +141,11 @@ class Tracer:
 
 @given(steps=st.lists(STEPS, max_size=12))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_memory_and_redis_answer_alike(redis_url, steps):
-    """Step by step, both forms give the same answers and end up with the same streams."""
+def test_memory_and_redis_respond_alike(redis_url, steps):
+    """Step by step, both implementations give the same responses and end with the same streams."""
     evaluation_id = next(NAMES)
 
-    async def traces() -> tuple[list[Sight], list[Sight]]:
+    async def traces() -> tuple[list[Snapshot], list[Snapshot]]:
         memory, redis = MemoryForm(), RedisForm(redis_url)
         try:
             await redis.lose_everything()

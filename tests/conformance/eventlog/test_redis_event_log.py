@@ -1,4 +1,4 @@
-"""What only a real Redis can show: plain clients, refused scripts, lost scripts, a server that says no."""
+"""The event log on a real Redis: plain clients, script errors, lost scripts and refused commands."""
 
 from pathlib import Path
 
@@ -34,11 +34,11 @@ async def plainly(form: RedisForm, *events):
         await form.plain_xadd(EVALUATION, raw_entry(each))
 
 
-# A stream written with two plain XADDs has no fence; the first append learns from it.
+# A stream written with plain XADDs has no fence; the first append builds it from the stream.
 
 
-async def test_a_plain_stream_is_learnt(redis_form):
-    """Duplicates, conflicts, the newest attempt and the closing event are known as if by script."""
+async def test_the_fence_of_a_plain_stream_is_built_from_its_entries(redis_form):
+    """Duplicates, conflicts, the newest attempt and the closing event are known as in a scripted stream."""
     events = history("queued provisioning running failed")
     await plainly(redis_form, *events)
     assert await append(redis_form, *events) == [DUPLICATE] * 4
@@ -51,8 +51,8 @@ async def test_a_plain_stream_is_learnt(redis_form):
     assert await stream(redis_form) == kept
 
 
-async def test_a_plainly_opened_attempt_can_be_claimed(redis_form):
-    """Whoever opens with plain XADDs still gets an executor, and only one."""
+async def test_an_attempt_opened_by_a_plain_client_can_be_claimed(redis_form):
+    """Exactly one executor claims an attempt that was opened with plain XADDs."""
     queued, claim = history("queued provisioning")
     await plainly(redis_form, queued)
     assert await append(redis_form, claim, mode=Mode.CLAIM) == [OK]
@@ -60,29 +60,29 @@ async def test_a_plainly_opened_attempt_can_be_claimed(redis_form):
 
 
 async def test_the_newest_attempt_of_a_plain_stream_counts(redis_form):
-    """Stale words of an older attempt in between do not confuse it."""
+    """Stale events of a lower attempt in between have no effect."""
     await plainly(redis_form, *history("queued provisioning", attempt=2), *history("queued failed"))
     assert await append(redis_form, event("running", attempt=2, sequence=2)) == [OK]
     assert await append(redis_form, event("running", sequence=2)) == [FENCED]
 
 
 async def test_the_earliest_closing_event_of_a_plain_stream_closes_it(redis_form):
-    """Whatever a careless client wrote beyond it."""
+    """Events that a client wrote beyond it have no effect."""
     await plainly(redis_form, event("queued"), event("failed", sequence=2), event("completed", sequence=5))
     assert await append(redis_form, event("running", sequence=3)) == [CLOSED]
     assert await append(redis_form, event("provisioning", sequence=1)) == [OK]
 
 
-async def test_what_is_no_event_at_all_teaches_the_fence_nothing(redis_form):
-    """Entries without the fields of an event are the reader's to quarantine."""
+async def test_entries_that_are_no_events_do_not_change_the_fence(redis_form):
+    """Entries without the fields of an event are left for the storage worker to quarantine."""
     stream_key, _ = redis_form.keys_of(EVALUATION)
     await redis_form.redis.xadd(stream_key, {"hello": "world"})
     await redis_form.redis.xadd(stream_key, {"attempt": "many", "sequence": "0", "event": "x"})
     assert await append(redis_form, *history("queued provisioning")) == [OK, OK]
 
 
-async def test_a_plain_stream_expires_whole(redis_form):
-    """Settling makes a fence that expires with it, and a later conflict does not make it immortal."""
+async def test_a_plain_stream_expires_with_its_fence(redis_form):
+    """Settling creates a fence that expires too, and a later conflict does not stop the expiry."""
     await plainly(redis_form, *history("queued failed"))
     await redis_form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert await redis_form.is_expiring(EVALUATION)
@@ -91,7 +91,7 @@ async def test_a_plain_stream_expires_whole(redis_form):
 
 
 async def test_a_plain_stream_with_a_higher_attempt_does_not_expire(redis_form):
-    """Without a fence the last entry tells which attempt is the newest."""
+    """Without a fence the last entry has the newest attempt."""
     await plainly(redis_form, *history("queued failed"), event("queued:operator", attempt=2))
     await redis_form.log.settle([CommitMark(EVALUATION, 1, 1, ended=True)])
     assert not await redis_form.is_expiring(EVALUATION)
@@ -119,29 +119,29 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("bad", REFUSED.values(), ids=REFUSED.keys())
-async def test_refused_arguments_leave_nothing_behind(redis_form, bad):
-    """All is judged before anything is written, since Lua does not roll back."""
+async def test_refused_arguments_write_nothing(redis_form, bad):
+    """The script checks all arguments before it writes, since Lua does not roll back."""
     with pytest.raises(ResponseError, match="append: each event"):
         await redis_form.redis.eval(APPEND, 4, STREAM, FENCE, WAKE, EPOCH_KEY, "", "normal", *GOOD, *bad)
     assert await redis_form.redis.dbsize() == 0
 
 
-async def test_a_key_that_names_no_evaluation_leaves_nothing_behind(redis_form):
-    """A wake-up could not be written for it: so nothing is."""
+async def test_a_key_without_an_evaluation_id_writes_nothing(redis_form):
+    """No wake-up could be written for it, so no event is."""
     with pytest.raises(ResponseError, match="append: the first key"):
         await redis_form.redis.eval(APPEND, 4, "stream", FENCE, WAKE, EPOCH_KEY, "", "normal", *GOOD)
     assert await redis_form.redis.dbsize() == 0
 
 
 async def quarantined_keys(redis_form) -> list[str]:
-    """Return the former names of keys in quarantine."""
+    """Return the former names of quarantined keys."""
     found = [key.decode() async for key in redis_form.redis.scan_iter("eval:quarantine:*")]
     assert all([0 < await redis_form.redis.ttl(key) <= 7 * 24 * 3600 for key in found])
     return sorted(key.split(":", 3)[3] for key in found)
 
 
-async def test_a_key_that_is_no_stream_is_quarantined_and_keeps_nobody_else_out(redis_form):
-    """It and its neighbours in the call are written, and the epoch tells writers of the loss."""
+async def test_a_key_that_is_no_stream_is_quarantined_and_does_not_block_others(redis_form):
+    """All evaluations of the call are written, and a new epoch reports the loss to writers."""
     same_shard = [each for each in map(str, range(99)) if keys.shard_of(each, redis_form.log.shards) == 0]
     bad, *good = same_shard[:3]
     before = await redis_form.log.epochs()
@@ -156,8 +156,8 @@ async def test_a_key_that_is_no_stream_is_quarantined_and_keeps_nobody_else_out(
 
 
 @pytest.mark.parametrize("place", [1, 2, 3], ids=["fence", "wake-ups", "epoch"])
-async def test_a_key_of_the_wrong_type_is_quarantined_and_the_log_goes_on(redis_form, place):
-    """Events before it stay known, events after it are appended, and the stream can be read."""
+async def test_a_key_of_the_wrong_type_is_quarantined_and_appends_continue(redis_form, place):
+    """Earlier events stay known, later events are appended, and the stream can be read."""
     await append(redis_form, *history("queued provisioning"))
     shard = keys.shard_of(EVALUATION, redis_form.log.shards)
     names = [*redis_form.keys_of(EVALUATION), keys.wake_key(shard), keys.epoch_key(shard)]
@@ -168,8 +168,8 @@ async def test_a_key_of_the_wrong_type_is_quarantined_and_the_log_goes_on(redis_
     assert len((await redis_form.log.read([EVALUATION], limit=10))[0]) >= 3
 
 
-async def test_a_fence_of_the_wrong_type_holds_up_no_reader(redis_form):
-    """Marks of its neighbours and its own are set, and it is not taken for closed."""
+async def test_a_fence_of_the_wrong_type_does_not_block_commit_marks(redis_form):
+    """Its own mark and those of other evaluations are set, and the attempt does not count as closed."""
     same_shard = [each for each in map(str, range(99)) if keys.shard_of(each, redis_form.log.shards) == 0]
     bad, good, other = same_shard[:3]
     for each in (bad, good, other):
@@ -191,7 +191,7 @@ async def test_a_fence_of_the_wrong_type_holds_up_no_reader(redis_form):
 
 
 async def test_events_of_more_evaluations_than_keys_are_refused(redis_form):
-    """An empty argument goes on to the next evaluation: one that is not named makes the call a mistake."""
+    """An empty argument separates evaluations; more events than keys make the call invalid."""
     with pytest.raises(ResponseError, match="append: each event"):
         await redis_form.redis.eval(
             APPEND, 4, STREAM, FENCE, WAKE, EPOCH_KEY, "", "normal", *GOOD, "", *GOOD
@@ -199,21 +199,21 @@ async def test_events_of_more_evaluations_than_keys_are_refused(redis_form):
     assert await redis_form.redis.dbsize() == 0
 
 
-async def test_what_no_command_may_carry_is_refused_before_it_is_sent(redis_form):
-    """Packed by hiredis or not: a thing that is neither text, bytes nor number is an error."""
+async def test_values_that_no_command_can_carry_are_refused_before_sending(redis_form):
+    """With or without hiredis, a value that is not text, bytes or a number is an error."""
     with pytest.raises(DataError):
         await redis_form.redis.set("key", None)
 
 
-async def test_a_forgotten_script_is_loaded_again(redis_form):
+async def test_a_lost_script_is_loaded_again(redis_form):
     """SCRIPT FLUSH, or a restart, costs one round trip."""
     await append(redis_form, event("queued"))
     await redis_form.redis.script_flush()
     assert await append(redis_form, *history("queued provisioning")) == [DUPLICATE, OK]
 
 
-async def test_a_long_tail_is_remembered_event_by_event(redis_form):
-    """More events in a call than fit one HSET are still all known afterwards."""
+async def test_a_long_tail_is_recorded_event_by_event(redis_form):
+    """All events of a call are known afterwards, even if they do not fit in one HSET."""
     tail = history("provisioning running responded" + " scored" * 300, first=1)
     assert await append(redis_form, *tail, mode=Mode.TAIL) == [OK] * 303
     assert await append(redis_form, *tail, mode=Mode.TAIL) == [DUPLICATE] * 303
@@ -222,8 +222,8 @@ async def test_a_long_tail_is_remembered_event_by_event(redis_form):
 # The epoch: a random key and the server's run id.
 
 
-async def test_an_opening_of_another_epoch_can_not_be_claimed(redis_form):
-    """Redis came back with its data but without its last seconds: the coordinator opens anew."""
+async def test_an_opening_of_another_epoch_cannot_be_claimed(redis_form):
+    """If Redis restarted without its last seconds, the coordinator opens the attempt again."""
     await append(redis_form, event("queued"))
     await redis_form.redis.hset(redis_form.keys_of(EVALUATION)[1], "epoch", "of-another-life")
     assert await append(redis_form, event("provisioning", sequence=1), mode=Mode.CLAIM) == [EPOCH]
@@ -231,17 +231,17 @@ async def test_an_opening_of_another_epoch_can_not_be_claimed(redis_form):
     assert await append(redis_form, event("provisioning", attempt=2, sequence=1), mode=Mode.CLAIM) == [OK]
 
 
-async def test_the_epoch_knows_the_process_as_well_as_the_data(redis_form):
+async def test_the_epoch_identifies_the_process_and_the_data(redis_form):
     """A restarted server that kept its data has another run id, hence another epoch."""
     run_id = (await redis_form.redis.info("server"))["run_id"]
     assert (await redis_form.log.epoch(EVALUATION)).endswith(run_id[:12])
 
 
-# A server that says no.
+# Refused commands.
 
 
-async def test_a_full_redis_is_unavailable_and_takes_nothing(redis_form):
-    """Out of memory is an outage: the writer waits, and no half of a call stays behind."""
+async def test_a_full_redis_is_unavailable_and_writes_nothing(redis_form):
+    """Out of memory is an outage: the writer retries, and no part of the call is written."""
     epoch = await redis_form.log.epoch(EVALUATION)
     await redis_form.redis.config_set("maxmemory", "1")
     try:
@@ -254,7 +254,7 @@ async def test_a_full_redis_is_unavailable_and_takes_nothing(redis_form):
 
 
 async def test_a_denied_command_surfaces_with_keys_and_advice(redis_form, redis_url):
-    """NOPERM is no outage: a retry would wait for ever. The error names the right that is missing."""
+    """NOPERM is no outage, and is not retried; the error names the missing permission."""
     await redis_form.redis.execute_command(
         "ACL SETUSER", "denied", "on", ">secret", "~other:*", "+@all", "-time"
     )
@@ -270,7 +270,7 @@ async def test_a_denied_command_surfaces_with_keys_and_advice(redis_form, redis_
 
 
 async def test_a_wrong_password_surfaces(redis_url):
-    """A login that Redis denies is no outage, though the client calls it a connection error."""
+    """A refused login is no outage, though the client reports it as a connection error."""
     log = RedisEventLog.from_url(redis_url.replace("unix://", "unix://denied:wrong@"))
     with pytest.raises(RedisCommandError, match="EVAL_REDIS_URL"):
         await log.now_ms()
@@ -278,15 +278,15 @@ async def test_a_wrong_password_surfaces(redis_url):
 
 
 async def test_an_error_in_a_script_surfaces_with_its_name_and_keys(redis_form, monkeypatch, tmp_path):
-    """A defect in Lua is no outage: it is raised once, and not retried for ever."""
+    """A defect in Lua is no outage: it is raised once and not retried."""
     (tmp_path / "broken.lua").write_text("return nil .. KEYS[1]")
     monkeypatch.setattr(redis_streams, "_APPEND", Script(tmp_path / "broken.lua"))
     with pytest.raises(RedisCommandError, match=r"(?s)broken.lua, keys eval:.*same release"):
         await redis_form.log.append([Append(EVALUATION, records(history("queued")), epoch="")])
 
 
-async def test_a_server_that_is_not_there_is_unavailable():
-    """Every call says so in the log's own words."""
+async def test_an_unreachable_server_is_unavailable():
+    """Every call raises `LogUnavailable`."""
     log = RedisEventLog.from_url("redis://127.0.0.1:1/0")
     with pytest.raises(LogUnavailable):
         await log.epoch(EVALUATION)

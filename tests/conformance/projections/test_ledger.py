@@ -107,7 +107,7 @@ async def test_the_newest_answer_to_a_question_is_found(books):
         answered = p.Responded(output=output)
         occurred_at = NOW + timedelta(minutes=minutes)
         await store(books, number, CLAIM, RUNNING, answered, occurred_at=occurred_at)
-    found = await books.ledger.cached(["q", "r", "unheard-of"])
+    found = await books.ledger.cached(["q", "r", "unknown"])
     assert {asked: event.data.output for asked, event in found.items()} == {"q": "new"}
 
 
@@ -130,7 +130,7 @@ async def test_what_is_asked_is_written_down_once(books):
     assert (batch.state, batch.reason) == ("paused", "lunch")
     assert await books.ledger.request_state(B, "running", by="bob")
     assert (await books.asked(B))[1:] == [("paused", "ann", "lunch"), ("running", "bob", "")]
-    assert not await books.ledger.request_state("unheard-of", "paused", by="ann")
+    assert not await books.ledger.request_state("unknown", "paused", by="ann")
 
 
 @pytest.mark.parametrize("state", ["cancelled", "expired"])

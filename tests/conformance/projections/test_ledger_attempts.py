@@ -124,7 +124,7 @@ async def test_an_attempt_is_opened_with_all_that_is_known(books):
         seen[one.row.evaluation_id] = one.row.owner, sorted(logged)
         return opens(AGAIN, epoch="01-7")(one, logged)
 
-    [opened] = await books.ledger.open_attempts([key(1), "unheard-of"], decide)
+    [opened] = await books.ledger.open_attempts([key(1), "unknown"], decide)
     assert seen == {key(1): ("executor-1", [(1, 0), (1, 1), (1, 2)])}
     assert (opened.evaluation_id, opened.epoch, opened.was_published) == (key(1), "01-7", True)
     [(event, _)] = opened.events
@@ -249,7 +249,7 @@ async def test_links_are_those_of_who_is_in_a_group(books, number):
     """Whose answers it needs, and under which names."""
     await accept(books, accepted(1), accepted(2, link=LINK))
     expected = {key(2): LINK} if number == 2 else {}
-    assert dict(await books.ledger.links([key(number), "unheard-of"])) == expected
+    assert dict(await books.ledger.links([key(number), "unknown"])) == expected
 
 
 async def test_one_that_is_tried_again_waits_for_its_turn_in_the_group(books):

@@ -64,8 +64,8 @@ async def test_another_budget_may_be_given_at_any_time(books):
     await books.ledger.set_budget(B, Budget(None, 9), by="bob", reason="9 tokens")
     assert (await batch_of(books)).budget == Budget(None, 9, Decimal("0.1"), 7)
     assert (await books.asked(B))[1:] == [("budget", "ann", "at most $5.00"), ("budget", "bob", "9 tokens")]
-    await books.ledger.set_budget("unheard-of", Budget(), by="ann")
-    assert await books.asked("unheard-of") == []
+    await books.ledger.set_budget("unknown", Budget(), by="ann")
+    assert await books.asked("unknown") == []
 
 
 async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
@@ -100,7 +100,7 @@ async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
     ]
     assert found[2] == FailedEvaluation("permanent", "operator", was_tried=True, is_at_once=True)
     assert await books.ledger.failures(B, limit=2) == found[:2]
-    assert await books.ledger.failures("unheard-of", limit=2) == []
+    assert await books.ledger.failures("unknown", limit=2) == []
 
 
 async def test_evaluations_that_wait_for_a_first_connection_are_found_until_one_is_completed(books):
@@ -145,4 +145,4 @@ async def test_recorded_spend_is_known_by_its_source(books):
     await store(books, 2, CLAIM, RUNNING, replace(ANSWER, cached=True), judged)
     found = await books.ledger.spent_by_source(B)
     assert list(found.values()) == [(Decimal("0.12"), 13)]
-    assert await books.ledger.spent_by_source("unheard-of") == {}
+    assert await books.ledger.spent_by_source("unknown") == {}

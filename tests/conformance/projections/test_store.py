@@ -54,7 +54,7 @@ async def test_a_row_is_created_and_read_back(form):
     kept = EvaluationRow(
         EVALUATION, BATCH, change.month, cursor, "executor-1", bridged=False, head=change.head
     )
-    assert dict(await form.tables.rows([EVALUATION, "unheard-of"])) == {EVALUATION: kept}
+    assert dict(await form.tables.rows([EVALUATION, "unknown"])) == {EVALUATION: kept}
     assert (await form.contents()).ended_at == {EVALUATION: None}
 
 

@@ -80,10 +80,12 @@ def items_held(thing: object) -> int:
 
 async def test_memory_does_not_grow_with_the_number_of_evaluations(world, monkeypatch, caplog):
     """Five thousand evaluations (ended, waiting and invalid) leave as many items as fifty do."""
+    monkeypatch.setattr(gaps, "REMEMBERED_WARNINGS", 10)
+    monkeypatch.setattr(metrics, "MAX_GAPS", 10)
     caplog.set_level("CRITICAL")
     storage = world.storage(breaker=GapBreaker(BreakerLimits(rate=1.0)))
 
-    async def look_at(ids: range) -> int:
+    async def items_after(ids: range) -> int:
         for n in ids:
             queued, _, running, *rest = history(STRAIGHT, evaluation_id=f"e{n}")
             world.xadd(queued, running, *(rest if n % 2 else ()))
@@ -92,6 +94,6 @@ async def test_memory_does_not_grow_with_the_number_of_evaluations(world, monkey
         await storage.process(WakeUpBatch([f"e{n}" for n in ids]))
         return items_held(storage)
 
-    few, many = await look_at(range(50)), await look_at(range(50, 5_000))
+    few, many = await items_after(range(50)), await items_after(range(50, 5_000))
     assert (few, storage.counts.gaps_warned) == (many, 5_000)
     assert len(storage._gaps._warned) == 10
