@@ -52,7 +52,7 @@ async def redis_queues(redis_url: str) -> AsyncIterator[RedisQueueForm]:
 
 
 @pytest.fixture(params=["memory", "postgres"])
-async def books(request: pytest.FixtureRequest) -> AsyncIterator[LedgerForm]:
+async def ledgers(request: pytest.FixtureRequest) -> AsyncIterator[LedgerForm]:
     """An empty ledger, in memory and on Postgres in turn."""
     if request.param == "memory":
         yield MemoryLedgerForm()

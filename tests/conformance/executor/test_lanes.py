@@ -1,4 +1,4 @@
-"""What every form of lanes does."""
+"""The contract of lanes, in memory and on Redis."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ OK = Settlement(CallOutcome.OK)
 
 @dataclass
 class Form:
-    """Lanes of one form, and their clock."""
+    """Lanes of one implementation, and their clock."""
 
     redis: Redis | None = None
     now: float = 1_700_000_000.0
@@ -39,7 +39,7 @@ class Form:
         self.lanes = self.another()
 
     def another(self) -> Lanes:
-        """The same lanes, as another executor has them."""
+        """Return the same lanes, as another executor sees them."""
         if self.redis:
             return RedisLanes(self.redis, now=lambda: self.now)
         return getattr(self, "lanes", MemoryLanes(lambda: self.now))
@@ -70,15 +70,15 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[Form]:
     await redis.aclose()
 
 
-async def test_a_lane_no_one_has_asked_holds_no_one_back(form):
-    """It is described like any other."""
+async def test_an_unused_lane_has_no_limits(form):
+    """It is described like any other lane."""
     assert await form.view() == LaneView("one")
     assert await form.lanes.acquire([]) == []
     assert await form.lanes.views([]) == []
 
 
-async def test_a_lane_begins_empty_and_keeps_its_pace(form):
-    """One share of a minute before the first, and a quarter of a second of credit at most."""
+async def test_a_lane_starts_empty_and_is_paced(form):
+    """The first call waits for one interval, and at most a quarter of a second of credit accumulates."""
     assert (await form.ask(5, policy=PACED)).granted == 0
     form.now += 0.125
     assert (await form.ask(5, policy=PACED)).granted == 1
@@ -87,8 +87,8 @@ async def test_a_lane_begins_empty_and_keeps_its_pace(form):
     assert (await form.view()).granted == 4
 
 
-async def test_after_a_loss_it_begins_empty_again(form):
-    """And is whole with the next asks, which report what is held."""
+async def test_a_lane_starts_empty_again_after_data_loss(form):
+    """The next requests restore it, since they report the permits that are held."""
     await form.ask(8)
     await form.lose_everything()
     assert (await form.ask(5, held=6)).granted == 2
@@ -96,7 +96,7 @@ async def test_after_a_loss_it_begins_empty_again(form):
 
 
 async def test_executors_share_a_lane(form):
-    """What one holds another can't have, until it is settled or its holder has been silent for a minute."""
+    """A held permit is unavailable to others until it is settled or its holder was silent for a minute."""
     other = form.another()
     assert (await form.ask(8)).granted == 8
     assert (await other.acquire([AcquireRequest("one", "b", 0, 1)]))[0] == Grant(
@@ -109,8 +109,8 @@ async def test_executors_share_a_lane(form):
     assert (await form.view()).in_flight == 0
 
 
-async def test_lanes_know_nothing_of_each_other(form):
-    """Many are asked at once; one is blocked, one is broken, and the third goes on."""
+async def test_lanes_are_independent(form):
+    """In one call one lane is blocked, one has an open breaker, and the third grants."""
     blocked = Settlement(CallOutcome.RATE_LIMITED, retry_after=30.0)
     broken = (Settlement(CallOutcome.FAILED),) * 5
     asks = [
@@ -130,8 +130,8 @@ async def test_lanes_know_nothing_of_each_other(form):
     assert [view.until for view in views] == [None, form.now + 30, form.now + 30]
 
 
-async def test_a_broken_lane_is_probed_by_one_call_of_the_whole_fleet(form):
-    """Anyone comes second is reported to look again; the probe's answer opens the lane for all."""
+async def test_an_open_breaker_is_probed_by_one_call_of_the_fleet(form):
+    """Other executors are asked to poll again; the success of the probe closes the breaker for all."""
     other = form.another()
     await form.ask(0, *[Settlement(CallOutcome.FAILED)] * 5)
     form.now += 30
@@ -144,7 +144,7 @@ async def test_a_broken_lane_is_probed_by_one_call_of_the_whole_fleet(form):
 
 
 async def test_tokens_are_reserved_and_settled(form):
-    """What a call took is learnt, and the next is granted by it."""
+    """The actual use of a call is learnt, and the next estimate uses it."""
     policy = LanePolicy(tpm=60_000)
     await form.ask(1, policy=policy, estimate=500.0)
     form.now += 1
@@ -159,8 +159,8 @@ async def test_tokens_are_reserved_and_settled(form):
     assert (await form.view()).tokens_per_call == 2_000
 
 
-async def test_the_same_story_reads_the_same_to_people(form):
-    """Every number of a view, in either form."""
+async def test_memory_and_redis_give_the_same_view(form):
+    """Every number of a view is equal in both implementations."""
     await form.ask(20, policy=LanePolicy(max_concurrency=5))
     form.now += 1
     await form.ask(3, OK, Settlement(CallOutcome.RATE_LIMITED, age=0.5, retry_after=2.5), held=3)
@@ -178,8 +178,8 @@ async def test_the_same_story_reads_the_same_to_people(form):
     )
 
 
-async def test_what_was_saved_up_during_an_outage_is_stated_all_at_once(form):
-    """However much it is; each counts once."""
+async def test_settlements_of_an_outage_are_reported_in_one_call(form):
+    """Any number is accepted, and each counts once."""
     refused = Settlement(CallOutcome.RATE_LIMITED, age=5.0, retry_after=60.0)
     for number in (199, 200, 201, 1_000):
         await form.ask(3, *[refused] * number, lane=f"lane-{number}")
@@ -187,8 +187,8 @@ async def test_what_was_saved_up_during_an_outage_is_stated_all_at_once(form):
         assert (view.rate_limited, view.concurrency, view.granted) == (number, 4, 0)
 
 
-async def test_a_limit_that_one_batch_declares_binds_all_until_it_is_withdrawn(form):
-    """Another executor, which knows of no limit, keeps to it; what people see names its origin."""
+async def test_a_limit_declared_by_one_batch_binds_all_until_it_is_withdrawn(form):
+    """Another executor without a limit of its own keeps to it, and the view names its origin."""
     other, strict = form.another(), LaneLimit("batch-a limits", rpm=60.0, max_concurrency=3)
     await form.ask(0, limits=(strict,))
     form.now += 10
@@ -201,8 +201,8 @@ async def test_a_limit_that_one_batch_declares_binds_all_until_it_is_withdrawn(f
     assert (await form.view()).limits == ()
 
 
-async def test_of_two_limits_the_strictest_of_each_kind_holds_until_it_expires(form):
-    """One is renewed, the other expires after a minute, and none of what was not used is saved up."""
+async def test_the_strictest_limit_of_each_kind_holds_until_it_expires(form):
+    """One is renewed, the other expires after a minute, and unused capacity is not accumulated."""
     rate, flight = LaneLimit("a limits", rpm=60.0), LaneLimit("b targets.x", rpm=6_000.0, max_concurrency=9)
     await form.ask(0, limits=(rate, flight))
     form.now += 55
@@ -215,8 +215,8 @@ async def test_of_two_limits_the_strictest_of_each_kind_holds_until_it_expires(f
 # Redis itself.
 
 
-async def test_on_redis_the_servers_clock_is_everybodys(redis_url):
-    """No one reports what time it is, and a lane that no one asks is forgotten after a day."""
+async def test_redis_uses_the_clock_of_the_server(redis_url):
+    """Executors send no time, and an unused lane expires after a day."""
     redis = connect(redis_url)
     lanes = RedisLanes(redis)
     await lanes.acquire(
@@ -228,8 +228,8 @@ async def test_on_redis_the_servers_clock_is_everybodys(redis_url):
     await redis.aclose()
 
 
-async def test_a_script_that_redis_forgot_is_loaded_again(redis_url):
-    """As after a restart."""
+async def test_a_lost_lane_script_is_loaded_again(redis_url):
+    """A restart of Redis has the same effect."""
     redis = connect(redis_url)
     lanes = RedisLanes(redis)
     await lanes.acquire([AcquireRequest("one", "a", 0, 1)])
@@ -246,8 +246,8 @@ async def test_a_script_that_redis_forgot_is_loaded_again(redis_url):
     await redis.aclose()
 
 
-async def test_lanes_that_cannot_be_reached_report_so(tmp_path):
-    """Anyone asks waits and tries again."""
+async def test_unreachable_lanes_are_reported(tmp_path):
+    """The caller waits and retries."""
     redis = connect(f"unix://{tmp_path}/no one.sock")
     with pytest.raises(LanesUnavailable):
         await RedisLanes(redis).acquire([AcquireRequest("one", "a", 0, 1)])

@@ -1,6 +1,6 @@
-"""Whatever is asked of it, the script on Redis does to a lane what the arithmetic in Python does.
+"""The script on Redis and the arithmetic in Python give a lane the same state after any trace.
 
-They agree to the bit. Traces are drawn from a seed, for they are long.
+They agree to the bit. Traces are drawn from a seed, because they are long.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ SCRIPT = (Path(form.__file__).parent / "lane.lua").read_text(encoding="utf-8")
 START = 1_700_000_000.123456
 
 Trace = list[tuple[float, AcquireRequest | None]]
-"""Moments, and what is asked then; None: the lane is lost."""
+"""Times and the request at each; None means that the lane is lost."""
 
 
 MOODS = (
@@ -43,15 +43,15 @@ MOODS = (
         CallOutcome.REFUSED,
     ),
 )
-"""What may come of calls."""
+"""Distributions of call outcomes."""
 
 
 class Dice(Random):
-    """Draws asks that are likely to matter."""
+    """Draws requests that are likely to reach limits."""
 
     mood: tuple[CallOutcome, ...] = MOODS[0]
     is_reported: bool = True
-    """Whether anybody reports limits."""
+    """Whether providers report limits."""
     is_shared: bool = False
     """Whether batches declare limits on the lane."""
 
@@ -152,7 +152,7 @@ def redis(servers):
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 1 << 32), length=st.integers(1, 120))
 def test_python_and_lua_agree_on_every_grant_and_every_number(redis, seed, length):
-    """Several executors ask and settle anything at any time, and state is lost in between."""
+    """Several executors acquire and settle at any time, and state is lost in between."""
     lane = next(NAMES)
     trace = Dice(seed).trace(lane, length)
     stated = zip(in_python(trace), in_lua(redis, lane, trace), strict=True)

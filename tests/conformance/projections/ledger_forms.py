@@ -1,4 +1,4 @@
-"""The forms of the ledger, each over its tables, and small batches to put into them."""
+"""The implementations of the ledger, each with its tables, and small batches to store in them."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ B = "batch"
 
 
 class LedgerForm(Protocol):
-    """One form under test."""
+    """One implementation under test."""
 
     @property
     def ledger(self) -> Ledger:
@@ -55,19 +55,19 @@ class LedgerForm(Protocol):
         ...
 
     async def wait(self, seconds: float) -> None:
-        """Let every evaluation become so much older."""
+        """Make every evaluation older by this time."""
         ...
 
     async def time(self) -> datetime:
-        """Return the database's time of day."""
+        """Return the database's time."""
         ...
 
     async def asked(self, batch_id: str) -> list[tuple[str, str, str]]:
-        """Say what was asked of a batch, by whom and why, in order."""
+        """Return the recorded operations of a batch in order, each with author and reason."""
         ...
 
     async def total(self) -> Progress:
-        """Add all counters up."""
+        """Return the sum of all counters."""
         ...
 
 
@@ -125,7 +125,7 @@ class PostgresLedgerForm:
 
 
 def key(number: int, batch_id: str = B) -> str:
-    """Name an evaluation."""
+    """Return the id of an evaluation."""
     return f"{batch_id}.{number:08}"
 
 
@@ -144,7 +144,7 @@ def opening_event(number: int, batch_id: str = B) -> Event:
 def accepted(
     number: int, batch_id: str = B, *, cache_key: str | None = None, link: SerialLink | None = None
 ) -> AcceptedEvaluation:
-    """Lay an evaluation out as it is accepted."""
+    """Make an evaluation as it is accepted."""
     event = opening_event(number, batch_id)
     shard = shard_of(event.evaluation_id, DEFAULT_SHARDS)
     return AcceptedEvaluation(event, encode(event), shard, f"case-{number}", 0, 1, cache_key, link)
@@ -170,7 +170,7 @@ async def accept(
 
 
 async def batch_of(form: LedgerForm, batch_id: str = B) -> Batch:
-    """Look a batch up."""
+    """Read a batch."""
     batch = await form.ledger.batch(batch_id)
     assert batch
     return batch
@@ -183,14 +183,14 @@ async def publish(form: LedgerForm, last: int, *, size: int = 1, epochs: Sequenc
     return await batch_of(form)
 
 
-async def standing(form: LedgerForm, number: int) -> EvaluationState:
-    """Say where one evaluation stands."""
+async def state_of(form: LedgerForm, number: int) -> EvaluationState:
+    """Read the state of one evaluation."""
     [found] = await form.ledger.standings([key(number)])
     return found
 
 
 async def store(form: LedgerForm, number: int, *facts: p.AnyPayload, occurred_at: datetime = NOW) -> None:
-    """Be the storage worker: apply facts after what there is."""
+    """Apply events after the current ones, as the storage worker does."""
     [row] = (await form.tables.rows([key(number)])).values()
     events = [
         make_event(
@@ -210,10 +210,10 @@ async def store(form: LedgerForm, number: int, *facts: p.AnyPayload, occurred_at
 
 
 def opens(*payloads: p.AnyPayload, epoch: str = "01-1") -> Decide:
-    """Decide to open the next attempt with these, whatever there is."""
+    """Decide to open the next attempt with these payloads, whatever the state."""
 
-    def decide(standing: EvaluationState, _logged: object) -> AttemptOpening:
-        row = standing.row
+    def decide(state: EvaluationState, _logged: object) -> AttemptOpening:
+        row = state.row
         events = [
             make_event(
                 payload,
@@ -242,7 +242,7 @@ async def open_next(
 def raising(
     evaluations: Iterable[AcceptedEvaluation], error: Exception
 ) -> Callable[[], AsyncIterator[AcceptedEvaluation]]:
-    """Hand some in, then break."""
+    """Yield some evaluations, then raise."""
 
     async def source() -> AsyncIterator[AcceptedEvaluation]:
         for one in evaluations:

@@ -1,4 +1,4 @@
-"""The forms of the tables, and what a test may see of them beyond the contract."""
+"""The implementations of the projection store, with what a test can see beyond the contract."""
 
 from dataclasses import dataclass, fields
 from datetime import date, datetime
@@ -23,12 +23,12 @@ SHARD = 3
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything in the tables, by its key."""
+    """All rows of the tables, by key."""
 
     batches: dict[str, date]
     ended_at: dict[str, datetime | None]
     events: dict[Key, tuple[str, bytes]]
-    """Verdict and body."""
+    """Disposition and body."""
     scorecards: dict[str, Scorecard]
     progress: dict[tuple[str, int], Progress]
     bridges: dict[Key, tuple[range, ...]]
@@ -36,19 +36,19 @@ class Contents:
 
 
 class TablesForm(Protocol):
-    """One form under test."""
+    """One implementation under test."""
 
     @property
     def tables(self) -> ProjectionStore:
-        """The tables themselves."""
+        """The store itself."""
         ...
 
     async def contents(self) -> Contents:
-        """Return all that is in them."""
+        """Return all rows."""
         ...
 
     async def wait(self, seconds: float) -> None:
-        """Let everything become so much older."""
+        """Make every row older by this time."""
         ...
 
 
@@ -130,7 +130,7 @@ def _scorecard(row: Any) -> Scorecard:
 async def change_of(
     form: TablesForm, *events: Event, evaluation_id: str = EVALUATION, bridge: bool = False
 ) -> Change:
-    """Fold events on top of what the tables have now."""
+    """Fold events onto the stored rows."""
     rows = await form.tables.rows([evaluation_id])
     months = await form.tables.months([BATCH])
     row = rows.get(evaluation_id) or EvaluationRow(evaluation_id, BATCH, months[BATCH], Cursor())
@@ -139,7 +139,7 @@ async def change_of(
 
 
 async def store(form: TablesForm, *events: Event, bridge: bool = False) -> Change:
-    """Commit events that nobody else is after."""
+    """Commit events without a concurrent writer."""
     change = await change_of(form, *events, evaluation_id=events[0].evaluation_id, bridge=bridge)
     assert (await form.tables.commit([change])).lost == set()
     return change

@@ -1,4 +1,4 @@
-"""The contract of the ledger, about what a batch costs and how it fails."""
+"""The contract of the ledger for the cost and the failures of a batch."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,65 +31,68 @@ def failed(message: str) -> p.Failed:
     return p.Failed(error=p.ErrorDetail(kind="permanent", message=message))
 
 
-async def test_a_budget_is_accepted_with_the_batch(books):
-    """To the last digit; one that nobody gave is none."""
+async def test_a_budget_is_accepted_with_the_batch(ledgers):
+    """Amounts are exact to the last digit; a batch without a budget has none."""
     batch = NewBatch(B, SPEC, max_cost_usd=Decimal("0.10"), max_tokens=10**12)
-    await books.ledger.accept(batch, one_by_one([accepted(1)]), now=NOW)
-    assert (await batch_of(books)).budget == Budget(Decimal("0.10"), 10**12, Decimal(0), 0)
-    await accept(books, batch_id="other")
-    assert (await batch_of(books, "other")).budget == Budget()
+    await ledgers.ledger.accept(batch, one_by_one([accepted(1)]), now=NOW)
+    assert (await batch_of(ledgers)).budget == Budget(Decimal("0.10"), 10**12, Decimal(0), 0)
+    await accept(ledgers, batch_id="other")
+    assert (await batch_of(ledgers, "other")).budget == Budget()
 
 
-async def test_all_that_was_paid_is_spent(books):
-    """Answers of attempts that came to nothing, too, whatever follows them; a digit is never lost."""
-    await accept(books, accepted(1), accepted(2), accepted(3))
-    await store(books, 1, CLAIM, RUNNING, ANSWER, RETRYING)
-    await store(books, 2, CLAIM, RUNNING, ANSWER, failed("no"))
-    await open_next(books, 1, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
+async def test_every_paid_answer_counts_as_spent(ledgers):
+    """Answers of failed attempts count too, and sums are exact to the last digit."""
+    await accept(ledgers, accepted(1), accepted(2), accepted(3))
+    await store(ledgers, 1, CLAIM, RUNNING, ANSWER, RETRYING)
+    await store(ledgers, 2, CLAIM, RUNNING, ANSWER, failed("no"))
+    await open_next(ledgers, 1, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
     judged = p.Scored(evaluator="judge", score=1.0, usage=p.TokenUsage(output_tokens=3), cost_usd=0.01)
-    await store(books, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
-    batch = await batch_of(books)
+    await store(ledgers, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
+    batch = await batch_of(ledgers)
     assert (batch.spent_usd, batch.spent_tokens) == (Decimal("0.31"), 24)
     assert (batch.ended, batch.failed) == (2, 1)
 
 
-async def test_another_budget_may_be_given_at_any_time(books):
-    """Each word has its author; what is spent is nobody's to change."""
-    await accept(books, accepted(1))
-    await store(books, 1, CLAIM, RUNNING, ANSWER)
-    await books.ledger.set_budget(
+async def test_the_budget_can_be_changed_at_any_time(ledgers):
+    """Each change is recorded with its author, and the recorded spend is unchanged."""
+    await accept(ledgers, accepted(1))
+    await store(ledgers, 1, CLAIM, RUNNING, ANSWER)
+    await ledgers.ledger.set_budget(
         B, Budget(Decimal(5), None, Decimal(99), 99), by="ann", reason="at most $5.00"
     )
-    assert (await batch_of(books)).budget == Budget(Decimal(5), None, Decimal("0.1"), 7)
-    await books.ledger.set_budget(B, Budget(None, 9), by="bob", reason="9 tokens")
-    assert (await batch_of(books)).budget == Budget(None, 9, Decimal("0.1"), 7)
-    assert (await books.asked(B))[1:] == [("budget", "ann", "at most $5.00"), ("budget", "bob", "9 tokens")]
-    await books.ledger.set_budget("unknown", Budget(), by="ann")
-    assert await books.asked("unknown") == []
+    assert (await batch_of(ledgers)).budget == Budget(Decimal(5), None, Decimal("0.1"), 7)
+    await ledgers.ledger.set_budget(B, Budget(None, 9), by="bob", reason="9 tokens")
+    assert (await batch_of(ledgers)).budget == Budget(None, 9, Decimal("0.1"), 7)
+    assert (await ledgers.asked(B))[1:] == [
+        ("budget", "ann", "at most $5.00"),
+        ("budget", "bob", "9 tokens"),
+    ]
+    await ledgers.ledger.set_budget("unknown", Budget(), by="ann")
+    assert await ledgers.asked("unknown") == []
 
 
-async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
-    """At the first try, after a retry, after executors were lost, or without any try at all.
+async def test_the_newest_failures_are_listed_with_how_they_came_about(ledgers):
+    """They failed at the first try, after a retry, after lost executors, or without any try.
 
-    The newest is the one that was stored last: executors date what they record by clocks of their own.
+    The newest is the one that was stored last, since the clocks of executors differ.
     """
-    await accept(books, *map(accepted, range(1, 8)))
+    await accept(ledgers, *map(accepted, range(1, 8)))
     case, behind = p.Case(id="c"), NOW - timedelta(hours=1)
     for number in range(1, 5):
-        await store(books, number, CLAIM, failed(f"first {number}"))
-        await books.wait(1)
-    await store(books, 5, CLAIM, RETRYING)
-    await open_next(books, 5, p.Queued(case=case, reason=p.OpeningReason.RETRY))
-    await store(books, 5, CLAIM, failed("again"), occurred_at=behind)
-    await books.wait(1)
-    await open_next(books, 4, p.Queued(case=case, reason=p.OpeningReason.OPERATOR))
-    await store(books, 4, CLAIM, failed("operator"), occurred_at=behind - timedelta(hours=1))
-    await store(books, 6, CLAIM, TIMED_OUT)
-    await books.wait(1)
-    await open_next(books, 7, p.Queued(case=case, reason=p.OpeningReason.LOST), failed("lost"))
-    await books.wait(1)
-    await open_next(books, 1, p.Queued(case=case, reason=p.OpeningReason.OPERATOR), failed("given up"))
-    found = await books.ledger.failures(B, limit=10)
+        await store(ledgers, number, CLAIM, failed(f"first {number}"))
+        await ledgers.wait(1)
+    await store(ledgers, 5, CLAIM, RETRYING)
+    await open_next(ledgers, 5, p.Queued(case=case, reason=p.OpeningReason.RETRY))
+    await store(ledgers, 5, CLAIM, failed("again"), occurred_at=behind)
+    await ledgers.wait(1)
+    await open_next(ledgers, 4, p.Queued(case=case, reason=p.OpeningReason.OPERATOR))
+    await store(ledgers, 4, CLAIM, failed("operator"), occurred_at=behind - timedelta(hours=1))
+    await store(ledgers, 6, CLAIM, TIMED_OUT)
+    await ledgers.wait(1)
+    await open_next(ledgers, 7, p.Queued(case=case, reason=p.OpeningReason.LOST), failed("lost"))
+    await ledgers.wait(1)
+    await open_next(ledgers, 1, p.Queued(case=case, reason=p.OpeningReason.OPERATOR), failed("given up"))
+    found = await ledgers.ledger.failures(B, limit=10)
     assert [(each.message, each.was_tried, each.is_at_once) for each in found] == [
         ("given up", False, True),
         ("lost", True, False),
@@ -99,50 +102,52 @@ async def test_the_newest_failures_are_told_with_how_soon_they_came(books):
         ("first 2", True, True),
     ]
     assert found[2] == FailedEvaluation("permanent", "operator", was_tried=True, is_at_once=True)
-    assert await books.ledger.failures(B, limit=2) == found[:2]
-    assert await books.ledger.failures("unknown", limit=2) == []
+    assert await ledgers.ledger.failures(B, limit=2) == found[:2]
+    assert await ledgers.ledger.failures("unknown", limit=2) == []
 
 
-async def test_evaluations_that_wait_for_a_first_connection_are_found_until_one_is_completed(books):
-    """Only published ones, whose newest attempt was closed with that fault."""
+async def test_evaluations_waiting_for_first_contact_are_listed_until_one_completes(ledgers):
+    """Only published evaluations whose newest attempt was closed with that fault are listed."""
     unreachable = p.Retrying(error=p.ErrorDetail(kind="unreachable", message="refused"), retry_at=NOW)
-    await accept(books, *(accepted(number) for number in range(1, 6)))
-    batch = await publish(books, 4, size=4)
+    await accept(ledgers, *(accepted(number) for number in range(1, 6)))
+    batch = await publish(ledgers, 4, size=4)
     for number in (1, 2, 5):
-        await store(books, number, CLAIM, RUNNING, unreachable)
-    await store(books, 3, CLAIM, RUNNING, RETRYING)
-    await open_next(books, 2, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
-    found = await books.ledger.unreached(batch, kind="unreachable", limit=10)
+        await store(ledgers, number, CLAIM, RUNNING, unreachable)
+    await store(ledgers, 3, CLAIM, RUNNING, RETRYING)
+    await open_next(ledgers, 2, p.Queued(case=p.Case(id="c"), reason=p.OpeningReason.RETRY))
+    found = await ledgers.ledger.unreached(batch, kind="unreachable", limit=10)
     assert found == [UnreachableEvaluation(key(1), 1, 0, "refused")]
-    await store(books, 2, CLAIM, RUNNING, unreachable)
-    found = await books.ledger.unreached(batch, kind="unreachable", limit=10)
+    await store(ledgers, 2, CLAIM, RUNNING, unreachable)
+    found = await ledgers.ledger.unreached(batch, kind="unreachable", limit=10)
     assert [(each.evaluation_id, each.attempt) for each in found] == [(key(1), 1), (key(2), 2)]
-    await store(books, 4, CLAIM, RUNNING, ANSWER, p.Completed(verdict="passed"))
-    assert await books.ledger.unreached(batch, kind="unreachable", limit=10) == []
+    await store(ledgers, 4, CLAIM, RUNNING, ANSWER, p.Completed(verdict="passed"))
+    assert await ledgers.ledger.unreached(batch, kind="unreachable", limit=10) == []
 
 
-async def test_spend_that_no_event_records_counts_against_the_budget(books):
-    """It only grows; what the next call may cost is kept until the batch goes on."""
+async def test_unrecorded_spend_counts_against_the_budget(ledgers):
+    """It only grows; the cost of the next call is kept until the batch is resumed."""
     batch = NewBatch(B, SPEC, max_cost_usd=Decimal(1))
-    await books.ledger.accept(batch, one_by_one([accepted(1)]), now=NOW)
-    await store(books, 1, CLAIM, RUNNING, ANSWER)
-    await books.ledger.note_unrecorded(B, Decimal("0.25"), 5)
-    await books.ledger.note_unrecorded(B, Decimal("0.20"), 9)
-    await books.ledger.note_next(B, Decimal("0.7"), 40)
+    await ledgers.ledger.accept(batch, one_by_one([accepted(1)]), now=NOW)
+    await store(ledgers, 1, CLAIM, RUNNING, ANSWER)
+    await ledgers.ledger.note_unrecorded(B, Decimal("0.25"), 5)
+    await ledgers.ledger.note_unrecorded(B, Decimal("0.20"), 9)
+    await ledgers.ledger.note_next(B, Decimal("0.7"), 40)
     spent, unknown = (Decimal("0.35"), 16), (Decimal("0.25"), 9)
-    assert (await batch_of(books)).budget == Budget(Decimal(1), None, *spent, Decimal("0.7"), 40, *unknown)
-    await books.ledger.request_state(B, "paused", by="coordinator", reason="budget")
-    assert (await batch_of(books)).budget.next_tokens == 40
-    await books.ledger.request_state(B, "running", by="ann")
-    assert (await batch_of(books)).budget == Budget(Decimal(1), None, *spent, Decimal(0), 0, *unknown)
+    assert (await batch_of(ledgers)).budget == Budget(
+        Decimal(1), None, *spent, Decimal("0.7"), 40, *unknown
+    )
+    await ledgers.ledger.request_state(B, "paused", by="coordinator", reason="budget")
+    assert (await batch_of(ledgers)).budget.next_tokens == 40
+    await ledgers.ledger.request_state(B, "running", by="ann")
+    assert (await batch_of(ledgers)).budget == Budget(Decimal(1), None, *spent, Decimal(0), 0, *unknown)
 
 
-async def test_recorded_spend_is_known_by_its_source(books):
-    """What each writer has put on record, but for answers that were there before."""
-    await accept(books, accepted(1), accepted(2))
+async def test_recorded_spend_is_listed_by_source(ledgers):
+    """The spend of each writer is listed without cached answers."""
+    await accept(ledgers, accepted(1), accepted(2))
     judged = p.Scored(evaluator="judge", score=1.0, usage=p.TokenUsage(output_tokens=3), cost_usd=0.01)
-    await store(books, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
-    await store(books, 2, CLAIM, RUNNING, replace(ANSWER, cached=True), judged)
-    found = await books.ledger.spent_by_source(B)
+    await store(ledgers, 1, CLAIM, RUNNING, ANSWER, judged, p.Completed(verdict="passed", cost_usd=0.11))
+    await store(ledgers, 2, CLAIM, RUNNING, replace(ANSWER, cached=True), judged)
+    found = await ledgers.ledger.spent_by_source(B)
     assert list(found.values()) == [(Decimal("0.12"), 13)]
-    assert await books.ledger.spent_by_source("unknown") == {}
+    assert await ledgers.ledger.spent_by_source("unknown") == {}

@@ -1,4 +1,4 @@
-"""The contract of the tables; the memory form and Postgres keep it alike."""
+"""The contract of the projection store, on memory and on Postgres."""
 
 from collections.abc import AsyncIterator
 from datetime import date
@@ -34,7 +34,7 @@ LIFE = "queued provisioning running responded scored completed"
 
 @pytest.fixture(params=["memory", "postgres"])
 async def form(request: pytest.FixtureRequest) -> AsyncIterator[TablesForm]:
-    """Empty tables of each form in turn."""
+    """Empty tables, in memory and on Postgres in turn."""
     if request.param == "memory":
         yield MemoryForm()
         return
@@ -48,7 +48,7 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[TablesForm]:
 
 
 async def test_a_row_is_created_and_read_back(form):
-    """Cursor, owner, flag and head come back as they were committed."""
+    """Cursor, owner, flag and head are read as they were committed."""
     change = await store(form, *history("queued provisioning"))
     cursor = Cursor(1, 1, Phase.PROVISIONING)
     kept = EvaluationRow(
@@ -58,15 +58,15 @@ async def test_a_row_is_created_and_read_back(form):
     assert (await form.contents()).ended_at == {EVALUATION: None}
 
 
-async def test_a_row_may_be_created_before_anything_is_applied(form):
-    """What waits for its opening is known of, so that a sweep finds it."""
+async def test_a_row_can_be_created_before_any_event_is_applied(form):
+    """An evaluation that waits for its opening has a row, so that a sweep finds it."""
     await store(form, *history("provisioning", first=1))
     row = (await form.tables.rows([EVALUATION]))[EVALUATION]
     assert (row.cursor, row.head) == (Cursor(), None)
 
 
-async def test_a_row_moves_on(form):
-    """Each commit starts where the last one ended."""
+async def test_a_row_advances(form):
+    """Each commit starts at the cursor of the last one."""
     *_, completed = events = history(LIFE)
     for each in events:
         await store(form, each)
@@ -75,8 +75,8 @@ async def test_a_row_moves_on(form):
 
 
 @pytest.mark.parametrize("known", [0, 2])
-async def test_whoever_loses_the_race_writes_nothing(form, known):
-    """Creation and move alike: no event, scorecard, count or quarantine; its neighbours stand."""
+async def test_a_lost_race_writes_nothing(form, known):
+    """No event, scorecard, count or quarantined entry is written; other changes of the commit are."""
     events = history("queued provisioning running completed")
     if known:
         await store(form, *events[:known])
@@ -97,8 +97,8 @@ async def test_whoever_loses_the_race_writes_nothing(form, known):
     assert (counted.total, counted.failed, counted.completed) == (2, 1, 0)
 
 
-async def test_an_event_can_not_be_stored_twice(form):
-    """The unique key holds where the compare-and-set would not, and takes the whole commit back."""
+async def test_an_event_cannot_be_stored_twice(form):
+    """Where the compare-and-set does not prevent it, the unique key rolls the whole commit back."""
     await store(form, *history("queued provisioning"))
     before = await form.contents()
     forged = await change_of(form, *history("running", first=2))
@@ -113,7 +113,7 @@ async def test_an_event_can_not_be_stored_twice(form):
 
 
 async def test_bodies_are_stored_byte_for_byte(form):
-    """Spaces, escapes and the order of keys are the writer's business."""
+    """Whitespace, escapes and the order of keys are kept."""
     body = (
         encode(event("queued"))
         .replace(b'":', b'"  :\t')
@@ -127,8 +127,8 @@ async def test_bodies_are_stored_byte_for_byte(form):
     assert (await form.contents()).events == {(EVALUATION, 1, 0): ("applied", body)}
 
 
-async def test_what_is_stored_of_some_evaluations_is_theirs_alone(form):
-    """With the verdict of each event."""
+async def test_stored_events_are_returned_for_their_evaluation_only(form):
+    """Each has its disposition."""
     for key in ("a", "b"):
         await store(form, *history("queued provisioning completed", evaluation_id=key))
     rows = await form.tables.rows(["a"])
@@ -139,8 +139,8 @@ async def test_what_is_stored_of_some_evaluations_is_theirs_alone(form):
     }  # fmt: skip
 
 
-async def test_side_events_are_counted_by_whoever_inserts_them(form):
-    """Two workers that saw the same stale answer pay for it once."""
+async def test_side_events_are_counted_by_the_worker_that_inserts_them(form):
+    """If two workers read the same stale answer, its cost is counted once."""
     await store(form, *history("queued provisioning running"), event("queued:lost", attempt=2))
     paid = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7), cost_usd=0.5)
     twice = [await change_of(form, event(paid, sequence=3)) for _ in range(2)]
@@ -155,7 +155,7 @@ async def test_side_events_are_counted_by_whoever_inserts_them(form):
 # Scorecards.
 
 
-async def test_a_scorecard_is_written_replaced_and_taken_back(form):
+async def test_a_scorecard_is_written_replaced_and_removed(form):
     """It follows the evaluation: settled, reopened by an operator, completed."""
     *_, failed = events = history("queued provisioning failed")
     await store(form, *events)
@@ -169,15 +169,15 @@ async def test_a_scorecard_is_written_replaced_and_taken_back(form):
 
 
 async def test_a_scorecard_is_replaced_within_one_commit(form):
-    """Reopened and ended again in one look leaves the new one."""
+    """An evaluation that is reopened and ends again in one commit has the new scorecard."""
     await store(form, *history("queued failed"))
     *_, again = events = history("queued:operator failed", attempt=2)
     await store(form, *events)
     assert (await form.contents()).scorecards == {EVALUATION: scorecard(again, bridged=False)}
 
 
-async def test_a_full_scorecard_comes_back_as_it_was(form):
-    """Every column, the JSON ones byte for byte."""
+async def test_a_scorecard_is_read_back_unchanged(form):
+    """This holds for every column, and byte for byte for JSON."""
     score = p.Score(evaluator="judge", score=0.1, passed=False, reason="é\n", cost_usd=1e-7)
     result = p.Completed(
         verdict="failed",
@@ -196,7 +196,7 @@ async def test_a_full_scorecard_comes_back_as_it_was(form):
 # Progress, bridges, quarantine.
 
 
-async def test_progress_is_the_exact_sum_of_what_moved(form):
+async def test_progress_is_the_exact_sum_of_all_changes(form):
     """Decimals do not drift, and commits add up."""
     costs = [0.1, 0.2, 1e-7, 0.7]
     for n, cost in enumerate(costs):
@@ -213,8 +213,8 @@ async def test_progress_is_the_exact_sum_of_what_moved(form):
     }  # fmt: skip
 
 
-async def test_a_bridge_is_recorded_with_what_it_stepped_over(form):
-    """The fact names the missing sequences; the row and the scorecard are flagged."""
+async def test_a_bridge_is_recorded_with_the_missing_sequences(form):
+    """The bridge lists them, and the row and the scorecard are flagged."""
     queued, _, running, _, completed = history("queued provisioning running responded completed")
     await store(form, queued, running, completed, bridge=True)
     contents = await form.contents()
@@ -225,8 +225,8 @@ async def test_a_bridge_is_recorded_with_what_it_stepped_over(form):
     assert contents.events[EVALUATION, 1, 2][0] == "late"
 
 
-async def test_the_same_thing_is_quarantined_once(form):
-    """Alone or with a commit, twice in one call or later: only what is new is counted."""
+async def test_an_entry_is_quarantined_once(form):
+    """Alone or with a commit, twice in one call or later, only a new entry is counted."""
     bad = quarantine_row(
         EVALUATION, RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "not JSON", b"\x00\xff{")
     )
@@ -247,8 +247,8 @@ async def test_the_same_thing_is_quarantined_once(form):
 # Batches and the sweep.
 
 
-async def test_a_batch_nobody_submitted_becomes_an_external_one(form, monkeypatch):
-    """Its month begins on a first, and is the same whenever and in whatever company it is asked for."""
+async def test_a_batch_that_was_not_submitted_is_external(form, monkeypatch):
+    """Its month starts on the first day, and is the same at every call."""
     monkeypatch.setattr(postgres, "MAX_KNOWN_BATCHES", 1)
     first = dict(await form.tables.months(["a", "b"]))
     assert set(first) == {"a", "b"}
@@ -259,8 +259,8 @@ async def test_a_batch_nobody_submitted_becomes_an_external_one(form, monkeypatc
     assert isinstance(first["a"], date)
 
 
-async def test_the_sweep_pages_through_what_is_open_and_has_not_moved(form):
-    """In order of id, without what has ended, and without what moved just now."""
+async def test_the_sweep_pages_through_open_evaluations_without_progress(form):
+    """In order of id, without ended evaluations and those with recent progress."""
     for key in ("d", "b", "Z", "é", "ended"):
         await store(form, event("queued", evaluation_id=key))
     await store(form, *history("failed", evaluation_id="ended", first=1))

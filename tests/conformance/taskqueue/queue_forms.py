@@ -1,4 +1,4 @@
-"""The forms of the task queue, each with what a test may see and do beyond the contract."""
+"""The implementations of the task queue, with what a test can see and do beyond the contract."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ SOON = timedelta(minutes=1)
 
 
 class QueueForm(Protocol):
-    """One form under test."""
+    """One implementation under test."""
 
     @property
     def tasks(self) -> TaskQueue:
@@ -38,33 +38,33 @@ class QueueForm(Protocol):
 
     @property
     def executor_registry(self) -> ExecutorRegistry:
-        """Who is there."""
+        """The executor registry beside it."""
         ...
 
     async def pass_time(self, span: timedelta) -> None:
-        """Be so much later."""
+        """Advance its clock by this time."""
         ...
 
-    async def somebody_waits(self) -> bool:
-        """Say whether a consumer is blocked by now."""
+    async def has_waiting_consumer(self) -> bool:
+        """Return whether a consumer is blocked."""
         ...
 
     async def lose_everything(self) -> None:
-        """Forget, as a Redis does that was flushed."""
+        """Lose all data, as a flushed Redis does."""
         ...
 
     async def left_behind(self) -> set[str]:
-        """Name what is still kept, of any batch."""
+        """List the keys that are left, of any batch."""
         ...
 
     async def aclose(self) -> None:
-        """Let go of what it holds."""
+        """Close its connections."""
         ...
 
 
 @dataclass
 class Clock:
-    """A time that moves only when told."""
+    """A clock that moves only when the test advances it."""
 
     seconds: float = 1_700_000_000.0
 
@@ -84,7 +84,7 @@ class MemoryQueueForm:
     async def pass_time(self, span: timedelta) -> None:
         self.clock.seconds += span.total_seconds()
 
-    async def somebody_waits(self) -> bool:
+    async def has_waiting_consumer(self) -> bool:
         return bool(self.tasks._changed._waiters)
 
     async def lose_everything(self) -> None:
@@ -110,7 +110,7 @@ class RedisQueueForm:
         self.executor_registry = RedisExecutorRegistry(self.redis)
 
     async def pass_time(self, span: timedelta) -> None:
-        """Move what the server has noted: its clock can't be moved."""
+        """Change the times that the server has stored, since its clock cannot be moved."""
         milliseconds = span // timedelta(milliseconds=1)
         for name in await self.left_behind():
             kind: Any = await self.redis.type(name)
@@ -122,7 +122,7 @@ class RedisQueueForm:
                 await self.redis.pexpire(name, left - milliseconds)
 
     async def _make_idle(self, stream: str, milliseconds: int) -> None:
-        with suppress(ResponseError):  # a stream that nobody has read has no group
+        with suppress(ResponseError):  # a stream that was never read has no group
             pending: Any = await self.redis.xpending_range(stream, keys.GROUP, "-", "+", 1_000)
             for entry in pending:
                 holder, message = entry["consumer"], [entry["message_id"]]
@@ -135,7 +135,7 @@ class RedisQueueForm:
         for member in members:
             await self.redis.zincrby(scores, -age, member)
 
-    async def somebody_waits(self) -> bool:
+    async def has_waiting_consumer(self) -> bool:
         return bool((await self.redis.info("clients"))["blocked_clients"])
 
     async def lose_everything(self) -> None:
@@ -150,7 +150,7 @@ class RedisQueueForm:
 
 
 def task(number: int, *, attempt: int = 1) -> Task:
-    """Name a task by its number."""
+    """Make a task from its number."""
     return Task(f"evaluation:{number}", attempt)
 
 
@@ -162,10 +162,10 @@ async def put(form: QueueForm, *numbers: int, batch: str = BATCH) -> None:
 async def take(
     form: QueueForm, consumer: str = "a", limit: int = 10, *, batch: str = BATCH
 ) -> list[Delivery]:
-    """Take what is ready."""
+    """Take the tasks that are ready."""
     return await form.tasks.consume(consumer, {batch: limit}, block=NOW)
 
 
 def numbers(deliveries: list[Delivery]) -> list[int]:
-    """Say which tasks were handed out, in order."""
+    """Return the numbers of the delivered tasks, in order."""
     return [int(each.task.evaluation_id.partition(":")[2]) for each in deliveries]

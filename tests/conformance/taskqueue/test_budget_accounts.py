@@ -1,4 +1,4 @@
-"""The contract of budget accounts: the script on Redis and its pure twin, driven by the same traces."""
+"""The contract of budget accounts: the script on Redis and the Python model, driven by the same traces."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ EACH = Amount(100, 10)
 
 @dataclass
 class Accounts:
-    """Accounts of one form, and their clock."""
+    """Accounts of one implementation, and their clock."""
 
     redis: Redis | None = None
     now: float = 1_700_000_000.0
@@ -70,7 +70,7 @@ async def form(request: pytest.FixtureRequest) -> AsyncIterator[Accounts]:
     await redis.aclose()
 
 
-async def test_without_an_account_nothing_is_granted(form: Accounts) -> None:
+async def test_nothing_is_granted_without_an_account(form: Accounts) -> None:
     """A lost or unpublished account never widens a budget."""
     assert await form.reserve(1) == BudgetGrant(exists=False)
     assert await form.budgets.publish(TERMS) is None
@@ -78,7 +78,7 @@ async def test_without_an_account_nothing_is_granted(form: Accounts) -> None:
 
 
 async def test_reservations_never_exceed_the_limit(form: Accounts) -> None:
-    """Settled, reserved and estimated spend together stay within it, anyone reserves."""
+    """Settled, reserved and estimated spend together stay within it, whichever holder reserves."""
     await form.publish()
     mine = await form.reserve(7)
     assert (mine.granted, mine.reserved) == (7, Amount(100, 0))
@@ -89,8 +89,8 @@ async def test_reservations_never_exceed_the_limit(form: Accounts) -> None:
     assert (await form.publish()).held == Amount(1_000)
 
 
-async def test_a_declaration_settles_once_however_often_it_is_repeated(form: Accounts) -> None:
-    """Counters are cumulative: a reply that was lost is harmless."""
+async def test_a_repeated_declaration_settles_once(form: Accounts) -> None:
+    """Counters are cumulative, so a declaration can be repeated after a lost reply."""
     await form.publish()
     await form.reserve(5)
     for _ in range(3):
@@ -103,7 +103,7 @@ async def test_a_declaration_settles_once_however_often_it_is_repeated(form: Acc
 async def test_a_pessimistic_estimate_gets_what_is_left_while_it_is_alone(
     form: Accounts,
 ) -> None:
-    """One call at a time, as long as the least that it needs is there; then the need is on display."""
+    """Alone, it is granted as long as its minimum is left; then the account shows what it needs."""
     await form.publish()
     unsure = {"unit": Amount(UNKNOWN), "least": Amount(60)}
     assert (await form.reserve(4, **unsure)).reserved == Amount(1_000)
@@ -115,8 +115,8 @@ async def test_a_pessimistic_estimate_gets_what_is_left_while_it_is_alone(
     assert (await form.publish()).needed == Amount(60, 1)
 
 
-async def test_a_smaller_call_that_fits_does_not_hide_the_need_of_a_larger_one(form: Accounts) -> None:
-    """What only judges may still run, and the batch pauses once they have."""
+async def test_a_smaller_call_does_not_hide_the_need_of_a_larger_one(form: Accounts) -> None:
+    """Calls of judges that fit may still run, and the batch pauses after them."""
     await form.publish(replace(TERMS, recorded=Amount(850)))
     assert (await form.reserve(1, unit=Amount(200))).granted == 0
     assert (await form.reserve(1)).granted == 1
@@ -126,16 +126,16 @@ async def test_a_smaller_call_that_fits_does_not_hide_the_need_of_a_larger_one(f
     assert (await form.publish()).needed == NOTHING
 
 
-async def test_a_top_up_fits_beside_what_the_call_holds_already(form: Accounts) -> None:
-    """A call that holds all that is left may go on alone."""
+async def test_a_top_up_is_granted_beside_the_reservation_of_the_call(form: Accounts) -> None:
+    """A call that holds all that is left may continue alone."""
     await form.publish(replace(TERMS, recorded=Amount(900)))
     assert (await form.reserve(1)).granted == 1
     assert (await form.reserve(1, held=Amount(100), own=Amount(100))).reserved == NOTHING
     assert (await form.reserve(1, held=Amount(100))).granted == 0
 
 
-async def test_the_calls_of_a_holder_that_is_gone_count_as_spent(form: Accounts) -> None:
-    """At once where it is known to be dead, else after its lease; one that returns is not charged twice."""
+async def test_the_reservations_of_a_dead_holder_count_as_spent(form: Accounts) -> None:
+    """At once if it is known to be dead, else after its lease; if it returns, it is not charged twice."""
     await form.publish()
     await form.reserve(2, likely=Amount(60, 6))
     await form.reserve(3, holder="b", likely=Amount(200))
@@ -151,7 +151,7 @@ async def test_the_calls_of_a_holder_that_is_gone_count_as_spent(form: Accounts)
 
 
 async def test_a_provider_batch_without_a_declaration_is_released(form: Accounts) -> None:
-    """Postgres is the authority for provider batches: one that it does not have was never submitted."""
+    """Postgres is authoritative for provider batches: one that it does not have was never submitted."""
     await form.publish()
     await form.reserve(5, holder="provider-batch:1")
     form.now += LEASE
@@ -159,8 +159,8 @@ async def test_a_provider_batch_without_a_declaration_is_released(form: Accounts
     assert (seen.spent, seen.held) == (NOTHING, NOTHING)
 
 
-async def test_after_a_loss_nothing_is_granted_until_holders_have_declared_again(form: Accounts) -> None:
-    """What Postgres does not have yet is added from their counters; what it has is not added twice."""
+async def test_nothing_is_granted_after_data_loss_until_holders_have_declared(form: Accounts) -> None:
+    """Spend that Postgres does not have yet is added from their counters, and no spend is added twice."""
     await form.publish()
     await form.reserve(6)
     await form.lose_everything()
@@ -175,7 +175,7 @@ async def test_after_a_loss_nothing_is_granted_until_holders_have_declared_again
 
 
 async def test_an_executor_that_dies_during_the_recovery_is_counted(form: Accounts) -> None:
-    """A re-created account remembers what was last seen of each holder until it declares itself again."""
+    """A re-created account keeps the last known state of each holder until it declares itself again."""
     holding = {
         "a": HolderReservation(Amount(300), Amount(150)),
         "b": HolderReservation(Amount(200), Amount(100)),
@@ -188,7 +188,7 @@ async def test_an_executor_that_dies_during_the_recovery_is_counted(form: Accoun
 
 
 async def test_recorded_spend_and_limits_come_from_postgres(form: Accounts) -> None:
-    """Spend never falls; a larger limit takes effect in one step; maxima are shared."""
+    """Spend never decreases; a larger limit takes effect in one step; maxima are shared."""
     await form.publish(replace(TERMS, recorded=Amount(990)))
     assert (await form.reserve(1)).granted == 0
     seen = await form.publish(replace(TERMS, limit_cost=2_000, recorded=Amount(5)))
@@ -204,8 +204,8 @@ def amount(dice: Random, most: int = 400) -> Amount:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_the_script_and_its_twin_agree_on_every_number(seed: int, redis_url: str) -> None:
-    """Random declarations, reservations, lapses, losses and limits; and a spend that never falls."""
+async def test_the_script_and_the_python_model_agree_on_every_number(seed: int, redis_url: str) -> None:
+    """Declarations, reservations, expiries, losses and limits are random; spend never decreases."""
     dice, redis = Random(seed), connect(redis_url)
     forms = [Accounts(), Accounts(redis)]
     spent = NOTHING

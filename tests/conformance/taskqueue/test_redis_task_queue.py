@@ -1,4 +1,4 @@
-"""What only a real Redis can show of the queue: its keys, its clock, a server that says no."""
+"""The task queue on a real Redis: its keys, the server's clock and refused commands."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -24,8 +24,8 @@ MOMENT = timedelta(milliseconds=50)
 # The server's own clock.
 
 
-async def test_a_lifetime_passes_by_itself(redis_queues):
-    """Redis lets the dead go, and the next beat of anybody clears the index."""
+async def test_a_heartbeat_expires_by_itself(redis_queues):
+    """Redis deletes the expired heartbeat, and the next heartbeat of any executor cleans the index."""
     executor_registry = RedisExecutorRegistry(redis_queues.redis, lifetime=MOMENT)
     await executor_registry.heartbeat(ExecutorInstance("alice-1", "alice"))
 
@@ -41,8 +41,8 @@ async def test_a_lifetime_passes_by_itself(redis_queues):
 # Keys and entries.
 
 
-async def test_keys_are_as_they_are_documented(redis_queues):
-    """The names are public: whoever looks at Redis finds these and no others."""
+async def test_keys_are_as_documented(redis_queues):
+    """The names are public, and Redis has no other keys."""
     await put(redis_queues, 1, 2)
     await redis_queues.tasks.dead_letter("a", await take(redis_queues, "a", 1))
     await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
@@ -55,7 +55,7 @@ async def test_keys_are_as_they_are_documented(redis_queues):
     assert fields == {b"id": b"evaluation:2", b"attempt": b"1"}
 
 
-async def test_a_task_may_come_from_a_plain_client(redis_queues):
+async def test_a_plain_client_can_enqueue_a_task(redis_queues):
     """One XADD is enough."""
     await redis_queues.redis.xadd(TASKS, {"id": "evaluation:9", "attempt": "2", "more": "ignored"})
     assert [each.task for each in await take(redis_queues)] == [task(9, attempt=2)]
@@ -64,8 +64,8 @@ async def test_a_task_may_come_from_a_plain_client(redis_queues):
 @pytest.mark.parametrize(
     "fields", [{"x": "y"}, {"id": "e", "attempt": "one"}, {"id": b"\xff", "attempt": "1"}], ids=str
 )
-async def test_what_is_no_task_is_dropped(redis_queues, fields, caplog):
-    """It is logged and let go, and the tasks around it are handed out."""
+async def test_an_entry_that_is_no_task_is_dropped(redis_queues, fields, caplog):
+    """It is logged and removed, and the tasks around it are delivered."""
     await put(redis_queues, 1)
     await redis_queues.redis.xadd(TASKS, fields)
     await put(redis_queues, 2)
@@ -74,7 +74,7 @@ async def test_what_is_no_task_is_dropped(redis_queues, fields, caplog):
     assert [record.batch_id for record in caplog.records] == [BATCH]
 
 
-async def test_keys_of_earlier_versions_do_no_harm(redis_queues):
+async def test_keys_of_earlier_versions_have_no_effect(redis_queues):
     """A stream of dead letters is deleted with its batch; delayed tasks were never written."""
     await redis_queues.redis.xadd("eval:dlq:{batch-1}", {"id": "e", "attempt": "1", "reason": "poison"})
     await put(redis_queues, 1)
@@ -83,16 +83,16 @@ async def test_keys_of_earlier_versions_do_no_harm(redis_queues):
     assert await redis_queues.left_behind() == set()
 
 
-async def test_waiting_leaves_nothing_for_good(redis_queues):
-    """A stream that was made by waiting on a batch that is no more goes by itself, unless it is used."""
+async def test_waiting_leaves_no_key_for_good(redis_queues):
+    """A stream created by waiting on a deleted batch expires, unless it is used."""
     await take(redis_queues)
     assert 0 < await redis_queues.redis.ttl(TASKS) <= EMPTY_STREAM_TTL.total_seconds()
     await put(redis_queues, 1)
     assert await redis_queues.redis.ttl(TASKS) == -1
 
 
-async def test_one_bad_listing_hides_no_other(redis_queues, caplog):
-    """The same for heartbeats: what can't be read is logged, and the rest is listed."""
+async def test_an_invalid_batch_entry_hides_no_other(redis_queues, caplog):
+    """Entries and heartbeats that cannot be decoded are logged, and the others are listed."""
     alice = ExecutorInstance("alice-1", "alice")
     await redis_queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
     await redis_queues.redis.hset(keys.BATCHES, OTHER, b"garbage")
@@ -107,8 +107,8 @@ async def test_one_bad_listing_hides_no_other(redis_queues, caplog):
 # Scripts.
 
 
-async def test_a_lot_is_one_call(redis_queues):
-    """A thousand are added, a hundred taken, extended and acked, each by one call of a script."""
+async def test_many_tasks_take_one_call(redis_queues):
+    """A thousand are enqueued, a hundred taken, extended and acked, each by one script call."""
 
     async def calls() -> int:
         stats = await redis_queues.redis.info("commandstats")
@@ -126,7 +126,7 @@ async def test_a_lot_is_one_call(redis_queues):
     assert await calls() - before == 4
 
 
-async def test_forgotten_scripts_are_loaded_again(redis_queues):
+async def test_lost_scripts_are_loaded_again(redis_queues):
     """SCRIPT FLUSH, or a restart, costs one round trip."""
     await put(redis_queues, 1)
     await redis_queues.redis.script_flush()
@@ -135,19 +135,19 @@ async def test_forgotten_scripts_are_loaded_again(redis_queues):
 
 
 @pytest.mark.parametrize("arguments", [[], ["e"], ["e", "soon"], ["e", "1", "f", "-"]])
-async def test_refused_arguments_leave_nothing_behind(redis_queues, arguments):
-    """All is judged before anything is written, since Lua does not roll back."""
+async def test_refused_arguments_write_nothing(redis_queues, arguments):
+    """The script checks all arguments before it writes, since Lua does not roll back."""
     source = (Path(taskqueue.__file__).parent / "enqueue.lua").read_text()
     with pytest.raises(ResponseError, match="enqueue:"):
         await redis_queues.redis.eval(source, 1, TASKS, *arguments)
     assert await redis_queues.left_behind() == set()
 
 
-# A server that says no.
+# Refused commands.
 
 
 async def test_a_full_redis_is_unavailable_and_loses_nothing(redis_queues):
-    """Adding is refused; what is finished can still be let go; what can't be given back stays held."""
+    """Enqueue is refused, ack still works, and a task that cannot be nacked stays owned."""
     await put(redis_queues, 1, 2, 3)
     first, second, third = await take(redis_queues)
     await redis_queues.redis.config_set("maxmemory", "1")
@@ -166,8 +166,8 @@ async def test_a_full_redis_is_unavailable_and_loses_nothing(redis_queues):
     assert await redis_queues.tasks.counts([BATCH]) == [QueueCounts(owned=1)]
 
 
-async def test_a_server_that_can_not_write_for_now_is_unavailable(redis_queues):
-    """It answers, but with a word that means: later."""
+async def test_a_server_that_cannot_write_for_now_is_unavailable(redis_queues):
+    """Its error reply is transient, so callers retry."""
     await redis_queues.redis.config_set("min-replicas-to-write", "1")
     try:
         with pytest.raises(QueueUnavailable, match=r"^NOREPLICAS"):
@@ -178,8 +178,8 @@ async def test_a_server_that_can_not_write_for_now_is_unavailable(redis_queues):
         await redis_queues.redis.config_set("min-replicas-to-write", "0")
 
 
-async def test_a_server_that_is_not_there_is_unavailable():
-    """Every call says so in the queue's own words."""
+async def test_an_unreachable_server_is_unavailable():
+    """Every call raises `QueueUnavailable`."""
     redis = connect("redis://127.0.0.1:1/0")
     tasks, batch_registry, executor_registry = (
         RedisTaskQueue(redis),
@@ -202,7 +202,7 @@ async def test_a_server_that_is_not_there_is_unavailable():
 
 
 async def test_a_key_of_the_wrong_type_is_quarantined(redis_queues):
-    """Whichever command meets it: the key is renamed, and the command does its work."""
+    """Whichever command finds it, the key is renamed, and the command succeeds."""
     redis, batch_registry, executor_registry = (
         redis_queues.redis,
         redis_queues.batch_registry,

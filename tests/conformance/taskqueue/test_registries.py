@@ -1,4 +1,4 @@
-"""What every form of the batch registry and of the executor registry does."""
+"""The contract of the batch registry and of the executor registry."""
 
 from dataclasses import replace
 
@@ -13,8 +13,8 @@ BOB = ExecutorInstance("bob-1", "bob")
 # The batch registry.
 
 
-async def test_an_announced_batch_is_listed_with_its_spec(queues):
-    """All that was said of it comes back as it was."""
+async def test_a_registered_batch_is_listed_with_its_spec(queues):
+    """All fields of the entry are read back unchanged."""
     entry = BatchEntry(
         BATCH, BatchState.PAUSED, priority=7, project="p", partitions=("scoring", "target-0")
     )
@@ -27,16 +27,16 @@ async def test_an_announced_batch_is_listed_with_its_spec(queues):
     assert await queues.batch_registry.spec(BATCH) == b'{"spec": 1}'
 
 
-async def test_a_listing_may_change(queues):
-    """The last word counts, and the batch is listed once."""
+async def test_a_batch_entry_can_be_replaced(queues):
+    """The last entry counts, and the batch is listed once."""
     await queues.batch_registry.upsert(BatchEntry(BATCH), b"1")
     await queues.batch_registry.upsert(BatchEntry(BATCH, BatchState.STOPPED), b"2")
     assert await queues.batch_registry.list() == [BatchEntry(BATCH, BatchState.STOPPED)]
     assert await queues.batch_registry.spec(BATCH) == b"2"
 
 
-async def test_a_batch_that_is_taken_down_leaves_nothing_behind(queues):
-    """Listing, spec and contexts go; taking it down again is harmless."""
+async def test_an_unregistered_batch_leaves_no_keys(queues):
+    """Entry, spec and contexts are deleted; deleting them again changes nothing."""
     await queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
     await queues.batch_registry.put_contexts(BATCH, {"e1": b"before"})
     for _ in range(2):
@@ -47,8 +47,8 @@ async def test_a_batch_that_is_taken_down_leaves_nothing_behind(queues):
         assert await queues.left_behind() == set()
 
 
-async def test_lanes_are_found_by_line(queues):
-    """What an executor says last of a line counts, and all of it goes with the batch."""
+async def test_lanes_are_found_by_queue(queues):
+    """The last report of an executor on a queue counts, and all are deleted with the batch."""
     assert await queues.batch_registry.lanes(BATCH) == {}
     await queues.batch_registry.set_lanes(
         BATCH, {"scoring": ["openai:a:judge"], "target-0": ["one", "two"]}
@@ -65,7 +65,7 @@ async def test_lanes_are_found_by_line(queues):
 
 
 async def test_contexts_are_found_by_evaluation(queues):
-    """Each in the place it was asked for; None where there is none; a later word replaces a former."""
+    """They are returned in the requested order, None where there is none; a later one replaces an earlier."""
     await queues.batch_registry.put_contexts(BATCH, {"e1": b"one", "e2": b"two"})
     await queues.batch_registry.put_contexts(BATCH, {"e2": b"second", "e3": b"\x00\xff"})
     await queues.batch_registry.put_contexts(BATCH, {})
@@ -80,7 +80,7 @@ async def test_contexts_are_found_by_evaluation(queues):
 
 
 async def test_a_lost_batch_registry_can_be_written_again(queues):
-    """An empty batch registry is empty, not broken."""
+    """A registry that has lost its data is empty, and works."""
     await queues.batch_registry.upsert(BatchEntry(BATCH), b"{}")
     await queues.lose_everything()
     assert await queues.batch_registry.list() == []
@@ -88,11 +88,11 @@ async def test_a_lost_batch_registry_can_be_written_again(queues):
     assert await queues.batch_registry.list() == [BatchEntry(BATCH)]
 
 
-# The attendance.
+# The executor registry.
 
 
-async def test_who_beats_is_alive(queues):
-    """Only those that were asked for are named; all that was said of them comes back."""
+async def test_an_executor_with_a_heartbeat_is_live(queues):
+    """Only requested executors are returned, with all fields unchanged."""
     assert await queues.executor_registry.filter_live(["alice-1"]) == set()
     assert await queues.executor_registry.live() == []
     await queues.executor_registry.heartbeat(ALICE)
@@ -103,15 +103,15 @@ async def test_who_beats_is_alive(queues):
     assert sorted(present, key=lambda each: each.name) == [ALICE, BOB]
 
 
-async def test_the_last_beat_counts(queues):
-    """An executor is present once, as it last described itself."""
+async def test_the_last_heartbeat_counts(queues):
+    """An executor is listed once, with its last report."""
     await queues.executor_registry.heartbeat(ALICE)
     await queues.executor_registry.heartbeat(replace(ALICE, busy=4))
     assert await queues.executor_registry.live() == [replace(ALICE, busy=4)]
 
 
-async def test_who_leaves_is_gone_at_once(queues):
-    """Good order spares others the wait; leaving again is harmless."""
+async def test_a_deregistered_executor_is_gone_at_once(queues):
+    """Others need not wait for its expiry; deregistering again changes nothing."""
     await queues.executor_registry.heartbeat(ALICE)
     for _ in range(2):
         await queues.executor_registry.deregister("alice-1")
@@ -119,8 +119,8 @@ async def test_who_leaves_is_gone_at_once(queues):
         assert await queues.executor_registry.live() == []
 
 
-async def test_who_falls_silent_is_dead(queues):
-    """Nobody has to say so: the lifetime passes, while others beat on."""
+async def test_an_executor_without_heartbeats_expires(queues):
+    """Its heartbeat expires while other executors continue."""
     await queues.executor_registry.heartbeat(ALICE)
     await queues.executor_registry.heartbeat(BOB)
     await queues.pass_time(INSTANCE_TTL * 0.75)
@@ -131,8 +131,8 @@ async def test_who_falls_silent_is_dead(queues):
     assert await queues.executor_registry.live() == [BOB]
 
 
-async def test_an_executor_comes_back_after_everything_was_lost(queues):
-    """The next beat is enough."""
+async def test_an_executor_is_live_again_after_data_loss(queues):
+    """The next heartbeat is enough."""
     await queues.executor_registry.heartbeat(ALICE)
     await queues.lose_everything()
     assert await queues.executor_registry.live() == []

@@ -1,4 +1,4 @@
-"""What every form of the task queue does with tasks: hand out, wait, delay, let go."""
+"""The contract of the task queue: delivery, waiting, ack and nack."""
 
 import asyncio
 from datetime import timedelta
@@ -9,11 +9,11 @@ from taskqueue.tasks import QueueCounts
 from tests.conformance.taskqueue.queue_forms import BATCH, LATER, NOW, OTHER, numbers, put, take, task
 from tests.waiting import until
 
-# Handing out.
+# Delivery.
 
 
-async def test_tasks_come_in_the_order_they_were_added(queues):
-    """First in, first out, whether added one by one or together."""
+async def test_tasks_are_delivered_in_the_order_of_enqueueing(queues):
+    """First in, first out, whether enqueued one by one or together."""
     await queues.tasks.enqueue(BATCH, task(1))
     await put(queues, 2, 3)
     await queues.tasks.enqueue(BATCH, task(4, attempt=7))
@@ -22,15 +22,15 @@ async def test_tasks_come_in_the_order_they_were_added(queues):
     assert {each.batch_id for each in taken} == {BATCH}
 
 
-async def test_every_message_has_an_id_of_its_own(queues):
-    """The ids that adding returns are those of the deliveries; the same task twice is two messages."""
+async def test_every_message_has_its_own_id(queues):
+    """Enqueue returns the ids of the deliveries; the same task twice is two messages."""
     ids = await queues.tasks.enqueue_batch(BATCH, [task(1), task(1), task(2)])
     assert [each.id for each in await take(queues)] == ids
     assert len(set(ids)) == 3
 
 
-async def test_nothing_added_is_nothing_done(queues):
-    """An empty lot needs no case of its own, and leaves nothing behind."""
+async def test_empty_calls_do_nothing(queues):
+    """Calls with no tasks succeed and write no key."""
     assert await queues.tasks.enqueue_batch(BATCH, []) == []
     assert await queues.tasks.ack("a", []) == 0
     assert await queues.tasks.extend("a", []) == []
@@ -38,16 +38,16 @@ async def test_nothing_added_is_nothing_done(queues):
     assert await queues.left_behind() == set()
 
 
-async def test_a_task_is_handed_out_once(queues):
-    """Two consumers never hold the same message."""
+async def test_a_task_is_delivered_once(queues):
+    """Two consumers never own the same message."""
     await put(queues, 1, 2, 3)
     assert numbers(await take(queues, "a", 2)) == [1, 2]
     assert numbers(await take(queues, "b", 2)) == [3]
     assert await take(queues, "a") == []
 
 
-async def test_each_batch_gives_as_many_as_are_wanted_of_it(queues):
-    """Counts are by batch, and a batch of which none is wanted is left alone."""
+async def test_each_batch_delivers_at_most_the_requested_number(queues):
+    """Counts are per batch, and a batch with a count of zero is not read."""
     await put(queues, 1, 2, 3)
     await put(queues, 4, 5, 6, batch=OTHER)
     taken = await queues.tasks.consume("a", {BATCH: 1, OTHER: 2, "batch-3": 5}, block=NOW)
@@ -55,8 +55,8 @@ async def test_each_batch_gives_as_many_as_are_wanted_of_it(queues):
     assert await queues.tasks.consume("a", {BATCH: 0, OTHER: -1}, block=LATER) == []
 
 
-async def test_more_than_one_call_holds_is_taken_whole(queues):
-    """Large lots are cut into pieces that nobody sees."""
+async def test_large_requests_are_split_into_several_calls(queues):
+    """The caller gets all tasks at once."""
     many = [task(number) for number in range(2_500)]
     assert len(set(await queues.tasks.enqueue_batch(BATCH, many))) == 2_500
     taken = await take(queues, limit=2_500)
@@ -68,26 +68,26 @@ async def test_more_than_one_call_holds_is_taken_whole(queues):
 # Waiting.
 
 
-async def test_who_waits_is_woken_by_the_first_task(queues):
-    """A consumer waits on all its batches at once, also on those that have never had a task."""
+async def test_a_waiting_consumer_is_woken_by_the_first_task(queues):
+    """A consumer waits on all its batches at once, also on those without a stream."""
     waiting = asyncio.create_task(
         queues.tasks.consume("a", {BATCH: 2, OTHER: 2}, block=timedelta(seconds=30))
     )
-    await until(queues.somebody_waits)
+    await until(queues.has_waiting_consumer)
     await put(queues, 1, batch=OTHER)
     assert numbers(await asyncio.wait_for(waiting, 3)) == [1]
 
 
-async def test_who_waits_for_nothing_comes_back(queues):
-    """Blocking ends, empty-handed, after the time given."""
+async def test_waiting_ends_after_its_time_out(queues):
+    """A consumer without tasks returns after the given time."""
     async with asyncio.timeout(3):
         assert await queues.tasks.consume("a", {BATCH: 1}, block=timedelta(milliseconds=20)) == []
 
 
-async def test_who_waits_may_give_up(queues):
-    """What comes after a consumer was cancelled is ready, or at worst taken over; it is never lost."""
+async def test_a_waiting_consumer_can_be_cancelled(queues):
+    """A task enqueued afterwards is ready, or is claimed as stalled; it is never lost."""
     waiting = asyncio.create_task(queues.tasks.consume("a", {BATCH: 2}, block=LATER))
-    await until(queues.somebody_waits)
+    await until(queues.has_waiting_consumer)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -100,7 +100,7 @@ async def test_who_waits_may_give_up(queues):
 
 
 async def test_an_acked_task_is_gone(queues):
-    """It is counted no more, and comes to nobody."""
+    """It is not counted any more, and is not delivered again."""
     await put(queues, 1, 2)
     first, second = await take(queues)
     assert await queues.tasks.ack("a", [first]) == 1
@@ -110,8 +110,8 @@ async def test_an_acked_task_is_gone(queues):
     assert await queues.tasks.claim_stalled("b", [BATCH], idle=NOW, limit=9) == []
 
 
-async def test_acks_of_several_batches_go_together(queues):
-    """Messages of different batches may have the same id: none is taken for another."""
+async def test_acks_of_several_batches_share_a_call(queues):
+    """Messages of different batches may have the same id, and are not confused."""
     await put(queues, 1)
     await put(queues, 2, batch=OTHER)
     taken = await queues.tasks.consume("a", {BATCH: 9, OTHER: 9}, block=NOW)

@@ -1,4 +1,4 @@
-"""What every form of the task queue keeps: idle tasks, dead letters, counts; how it survives a loss."""
+"""The contract of the task queue: stalled claims, dead letters, counts and data loss."""
 
 import asyncio
 from datetime import timedelta
@@ -10,11 +10,11 @@ from taskqueue.tasks import QueueCounts, Task
 from tests.conformance.taskqueue.queue_forms import BATCH, LATER, NOW, OTHER, SOON, numbers, put, take, task
 from tests.waiting import until
 
-# Taking over.
+# Stalled claims.
 
 
-async def test_an_idle_task_is_taken_over(queues):
-    """Whoever takes it holds it, knows that it was handed out before, and the old holder has nothing."""
+async def test_a_stalled_task_can_be_claimed(queues):
+    """The new owner sees that it was delivered before, and the former owner owns nothing."""
     await put(queues, 1, 2)
     (lost,) = await take(queues, "a", 1)
     assert await queues.tasks.claim_stalled("b", [BATCH], idle=LATER, limit=9) == []
@@ -26,7 +26,7 @@ async def test_an_idle_task_is_taken_over(queues):
     assert await queues.tasks.ack("b", [taken]) == 1
 
 
-async def test_deliveries_are_counted_on(queues):
+async def test_deliveries_are_counted(queues):
     """A task that ends one consumer after another shows in its count."""
     await put(queues, 1)
     await take(queues, "a")
@@ -34,8 +34,8 @@ async def test_deliveries_are_counted_on(queues):
     assert [each[0].deliveries for each in taken] == [2, 3, 4]
 
 
-async def test_no_more_is_taken_over_than_asked(queues):
-    """The limit is for all batches together, oldest first."""
+async def test_no_more_stalled_tasks_are_claimed_than_requested(queues):
+    """The limit holds for all batches together, oldest first."""
     await put(queues, 1, 2, 3)
     await put(queues, 4, 5, batch=OTHER)
     await queues.tasks.consume("a", {BATCH: 9, OTHER: 9}, block=NOW)
@@ -43,8 +43,8 @@ async def test_no_more_is_taken_over_than_asked(queues):
     assert numbers(taken) == [1, 2, 3, 4]
 
 
-async def test_idle_tasks_are_found_behind_many_that_are_not(queues):
-    """However much others hold, what was left idle is found."""
+async def test_stalled_tasks_are_found_behind_many_active_ones(queues):
+    """A stalled task is found however many tasks other consumers own."""
     await put(queues, *range(300))
     held = await take(queues, "a", 299)
     await take(queues, "dead", 1)
@@ -53,8 +53,8 @@ async def test_idle_tasks_are_found_behind_many_that_are_not(queues):
     assert numbers(await queues.tasks.claim_stalled("b", [BATCH], idle=SOON, limit=1)) == [299]
 
 
-async def test_an_extended_task_is_not_idle(queues):
-    """Extending starts the time anew, is no further delivery, and says what is still held."""
+async def test_an_extended_task_is_not_stalled(queues):
+    """Extending restarts its time, is no further delivery, and returns the tasks that are still owned."""
     await put(queues, 1, 2)
     held, lost = await take(queues, "a")
     await queues.pass_time(SOON)
@@ -65,14 +65,14 @@ async def test_an_extended_task_is_not_idle(queues):
     assert (again.id, again.deliveries) == (held.id, 2)
 
 
-async def test_a_consumer_gets_its_own_idle_task_back(queues):
-    """The reply that brought it may have been lost on the way."""
+async def test_a_consumer_can_claim_its_own_stalled_task(queues):
+    """The reply that delivered it may have been lost."""
     await put(queues, 1)
     await take(queues, "a")
     assert numbers(await queues.tasks.claim_stalled("a", [BATCH], idle=NOW, limit=1)) == [1]
 
 
-# Dead letters, counts, the end.
+# Dead letters, counts and deletion.
 
 
 async def test_a_dead_letter_leaves_the_queue(queues):
@@ -110,11 +110,11 @@ async def test_a_deleted_queue_leaves_nothing_behind(queues):
     assert await queues.left_behind() == set()
 
 
-# Redis lost whole.
+# Data loss in Redis.
 
 
-async def test_the_queue_goes_on_after_it_lost_everything(queues):
-    """What was held is held no more; what is added afterwards is handed out, counted and acked."""
+async def test_the_queue_works_after_data_loss(queues):
+    """Former deliveries are void; tasks enqueued afterwards are delivered, counted and acked."""
     await put(queues, 1, 2)
     (held,) = await take(queues, "a", 1)
     await queues.lose_everything()
@@ -128,10 +128,10 @@ async def test_the_queue_goes_on_after_it_lost_everything(queues):
     assert await queues.tasks.ack("a", again) == 1
 
 
-async def test_who_waits_survives_the_loss_of_everything(queues):
-    """A consumer that waits meanwhile gets what is added afterwards."""
+async def test_a_waiting_consumer_survives_data_loss(queues):
+    """A consumer that waits meanwhile gets the tasks that are enqueued afterwards."""
     waiting = asyncio.create_task(queues.tasks.consume("a", {BATCH: 1}, block=timedelta(seconds=30)))
-    await until(queues.somebody_waits)
+    await until(queues.has_waiting_consumer)
     await queues.lose_everything()
     await put(queues, 1)
     assert numbers(await asyncio.wait_for(waiting, 3)) == [1]
@@ -140,8 +140,8 @@ async def test_who_waits_survives_the_loss_of_everything(queues):
 @pytest.mark.parametrize(
     "name", ["a:b:c", "{x}", "é ☃", "a b"], ids=["colons", "braces", "unicode", "space"]
 )
-async def test_any_name_will_do(queues, name):
-    """Batches, evaluations and consumers are named by others; no name breaks a key or a script."""
+async def test_any_name_is_valid(queues, name):
+    """Names of batches, evaluations and consumers break no key and no script."""
     odd = Task(name, 3)
     await queues.tasks.enqueue(name, odd)
     (held,) = await queues.tasks.consume(name, {name: 1}, block=NOW)

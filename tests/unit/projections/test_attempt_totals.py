@@ -1,4 +1,4 @@
-"""What a producer does not repeat in `completed` is folded from its attempt."""
+"""Totals that a producer omits from `completed` are folded from its attempt."""
 
 import json
 from decimal import Decimal
@@ -23,7 +23,7 @@ EXACT = p.Scored(evaluator="exact", score=1.0, passed=True)
 
 
 def life(**completed: Any) -> list[tuple[Event, bytes]]:
-    """A history whose `completed` carries only what is given."""
+    """Make a history whose `completed` has only the given fields."""
     *before, end = history(WORDS, responded=ANSWER)
     events = [before[0], before[1], before[2], before[3]]
     for place, score in ((4, JUDGED), (5, EXACT)):
@@ -32,21 +32,21 @@ def life(**completed: Any) -> list[tuple[Event, bytes]]:
     return [*((each, encode(each)) for each in events), (end, json.dumps(bare).encode())]
 
 
-async def card(told: list[tuple[Event, bytes]], *cuts: int) -> Scorecard:
-    """Store a history in bites that end at these places."""
+async def card(records: list[tuple[Event, bytes]], *cuts: int) -> Scorecard:
+    """Store a history in several passes that end at these positions."""
     world = World()
     storage = world.storage()
-    for first, last in zip((0, *cuts), (*cuts, len(told)), strict=True):
-        for each, body in told[first:last]:
+    for first, last in zip((0, *cuts), (*cuts, len(records)), strict=True):
+        for each, body in records[first:last]:
             world.xadd(each, event=body)
         await storage.store([EVALUATION])
     return world.tables.scorecards[EVALUATION]
 
 
-async def test_what_completed_leaves_out_is_folded_however_the_history_is_cut():
-    """Every split into up to three bites gives the same scorecard."""
-    told = life()
-    expected = await card(told)
+async def test_omitted_totals_are_folded_however_the_history_is_split():
+    """Every split into up to three passes gives the same scorecard."""
+    records = life()
+    expected = await card(records)
     assert (expected.tokens, expected.cost_usd, expected.latency_ms) == (11, Decimal("0.3"), 12.5)
     assert expected.score == 0.75
     assert [(one["evaluator"], one["score"]) for one in json.loads(expected.scores)] == [
@@ -54,11 +54,11 @@ async def test_what_completed_leaves_out_is_folded_however_the_history_is_cut():
         ("exact", 1.0),
     ]
     for cuts in [*combinations(range(1, 7), 1), *combinations(range(1, 7), 2)]:
-        assert await card(told, *cuts) == expected, cuts
+        assert await card(records, *cuts) == expected, cuts
 
 
 @pytest.mark.parametrize(
-    ("said", "column", "expected"),
+    ("fields", "column", "expected"),
     [
         ({"usage": {"input_tokens": 0, "output_tokens": 0}}, "tokens", 0),
         ({"cost_usd": 0.0}, "cost_usd", Decimal(0)),
@@ -69,22 +69,22 @@ async def test_what_completed_leaves_out_is_folded_however_the_history_is_cut():
         ({"score": 0.25}, "score", 0.25),
     ],
 )
-async def test_what_completed_carries_wins_though_it_differs(
-    said: dict[str, Any], column: str, expected: object
+async def test_totals_in_completed_win_over_folded_ones(
+    fields: dict[str, Any], column: str, expected: object
 ):
-    """Zeros and empty lists included: a field that is present is the producer's total."""
+    """A field that is present is the producer's total, even if it is zero or an empty list."""
     for cuts in ((), (5,)):
-        assert getattr(await card(life(**said), *cuts), column) == expected
+        assert getattr(await card(life(**fields), *cuts), column) == expected
 
 
 async def test_scores_of_an_earlier_attempt_are_not_folded_into_a_later_one():
-    """Each attempt adds up its own."""
+    """Totals are folded per attempt."""
     first = history(
         "queued provisioning running responded scored retrying", responded=ANSWER, scored=JUDGED
     )
     *second, end = history("queued:retry provisioning running responded completed", attempt=2)
     bare = json.loads(encode(end)) | {"data": {"verdict": "passed"}}
-    told = [*((each, encode(each)) for each in (*first, *second)), (end, json.dumps(bare).encode())]
+    records = [*((each, encode(each)) for each in (*first, *second)), (end, json.dumps(bare).encode())]
     for cuts in ((), (6,), (6, 10)):
-        found = await card(told, *cuts)
+        found = await card(records, *cuts)
         assert (found.tokens, found.scores, found.score) == (8, b"[]", None)

@@ -1,4 +1,4 @@
-"""What a walk through a stream changes in the tables."""
+"""The change of the tables that follows from a replay of a stream."""
 
 from datetime import date
 
@@ -31,64 +31,64 @@ def at(cursor: Cursor, *, owner: str | None = "executor-0", bridged: bool = Fals
 # Rows and events.
 
 
-def test_a_first_look_creates_the_row_and_counts_the_evaluation():
-    """There must be no row yet, and the batch has one evaluation more."""
+def test_the_first_pass_creates_the_row_and_counts_the_evaluation():
+    """The change requires that no row exists, and adds one evaluation to the batch."""
     made = change(*history("queued provisioning running"))
     assert (made.before, made.after) == (None, Cursor(1, 2, Phase.RUNNING))
     assert (made.progress.total, made.owner, made.shard) == (1, "executor-1", 3)
     assert made.moves
 
 
-def test_an_evaluation_is_counted_even_if_nothing_could_be_applied_yet():
-    """What waits for its opening has a row, so that a sweep finds it again."""
+def test_an_evaluation_without_applied_events_is_counted():
+    """An evaluation that waits for its opening has a row, so that a sweep finds it."""
     made = change(*history("provisioning running", first=1))
     assert (made.before, made.after) == (None, Cursor())
     assert (made.progress.total, made.events, made.moves) == (1, [], True)
 
 
-def test_a_later_look_moves_the_row_by_what_is_new():
-    """The row must still be where it was read, and nothing is counted twice."""
+def test_a_later_pass_advances_the_row_by_the_new_events():
+    """The change requires the cursor that was read, and counts no event twice."""
     known = at(Cursor(1, 1, Phase.PROVISIONING))
     moved = change(*history("running completed", first=2), row=known)
     assert (moved.before, moved.after) == (known.cursor, Cursor(1, 3, Phase.COMPLETED))
     assert (moved.progress.total, moved.progress.completed, moved.owner) == (0, 1, "executor-0")
 
 
-def test_nothing_new_changes_nothing():
-    """An empty look is an empty change."""
+def test_a_pass_without_new_events_changes_nothing():
+    """The change is empty."""
     idle = change(row=at(Cursor(1, 1, Phase.PROVISIONING)))
     assert idle.is_empty
     assert not idle.moves
 
 
-def test_each_event_is_kept_byte_for_byte_with_where_it_arrived():
-    """An event's row is its key, its verdict, its times and its body."""
+def test_an_event_is_stored_byte_for_byte_with_its_arrival():
+    """The row of an event has its key, disposition, times and body."""
     queued = event("queued")
     (kept,) = change(queued).events
     assert kept[:6] == (MONTH, EVALUATION, 1, 0, "queued", "applied")
     assert kept[6:] == (queued.occurred_at, f"{FIRST_ARRIVAL_MS}-0", encode(queued))
 
 
-def test_the_head_is_the_newest_entry_that_was_applied():
-    """It tells this stream from one written anew, in whatever order the entries arrived."""
+def test_the_head_is_the_newest_applied_entry():
+    """It distinguishes this stream from a rewritten one, in whatever order the entries arrived."""
     queued, claim, running = history("queued provisioning running")
     assert change(running, queued, claim).head == f"{FIRST_ARRIVAL_MS + 2}-0"
     assert change(row=at(Cursor(1, 2, Phase.RUNNING))).head == "1-0"
 
 
-def test_the_claim_names_the_owner_and_a_new_attempt_has_none():
-    """Ownership does not outlive its attempt."""
+def test_a_claim_sets_the_owner_and_a_new_attempt_clears_it():
+    """An owner is the owner of one attempt only."""
     assert change(*history("queued provisioning")).owner == "executor-1"
     lost = change(event("queued:lost", attempt=2), row=at(Cursor(1, 2, Phase.RUNNING)))
     assert lost.owner is None
 
 
-# Endings.
+# Ends.
 
 
 @pytest.mark.parametrize("ending", ["completed", "failed", "timed_out"])
-def test_an_end_has_its_time_and_its_scorecard(ending):
-    """Completed, failed and timed out end the evaluation and count as such."""
+def test_an_ended_evaluation_has_an_end_time_and_a_scorecard(ending):
+    """Completed, failed and timed out each end the evaluation and have a counter."""
     *_, end = events = history(f"queued provisioning running {ending}")
     ended = change(*events)
     assert ended.ended_at == end.occurred_at
@@ -98,7 +98,7 @@ def test_an_end_has_its_time_and_its_scorecard(ending):
 
 
 def test_a_cancelled_opening_ends_the_evaluation_at_once():
-    """It opens an attempt and closes the evaluation, and is no retry."""
+    """The event opens an attempt and ends the evaluation, and does not count as a retry."""
     ended = change(event("cancelled", attempt=2), row=at(Cursor(1, 2, Phase.RUNNING)))
     assert (ended.after, ended.progress.cancelled) == (Cursor(2, 0, Phase.CANCELLED), 1)
     assert ended.progress.retried == 0
@@ -106,14 +106,14 @@ def test_a_cancelled_opening_ends_the_evaluation_at_once():
     assert ended.ended_at
 
 
-def test_retrying_closes_the_attempt_and_not_the_evaluation():
-    """There is no scorecard and no end."""
+def test_retrying_closes_the_attempt_but_not_the_evaluation():
+    """There is no scorecard and no end time."""
     closed = change(*history("queued provisioning retrying"))
     assert (closed.after.phase, closed.scorecard, closed.ended_at) == (Phase.RETRYING, None, None)
 
 
-def test_each_attempt_queued_again_is_a_retry():
-    """The first is not; an attempt opened only to end is not."""
+def test_each_further_queued_attempt_is_a_retry():
+    """The first attempt is none, and neither is one whose opening ends it."""
     retried = change(
         *history("queued provisioning retrying"),
         *history("queued:retry provisioning retrying", attempt=2),
@@ -123,8 +123,8 @@ def test_each_attempt_queued_again_is_a_retry():
     assert (retried.progress.retried, retried.progress.timed_out) == (2, 1)
 
 
-def test_an_attempt_that_continues_one_which_was_not_tried_is_no_retry():
-    """Handed back, moved or never started: the opening is marked so, whatever its reason."""
+def test_an_attempt_that_continues_an_unstarted_one_is_no_retry():
+    """Its opening is marked as such, whatever its reason: handed back, moved or never started."""
     resumed = p.Queued(case=CASE, reason=p.OpeningReason.RETRY, resumed=True)
     continued = change(
         *history("queued provisioning retrying"), *history("queued", attempt=2, queued=resumed)
@@ -136,22 +136,22 @@ def test_an_attempt_that_continues_one_which_was_not_tried_is_no_retry():
 
 
 @pytest.mark.parametrize("ending", SETTLED)
-def test_an_operator_takes_back_a_settled_end(ending):
-    """The counter goes down again, the scorecard goes, and the evaluation is open."""
+def test_an_operator_reopens_a_settled_evaluation(ending):
+    """Its counter is decremented, its scorecard removed, and the evaluation is open."""
     reopened = change(event("queued:operator", attempt=2), row=at(Cursor(1, 3, SETTLED[ending])))
     assert (reopened.reopened, reopened.scorecard, reopened.ended_at) == (True, None, None)
     assert (getattr(reopened.progress, ending), reopened.progress.retried) == (-1, 1)
 
 
-def test_an_end_and_its_reopening_in_one_look_leave_no_trace_but_the_retry():
-    """Whoever sees both at once counts what two looks would have counted."""
+def test_an_end_and_its_reopening_in_one_pass_only_count_the_retry():
+    """One pass counts the same as two."""
     both = change(*history("queued failed"), event("queued:operator", attempt=2))
     assert (both.reopened, both.scorecard, both.ended_at) == (True, None, None)
     assert (both.progress.failed, both.progress.retried) == (0, 1)
 
 
-def test_reopened_and_ended_again_in_one_look_has_the_new_scorecard():
-    """The old scorecard is replaced, not added to."""
+def test_reopened_and_ended_in_one_pass_has_the_new_scorecard():
+    """The old scorecard is replaced."""
     events = history("queued:operator provisioning running completed", attempt=2)
     again = change(*events, row=at(Cursor(1, 1, Phase.FAILED)))
     assert again.scorecard
@@ -159,11 +159,11 @@ def test_reopened_and_ended_again_in_one_look_has_the_new_scorecard():
     assert (again.progress.failed, again.progress.completed) == (-1, 1)
 
 
-# Bridges and what stands beside the path.
+# Bridges and side events.
 
 
-def test_a_bridged_end_says_so_everywhere():
-    """The row, the scorecard and the batch all know that something was missing."""
+def test_a_bridged_end_is_flagged_everywhere():
+    """Row, scorecard and batch progress are flagged."""
     queued, *_, completed = history("queued provisioning running completed")
     bridged = change(queued, completed, bridge_until_ms=AT_ONCE)
     assert [(b.attempt, b.missing) for b in bridged.bridges] == [(1, (range(1, 3),))]
@@ -172,8 +172,8 @@ def test_a_bridged_end_says_so_everywhere():
     assert bridged.scorecard.bridged is True
 
 
-def test_a_new_attempt_is_not_bridged_because_an_older_one_was():
-    """The flag is about the attempt that counts; the batch goes on counting the bridge."""
+def test_a_new_attempt_is_not_flagged_for_the_bridge_of_an_older_one():
+    """The flag belongs to the newest attempt; the batch still counts the bridge."""
     queued, _, retrying = history("queued provisioning retrying")
     events = [queued, retrying, *history("queued:retry provisioning running completed", attempt=2)]
     first = change(queued, retrying, bridge_until_ms=AT_ONCE)
@@ -184,15 +184,15 @@ def test_a_new_attempt_is_not_bridged_because_an_older_one_was():
     assert second.scorecard.bridged is False
 
 
-def test_what_is_stale_or_late_stands_aside():
-    """It is stored with its verdict, and the row stays where it is."""
+def test_stale_and_late_events_do_not_move_the_row():
+    """They are stored with their disposition."""
     aside = change(*history("running", first=2), row=at(Cursor(2, 0, Phase.QUEUED)))
     assert [(e.verdict, e.sequence) for e in aside.side_events] == [("stale", 2)]
     assert (aside.moves, aside.is_empty, aside.events) == (False, False, [])
 
 
 def test_an_illegal_event_is_stored_as_rejected_and_quarantined():
-    """It moves the place in the attempt but neither phase nor owner, and its reason can be read."""
+    """It advances the sequence, but neither phase nor owner, and its reason is stored."""
     walked = change(*history("queued provisioning completed running"))
     assert [e.verdict for e in walked.events] == ["applied", "applied", "rejected", "applied"]
     assert [(bad.reason, bad.detail) for bad in walked.quarantined] == [
@@ -204,18 +204,16 @@ def test_an_illegal_event_is_stored_as_rejected_and_quarantined():
 # Quarantine ids.
 
 
-def test_the_same_thing_has_the_same_id_wherever_it_arrived():
-    """An id is made of the evaluation, the reason and the bytes: seeing it again adds nothing."""
-    first = quarantine_row(
-        "e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "one way to say it", b"body")
-    )
+def test_an_entry_has_the_same_quarantine_id_wherever_it_arrived():
+    """The id is a digest of evaluation, reason and bytes, so that a second copy adds nothing."""
+    first = quarantine_row("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "one wording", b"body"))
     again = quarantine_row("e", RejectedEntry(b"2-0", QuarantineReason.GARBAGE, "another", b"body"))
     assert first.id == again.id
     assert len(first.id) == 32
 
 
-def test_ids_are_stable_across_releases():
-    """A changed digest would list everything in quarantine twice."""
+def test_quarantine_ids_are_stable_across_releases():
+    """A changed digest would list every quarantined entry twice."""
     kept = quarantine_row("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
     assert kept.id == "dd8f9a3b3a90d0856985ab361e28355c"
 
@@ -229,20 +227,20 @@ def test_ids_are_stable_across_releases():
         ("e", QuarantineReason.GARBAGE, b"bodY"),
     ],
 )
-def test_another_thing_has_another_id(evaluation_id, reason, body):
-    """Each part of the name tells things apart."""
+def test_another_entry_has_another_quarantine_id(evaluation_id, reason, body):
+    """Evaluation, reason and bytes each change the id."""
     known = quarantine_row("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "", b"body"))
     assert quarantine_row(evaluation_id, RejectedEntry(b"1-0", reason, "", body)).id != known.id
 
 
-def test_a_detail_is_fit_for_the_database():
-    """NULs, which Postgres can't hold in text, are replaced; the body stays as it came."""
+def test_a_quarantine_detail_has_no_nul():
+    """NULs, which Postgres cannot store in text, are replaced; the body is unchanged."""
     kept = quarantine_row("e", RejectedEntry(b"1-0", QuarantineReason.GARBAGE, "a\0b", b"a\0b"))
     assert (kept.detail, kept.body) == ("a\N{REPLACEMENT CHARACTER}b", b"a\0b")
 
 
-def test_side_spending_is_kept_apart_by_key():
-    """Only whoever really inserts a side event may count what it cost."""
+def test_the_spend_of_side_events_is_listed_by_key():
+    """Only the worker that inserts a side event counts its cost."""
     responded = p.Responded(output="4", usage=p.TokenUsage(input_tokens=7), cost_usd=0.5)
     aside = change(event(responded, sequence=3), row=at(Cursor(2, 0, Phase.QUEUED)))
     assert aside.progress.tokens == 0

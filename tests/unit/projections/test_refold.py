@@ -1,4 +1,4 @@
-"""The log for good, walked again: it gives the tables as they are, and names every rule it breaks."""
+"""The second fold of the stored log: it gives the same tables, and names every rule that the log breaks."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ ROW = EvaluationRow(EVALUATION, BATCH, MONTH, Cursor())
 
 
 def retraced_tables(tables: MemoryStore, shard: int = 0) -> dict[str, RefoldResult]:
-    """Walk the whole log of tables in memory."""
+    """Fold the whole log of the tables in memory again."""
     found = {}
     for key, held in tables.evaluations.items():
         logged = sorted(kept for kept in tables.events.values() if kept.evaluation_id == key)
@@ -34,7 +34,7 @@ def retraced_tables(tables: MemoryStore, shard: int = 0) -> dict[str, RefoldResu
 
 
 def recounted(retraced: Mapping[str, RefoldResult]) -> Progress:
-    """Sum up what all evaluations add."""
+    """Sum the progress of all evaluations."""
     total = Progress()
     for each in retraced.values():
         total += each.progress
@@ -47,8 +47,8 @@ async def stored_badly(random: Random) -> MemoryStore:
     return world.tables
 
 
-def test_any_log_gives_the_tables_it_was_written_with():
-    """Rows, scorecards, bridges and counters; reordered, stale, late, rejected and bridged alike."""
+def test_any_log_refolds_to_the_tables_it_was_written_with():
+    """Rows, scorecards, bridges and counters are equal, with events of every disposition."""
     verdicts: set[str] = set()
     bridges = 0
 
@@ -76,11 +76,11 @@ def test_any_log_gives_the_tables_it_was_written_with():
     assert bridges > 0
 
 
-# What can be wrong with a log.
+# Faults of a log.
 
 
 def logged(events: Sequence[Event], **verdicts: str) -> list[EventRow]:
-    """Lay events out as rows of the log, all applied but those named by their type."""
+    """Make log rows of events, all applied except those named by type."""
     return [
         EventRow(MONTH, EVALUATION, *each.key, each.type, verdicts.get(each.type, "applied"),
                  each.occurred_at, entry_id.decode(), body)
@@ -97,35 +97,35 @@ def broken(
 LIFE = history("queued provisioning running responded completed")
 
 
-def test_a_clean_log_breaks_nothing():
-    """Nor does one with a bridge and what came late for it."""
+def test_a_valid_log_breaks_no_rule():
+    """Nor does one with a bridge and its late events."""
     assert broken(logged(LIFE)) == []
     assert broken(logged(LIFE, running="late", responded="late"), {(1, 4): (range(2, 3),)}) == []
 
 
-def test_a_hole_without_a_bridge():
-    """Only contiguous histories move a projection; bridged ones say so."""
+def test_a_gap_without_a_bridge_is_reported():
+    """Only contiguous or bridged histories can be applied."""
     assert broken(logged([*LIFE[:2], LIFE[4]])) == [
         "1/4 completed was applied next after 1/1, and no bridge leads there"
     ]
 
 
-def test_an_attempt_that_begins_in_its_middle():
-    """What comes before everything else must be an opening."""
+def test_an_attempt_without_an_opening_is_reported():
+    """The first event of an evaluation must be an opening."""
     assert broken(logged(LIFE[1:2])) == [
         "1/1 provisioning was applied next after nothing, and no bridge leads there"
     ]
 
 
-def test_an_illegal_event_that_was_applied():
+def test_an_illegal_event_that_was_applied_is_reported():
     """There is no transition outside the table."""
     assert broken(logged(history("queued provisioning completed"))) == [
         "1/2 completed was applied, but provisioning does not accept completed there"
     ]
 
 
-def test_something_after_the_end():
-    """Final is final, for its own attempt and for the next."""
+def test_an_event_after_the_end_is_reported():
+    """A final evaluation accepts no event, of its attempt or of a later one."""
     assert broken(logged(history("queued provisioning running completed scored"))) == [
         "1/4 scored was applied, but completed does not accept scored there"
     ]
@@ -135,39 +135,39 @@ def test_something_after_the_end():
     ]
 
 
-def test_a_settled_evaluation_reopened_by_nobody():
-    """Only an operator may."""
+def test_a_settled_evaluation_reopened_without_an_operator_is_reported():
+    """Only an operator can reopen it."""
     events = [*history("queued failed"), *history("queued:retry", attempt=2)]
     assert broken(logged(events)) == ["2/0 queued was applied, but failed does not accept queued there"]
 
 
-def test_a_legal_event_that_was_rejected():
-    """What the table accepts in its place can't have been turned away."""
+def test_a_legal_event_that_was_rejected_is_reported():
+    """An event that the table accepts cannot have been rejected."""
     assert broken(logged(LIFE[:3], running="rejected")) == [
         "1/2 running was rejected, but provisioning accepts running"
     ]
 
 
-def test_an_opening_refused_before_a_lower_one_was_accepted():
-    """Where it stands tells nothing: when it arrived, the evaluation had failed, and nobody had asked."""
+def test_an_opening_rejected_before_a_lower_one_was_accepted_is_valid():
+    """When it arrived the evaluation had failed, and no operator had reopened it."""
     first, second = history("queued failed"), history("queued:operator", attempt=2)
     third = logged(history("queued:retry", attempt=3), queued="rejected")
     assert broken([*logged(first), *logged(second), *third]) == []
 
 
-def test_a_rejected_event_beyond_a_hole():
-    """What is not in its place waits; it is not turned away."""
+def test_a_rejected_event_beyond_a_gap_is_reported():
+    """An event beyond a gap waits and cannot be rejected."""
     assert broken(logged([*LIFE[:2], LIFE[4]], completed="rejected")) == [
         "1/4 completed was rejected next after 1/1, and not in its place"
     ]
 
 
-def test_a_stale_event_of_the_newest_attempt():
+def test_a_stale_event_of_the_newest_attempt_is_reported():
     """Only a higher attempt makes an event stale."""
     assert broken(logged(LIFE[:3], running="stale")) == ["1/2 is stale, but no attempt above 1 was opened"]
 
 
-def test_a_late_event_with_no_bridge():
+def test_a_late_event_without_a_bridge_is_reported():
     """Only a bridge makes an event late."""
     assert broken(logged(LIFE[:3], running="late")) == [
         "1/2 running is late, but nothing was bridged in its attempt"
@@ -175,42 +175,42 @@ def test_a_late_event_with_no_bridge():
 
 
 @pytest.mark.parametrize(
-    ("missing", "said"),
+    ("missing", "reported"),
     [
         ((range(2, 3),), "1/4 completed was bridged to, but the bridge does not name 2-3"),
         ((), "1/4 completed was bridged to, but the bridge does not name 2-3"),
         ((range(1, 4),), "1/1 was applied, but a bridge calls it missing"),
     ],
 )
-def test_a_bridge_that_does_not_fit_its_gap(missing, said):
-    """It names exactly what was not there."""
-    assert broken(logged([*LIFE[:2], LIFE[4]]), {(1, 4): missing}) == [said]
+def test_a_bridge_that_does_not_fit_its_gap_is_reported(missing, reported):
+    """A bridge lists exactly the missing sequences."""
+    assert broken(logged([*LIFE[:2], LIFE[4]]), {(1, 4): missing}) == [reported]
 
 
-def test_a_bridge_to_nowhere():
-    """Its closing event must have been applied."""
+def test_a_bridge_to_an_event_that_was_not_applied_is_reported():
+    """The closing event of a bridge must have been applied."""
     assert broken(logged(LIFE[:3]), {(1, 9): (range(3, 9),)}) == [
         "a bridge leads to 1/9, which was not applied"
     ]
 
 
-def test_a_bridge_to_what_closes_nothing():
-    """Only a closing event is worth stepping over a gap for."""
+def test_a_bridge_to_an_event_that_closes_nothing_is_reported():
+    """A gap is bridged only to a closing event."""
     assert broken(logged([LIFE[0], LIFE[2]]), {(1, 2): (range(1, 2),)}) == [
         "1/2 running was bridged to, but can't close what is queued"
     ]
 
 
-def test_columns_that_contradict_their_event():
-    """The columns beside an event are there to be searched; they may not say something else."""
+def test_columns_that_contradict_their_event_are_reported():
+    """The columns beside an event must have the values of its body."""
     first, second, *_ = logged(LIFE)
     assert broken([first, second._replace(type="running")]) == [
         "1/1 provisioning differs from its row: running but provisioning"
     ]
 
 
-def test_a_body_that_is_no_event():
-    """Whoever has been at the log is found out."""
+def test_a_body_that_is_no_event_is_reported():
+    """A stored body that cannot be decoded was altered."""
     first, second, *_ = logged(LIFE)
     assert broken([first, second._replace(event=b"{}")]) == [
         "1/1 can't be read: invalid: schema_version is None"

@@ -41,7 +41,7 @@ def test_a_duplicate_name_is_an_error_across_files():
 
 
 def test_a_section_without_a_description_is_an_error():
-    """Every query says what it returns."""
+    """Every query has a description of its result."""
     with pytest.raises(InvalidSection, match="'bare' has no description"):
         parse_sections(["-- name: bare\nSELECT 1;\n"])
 
